@@ -1,0 +1,97 @@
+// Package fault owns the one error that a client can see: its code, message
+// and the field at fault, and how it looks on the wire. The table in table.go
+// is the only place that ties a code to a status and a type (interface.md,
+// Errors). Invariants: every code that the product can answer stands in the
+// table; a cause is for the log and never reaches a client.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Error is what a client is told when a request fails. Rooms make it where the
+// cause is known; the door (package api, package admin) renders it.
+type Error struct {
+	// Code is the stable identifier that clients branch on. A rejection that
+	// is passed on carries the provider's own value.
+	Code Code
+	// Message is for people and says what to do. It never holds a secret, a
+	// line's name or a cause of our own.
+	Message string
+	// Param is the path of the field at fault (`messages[2].role`); empty is
+	// shown as null.
+	Param string
+	// RetryAfter is sent in whole seconds, rounded up; 0 sends no header.
+	RetryAfter time.Duration
+	// NoRetry sends `x-should-retry: false`: a repetition cannot help.
+	NoRetry bool
+	// Fields are extra top-level members of the /v1 body (`attempts`,
+	// `retry_after`).
+	Fields map[string]any
+	// Passed is set when a provider rejected the request and its own status
+	// and type are passed on (interface.md, Error object).
+	Passed *Passed
+	// Cause is what went wrong inside. It is logged once, at the door.
+	Cause error
+}
+
+// Passed holds what a provider said about a request that it rejected.
+type Passed struct {
+	Status int    // the provider's HTTP status, 400 to 499
+	Type   string // the provider's error.type; empty if it gave none
+}
+
+// New makes an error of the given code with a formatted message.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// At is New for an error with a field at fault.
+func At(code Code, param, format string, args ...any) *Error {
+	e := New(code, format, args...)
+	e.Param = param
+	return e
+}
+
+// Unavailable is the 503 for a failure of our own. The cause is logged, the
+// client learns only that it was not charged and may try again.
+func Unavailable(cause error) *Error {
+	return &Error{
+		Code:    ServiceUnavailable,
+		Message: "The service has a temporary problem. You were not charged; please try again in a moment.",
+		Cause:   cause,
+	}
+}
+
+// Of returns the client-visible error in err's chain. Any other error is a
+// fault of ours and becomes Unavailable with err as its cause. Of(nil) is nil.
+func Of(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Unavailable(err)
+}
+
+// WithCause returns e with the cause set, for chaining at the place where both
+// are known.
+func (e *Error) WithCause(cause error) *Error {
+	e.Cause = cause
+	return e
+}
+
+// Error implements error with code, message and cause, for logs.
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }

@@ -1,0 +1,92 @@
+package fault
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Status returns the HTTP status of e: the provider's if it was passed on,
+// else the table's, else 503.
+func (e *Error) Status() int {
+	if e.Passed != nil {
+		return e.Passed.Status
+	}
+	if row, ok := Lookup(e.Code); ok {
+		return row.Status
+	}
+	return http.StatusServiceUnavailable
+}
+
+// Type returns error.type of the /v1 shape.
+func (e *Error) Type() string {
+	if e.Passed != nil {
+		if e.Passed.Type != "" {
+			return e.Passed.Type
+		}
+		return "invalid_request_error"
+	}
+	if row, ok := Lookup(e.Code); ok {
+		return row.Type
+	}
+	return "service_unavailable"
+}
+
+// body is the error object of the /v1 shape (interface.md, Error object). All
+// four members are always present.
+type body struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Code    string  `json:"code"`
+	Param   *string `json:"param"`
+}
+
+// Object returns the members of the /v1 error object as JSON, without the
+// surrounding `error` key: what a stream's error event and a failed job carry.
+func (e *Error) Object() []byte {
+	b := body{Message: e.Message, Type: e.Type(), Code: string(e.Code)}
+	if e.Param != "" {
+		b.Param = &e.Param
+	}
+	out, _ := json.Marshal(b) // strings only: cannot fail
+	return out
+}
+
+// Body returns the whole /v1 answer: the error object and the extra top-level
+// fields.
+func (e *Error) Body() []byte {
+	members := make(map[string]any, len(e.Fields)+1)
+	for k, v := range e.Fields {
+		members[k] = v
+	}
+	members["error"] = json.RawMessage(e.Object())
+	out, err := json.Marshal(members)
+	if err != nil { // an extra field that is no JSON: leave the extras out
+		out, _ = json.Marshal(map[string]any{"error": json.RawMessage(e.Object())})
+	}
+	return out
+}
+
+// Write answers a /v1 or operator request with e: status, headers and body.
+// `Retry-After` and `x-should-retry` appear only where e says so.
+func (e *Error) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(WholeSeconds(e.RetryAfter)))
+	}
+	if e.NoRetry {
+		h.Set("x-should-retry", "false")
+	}
+	out := append(e.Body(), '\n')
+	h.Set("Content-Length", strconv.Itoa(len(out)))
+	w.WriteHeader(e.Status())
+	_, _ = w.Write(out) // the client may be gone; there is nobody else to tell
+}
+
+// WholeSeconds rounds d up to whole seconds, at least 1.
+func WholeSeconds(d time.Duration) int {
+	return max(1, int(math.Ceil(d.Seconds())))
+}

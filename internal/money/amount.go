@@ -1,0 +1,122 @@
+// Package money owns amounts, prices and their rounding. Invariants: an amount
+// is a whole number of nano-dollars; prices are multiplied in 128 bits and
+// rounded once, half up; nothing here uses
+// floating point.
+package money
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Amount is money in nano-dollars (1e-9 USD), positive or negative.
+type Amount int64
+
+// Units of an Amount. 1 USD is 200 credits (interface.md, Billing rules).
+const (
+	NanoUSD Amount = 1
+	USD     Amount = 1_000_000_000
+	Credit  Amount = USD / 200
+)
+
+// Max is the largest amount that is accepted from outside: a billion dollars.
+// It leaves room to add nine of them without overflow.
+const Max = 1_000_000_000 * USD
+
+// ErrAmount is the fault of a text that is no amount of money.
+var ErrAmount = errors.New("must be a decimal number of US dollars with at most 9 decimals, below 1000000000")
+
+// Parse reads a decimal number of US dollars ("12.5", "-0.000000001"). More
+// than nine decimals are an error, never rounded; an exponent is accepted when
+// the value is exact.
+func Parse(s string) (Amount, error) {
+	n, err := parseScaled(s, 9)
+	if err != nil || n > int64(Max) || n < -int64(Max) {
+		return 0, ErrAmount
+	}
+	return Amount(n), nil
+}
+
+// parseScaled reads a decimal text as an integer of 10^-decimals.
+func parseScaled(s string, decimals int) (int64, error) {
+	if len(s) == 0 || len(s) > 64 || strings.ContainsAny(s, "_/xXpPiInN") {
+		return 0, ErrAmount
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 { // bound the exponent before big.Rat expands it
+		exp, err := strconv.Atoi(s[i+1:])
+		if err != nil || exp > 30 || exp < -30 {
+			return 0, ErrAmount
+		}
+	}
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		return 0, ErrAmount
+	}
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+	r.Mul(r, new(big.Rat).SetInt(scale))
+	if !r.IsInt() || !r.Num().IsInt64() {
+		return 0, ErrAmount
+	}
+	return r.Num().Int64(), nil
+}
+
+// formatScaled writes n x 10^-decimals as an exact decimal without exponent.
+func formatScaled(n int64, decimals int) string {
+	sign, u := "", uint64(n)
+	if n < 0 {
+		sign, u = "-", -uint64(n)
+	}
+	digits := strconv.FormatUint(u, 10)
+	if len(digits) <= decimals {
+		digits = strings.Repeat("0", decimals-len(digits)+1) + digits
+	}
+	whole, part := digits[:len(digits)-decimals], strings.TrimRight(digits[len(digits)-decimals:], "0")
+	if part == "" {
+		return sign + whole
+	}
+	return sign + whole + "." + part
+}
+
+// String returns the amount in US dollars, exact and without an exponent.
+func (a Amount) String() string { return formatScaled(int64(a), 9) }
+
+// MarshalJSON writes the amount as a JSON number of US dollars, exact.
+func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalJSON reads a JSON number or string of US dollars. The text is read
+// as it stands, so 0.1 is exactly 0.1.
+func (a *Amount) UnmarshalJSON(raw []byte) error {
+	text := string(raw)
+	if bytes.HasPrefix(raw, []byte(`"`)) {
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return ErrAmount
+		}
+	}
+	v, err := Parse(text)
+	if err != nil {
+		return err
+	}
+	*a = v
+	return nil
+}
+
+// Credits returns the amount as a JSON number of credits, exact.
+func (a Amount) Credits() json.Number {
+	// 200 credits a dollar: nano-dollars x 200 are 10^-9 credits, and 200 =
+	// 2 x 100, so 2a x 10^-7 credits cannot lose a digit.
+	return json.Number(formatScaled(2*int64(a), 7))
+}
+
+// Add returns a + b, or an error when the sum leaves the range of an amount.
+func Add(a, b Amount) (Amount, error) {
+	if (b > 0 && a > math.MaxInt64-b) || (b < 0 && a < math.MinInt64-b) {
+		return 0, fmt.Errorf("amount out of range: %s + %s", a, b)
+	}
+	return a + b, nil
+}

@@ -1,0 +1,111 @@
+package money
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestAmountsAreReadExactly(t *testing.T) {
+	for text, want := range map[string]Amount{
+		"0": 0, "12.5": 12_500_000_000, "0.1": 100_000_000, "-0.000000001": -1, "1e-9": 1,
+		"1E3": 1000 * USD, "+1": USD, "0.100": 100_000_000, "1000000000": Max,
+	} {
+		if got, err := Parse(text); err != nil || got != want {
+			t.Errorf("Parse(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "0.0000000001", "1000000000.1", "1/2", "0x10", "1_0", "Inf", "NaN", "1e400", "1e", " 1", "--1"} {
+		if got, err := Parse(text); err == nil {
+			t.Errorf("Parse(%q) = %d; want an error", text, got)
+		}
+	}
+}
+
+func TestAmountsSurviveJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := Amount(rapid.Int64Range(-int64(Max), int64(Max)).Draw(t, "amount"))
+		raw, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{string(raw), `"` + string(raw) + `"`} {
+			var got Amount
+			if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+				t.Fatalf("%s came back as %d, %v; want %d", text, got, err, want)
+			}
+		}
+	})
+}
+
+func TestCreditsAreTwoHundredADollar(t *testing.T) {
+	for amount, want := range map[Amount]string{USD: "200", Credit: "1", 1: "0.0000002", -3 * USD / 2: "-300", 0: "0"} {
+		if got := amount.Credits().String(); got != want {
+			t.Errorf("%s USD = %s credits; want %s", amount, got, want)
+		}
+	}
+}
+
+func TestBillsRoundOnceHalfUp(t *testing.T) {
+	quarter := Price(250_000_000) // 0.25 USD a million
+	for _, tt := range []struct {
+		units int64
+		price Price
+		by    Factor
+		want  Amount
+	}{
+		{1000, quarter, One, 250_000},
+		{1, quarter, One, 250},
+		{1, 1, One, 0},             // a millionth of a nano-dollar
+		{500_000, 1, One, 1},       // exactly half: up
+		{499_999, 1, One, 0},       // just below
+		{1, quarter, One / 2, 125}, // a factor
+		{3, 166_667, One, 1},       // 0.500001
+		{1 << 40, MaxPrice, MaxFactor, math.MaxInt64},
+	} {
+		var s Sum
+		s.Tokens(tt.units, tt.price, tt.by)
+		if got := s.Round(); got != tt.want {
+			t.Errorf("%d x %s x %s = %d nano; want %d", tt.units, tt.price, tt.by, int64(got), int64(tt.want))
+		}
+	}
+	var s Sum
+	for range 4 { // four quarters of a nano make one: rounded once, not four times
+		s.Tokens(250_000, 1, One)
+	}
+	if got := s.Round(); got != 1 {
+		t.Errorf("four quarters = %d nano; want 1", int64(got))
+	}
+}
+
+func TestBillsAgreeWithRationalArithmetic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s Sum
+		exact := new(big.Rat)
+		for range rapid.IntRange(1, 6).Draw(t, "parts") {
+			units := rapid.Int64Range(0, 1<<40).Draw(t, "units")
+			price := rapid.Int64Range(0, int64(MaxPrice)).Draw(t, "price")
+			by := rapid.Int64Range(0, int64(MaxFactor)).Draw(t, "factor")
+			part := new(big.Rat).SetFrac(
+				new(big.Int).Mul(new(big.Int).Mul(big.NewInt(units), big.NewInt(price)), big.NewInt(by)), big.NewInt(1_000_000))
+			if rapid.Bool().Draw(t, "each") {
+				s.Each(units, Price(price), Factor(by))
+			} else {
+				s.Tokens(units, Price(price), Factor(by))
+				part.Quo(part, big.NewRat(1_000_000, 1))
+			}
+			exact.Add(exact, part)
+		}
+		exact.Add(exact, big.NewRat(1, 2))
+		want := new(big.Int).Div(exact.Num(), exact.Denom())
+		if !want.IsInt64() {
+			want.SetInt64(math.MaxInt64)
+		}
+		if got := s.Round(); int64(got) != want.Int64() {
+			t.Fatalf("got %d, want %s", int64(got), want)
+		}
+	})
+}

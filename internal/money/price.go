@@ -1,0 +1,142 @@
+package money
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/bits"
+)
+
+// Price is a price in nano-dollars for a million units (tokens), or for one
+// unit where the catalog prices single things (an image, a tool call): the
+// catalog's field says which.
+type Price int64
+
+// Factor is a multiplier in millionths: 2.5 is 2_500_000.
+type Factor int64
+
+// One is the factor that changes nothing.
+const One Factor = 1_000_000
+
+// Largest values that a catalog may hold. Together with a bound of 2^40 units
+// they keep every product within 128 bits and every sum within an Amount.
+const (
+	MaxPrice  = Price(100_000 * USD)
+	MaxFactor = 1000 * One
+)
+
+var (
+	// ErrPrice is the fault of a text that is no price.
+	ErrPrice = errors.New("must be a decimal number of US dollars from 0 to 100000 with at most 9 decimals")
+	// ErrFactor is the fault of a text that is no factor.
+	ErrFactor = errors.New("must be a decimal number from 0 to 1000 with at most 6 decimals")
+)
+
+// ParsePrice reads a decimal number of US dollars, not negative.
+func ParsePrice(s string) (Price, error) {
+	n, err := parseScaled(s, 9)
+	if err != nil || n < 0 || n > int64(MaxPrice) {
+		return 0, ErrPrice
+	}
+	return Price(n), nil
+}
+
+// String returns the price in US dollars, exact.
+func (p Price) String() string { return formatScaled(int64(p), 9) }
+
+// MarshalJSON writes the price as a JSON number of US dollars.
+func (p Price) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalJSON reads a JSON number or string of US dollars.
+func (p *Price) UnmarshalJSON(raw []byte) error {
+	text, err := plain(raw)
+	if err != nil {
+		return ErrPrice
+	}
+	*p, err = ParsePrice(text)
+	return err
+}
+
+// ParseFactor reads a decimal factor.
+func ParseFactor(s string) (Factor, error) {
+	n, err := parseScaled(s, 6)
+	if err != nil || n < 0 || n > int64(MaxFactor) {
+		return 0, ErrFactor
+	}
+	return Factor(n), nil
+}
+
+// String returns the factor as an exact decimal.
+func (f Factor) String() string { return formatScaled(int64(f), 6) }
+
+// MarshalJSON writes the factor as a JSON number.
+func (f Factor) MarshalJSON() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalJSON reads a JSON number or string.
+func (f *Factor) UnmarshalJSON(raw []byte) error {
+	text, err := plain(raw)
+	if err != nil {
+		return ErrFactor
+	}
+	*f, err = ParseFactor(text)
+	return err
+}
+
+// plain returns the text of a JSON number or string.
+func plain(raw []byte) (string, error) {
+	if bytes.HasPrefix(raw, []byte(`"`)) {
+		var s string
+		err := json.Unmarshal(raw, &s)
+		return s, err
+	}
+	return string(raw), nil
+}
+
+// Sum adds up a bill in 128 bits and rounds it once at the end. The zero value
+// is an empty bill. A bill too large for an Amount comes out as math.MaxInt64,
+// which no hold passes: nothing runs that cannot be billed.
+type Sum struct {
+	hi, lo uint64 // nano-dollars x 10^12
+	over   bool
+}
+
+// Tokens adds units at a price per million, times a factor.
+func (s *Sum) Tokens(units int64, perMillion Price, factor Factor) {
+	s.add(units, perMillion, factor, 1)
+}
+
+// Each adds units at a price for one, times a factor.
+func (s *Sum) Each(units int64, perUnit Price, factor Factor) {
+	s.add(units, perUnit, factor, 1_000_000)
+}
+
+func (s *Sum) add(units int64, price Price, factor Factor, scale uint64) {
+	if units <= 0 || price <= 0 || factor <= 0 {
+		return
+	}
+	hi, lo := bits.Mul64(uint64(units), uint64(price))
+	for _, by := range []uint64{uint64(factor), scale} {
+		top, low := bits.Mul64(hi, by)
+		var carry uint64
+		hi, lo = bits.Mul64(lo, by)
+		hi, carry = bits.Add64(hi, low, 0)
+		s.over = s.over || top != 0 || carry != 0
+	}
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, lo, 0)
+	s.hi, carry = bits.Add64(s.hi, hi, carry)
+	s.over = s.over || carry != 0
+}
+
+// Round returns the bill in nano-dollars, rounded half up.
+func (s *Sum) Round() Amount {
+	const unit = 1_000_000_000_000
+	lo, carry := bits.Add64(s.lo, unit/2, 0)
+	hi, carry := bits.Add64(s.hi, 0, carry)
+	if s.over || carry != 0 || hi >= unit {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(hi, lo, unit)
+	return Amount(min(q, math.MaxInt64))
+}
