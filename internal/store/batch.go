@@ -1,0 +1,283 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Batch is a list of statements that are sent together: one round trip on
+// PostgreSQL, prepared statements one after the other on SQLite. Statement
+// texts should be few and constant, since each is prepared once.
+type Batch struct {
+	db    *DB
+	items []batchItem
+}
+
+type batchItem struct {
+	text string
+	args []any
+	rows *int64              // where the number of changed rows goes; may be nil
+	scan func(row Row) error // for statements that answer rows
+}
+
+// Row is one row of an answer. Scan takes *int64 and *string.
+type Row interface {
+	Scan(dest ...any) error
+}
+
+// NewBatch returns an empty batch.
+func (db *DB) NewBatch() *Batch { return &Batch{db: db} }
+
+// Reset empties the batch for another use.
+func (b *Batch) Reset() { b.items = b.items[:0] }
+
+// Len returns the number of statements.
+func (b *Batch) Len() int { return len(b.items) }
+
+// Exec adds a statement. The number of rows that it changes is stored in rows,
+// unless that is nil, when the batch has run.
+func (b *Batch) Exec(rows *int64, text string, args ...any) {
+	b.items = append(b.items, batchItem{text: text, args: b.db.args(args), rows: rows})
+}
+
+// Query adds a statement that answers rows; scan is called for each when the
+// batch runs. Its error ends the batch.
+func (b *Batch) Query(scan func(row Row) error, text string, args ...any) {
+	b.items = append(b.items, batchItem{text: text, args: b.db.args(args), scan: scan})
+}
+
+// Begin opens a transaction. On PostgreSQL it waits at most lockTimeout ("500ms")
+// for each lock and may sit idle between round trips for idleTimeout ("2s");
+// on SQLite it takes the write lock.
+func (b *Batch) Begin(lockTimeout, idleTimeout string) {
+	if b.db.dialect == SQLite {
+		b.Exec(nil, `BEGIN IMMEDIATE`)
+		return
+	}
+	b.Exec(nil, `BEGIN`)
+	b.Query(func(Row) error { return nil }, sessionLimits, lockTimeout, idleTimeout)
+}
+
+// Commit ends the transaction.
+func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
+
+// Lock adds Tx.Lock.
+func (b *Batch) Lock(table, column string, ids []string) {
+	if b.db.dialect == SQLite || len(ids) == 0 {
+		return
+	}
+	b.Query(func(Row) error { return nil }, b.db.lockText(table, column), List(ids))
+}
+
+// Now adds Tx.NowMS: it stores the time that decides, as of this place in the
+// batch.
+func (b *Batch) Now(ms *int64) {
+	if b.db.dialect == SQLite || b.db.now != nil {
+		b.items = append(b.items, batchItem{scan: func(Row) error { *ms = b.db.processMS(); return nil }})
+		return
+	}
+	b.Query(func(row Row) error { return row.Scan(ms) }, clockText)
+}
+
+// Session is one write connection on which the caller runs batches. On SQLite
+// it excludes every other writer of this process while it is open.
+type Session struct {
+	db   *DB
+	conn *sql.Conn
+}
+
+// Session takes a write connection; the caller closes it.
+func (db *DB) Session(ctx context.Context) (*Session, error) {
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("take a connection: %w", err)
+	}
+	return &Session{db: db, conn: conn}, nil
+}
+
+// Run runs the statements of b in order and stops at the first that fails. An
+// open transaction stays open after an error: call Close with keep false.
+func (s *Session) Run(ctx context.Context, b *Batch) error {
+	return s.conn.Raw(func(raw any) error {
+		if s.db.dialect == PostgreSQL {
+			return runPostgreSQL(ctx, raw.(*stdlib.Conn).Conn(), b)
+		}
+		return s.db.stmts.run(raw.(driver.Conn), b)
+	})
+}
+
+// Close gives the connection back. With keep false it may be in the middle of
+// a transaction: that is rolled back on SQLite, and the connection is dropped
+// on PostgreSQL, where the server then rolls back.
+func (s *Session) Close(keep bool) error {
+	if !keep {
+		err := s.conn.Raw(func(raw any) error {
+			if s.db.dialect == PostgreSQL {
+				return driver.ErrBadConn
+			}
+			rollback := s.db.NewBatch()
+			rollback.Exec(nil, `ROLLBACK`)
+			_ = s.db.stmts.run(raw.(driver.Conn), rollback) // fails when no transaction is open: that is the goal
+			return nil
+		})
+		if err != nil && !errors.Is(err, driver.ErrBadConn) {
+			return errors.Join(err, s.conn.Close())
+		}
+	}
+	if err := s.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
+		return err
+	}
+	return nil
+}
+
+func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
+	var pipe pgx.Batch
+	var local []func(Row) error // answers that need no server, in place
+	for _, item := range b.items {
+		if item.text == "" {
+			local = append(local, item.scan)
+			continue
+		}
+		queued := pipe.Queue(item.text, item.args...)
+		switch {
+		case item.scan != nil:
+			queued.Query(func(rows pgx.Rows) error {
+				for rows.Next() {
+					if err := item.scan(rows); err != nil {
+						return err
+					}
+				}
+				return rows.Err()
+			})
+		case item.rows != nil:
+			queued.Exec(func(tag pgconn.CommandTag) error { *item.rows = tag.RowsAffected(); return nil })
+		}
+	}
+	if err := conn.SendBatch(ctx, &pipe).Close(); err != nil {
+		return err
+	}
+	for _, answer := range local {
+		if err := answer(nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stmtCache keeps the prepared statements of SQLite's one write connection. It
+// is used only while that connection is held, which is its lock.
+type stmtCache struct {
+	conn  driver.Conn
+	stmts map[string]driver.Stmt
+}
+
+func (c *stmtCache) run(conn driver.Conn, b *Batch) error {
+	if c.conn != conn { // the first use, or the pool replaced the connection
+		c.conn, c.stmts = conn, map[string]driver.Stmt{}
+	}
+	var args []driver.NamedValue
+	for _, item := range b.items {
+		if item.text == "" {
+			if err := item.scan(nil); err != nil {
+				return err
+			}
+			continue
+		}
+		stmt, err := c.prepare(item.text)
+		if err != nil {
+			return err
+		}
+		args = args[:0]
+		for i, arg := range item.args {
+			value, err := driver.DefaultParameterConverter.ConvertValue(arg)
+			if err != nil {
+				return err
+			}
+			args = append(args, driver.NamedValue{Ordinal: i + 1, Value: value})
+		}
+		if item.scan == nil {
+			err = execSQLite(stmt, args, item.rows)
+		} else {
+			err = querySQLite(stmt, args, item.scan)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *stmtCache) prepare(text string) (driver.Stmt, error) {
+	if stmt, ok := c.stmts[text]; ok {
+		return stmt, nil
+	}
+	stmt, err := c.conn.Prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	c.stmts[text] = stmt
+	return stmt, nil
+}
+
+func execSQLite(stmt driver.Stmt, args []driver.NamedValue, changed *int64) error {
+	res, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), args)
+	if err != nil || changed == nil {
+		return err
+	}
+	*changed, err = res.RowsAffected()
+	return err
+}
+
+func querySQLite(stmt driver.Stmt, args []driver.NamedValue, scan func(Row) error) error {
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), args)
+	if err != nil {
+		return err
+	}
+	row := liteRow(make([]driver.Value, len(rows.Columns())))
+	for err == nil {
+		if err = rows.Next(row); err == nil {
+			err = scan(row)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, rows.Close())
+}
+
+// liteRow is a row of SQLite as the driver answers it.
+type liteRow []driver.Value
+
+// Scan implements Row.
+func (r liteRow) Scan(dest ...any) error {
+	if len(dest) != len(r) {
+		return fmt.Errorf("scan %d columns into %d values", len(r), len(dest))
+	}
+	for i, d := range dest {
+		switch d := d.(type) {
+		case *int64:
+			v, ok := r[i].(int64)
+			if !ok {
+				return fmt.Errorf("column %d is a %T, not an integer", i, r[i])
+			}
+			*d = v
+		case *string:
+			v, ok := r[i].(string)
+			if !ok {
+				return fmt.Errorf("column %d is a %T, not a text", i, r[i])
+			}
+			*d = v
+		default:
+			return fmt.Errorf("column %d: a row scans into *int64 and *string, not %T", i, d)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrFenced means that this node was declared dead: whatever it still runs
+// belongs to others now, and it may write nothing more under its epoch.
+var ErrFenced = errors.New("this node was declared dead by another one")
+
+// RegisterNode writes the row of a new node epoch. An epoch is one life of one
+// process; what it holds is taken over when it dies.
+func (db *DB) RegisterNode(ctx context.Context, epoch string) error {
+	return db.Update(ctx, func(tx *Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, $2)`, epoch, now)
+		return err
+	})
+}
+
+// Heartbeat says that the epoch is alive. ErrFenced: it was declared dead.
+func (db *DB) Heartbeat(ctx context.Context, epoch string) error {
+	return db.Update(ctx, func(tx *Tx) error {
+		n, err := tx.Exec(`UPDATE node SET beat = beat + 1 WHERE epoch = $1 AND dead = 0`, epoch)
+		if err == nil && n == 0 {
+			err = ErrFenced
+		}
+		return err
+	})
+}
+
+// Node is the row of one epoch.
+type Node struct {
+	Epoch string
+	Beat  int64 // grows with each heartbeat; no clock is compared across machines
+	Dead  bool
+}
+
+// Nodes lists all epochs that are known: the living, and the dead that still
+// have something to take over.
+func (db *DB) Nodes(ctx context.Context) ([]Node, error) {
+	var nodes []Node
+	err := db.View(ctx, func(tx *Tx) error {
+		nodes = nil
+		rows, err := tx.Query(`SELECT epoch, beat, dead FROM node ORDER BY epoch`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var n Node
+			var dead int64
+			if err := rows.Scan(&n.Epoch, &n.Beat, &dead); err != nil {
+				return err
+			}
+			n.Dead = dead != 0
+			nodes = append(nodes, n)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	return nodes, nil
+}
+
+// Fence declares an epoch dead, unless its heartbeat has moved on from beat.
+// It waits for a batch that the epoch is just committing, and after it none
+// can commit any more. It reports whether the epoch is dead now.
+func (db *DB) Fence(ctx context.Context, epoch string, beat int64) (bool, error) {
+	var changed int64
+	err := db.Update(ctx, func(tx *Tx) error {
+		var err error
+		changed, err = tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1 AND beat = $2`, epoch, beat)
+		return err
+	})
+	return changed > 0, err
+}
+
+// ForgetNode removes the row of a dead epoch once nothing is left to take over.
+func (db *DB) ForgetNode(ctx context.Context, epoch string) error {
+	return db.Update(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch)
+		return err
+	})
+}
+
+// AdvanceNode adds the fence of a batch: it moves the epoch's batch number
+// from n-1 to n and stores in moved whether it did. Not moved means that batch
+// n has been committed before, or that the epoch is dead: NodeBatch tells.
+func (b *Batch) AdvanceNode(moved *int64, epoch string, n int64) {
+	b.Exec(moved, `UPDATE node SET batch = $1 WHERE epoch = $2 AND batch = $3 AND dead = 0`, n, epoch, n-1)
+}
+
+// NodeBatch adds the reading of an epoch's batch number; found stays false if
+// the epoch is unknown or dead.
+func (b *Batch) NodeBatch(n *int64, found *bool, epoch string) {
+	b.Query(func(row Row) error {
+		*found = true
+		return row.Scan(n)
+	}, `SELECT batch FROM node WHERE epoch = $1 AND dead = 0`, epoch)
+}

@@ -1,0 +1,194 @@
+// Package store owns the connection to the database: opening either engine,
+// transactions, migrations, the rows of running nodes and the lock file of
+// SQLite. The tables belong to the rooms that use them.
+//
+// Invariants: one SQL text serves both engines; a commit that was answered is
+// durable (SQLite: WAL with synchronous=FULL; PostgreSQL: synchronous_commit
+// as the server sets it); SQLite has one writer at a time; no transaction
+// spans a network call to anything but the database.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
+	_ "modernc.org/sqlite"             // registers the driver "sqlite"
+)
+
+// Dialect is one of the two engines.
+type Dialect int
+
+// The engines.
+const (
+	SQLite Dialect = iota
+	PostgreSQL
+)
+
+// String returns the engine's name.
+func (d Dialect) String() string {
+	if d == PostgreSQL {
+		return "postgres"
+	}
+	return "sqlite"
+}
+
+// ErrURL is the fault of a database setting that names neither engine.
+var ErrURL = errors.New("must be sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")
+
+// Options are what a caller of Open decides. The zero value is right for
+// production.
+type Options struct {
+	// Connections bounds the PostgreSQL connections of this node; 0: 16.
+	Connections int
+	// Now replaces the database's clock on both engines. For tests: in
+	// production the time that decides comes from the database.
+	Now func() time.Time
+}
+
+// DB is one database. It is safe for concurrent use.
+type DB struct {
+	dialect Dialect
+	path    string  // SQLite: the file
+	write   *sql.DB // SQLite: exactly one connection; PostgreSQL: the pool
+	read    *sql.DB // SQLite: a pool of its own; PostgreSQL: the same pool
+	now     func() time.Time
+	lastMS  atomic.Int64 // SQLite: the process clock that never goes back
+	stmts   stmtCache    // SQLite: prepared statements of the write connection; used under its lock
+}
+
+// sqliteReaders bounds the read connections on SQLite: reads are short and
+// processor-bound, so more would only cost memory.
+const sqliteReaders = 4
+
+// Open connects to the database that url names and checks that it answers. It
+// creates a missing SQLite file (mode 0600) and its folder (0700), and does
+// not migrate. Errors never show the URL's password.
+func Open(ctx context.Context, url string, opts Options) (*DB, error) {
+	switch {
+	case strings.HasPrefix(url, "sqlite:") && len(url) > len("sqlite:"):
+		return openSQLite(ctx, strings.TrimPrefix(url, "sqlite:"), opts)
+	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
+		return openPostgreSQL(ctx, url, opts)
+	}
+	return nil, ErrURL
+}
+
+func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("create the database folder: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the database file: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return nil, fmt.Errorf("open the database file: %w", err)
+	}
+	db := &DB{dialect: SQLite, path: path, now: opts.Now}
+	if db.write, err = sql.Open("sqlite", sqliteDSN(path, "_txlock=immediate")); err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	if db.read, err = sql.Open("sqlite", sqliteDSN(path, "_txlock=deferred&_pragma=query_only(1)")); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database: %w", err), db.write.Close())
+	}
+	db.write.SetMaxOpenConns(1)
+	db.write.SetMaxIdleConns(1)
+	db.read.SetMaxOpenConns(sqliteReaders)
+	db.read.SetMaxIdleConns(sqliteReaders)
+	if err := db.checkSQLite(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// sqliteDSN names a file with the settings that every connection needs.
+func sqliteDSN(path, more string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() +
+		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+		"&_pragma=cache_size(-4096)&_pragma=wal_autocheckpoint(4000)&" + more
+}
+
+// checkSQLite refuses engines before 3.51.3, whose reset of the write-ahead
+// log could lose a committed transaction, and files that are not in WAL mode.
+func (db *DB) checkSQLite(ctx context.Context) error {
+	var version, mode string
+	var major, minor, patch int
+	if err := db.write.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		return fmt.Errorf("read the SQLite version %q: %w", version, err)
+	}
+	if major*1_000_000+minor*1_000+patch < 3_051_003 {
+		return fmt.Errorf("SQLite %s is too old: 3.51.3 or newer is needed", version)
+	}
+	if err := db.write.QueryRowContext(ctx, `PRAGMA journal_mode`).Scan(&mode); err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the database file is in journal mode %q, WAL is needed", mode)
+	}
+	return nil
+}
+
+func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) {
+	pool, err := sql.Open("pgx", url)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	connections := opts.Connections
+	if connections <= 0 {
+		connections = 16
+	}
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	if err := pool.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("reach the database: %w", err), pool.Close())
+	}
+	return &DB{dialect: PostgreSQL, write: pool, read: pool, now: opts.Now}, nil
+}
+
+// Dialect returns the engine.
+func (db *DB) Dialect() Dialect { return db.dialect }
+
+// Ping asks the database for a sign of life.
+func (db *DB) Ping(ctx context.Context) error {
+	var one int
+	return db.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
+}
+
+// Close closes all connections; transactions that still run are rolled back.
+func (db *DB) Close() error {
+	if db.read == db.write {
+		return db.write.Close()
+	}
+	return errors.Join(db.read.Close(), db.write.Close())
+}
+
+// processMS is the clock of SQLite: this process's wall clock that never goes
+// back. Several processes write one file only for moments (subcommands).
+func (db *DB) processMS() int64 {
+	now := time.Now().UnixMilli()
+	if db.now != nil {
+		return db.now().UnixMilli()
+	}
+	for {
+		last := db.lastMS.Load()
+		if now <= last {
+			return last
+		}
+		if db.lastMS.CompareAndSwap(last, now) {
+			return now
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestOpenRefusesOtherURLs(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "sqlite:", "mysql://x", "data/tollgate.db"} {
+		if _, err := store.Open(context.Background(), url, store.Options{}); !errors.Is(err, store.ErrURL) {
+			t.Errorf("Open(%q): %v; want ErrURL", url, err)
+		}
+	}
+}
+
+func TestOpenNeverShowsThePassword(t *testing.T) {
+	t.Parallel()
+	_, err := store.Open(context.Background(), "postgres://u:sesame@127.0.0.1:1/x?connect_timeout=1", store.Options{})
+	if err == nil || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("Open: %v; want an error without the password", err)
+	}
+}
+
+func TestSQLiteFileIsPrivate(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	storetest.Open(t, url, store.Options{})
+	info, err := os.Stat(strings.TrimPrefix(url, "sqlite:"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+func TestNodesMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.PostgreSQL(t)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			db, err := store.Open(context.Background(), url, store.Options{})
+			if err == nil {
+				err = errors.Join(db.Migrate(context.Background()), db.Migrate(context.Background()), db.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestUpdateCommitsOrRollsBack(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := context.Background()
+		boom := errors.New("boom")
+		insert := func(epoch string, fail error) error {
+			return db.Update(ctx, func(tx *store.Tx) error {
+				if _, err := tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, epoch); err != nil {
+					return err
+				}
+				return fail
+			})
+		}
+		if err := insert("a", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := insert("b", boom); !errors.Is(err, boom) {
+			t.Fatalf("got %v; want the function's own error", err)
+		}
+		nodes, err := db.Nodes(ctx)
+		if err != nil || len(nodes) != 1 || nodes[0].Epoch != "a" {
+			t.Errorf("nodes %v, %v; want a alone", nodes, err)
+		}
+	})
+}
+
+func TestWritersDoNotLoseUpdates(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := context.Background()
+		if err := db.RegisterNode(ctx, "n"); err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for range 10 {
+					err := db.Update(ctx, func(tx *store.Tx) error {
+						if err := tx.Lock("node", "epoch", "n"); err != nil {
+							return err
+						}
+						var beat int64
+						if err := tx.QueryRow(`SELECT beat FROM node WHERE epoch = $1`, "n").Scan(&beat); err != nil {
+							return err
+						}
+						_, err := tx.Exec(`UPDATE node SET beat = $1 WHERE epoch = $2`, beat+1, "n")
+						return err
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		nodes, err := db.Nodes(ctx)
+		if err != nil || nodes[0].Beat != 80 {
+			t.Errorf("%v, %v; want a beat of 80", nodes, err)
+		}
+	})
+}
+
+func TestInTakesLists(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := context.Background()
+		for _, epoch := range []string{"a", `b"'`, "c"} {
+			if err := db.RegisterNode(ctx, epoch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for want, ids := range map[int64][]string{2: {"a", `b"'`, "x"}, 0: nil} {
+			var n int64
+			err := db.View(ctx, func(tx *store.Tx) error {
+				return tx.QueryRow(`SELECT COUNT(*) FROM node WHERE `+tx.In("epoch", 1), store.List(ids)).Scan(&n)
+			})
+			if err != nil || n != want {
+				t.Errorf("%d rows in %v, %v; want %d", n, ids, err, want)
+			}
+		}
+	})
+}
+
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := context.Background()
+		if err := db.RegisterNode(ctx, "n"); err != nil {
+			t.Fatal(err)
+		}
+		run := func(keep bool, fill func(b *store.Batch)) error {
+			session, err := db.Session(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := db.NewBatch()
+			fill(b)
+			err = session.Run(ctx, b)
+			if cerr := session.Close(keep && err == nil); cerr != nil {
+				t.Fatal(cerr)
+			}
+			return err
+		}
+		var moved, batch, now int64
+		var found bool
+		if err := run(true, func(b *store.Batch) {
+			b.Begin("500ms", "2s")
+			b.AdvanceNode(&moved, "n", 1)
+			b.Lock("node", "epoch", []string{"n"})
+			b.Now(&now)
+			b.NodeBatch(&batch, &found, "n")
+			b.Commit()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if moved != 1 || batch != 1 || !found {
+			t.Errorf("moved %d, batch %d, found %v; want 1, 1, true", moved, batch, found)
+		}
+		if d := time.Since(time.UnixMilli(now)); d < -time.Minute || d > time.Minute {
+			t.Errorf("the database's clock is %v away", d)
+		}
+		if err := run(false, func(b *store.Batch) { // never committed: rolled back when given back
+			b.Begin("500ms", "2s")
+			b.AdvanceNode(&moved, "n", 2)
+		}); err != nil || moved != 1 {
+			t.Fatalf("moved %d, %v", moved, err)
+		}
+		if err := run(true, func(b *store.Batch) {
+			b.Begin("500ms", "2s")
+			b.Exec(nil, `INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, "n")
+			b.Commit()
+		}); err == nil {
+			t.Fatal("a second row of the same epoch was accepted")
+		}
+		if err := run(true, func(b *store.Batch) { b.NodeBatch(&batch, &found, "n") }); err != nil || batch != 1 {
+			t.Errorf("batch %d, %v; want 1: what was not committed must be gone", batch, err)
+		}
+	})
+}
+
+func TestFenceStopsAnEpoch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := context.Background()
+		if err := errors.Join(db.RegisterNode(ctx, "n"), db.Heartbeat(ctx, "n")); err != nil {
+			t.Fatal(err)
+		}
+		if dead, err := db.Fence(ctx, "n", 0); dead || err != nil {
+			t.Fatalf("fenced %v, %v on an old heartbeat", dead, err)
+		}
+		if dead, err := db.Fence(ctx, "n", 1); !dead || err != nil {
+			t.Fatalf("fenced %v, %v; want it dead", dead, err)
+		}
+		if err := db.Heartbeat(ctx, "n"); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("heartbeat of a dead epoch: %v; want ErrFenced", err)
+		}
+		if err := db.ForgetNode(ctx, "n"); err != nil {
+			t.Fatal(err)
+		}
+		if nodes, err := db.Nodes(ctx); err != nil || len(nodes) != 0 {
+			t.Errorf("nodes %v, %v; want none", nodes, err)
+		}
+	})
+}
+
+func TestOneProcessServesAFile(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	release, err := db.LockFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.LockFile(); !errors.Is(err, store.ErrServed) {
+		t.Errorf("second lock: %v; want ErrServed", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := db.LockFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProcessClockNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	var last int64
+	for range 1000 {
+		err := db.View(context.Background(), func(tx *store.Tx) error {
+			now, err := tx.NowMS()
+			if err == nil && now < last {
+				err = fmt.Errorf("%d after %d", now, last)
+			}
+			last = now
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

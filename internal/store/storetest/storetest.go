@@ -1,0 +1,109 @@
+// Package storetest owns the databases that tests run on: a fresh one a test,
+// migrated, on either engine. Invariant: a test that asks for both engines
+// never passes on one alone.
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/store"
+)
+
+// EnvPostgres names the variable with the address of a PostgreSQL server on
+// which tests may create databases. `make test` starts one and sets it.
+const EnvPostgres = "TOLLGATE_TEST_POSTGRES"
+
+// Each runs a test on a fresh SQLite file and on a fresh PostgreSQL database.
+func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	EachWith(t, store.Options{}, test)
+}
+
+// EachWith is Each with options, for a clock of the test's own.
+func EachWith(t *testing.T, opts store.Options, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	EachURL(t, func(t *testing.T, url string) {
+		test(t, Open(t, url, opts))
+	})
+}
+
+// EachURL runs a test on the addresses of two fresh, empty databases that are
+// removed when it ends.
+func EachURL(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, SQLite(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, PostgreSQL(t))
+	})
+}
+
+// Open opens and migrates a database; it is closed when the test ends.
+func Open(t testing.TB, url string, opts store.Options) *store.DB {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	db, err := store.Open(ctx, url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	if err := db.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// SQLite returns the address of a file that does not exist yet.
+func SQLite(t testing.TB) string {
+	t.Helper()
+	return "sqlite:" + filepath.Join(t.TempDir(), "tollgate.db")
+}
+
+// PostgreSQL creates an empty database and returns its address. Without a
+// server the test fails: it is never skipped.
+func PostgreSQL(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(EnvPostgres)
+	if server == "" {
+		t.Fatalf("%s is not set: run the tests with `make test`, which starts a PostgreSQL server", EnvPostgres)
+	}
+	address, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("%s: %v", EnvPostgres, err)
+	}
+	admin, err := sql.Open("pgx", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin.SetMaxOpenConns(1)
+	name := strings.ToLower(id.New("test_"))
+	if _, err := admin.Exec(`CREATE DATABASE ` + name); err != nil {
+		t.Fatalf("create a test database: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(`DROP DATABASE ` + name + ` WITH (FORCE)`); err != nil {
+			t.Errorf("drop the test database: %v", err)
+		}
+		if err := admin.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	address.Path = "/" + name
+	return address.String()
+}

@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+)
+
+// Tx is a running transaction. It is not safe for concurrent use, and it ends
+// with the function that got it.
+type Tx struct {
+	db  *DB
+	ctx context.Context
+	tx  *sql.Tx
+}
+
+// Bounds of Update: how long it may take in all, and how often it is run again
+// when the database asks for a repetition.
+const (
+	updateTimeout  = 15 * time.Second
+	updateAttempts = 5
+)
+
+// Update runs fn in a read-write transaction and commits. On SQLite it holds
+// the write lock from its start. fn is run again, up to five times, when the
+// database asked for it (a serialization fault, a deadlock, a busy file), so
+// it must have no effect outside the transaction. An error of fn rolls back
+// and is returned as it is. An error of the commit itself leaves open whether
+// it took place: callers that move money repeat with an idempotency key.
+func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
+	var err error
+	for range updateAttempts {
+		err = db.run(ctx, db.write, &sql.TxOptions{}, func(tx *Tx) error {
+			if db.dialect == PostgreSQL {
+				if _, err := tx.Exec(sessionLimits, "3s", "5s"); err != nil {
+					return err
+				}
+			}
+			return fn(tx)
+		})
+		if err == nil || ctx.Err() != nil || !Retryable(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// sessionLimits bounds, for one transaction on PostgreSQL, how long it waits
+// for a lock ($1) and how long it may sit idle ($2) before the server ends it.
+const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)`
+
+// View runs fn on one consistent snapshot that it can only read.
+func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
+	opts := &sql.TxOptions{}
+	if db.dialect == PostgreSQL {
+		opts = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	}
+	return db.run(ctx, db.read, opts, fn)
+}
+
+func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(tx *Tx) error) error {
+	tx, err := pool.BeginTx(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit this is a no-op; it matters when fn fails or panics
+	if err := fn(&Tx{db: db, ctx: ctx, tx: tx}); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// Context returns the context that the transaction runs under.
+func (tx *Tx) Context() context.Context { return tx.ctx }
+
+// Dialect returns the engine.
+func (tx *Tx) Dialect() Dialect { return tx.db.dialect }
+
+// Exec runs a statement and returns the number of rows that it changed.
+func (tx *Tx) Exec(query string, args ...any) (int64, error) {
+	res, err := tx.tx.ExecContext(tx.ctx, query, tx.db.args(args)...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// Query runs a statement that answers rows; the caller closes them.
+func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
+	return tx.tx.QueryContext(tx.ctx, query, tx.db.args(args)...)
+}
+
+// QueryRow runs a statement that answers at most one row.
+func (tx *Tx) QueryRow(query string, args ...any) *sql.Row {
+	return tx.tx.QueryRowContext(tx.ctx, query, tx.db.args(args)...)
+}
+
+// Lock locks the rows of table whose column holds one of ids, in ascending
+// order, until the transaction ends. Read them in a later statement: on
+// PostgreSQL a statement that waited for a lock sees older rows elsewhere. On
+// SQLite the transaction itself is the lock.
+func (tx *Tx) Lock(table, column string, ids ...string) error {
+	if tx.db.dialect == SQLite {
+		return nil
+	}
+	rows, err := tx.Query(tx.db.lockText(table, column), List(ids))
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", table, err)
+	}
+	for rows.Next() { // the locks are taken as the rows are read
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+func (db *DB) lockText(table, column string) string {
+	return `SELECT 1 FROM ` + table + ` WHERE ` + db.In(column, 1) + ` ORDER BY ` + column + ` FOR UPDATE`
+}
+
+// In returns the condition that column holds one of the values of parameter n,
+// which is passed as a List.
+func (tx *Tx) In(column string, n int) string { return tx.db.In(column, n) }
+
+// In is Tx.In, for statements that are made outside of a transaction.
+func (db *DB) In(column string, n int) string {
+	if db.dialect == PostgreSQL {
+		return fmt.Sprintf("%s = ANY($%d)", column, n)
+	}
+	return fmt.Sprintf("%s IN (SELECT value FROM json_each($%d))", column, n)
+}
+
+// NowMS returns the time that decides, in Unix milliseconds: the database
+// server's at this very moment on PostgreSQL, the process clock that never
+// goes back on SQLite. Read it after taking locks.
+func (tx *Tx) NowMS() (int64, error) {
+	if tx.db.dialect == SQLite || tx.db.now != nil {
+		return tx.db.processMS(), nil
+	}
+	var now int64
+	err := tx.QueryRow(clockText).Scan(&now)
+	return now, err
+}
+
+const clockText = `SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT`
+
+// list is the argument of an In condition.
+type list []string
+
+// List passes values to an In condition.
+func List(values []string) any { return list(values) }
+
+// args translates the arguments that engines take differently.
+func (db *DB) args(args []any) []any {
+	for i, arg := range args {
+		values, ok := arg.(list)
+		if !ok {
+			continue
+		}
+		args = slices.Clone(args)
+		if db.dialect == PostgreSQL {
+			args[i] = []string(values)
+			if values == nil {
+				args[i] = []string{}
+			}
+			continue
+		}
+		raw, _ := json.Marshal([]string(values)) // strings: cannot fail
+		args[i] = string(raw)
+	}
+	return args
+}
+
+// Retryable tells whether err is the database's wish that a whole transaction
+// be run again. It is certain then that nothing was committed.
+func Retryable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
+			return true
+		}
+		return false
+	}
+	return busy(err)
+}
+
+// busy tells whether another process held the SQLite file too long.
+func busy(err error) bool {
+	var lite *sqlite.Error
+	return errors.As(err, &lite) && lite.Code()&0xff == 5 // SQLITE_BUSY and its extended codes
+}
