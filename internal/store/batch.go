@@ -54,6 +54,16 @@ func (b *Batch) Query(scan func(row Row) error, text string, args ...any) {
 	b.items = append(b.items, batchItem{text: text, args: b.db.args(args), scan: scan})
 }
 
+// QueryLocked is Query for a statement that locks the rows it reads until the
+// transaction ends, in the statement's order. It must not join other tables:
+// beside a lock that was waited for, those would be read as they were before.
+func (b *Batch) QueryLocked(scan func(row Row) error, text string, args ...any) {
+	if b.db.dialect == PostgreSQL {
+		text += ` FOR UPDATE`
+	}
+	b.Query(scan, text, args...)
+}
+
 // Begin opens a transaction. On PostgreSQL it waits at most lockTimeout ("500ms")
 // for each lock and may sit idle between round trips for idleTimeout ("2s");
 // on SQLite it takes the write lock.

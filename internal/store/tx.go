@@ -128,6 +128,16 @@ func (db *DB) lockText(table, column string) string {
 	return `SELECT 1 FROM ` + table + ` WHERE ` + db.In(column, 1) + ` ORDER BY ` + column + ` FOR UPDATE`
 }
 
+// Serialize makes transactions that name the same thing wait for each other,
+// where there is no row to lock yet. On SQLite all writers wait anyway.
+func (tx *Tx) Serialize(name string) error {
+	if tx.db.dialect == SQLite {
+		return nil
+	}
+	_, err := tx.Exec(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, name)
+	return err
+}
+
 // In returns the condition that column holds one of the values of parameter n,
 // which is passed as a List.
 func (tx *Tx) In(column string, n int) string { return tx.db.In(column, n) }

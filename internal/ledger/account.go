@@ -1,0 +1,144 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+var (
+	// ErrNoAccount means that the ledger has no such account.
+	ErrNoAccount = errors.New("no such account")
+	// ErrNoKey means that the ledger has no such key.
+	ErrNoKey = errors.New("no such key")
+	// ErrRange means that a balance would leave the range that is kept exact.
+	ErrRange = errors.New("the balance would leave the range of plus or minus 1000000000 USD")
+)
+
+// AccountState is the money side of an account.
+type AccountState struct {
+	Balance  money.Amount // credits less charges
+	Held     money.Amount // by running requests
+	Floor    money.Amount // the lowest balance allowed: zero or negative
+	Disabled bool
+}
+
+// AccountChange changes what is not nil.
+type AccountChange struct {
+	Floor    *money.Amount
+	Disabled *bool
+}
+
+// OpenAccountTx opens an account with a balance of zero.
+func OpenAccountTx(tx *store.Tx, account string, floor money.Amount) error {
+	_, err := tx.Exec(`INSERT INTO ledger_account (id, balance_nano, held_nano, floor_nano, disabled, seq) VALUES ($1, 0, 0, $2, 0, 0)`,
+		account, int64(floor))
+	return err
+}
+
+// ChangeAccountTx changes an account's floor or disables it. Requests that
+// already run go on; the next admission sees the change.
+func ChangeAccountTx(tx *store.Tx, account string, c AccountChange) error {
+	state, _, err := lockAccountTx(tx, account)
+	if err != nil {
+		return err
+	}
+	if c.Floor != nil {
+		state.Floor = *c.Floor
+	}
+	if c.Disabled != nil {
+		state.Disabled = *c.Disabled
+	}
+	_, err = tx.Exec(`UPDATE ledger_account SET floor_nano = $1, disabled = $2 WHERE id = $3`, int64(state.Floor), flag(state.Disabled), account)
+	return err
+}
+
+// lockAccountTx locks an account's row and reads it: the lock covers all that
+// is the account's.
+func lockAccountTx(tx *store.Tx, account string) (state AccountState, seq int64, err error) {
+	if err := tx.Lock("ledger_account", "id", account); err != nil {
+		return state, 0, err
+	}
+	states, err := accountsTx(tx, []string{account})
+	if err != nil {
+		return state, 0, err
+	}
+	row, ok := states[account]
+	if !ok {
+		return state, 0, ErrNoAccount
+	}
+	return row.state, row.seq, nil
+}
+
+// AccountsTx returns the states of those of the accounts that exist.
+func AccountsTx(tx *store.Tx, accounts []string) (map[string]AccountState, error) {
+	rows, err := accountsTx(tx, accounts)
+	if err != nil {
+		return nil, err
+	}
+	states := make(map[string]AccountState, len(rows))
+	for account, row := range rows {
+		states[account] = row.state
+	}
+	return states, nil
+}
+
+type numberedState struct {
+	state AccountState
+	seq   int64
+}
+
+func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, error) {
+	rows, err := tx.Query(`SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1), store.List(accounts))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	states := make(map[string]numberedState, len(accounts))
+	for rows.Next() {
+		var account string
+		var r numberedState
+		var disabled int64
+		if err := rows.Scan(&account, &r.state.Balance, &r.state.Held, &r.state.Floor, &disabled, &r.seq); err != nil {
+			return nil, err
+		}
+		r.state.Disabled = disabled != 0
+		states[account] = r
+	}
+	return states, rows.Err()
+}
+
+// CreditTx moves money into an account, or with a negative amount out of it,
+// and returns the balance after it. Taking back may bring the balance below
+// the floor: then nothing is admitted until it is above again. Errors:
+// ErrNoAccount, ErrRange.
+func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, error) {
+	state, seq, err := lockAccountTx(tx, account)
+	if err != nil {
+		return 0, err
+	}
+	balance, err := money.Add(state.Balance, amount)
+	if err != nil || balance > money.Max || balance < -money.Max {
+		return 0, ErrRange
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return 0, err
+	}
+	kind := "credit"
+	if amount < 0 {
+		kind = "take_back"
+	}
+	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
+		return 0, fmt.Errorf("credit the account: %w", err)
+	}
+	_, err = tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+		VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, id.New("ent_"), account, seq+1, kind, int64(amount), int64(balance), note, now)
+	if err != nil {
+		return 0, fmt.Errorf("write the entry: %w", err)
+	}
+	return balance, nil
+}

@@ -1,0 +1,59 @@
+package ledger
+
+import (
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// decision is the answer to one operation, valid once the books are committed.
+type decision struct {
+	hold    *holdRow // opAdmit: admitted
+	err     error
+	ended   bool // opEnd, opSweep: this batch ended it
+	charged bool
+	over    money.Amount
+}
+
+// decide takes the operations into the books, in order.
+func (b *books) decide(ops []*op, epoch string) {
+	b.decisions = make(map[*op]decision, len(ops))
+	for _, o := range ops {
+		b.decisions[o] = b.decideOne(o, epoch)
+	}
+}
+
+func (b *books) decideOne(o *op, epoch string) decision {
+	switch o.kind {
+	case opAdmit:
+		if o.state.Load() == opAbandoned {
+			return decision{err: unavailable(fmt.Errorf("the caller has left"))}
+		}
+		hold, err := b.admit(o.admission, epoch)
+		return decision{hold: hold, err: err}
+	case opEnd:
+		if o.epoch != epoch {
+			return decision{err: fmt.Errorf("%w: its node's former life ended", ErrNotSettled)}
+		}
+		end := o.end
+		if end.Outcome == Billed && !end.Streamed && o.state.Load() == opAbandoned {
+			// Its caller was told that it is unknown, and cut the answer; now
+			// it is known that nothing was committed: no answer, no charge.
+			end.Outcome, end.Cost, end.Status, end.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
+		}
+		receipt, ended := b.end(o.holdID, end, o.attempts)
+		if !ended {
+			return decision{err: fmt.Errorf("%w: its hold is gone", ErrNotSettled)}
+		}
+		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.over}
+	case opSweep:
+		receipt, ended := b.sweep(o.holdID)
+		return decision{ended: ended, charged: ended && receipt.end.Outcome == Billed, over: receipt.over}
+	case opProgress:
+		b.progress = append(b.progress, o.note)
+	case opRefused:
+		b.refused(o.refusal)
+	}
+	return decision{}
+}

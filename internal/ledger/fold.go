@@ -1,0 +1,191 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Bounds of one folding transaction, and the life of saved answers and of
+// rate-window rows that no request has cleaned up.
+const (
+	foldChunk  = 500
+	onceLife   = 24 * time.Hour
+	hitsChunk  = 5000
+	hitsLinger = 10 * time.Minute
+)
+
+// Fold deletes receipts that are older than the retention, account by account,
+// and keeps their sums: charges as an entry a month, totals in ledger_folded.
+// Money stays provable without them. It also deletes saved answers and rate
+// hits that have run out. It is one step of Run.
+func (l *Ledger) Fold(ctx context.Context) error {
+	for {
+		more, err := l.foldSome(ctx)
+		if err != nil {
+			return fmt.Errorf("fold receipts: %w", err)
+		}
+		if !more {
+			break
+		}
+	}
+	return l.db.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`DELETE FROM ledger_once WHERE created_ms < $1`, now-onceLife.Milliseconds()); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`DELETE FROM ledger_hit WHERE (key, n) IN (SELECT key, n FROM ledger_hit WHERE at_ms < $1 LIMIT $2)`,
+			now-hitsLinger.Milliseconds(), hitsChunk)
+		return err
+	})
+}
+
+// foldSome folds one chunk of the account with the oldest receipt; false: none
+// is old enough.
+func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
+	more := false
+	err := l.db.Update(ctx, func(tx *store.Tx) error {
+		more = false
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		// The day's own figures are proved by its receipts, so today's stay; the
+		// hour is for requests that were admitted after midnight but made before.
+		today := dayOf(now)
+		cutoff := min(now-l.opts.Retention.Milliseconds(), (time.Duration(today)*24*time.Hour - time.Hour).Milliseconds())
+		// Request ids sort by the time they were made.
+		var account string
+		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 ORDER BY id LIMIT 1), '-')`,
+			id.At("req_", time.UnixMilli(cutoff))).Scan(&account)
+		if err != nil || account == "-" {
+			return err
+		}
+		more = true
+		if account != "" {
+			if _, _, err := lockAccountTx(tx, account); err != nil && !errors.Is(err, ErrNoAccount) {
+				return err
+			}
+		}
+		chunk, err := readFoldTx(tx, account, id.At("req_", time.UnixMilli(cutoff)))
+		if err != nil {
+			return err
+		}
+		return chunk.foldTx(tx, account, today)
+	})
+	return more, err
+}
+
+// foldKey is what sums of deleted receipts are kept by.
+type foldKey struct{ key, model string }
+
+// foldMonth is a month's charges.
+type foldMonth struct {
+	seq, createdMS int64
+	cost, balance  money.Amount
+}
+
+type foldChunkRows struct {
+	ids    []string
+	totals map[foldKey]*Totals
+	months map[int64]*foldMonth
+}
+
+func readFoldTx(tx *store.Tx, account, below string) (*foldChunkRows, error) {
+	rows, err := tx.Query(`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
+		FROM ledger_receipt WHERE account = $1 AND id < $2 ORDER BY seq LIMIT $3`, account, below, foldChunk)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	chunk := &foldChunkRows{totals: map[foldKey]*Totals{}, months: map[int64]*foldMonth{}}
+	for rows.Next() {
+		var receipt string
+		var k foldKey
+		var t Totals
+		var m foldMonth
+		var day, outcome int64
+		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &t.Cost, &m.balance, &t.Prompt, &t.Completion, &t.Images, &m.createdMS); err != nil {
+			return nil, err
+		}
+		chunk.ids = append(chunk.ids, receipt)
+		if Outcome(outcome) == Refused {
+			continue
+		}
+		t.Requests = 1
+		switch Outcome(outcome) {
+		case Billed:
+			t.Billed = 1
+		case Failed:
+			t.Failed = 1
+		}
+		if chunk.totals[k] == nil {
+			chunk.totals[k] = &Totals{}
+		}
+		chunk.totals[k].add(t)
+		if t.Cost > 0 {
+			chunk.month(day, m, t.Cost)
+		}
+	}
+	return chunk, rows.Err()
+}
+
+// month adds a charge to its month; the entry shows the newest charge's place
+// and balance.
+func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
+	at := time.Unix(day*24*60*60, 0).UTC()
+	month := int64(at.Year())*12 + int64(at.Month()) - 1
+	if sum := c.months[month]; sum != nil {
+		m.cost = sum.cost
+	}
+	m.cost += cost
+	c.months[month] = &m
+}
+
+func (c *foldChunkRows) foldTx(tx *store.Tx, account string, today int64) error {
+	for k, t := range c.totals {
+		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+			ON CONFLICT (account, key, model) DO UPDATE SET
+			cost_nano = ledger_folded.cost_nano + excluded.cost_nano,
+			requests = ledger_folded.requests + excluded.requests,
+			billed = ledger_folded.billed + excluded.billed,
+			failed = ledger_folded.failed + excluded.failed,
+			prompt_tokens = ledger_folded.prompt_tokens + excluded.prompt_tokens,
+			completion_tokens = ledger_folded.completion_tokens + excluded.completion_tokens,
+			images = ledger_folded.images + excluded.images`,
+			account, k.key, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images)
+		if err != nil {
+			return err
+		}
+	}
+	for month, m := range c.months {
+		entry := fmt.Sprintf("ent_%s_%04d%02d", account, month/12, month%12+1)
+		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7)
+			ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, amount_nano = ledger_entry.amount_nano + excluded.amount_nano,
+			balance_nano = excluded.balance_nano, created_ms = excluded.created_ms`,
+			entry, account, m.seq, month, -int64(m.cost), int64(m.balance), m.createdMS)
+		if err != nil {
+			return err
+		}
+	}
+	// A day whose receipts go is closed: its figures are shown to nobody.
+	if _, err := tx.Exec(`UPDATE ledger_usage SET day = $1, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0
+		WHERE account = $2 AND day < $1`, today, account); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(`UPDATE ledger_key SET day = $1, day_spent_nano = 0, day_held_nano = 0 WHERE account = $2 AND day < $1`, today, account); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids))
+	return err
+}

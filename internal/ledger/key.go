@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// KeyLimits are what a key may do. Nil is no limit.
+type KeyLimits struct {
+	RPM         *int64        // admitted requests in 60 seconds
+	DailyBudget *money.Amount // charges and open holds of a UTC day
+	TotalLimit  *money.Amount // charges and open holds over all time
+	Disabled    bool
+}
+
+// KeyState is the money side of a key.
+type KeyState struct {
+	Account string
+	Limits  KeyLimits
+	// Version grows with every change of the key. Admission compares it with
+	// the version that the caller's checks were made on.
+	Version         int64
+	Spent, Held     money.Amount
+	SpentToday      money.Amount // charges of this UTC day
+	LastUsedMS      int64        // 0: never
+	AccountDisabled bool
+}
+
+// noLimit is how a limit that is not set is stored.
+const noLimit = -1
+
+func orNone[T ~int64](limit *T) int64 {
+	if limit == nil {
+		return noLimit
+	}
+	return int64(*limit)
+}
+
+func orNil[T ~int64](stored int64) *T {
+	if stored == noLimit {
+		return nil
+	}
+	v := T(stored)
+	return &v
+}
+
+// OpenKeyTx opens a key of an account at version 1.
+func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
+	_, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
+		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms)
+		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0, 0, 0, 0)`,
+		key, account, flag(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit))
+	return err
+}
+
+// ChangeKeyTx sets all limits of a key and raises its version, so that every
+// node repeats its checks. Call it for every change of a key, also of what
+// the ledger does not know. ErrNoKey: unknown or closed.
+func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
+	return changeKeyTx(tx, key, func() (int64, error) {
+		return tx.Exec(`UPDATE ledger_key SET disabled = $1, rpm = $2, daily_budget_nano = $3, total_limit_nano = $4, version = version + 1
+			WHERE id = $5 AND closed = 0`,
+			flag(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit), key)
+	})
+}
+
+// CloseKeyTx disables a deleted key for ever; its row stays for the books.
+func CloseKeyTx(tx *store.Tx, key string) error {
+	return changeKeyTx(tx, key, func() (int64, error) {
+		return tx.Exec(`UPDATE ledger_key SET disabled = 1, closed = 1, version = version + 1 WHERE id = $1 AND closed = 0`, key)
+	})
+}
+
+// changeKeyTx runs a change under the lock of the key's account.
+func changeKeyTx(tx *store.Tx, key string, change func() (int64, error)) error {
+	keys, err := KeysTx(tx, []string{key})
+	if err != nil {
+		return err
+	}
+	if _, ok := keys[key]; !ok {
+		return ErrNoKey
+	}
+	if err := tx.Lock("ledger_account", "id", keys[key].Account); err != nil {
+		return err
+	}
+	n, err := change()
+	if err == nil && n == 0 {
+		err = ErrNoKey
+	}
+	return err
+}
+
+// KeysTx returns the states of those of the keys that exist; closed keys are
+// shown as disabled.
+func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(`SELECT k.id, k.account, k.version, k.disabled, k.rpm, k.daily_budget_nano, k.total_limit_nano,
+		k.spent_nano, k.held_nano, k.day, k.day_spent_nano, k.last_used_ms, a.disabled
+		FROM ledger_key k JOIN ledger_account a ON a.id = k.account WHERE `+tx.In("k.id", 1), store.List(keys))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	states := make(map[string]KeyState, len(keys))
+	for rows.Next() {
+		var key string
+		var s KeyState
+		var disabled, rpm, budget, limit, day, accountDisabled int64
+		if err := rows.Scan(&key, &s.Account, &s.Version, &disabled, &rpm, &budget, &limit,
+			&s.Spent, &s.Held, &day, &s.SpentToday, &s.LastUsedMS, &accountDisabled); err != nil {
+			return nil, err
+		}
+		if day < dayOf(now) {
+			s.SpentToday = 0
+		}
+		s.AccountDisabled = accountDisabled != 0
+		s.Limits = KeyLimits{
+			RPM: orNil[int64](rpm), DailyBudget: orNil[money.Amount](budget), TotalLimit: orNil[money.Amount](limit),
+			Disabled: disabled != 0,
+		}
+		states[key] = s
+	}
+	return states, rows.Err()
+}

@@ -1,0 +1,195 @@
+// Package ledger owns money: balances, admission, holds, charges, budgets,
+// rate windows, free quotas, usage totals, receipts (the request log) and the
+// audit that proves them.
+//
+// Invariants, through `kill -9` at any instant:
+//   - A request is admitted by one durable transaction that decides rate,
+//     quota, budgets and balance and writes its hold; no cache decides.
+//   - A hold ends exactly once: its row is deleted by the transaction that
+//     writes its receipt. At most one charge a request, never above the hold.
+//   - Credits - charges = balance, and what accounts and keys show as held is
+//     the sum of their open holds.
+//
+// All of a node's admissions and settlements go through one committer, which
+// groups what waits into one transaction after the other.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+var (
+	// ErrKeyChanged means that the key's row is not the one that the caller's
+	// checks were made on: authenticate afresh, repeat them, and call again.
+	ErrKeyChanged = errors.New("the key has changed since it was checked")
+	// ErrNotSettled means that a settlement is known not to have been
+	// committed, and never will be: answer an error, the client is not charged.
+	ErrNotSettled = errors.New("the request could not be settled")
+	// ErrUnknown means that the database did not say within outage_grace
+	// whether the settlement was committed: cut the connection without an
+	// answer. It is resolved later, exactly once.
+	ErrUnknown = errors.New("it is not known yet whether the request was settled")
+)
+
+// Options are the ledger's surroundings and bounds. Only DB is required.
+type Options struct {
+	DB *store.DB
+	// Lease is after how long without a heartbeat another node is dead.
+	Lease time.Duration
+	// OutageGrace is how long a settlement waits for a database that is away.
+	OutageGrace time.Duration
+	// QueueWait is how long an admission waits to be taken before it is
+	// refused under overload.
+	QueueWait time.Duration
+	// Retention is how long receipts are kept; their sums are kept for ever.
+	Retention time.Duration
+	Log       *slog.Logger
+	Observer  Observer
+}
+
+// Observer is told what happens, for metrics. Every func may be nil.
+type Observer struct {
+	// Batch: a transaction of that many operations was committed.
+	Batch func(operations int, took time.Duration)
+	// Admitted: an admission was decided, after waiting for its commit.
+	Admitted func(waited time.Duration, admitted bool)
+	// OverHold: usage exceeded a hold by this much; the operator's loss.
+	OverHold func(money.Amount)
+	// Swept: a dead node's hold was ended; charged tells how.
+	Swept func(charged bool)
+}
+
+// Ledger is the money of one node. It is safe for concurrent use.
+type Ledger struct {
+	db    *store.DB
+	opts  Options
+	log   *slog.Logger
+	queue *queue
+
+	epoch   atomic.Pointer[string] // this node's life; changes when it was declared dead
+	refuses sampler
+	watch   watcher // sweeping; used by Sweep alone
+
+	// exec stands between the committer and its connection; tests put faults
+	// there before Start.
+	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
+
+	stopped chan struct{} // closed when the committer has ended
+	stop    sync.Once
+}
+
+// New makes a ledger; Start makes it ready.
+func New(opts Options) *Ledger {
+	if opts.Lease <= 0 {
+		opts.Lease = 15 * time.Second
+	}
+	if opts.OutageGrace <= 0 {
+		opts.OutageGrace = 30 * time.Second
+	}
+	if opts.QueueWait <= 0 {
+		opts.QueueWait = 250 * time.Millisecond
+	}
+	if opts.Retention <= 0 {
+		opts.Retention = 90 * 24 * time.Hour
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Ledger{db: opts.DB, opts: opts, log: opts.Log, queue: newQueue(), stopped: make(chan struct{})}
+}
+
+// Start registers the node, starts the committer and, on SQLite, ends what a
+// former process left running: the caller holds the lock file, so that process
+// is dead. Close ends what Start began.
+func (l *Ledger) Start(ctx context.Context) error {
+	if err := l.register(ctx); err != nil {
+		return err
+	}
+	go func() {
+		defer close(l.stopped)
+		newCommitter(l).run()
+	}()
+	if l.db.Dialect() != store.SQLite {
+		return nil
+	}
+	nodes, err := l.db.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if node.Epoch == *l.epoch.Load() || node.Dead {
+			continue
+		}
+		if _, err := l.db.Fence(ctx, node.Epoch, node.Beat); err != nil {
+			return err
+		}
+	}
+	return l.sweepDead(ctx)
+}
+
+// register begins a new life of this node.
+func (l *Ledger) register(ctx context.Context) error {
+	epoch := id.New("node_")
+	if err := l.db.RegisterNode(ctx, epoch); err != nil {
+		return err
+	}
+	l.epoch.Store(&epoch)
+	return nil
+}
+
+// Run keeps the node alive, sweeps after dead ones and folds old receipts,
+// until ctx ends.
+func (l *Ledger) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	every := func(period time.Duration, what string, step func(context.Context) error) {
+		group.Go(func() {
+			tick := time.NewTicker(period)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				if err := step(ctx); err != nil && ctx.Err() == nil {
+					l.log.Error("ledger: "+what, "error", err)
+				}
+			}
+		})
+	}
+	every(l.opts.Lease/4, "heartbeat", l.Beat)
+	every(l.opts.Lease/4, "sweep after dead nodes", l.Sweep)
+	every(time.Second, "log sampled refusals", l.flushRefusals)
+	every(10*time.Minute, "fold old receipts", l.Fold)
+	group.Wait()
+}
+
+// Close takes no more admissions, commits what waits, and ends the node's life
+// when nothing runs under it any more. Requests that still run after it are
+// settled by the sweep of another node or of the next start.
+func (l *Ledger) Close(ctx context.Context) error {
+	l.stop.Do(l.queue.close)
+	select {
+	case <-l.stopped:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return l.leave(ctx)
+}
+
+// unavailable is the answer to an admission that cannot be decided now.
+func unavailable(cause error) *fault.Error {
+	e := fault.Unavailable(cause)
+	e.RetryAfter = time.Second
+	return e
+}

@@ -1,0 +1,146 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"tollgate/internal/money"
+)
+
+// Tokens are the counts of one answer that receipts and totals show. Cached is
+// part of Prompt.
+type Tokens struct {
+	Prompt, Cached, Completion, Images int64
+}
+
+// Outcome is how a request ended.
+type Outcome int64
+
+// The outcomes, as the request log keeps them.
+const (
+	Billed  Outcome = 1 // with a charge, also of 0
+	Failed  Outcome = 2 // with an error, uncharged
+	Closed  Outcome = 3 // the client left before the first byte, uncharged
+	Refused Outcome = 4 // before or at admission
+)
+
+// End is what the receipt of a request says.
+type End struct {
+	Outcome Outcome
+	// Cost is what usage costs. The charge is never more than the hold; what
+	// exceeds it is recorded.
+	Cost   money.Amount
+	Tokens Tokens
+	Status int    // the HTTP status that the client saw
+	Code   string // the error's code, also of an error inside a stream; empty on success
+	Line   string // the line that answered
+	// Streamed says that the client has seen a part of the answer: what it saw
+	// stays charged even if its end cannot be settled in time (interface.md,
+	// Billing rule 6).
+	Streamed bool
+	// Attempts is the trace of the attempts, a list that encodes as JSON.
+	Attempts  any
+	FirstByte time.Duration // from receipt to the first byte of the answer
+	Duration  time.Duration // from receipt to the end
+}
+
+// Progress is what a stream has produced so far.
+type Progress struct {
+	Cost   money.Amount
+	Tokens Tokens
+	Line   string
+}
+
+// Progress notes what the stream has produced, to be charged if this node
+// dies. It never waits; the newest note replaces the ones before.
+func (h *Hold) Progress(p Progress) {
+	h.progress.Store(&p)
+	if h.ended.Load() || h.queued.Swap(true) {
+		return
+	}
+	h.ledger.queue.push(&op{kind: opProgress, note: h})
+}
+
+// Settle ends the request durably: when it returns nil, the charge and the
+// receipt are committed, and only then may the answer's last byte go out. A
+// second call does nothing and returns nil. Errors, when the database is away
+// for longer than OutageGrace or ctx ends (pass one that outlives the client):
+// ErrNotSettled, after which the hold is given back without a charge; and
+// ErrUnknown, after which a streamed end is still charged, and another one
+// only if its commit was already under way.
+func (h *Hold) Settle(ctx context.Context, e End) error {
+	if h.ended.Swap(true) {
+		return nil
+	}
+	op := h.endOp(e)
+	h.ledger.queue.push(op)
+	timer := time.NewTimer(h.ledger.opts.OutageGrace)
+	defer timer.Stop()
+	select {
+	case <-op.done:
+		return op.err
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	// The caller gives up. What was streamed is charged later. Otherwise: not
+	// taken, it is known that nothing was committed, and the hold is given
+	// back; taken, nobody knows yet.
+	if e.Streamed {
+		return ErrUnknown
+	}
+	if op.state.CompareAndSwap(opWaiting, opLeft) {
+		e.Outcome, e.Cost = Failed, 0
+		h.ledger.queue.push(h.endOp(e))
+		return ErrNotSettled
+	}
+	if op.state.CompareAndSwap(opTaken, opAbandoned) {
+		return ErrUnknown
+	}
+	<-op.done // answered in this moment
+	return op.err
+}
+
+// releaseWait bounds how long Release waits for its commit, so that usually
+// nothing is held any more when the client sees the error.
+const releaseWait = time.Second
+
+// Release ends the request without a charge. It waits for the commit for a
+// short time; after that it goes on by itself. A second call does nothing.
+func (h *Hold) Release(e End) {
+	if h.ended.Swap(true) {
+		return
+	}
+	if e.Outcome == Billed {
+		e.Outcome = Failed
+	}
+	e.Cost = 0
+	op := h.endOp(e)
+	h.ledger.queue.push(op)
+	timer := time.NewTimer(releaseWait)
+	defer timer.Stop()
+	select {
+	case <-op.done:
+	case <-timer.C:
+	}
+}
+
+func (h *Hold) endOp(e End) *op {
+	return &op{
+		kind: opEnd, account: h.row.account, key: h.row.key, model: h.row.model, free: h.row.free,
+		hold: h, holdID: h.row.id, epoch: h.row.epoch, end: e, attempts: attemptsJSON(e.Attempts), done: make(chan struct{}),
+	}
+}
+
+// attemptsJSON encodes the trace of the attempts. What cannot be encoded
+// leaves an empty trace: a receipt never fails for its trace.
+func attemptsJSON(v any) string {
+	if v == nil {
+		return "[]"
+	}
+	raw, err := json.Marshal(v)
+	if err != nil || string(raw) == "null" {
+		return "[]"
+	}
+	return string(raw)
+}

@@ -1,0 +1,228 @@
+package ledger
+
+import (
+	"slices"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// read adds the statements that read what ops need: the accounts' rows are
+// locked first, since the account's lock covers all that is the account's;
+// everything else is read after that, and the time last.
+func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
+	var accounts, keys, holds, admitting, frees []string
+	perKey := map[string]int64{}
+	var most int64
+	for _, o := range ops {
+		switch o.kind {
+		case opAdmit:
+			accounts, keys = append(accounts, o.account), append(keys, o.key)
+			if perKey[o.key]++; perKey[o.key] == 1 {
+				admitting = append(admitting, o.key)
+			}
+			most = max(most, perKey[o.key])
+			if o.admission.FreeDaily > 0 {
+				frees = append(frees, o.account)
+			}
+		case opEnd, opSweep:
+			accounts, keys = append(accounts, o.account), append(keys, o.key)
+			holds = append(holds, o.holdID)
+			if o.free {
+				frees = append(frees, o.account)
+			}
+		case opRefused:
+			if o.account != "" {
+				accounts = append(accounts, o.account)
+			}
+		}
+	}
+	if accounts = distinct(accounts); len(accounts) > 0 {
+		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq
+			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
+	}
+	if keys = distinct(keys); len(keys) > 0 {
+		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
+			spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms
+			FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
+	}
+	if len(admitting) > 0 {
+		q.Query(b.scanHit, `SELECT h.key, h.n, h.at_ms FROM ledger_key k JOIN ledger_hit h ON h.key = k.id
+			WHERE `+db.In("k.id", 1)+` AND k.rpm > 0 AND h.n > k.hits - k.rpm AND h.n <= k.hits - k.rpm + $2`,
+			store.List(admitting), most)
+	}
+	if frees = distinct(frees); len(frees) > 0 {
+		q.Query(b.scanFree, `SELECT account, model, day, used FROM ledger_free WHERE `+db.In("account", 1), store.List(frees))
+	}
+	if len(holds) > 0 {
+		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
+			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line
+			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
+	}
+	q.Now(&b.nowMS)
+}
+
+// distinct sorts and removes repetitions, in place.
+func distinct(ids []string) []string {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (b *books) scanAccount(row store.Row) error {
+	var a accountRow
+	var disabled int64
+	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq); err != nil {
+		return err
+	}
+	a.disabled = disabled != 0
+	b.accounts[a.id] = &a
+	return nil
+}
+
+func (b *books) scanKey(row store.Row) error {
+	var k keyRow
+	var disabled int64
+	if err := row.Scan(&k.id, &k.account, &k.version, &disabled, &k.rpm, (*int64)(&k.dailyBudget), (*int64)(&k.limit),
+		(*int64)(&k.spent), (*int64)(&k.held), &k.day, (*int64)(&k.daySpent), (*int64)(&k.dayHeld), &k.hits, &k.lastUsedMS); err != nil {
+		return err
+	}
+	k.disabled = disabled != 0
+	b.keys[k.id] = &k
+	return nil
+}
+
+func (b *books) scanHit(row store.Row) error {
+	var k hitKey
+	var at int64
+	if err := row.Scan(&k.key, &k.n, &at); err != nil {
+		return err
+	}
+	b.hits[k] = at
+	return nil
+}
+
+func (b *books) scanFree(row store.Row) error {
+	var k modelKey
+	var f freeRow
+	if err := row.Scan(&k.account, &k.model, &f.day, &f.used); err != nil {
+		return err
+	}
+	b.free[k] = &f
+	return nil
+}
+
+func (b *books) scanHold(row store.Row) error {
+	var h holdRow
+	var free int64
+	if err := row.Scan(&h.id, &h.epoch, &h.account, &h.key, &h.model, &h.endpoint, &h.day, &h.revision, &free, (*int64)(&h.amount), &h.createdMS,
+		(*int64)(&h.cost), &h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.line); err != nil {
+		return err
+	}
+	h.free = free != 0
+	b.holds[h.id] = &h
+	return nil
+}
+
+// write adds the statements that write what was decided: few texts, each
+// prepared once, a row each.
+func (b *books) write(q *store.Batch) {
+	for _, a := range b.accounts {
+		if a.dirty {
+			q.Exec(nil, `UPDATE ledger_account SET balance_nano = $1, held_nano = $2, seq = $3 WHERE id = $4`,
+				int64(a.balance), int64(a.held), a.seq, a.id)
+		}
+	}
+	for _, k := range b.keys {
+		if k.dirty {
+			q.Exec(nil, `UPDATE ledger_key SET spent_nano = $1, held_nano = $2, day = $3, day_spent_nano = $4, day_held_nano = $5,
+				hits = $6, last_used_ms = $7 WHERE id = $8`,
+				int64(k.spent), int64(k.held), k.day, int64(k.daySpent), int64(k.dayHeld), k.hits, k.lastUsedMS, k.id)
+		}
+	}
+	for key, n := range b.oldHits {
+		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
+	}
+	for _, h := range b.newHits {
+		if n, old := b.oldHits[h.key]; !old || h.n > n {
+			q.Exec(nil, `INSERT INTO ledger_hit (key, n, at_ms) VALUES ($1, $2, $3)`, h.key, h.n, b.nowMS)
+		}
+	}
+	for k, f := range b.free {
+		if f.dirty {
+			q.Exec(nil, `INSERT INTO ledger_free (account, model, day, used) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.account, k.model, f.day, f.used)
+		}
+	}
+	for _, h := range b.newHolds {
+		q.Exec(nil, `INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
+			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, 0, 0, '')`,
+			h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount), h.createdMS)
+	}
+	b.writeProgress(q)
+	for _, id := range b.goneHolds {
+		q.Exec(nil, `DELETE FROM ledger_hold WHERE id = $1`, id)
+	}
+	for i := range b.receipts {
+		b.receipts[i].insert(q)
+	}
+	for k, d := range b.usage {
+		d.upsert(q, k)
+	}
+}
+
+// writeProgress writes the newest progress of streams. A hold that has ended
+// has no row any more, and the statement does nothing.
+func (b *books) writeProgress(q *store.Batch) {
+	for _, h := range b.progress {
+		h.queued.Store(false) // what is noted from here on is written by a later batch
+		p := h.progress.Load()
+		q.Exec(nil, `UPDATE ledger_hold SET cost_nano = $1, prompt_tokens = $2, cached_tokens = $3, completion_tokens = $4, line = $5 WHERE id = $6`,
+			int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line, h.row.id)
+	}
+}
+
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func (r *receiptRow) insert(q *store.Batch) {
+	q.Exec(nil, `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
+		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`,
+		r.hold.id, r.hold.account, r.seq, r.hold.key, r.hold.model, r.hold.endpoint, r.hold.day, r.hold.revision,
+		int64(r.end.Outcome), int64(r.end.Status), r.end.Code, r.end.Line, r.attempt,
+		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
+		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
+		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor)
+}
+
+// upsert adds one day's delta to the totals. The newest day's figures stand
+// beside them: an older day's requests count in the totals alone.
+func (d *usageDelta) upsert(q *store.Batch, k usageKey) {
+	q.Exec(nil, `INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
+		day, day_cost_nano, day_requests, day_billed, day_failed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $3, $4, $5, $6)
+		ON CONFLICT (account, model) DO UPDATE SET
+		cost_nano = ledger_usage.cost_nano + excluded.cost_nano,
+		requests = ledger_usage.requests + excluded.requests,
+		billed = ledger_usage.billed + excluded.billed,
+		failed = ledger_usage.failed + excluded.failed,
+		prompt_tokens = ledger_usage.prompt_tokens + excluded.prompt_tokens,
+		completion_tokens = ledger_usage.completion_tokens + excluded.completion_tokens,
+		images = ledger_usage.images + excluded.images,
+		day = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day ELSE ledger_usage.day END,
+		day_cost_nano = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_cost_nano
+			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_cost_nano + excluded.day_cost_nano ELSE ledger_usage.day_cost_nano END,
+		day_requests = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_requests
+			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_requests + excluded.day_requests ELSE ledger_usage.day_requests END,
+		day_billed = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_billed
+			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_billed + excluded.day_billed ELSE ledger_usage.day_billed END,
+		day_failed = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_failed
+			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_failed + excluded.day_failed ELSE ledger_usage.day_failed END`,
+		k.account, k.model, int64(d.cost), d.requests, d.billed, d.failed, d.prompt, d.completion, d.images, k.day)
+}

@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Totals are counts of ended requests (interface.md, Usage).
+type Totals struct {
+	Cost                       money.Amount
+	Requests, Billed, Failed   int64
+	Prompt, Completion, Images int64
+}
+
+// ModelTotals are the totals of one model.
+type ModelTotals struct {
+	Model string
+	Totals
+}
+
+// Usage is what GET /v1/usage shows.
+type Usage struct {
+	Balance money.Amount
+	Total   Totals
+	// Today is the current UTC day; its token counts are not kept.
+	Today   Totals
+	ByModel []ModelTotals
+}
+
+// UsageTx reads an account's totals. It reads a row a model, however long the
+// history is. ErrNoAccount.
+func UsageTx(tx *store.Tx, account string) (Usage, error) {
+	states, err := AccountsTx(tx, []string{account})
+	if err != nil {
+		return Usage{}, err
+	}
+	state, ok := states[account]
+	if !ok {
+		return Usage{}, ErrNoAccount
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return Usage{}, err
+	}
+	u := Usage{Balance: state.Balance}
+	rows, err := tx.Query(`SELECT model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
+		day, day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage WHERE account = $1 ORDER BY model`, account)
+	if err != nil {
+		return Usage{}, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m ModelTotals
+		var today Totals
+		var day int64
+		if err := rows.Scan(&m.Model, &m.Cost, &m.Requests, &m.Billed, &m.Failed, &m.Prompt, &m.Completion, &m.Images,
+			&day, &today.Cost, &today.Requests, &today.Billed, &today.Failed); err != nil {
+			return Usage{}, err
+		}
+		u.ByModel = append(u.ByModel, m)
+		u.Total.add(m.Totals)
+		if day >= dayOf(now) {
+			u.Today.add(today)
+		}
+	}
+	return u, rows.Err()
+}
+
+func (t *Totals) add(o Totals) {
+	t.Cost += o.Cost
+	t.Requests += o.Requests
+	t.Billed += o.Billed
+	t.Failed += o.Failed
+	t.Prompt += o.Prompt
+	t.Completion += o.Completion
+	t.Images += o.Images
+}
