@@ -34,7 +34,16 @@ func newClock() *clock {
 func (c *clock) now() time.Time      { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// books for tests: a started ledger on a database, with accounts and keys.
+// eachClock runs a test on both engines, each with a clock of its own.
+func eachClock(t *testing.T, test func(t *testing.T, db *store.DB, c *clock)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		c := newClock()
+		test(t, storetest.Open(t, url, store.Options{Now: c.now}), c)
+	})
+}
+
+// fixture is a started ledger on a database.
 type fixture struct {
 	*Ledger
 	t *testing.T
@@ -376,11 +385,9 @@ func TestFloodsOfRefusalsAreSampledAndCounted(t *testing.T) {
 func TestRateWindowIsExact(t *testing.T) {
 	t.Parallel()
 	rpm := int64(3)
-	c := newClock()
-	storetest.EachWith(t, store.Options{Now: c.now}, func(t *testing.T, db *store.DB) {
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := start(t, db)
-		name := id.New("acct_")
-		f.open(name, money.USD, 0, KeyLimits{RPM: &rpm})
+		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
 		b := newBooks()
 		key := &keyRow{id: "k", rpm: 3}
 		// The decision itself, on a clock: passes at 0, 20 and 40 s; then one a
@@ -403,11 +410,11 @@ func TestRateWindowIsExact(t *testing.T) {
 			}
 		}
 		for i := range 3 {
-			if _, err := f.admit(name, 0); err != nil {
+			if _, err := f.admit("a", 0); err != nil {
 				t.Fatalf("request %d: %v", i, err)
 			}
 		}
-		if _, err := f.admit(name, 0); err == nil {
+		if _, err := f.admit("a", 0); err == nil {
 			t.Fatal("a fourth request passed")
 		}
 	})
@@ -415,125 +422,101 @@ func TestRateWindowIsExact(t *testing.T) {
 
 func TestRateWindowSurvivesBatchesAndTime(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"sqlite", "postgres"} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			c := newClock()
-			url := storetest.SQLite(t)
-			if engine == "postgres" {
-				url = storetest.PostgreSQL(t)
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		rpm := int64(5)
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
+		var times []int64
+		for range 400 {
+			c.add(3 * time.Second)
+			if _, err := f.admit("a", 0); err == nil {
+				times = append(times, c.ms.Load())
 			}
-			rpm := int64(5)
-			f := start(t, storetest.Open(t, url, store.Options{Now: c.now}))
-			f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
-			var times []int64
-			for range 400 {
-				c.add(3 * time.Second)
-				if _, err := f.admit("a", 0); err == nil {
-					times = append(times, c.ms.Load())
-				}
+		}
+		for i := 5; i < len(times); i++ {
+			if d := times[i] - times[i-5]; d < 60_000 {
+				t.Fatalf("6 requests within %d ms", d)
 			}
-			for i := 5; i < len(times); i++ {
-				if d := times[i] - times[i-5]; d < 60_000 {
-					t.Fatalf("6 requests within %d ms", d)
-				}
-			}
-			if len(times) != 100 {
-				t.Errorf("%d passed; want 100: 5 in each minute", len(times))
-			}
-			var hits int64
-			if err := f.db.View(context.Background(), func(tx *store.Tx) error {
-				return tx.QueryRow(`SELECT COUNT(*) FROM ledger_hit`).Scan(&hits)
-			}); err != nil || hits > rpm {
-				t.Errorf("%d rows of hits are kept, %v; want at most %d", hits, err, rpm)
-			}
-		})
-	}
+		}
+		if len(times) != 100 {
+			t.Errorf("%d passed; want 100: 5 in each minute", len(times))
+		}
+		var hits int64
+		if err := f.db.View(context.Background(), func(tx *store.Tx) error {
+			return tx.QueryRow(`SELECT COUNT(*) FROM ledger_hit`).Scan(&hits)
+		}); err != nil || hits > rpm {
+			t.Errorf("%d rows of hits are kept, %v; want at most %d", hits, err, rpm)
+		}
+	})
 }
 
 func TestFreeQuotaIsPerDayAndGivenBackOnErrors(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"sqlite", "postgres"} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			c := newClock()
-			url := storetest.SQLite(t)
-			if engine == "postgres" {
-				url = storetest.PostgreSQL(t)
-			}
-			f := start(t, storetest.Open(t, url, store.Options{Now: c.now}))
-			f.open("a", 0, 0, KeyLimits{})
-			free := func() (*Hold, error) {
-				a := admission("a", 0)
-				a.FreeDaily = 2
-				return f.Admit(context.Background(), a)
-			}
-			first, err := free()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := free(); err != nil {
-				t.Fatal(err)
-			}
-			_, err = free()
-			wantCode(t, err, fault.RateLimitExceeded)
-			if e := fault.Of(err); !e.NoRetry || e.RetryAfter != 0 {
-				t.Errorf("%+v; want x-should-retry: false and no Retry-After", e)
-			}
-			first.Release(failed())
-			again, err := free()
-			if err != nil {
-				t.Fatalf("after an error the place is free again: %v", err)
-			}
-			if err := again.Settle(context.Background(), billed(0)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := free(); err == nil {
-				t.Error("a settled request gave its place back")
-			}
-			c.add(24 * time.Hour)
-			if _, err := free(); err != nil {
-				t.Errorf("the next day: %v", err)
-			}
-			f.audited()
-		})
-	}
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := start(t, db)
+		f.open("a", 0, 0, KeyLimits{})
+		free := func() (*Hold, error) {
+			a := admission("a", 0)
+			a.FreeDaily = 2
+			return f.Admit(context.Background(), a)
+		}
+		first, err := free()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := free(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = free()
+		wantCode(t, err, fault.RateLimitExceeded)
+		if e := fault.Of(err); !e.NoRetry || e.RetryAfter != 0 {
+			t.Errorf("%+v; want x-should-retry: false and no Retry-After", e)
+		}
+		first.Release(failed())
+		again, err := free()
+		if err != nil {
+			t.Fatalf("after an error the place is free again: %v", err)
+		}
+		if err := again.Settle(context.Background(), billed(0)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := free(); err == nil {
+			t.Error("a settled request gave its place back")
+		}
+		c.add(24 * time.Hour)
+		if _, err := free(); err != nil {
+			t.Errorf("the next day: %v", err)
+		}
+		f.audited()
+	})
 }
 
 func TestDailyBudgetBelongsToTheDayOfAdmission(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"sqlite", "postgres"} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			c := newClock()
-			url := storetest.SQLite(t)
-			if engine == "postgres" {
-				url = storetest.PostgreSQL(t)
-			}
-			budget := money.USD
-			f := start(t, storetest.Open(t, url, store.Options{Now: c.now}))
-			f.open("a", 10*money.USD, 0, KeyLimits{DailyBudget: &budget})
-			old := f.mustAdmit("a", money.USD)
-			c.add(24 * time.Hour)
-			young := f.mustAdmit("a", money.USD)
-			if err := old.Settle(context.Background(), billed(money.USD)); err != nil {
-				t.Fatal(err)
-			}
-			if k := f.keyState("a"); k.SpentToday != 0 || k.Spent != money.USD {
-				t.Errorf("%+v; want yesterday's charge in the total alone", k)
-			}
-			_, err := f.admit("a", 1)
-			wantCode(t, err, fault.InsufficientQuota)
-			c.add(-24 * time.Hour) // a clock that goes back opens no budget again
-			_, err = f.admit("a", 1)
-			wantCode(t, err, fault.InsufficientQuota)
-			young.Release(failed())
-			f.audited()
-			if u := f.usage("a"); u.Total.Requests != 2 {
-				t.Errorf("usage: %+v", u)
-			}
-		})
-	}
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		budget := money.USD
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{DailyBudget: &budget})
+		old := f.mustAdmit("a", money.USD)
+		c.add(24 * time.Hour)
+		young := f.mustAdmit("a", money.USD)
+		if err := old.Settle(context.Background(), billed(money.USD)); err != nil {
+			t.Fatal(err)
+		}
+		if k := f.keyState("a"); k.SpentToday != 0 || k.Spent != money.USD {
+			t.Errorf("%+v; want yesterday's charge in the total alone", k)
+		}
+		_, err := f.admit("a", 1)
+		wantCode(t, err, fault.InsufficientQuota)
+		c.add(-24 * time.Hour) // a clock that goes back opens no budget again
+		_, err = f.admit("a", 1)
+		wantCode(t, err, fault.InsufficientQuota)
+		young.Release(failed())
+		f.audited()
+		if u := f.usage("a"); u.Total.Requests != 2 {
+			t.Errorf("usage: %+v", u)
+		}
+	})
 }
 
 func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {

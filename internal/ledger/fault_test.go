@@ -1,0 +1,646 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// script stands between a committer and its connection.
+type script struct {
+	mu    sync.Mutex
+	steps func(p phase, run func() error) error // nil: nothing is wrong
+}
+
+func (s *script) set(steps func(p phase, run func() error) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = steps
+}
+
+func (s *script) install(l *Ledger) {
+	l.exec = func(ctx context.Context, session *store.Session, b *store.Batch, p phase) error {
+		s.mu.Lock()
+		steps := s.steps
+		s.mu.Unlock()
+		run := func() error { return session.Run(ctx, b) }
+		if steps == nil {
+			return run()
+		}
+		return steps(p, run)
+	}
+}
+
+var errLost = io.ErrUnexpectedEOF // what a connection that broke answers
+
+// times breaks the first n calls of one phase.
+func times(n int64, p phase, broken func(run func() error) error) func(phase, func() error) error {
+	var left atomic.Int64
+	left.Store(n)
+	return func(at phase, run func() error) error {
+		if at == p && left.Add(-1) >= 0 {
+			return broken(run)
+		}
+		return run()
+	}
+}
+
+func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string]func(n int64) func(phase, func() error) error{
+		"committed, answer lost": func(n int64) func(phase, func() error) error {
+			return times(n, phaseWrite, func(run func() error) error { return errors.Join(run(), errLost) })
+		},
+		"never arrived": func(n int64) func(phase, func() error) error {
+			return times(n, phaseWrite, func(func() error) error { return errLost })
+		},
+		"connection lost before the decision": func(n int64) func(phase, func() error) error {
+			return times(n, phaseRead, func(func() error) error { return errLost })
+		},
+		"connection lost after the reading": func(n int64) func(phase, func() error) error {
+			return times(n, phaseRead, func(run func() error) error { return errors.Join(run(), errLost) })
+		},
+	} {
+		for _, n := range []int64{1, 3} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *store.DB) {
+					var s script
+					f := start(t, db, s.install)
+					f.open("a", money.USD, 0, KeyLimits{})
+					s.set(steps(n))
+					h := f.mustAdmit("a", money.USD)
+					if st := f.state("a"); st.Held != money.USD {
+						t.Fatalf("held %s after the admission", st.Held)
+					}
+					s.set(steps(n))
+					if err := h.Settle(context.Background(), billed(money.USD/2)); err != nil {
+						t.Fatal(err)
+					}
+					if st := f.state("a"); st.Held != 0 || st.Balance != money.USD/2 {
+						t.Errorf("%+v; want one charge of 0.5", st)
+					}
+					if list := f.requests(RequestFilter{}); len(list) != 1 {
+						t.Errorf("%d receipts; want 1", len(list))
+					}
+					f.audited()
+				})
+			})
+		}
+	}
+}
+
+func TestRandomFaultsUnderLoad(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install)
+		f.open("a", 1000*money.USD, 0, KeyLimits{})
+		var n atomic.Int64
+		s.set(func(p phase, run func() error) error {
+			switch n.Add(1) % 7 {
+			case 2:
+				return errLost
+			case 5:
+				return errors.Join(run(), errLost)
+			}
+			return run()
+		})
+		var charged atomic.Int64
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				for range 4 {
+					h, err := f.admit("a", money.USD)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := h.Settle(context.Background(), billed(1)); err != nil {
+						t.Error(err)
+						return
+					}
+					charged.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		s.set(nil)
+		if st := f.state("a"); st.Held != 0 || st.Balance != 1000*money.USD-200 || charged.Load() != 200 {
+			t.Errorf("%+v after %d charges of a nano-dollar", st, charged.Load())
+		}
+		f.audited()
+	})
+}
+
+func TestServerThatEndsConnections(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	f := start(t, db)
+	f.open("a", 1000*money.USD, 0, KeyLimits{})
+	stop := make(chan struct{})
+	var killer, group sync.WaitGroup
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			_ = db.View(context.Background(), func(tx *store.Tx) error {
+				_, err := tx.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+				return err
+			})
+		}
+	})
+	var settled, failed atomic.Int64
+	for range 32 {
+		group.Go(func() {
+			for range 20 {
+				h, err := f.admit("a", money.USD)
+				if err != nil {
+					failed.Add(1)
+					continue
+				}
+				if err := h.Settle(context.Background(), billed(1)); err != nil {
+					t.Errorf("settle: %v", err)
+				}
+				settled.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	close(stop)
+	killer.Wait()
+	s := f.state("a")
+	if s.Held != 0 || s.Balance != 1000*money.USD-money.Amount(settled.Load()) || settled.Load() == 0 {
+		t.Errorf("%+v after %d settlements (%d admissions refused)", s, settled.Load(), failed.Load())
+	}
+	f.audited()
+}
+
+func TestPoisonedOperationStandsAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install)
+		f.open("a", 1000*money.USD, 0, KeyLimits{})
+		twin := admission("a", money.USD)
+		if _, err := f.Admit(context.Background(), twin); err != nil {
+			t.Fatal(err)
+		}
+		// The first batch waits until all others have queued, so that the
+		// poison sits in a large batch.
+		var waiting sync.WaitGroup
+		waiting.Add(1)
+		var once sync.Once
+		s.set(func(p phase, run func() error) error {
+			once.Do(waiting.Wait)
+			return run()
+		})
+		var good atomic.Int64
+		var group sync.WaitGroup
+		for i := range 101 {
+			group.Go(func() {
+				a := admission("a", money.USD)
+				if i == 50 {
+					a.Request = twin.Request // its hold's row is there already
+				}
+				_, err := f.Admit(context.Background(), a)
+				if i == 50 {
+					wantCode(t, err, fault.ServiceUnavailable)
+				} else if err != nil {
+					t.Error(err)
+				} else {
+					good.Add(1)
+				}
+			})
+		}
+		waiting.Done()
+		group.Wait()
+		if st := f.state("a"); good.Load() != 100 || st.Held != 101*money.USD {
+			t.Errorf("%d admitted, %s held; want 100 and 101", good.Load(), st.Held)
+		}
+		f.audited()
+	})
+}
+
+func TestCallerLeavesAtEachPoint(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install)
+		f.open("a", money.USD, 0, KeyLimits{})
+		for _, at := range []phase{phaseRead, phaseWrite} {
+			for _, after := range []bool{false, true} {
+				ctx, leave := context.WithCancel(context.Background())
+				left := make(chan struct{})
+				var once sync.Once
+				s.set(func(p phase, run func() error) error {
+					if p != at {
+						return run()
+					}
+					var err error
+					if after {
+						err = run()
+					}
+					once.Do(func() { leave(); <-left })
+					if !after {
+						err = run()
+					}
+					return err
+				})
+				h, err := f.Admit(ctx, admission("a", money.USD))
+				close(left)
+				if h != nil || !errors.Is(err, context.Canceled) {
+					t.Fatalf("phase %d: %v, %v; want the context's error", at, h, err)
+				}
+				s.set(nil)
+				f.mustAdmit("a", money.USD).Release(failed()) // only fits when nothing is held any more
+			}
+		}
+		// Before it was taken: it never runs.
+		block := make(chan struct{})
+		s.set(func(_ phase, run func() error) error { <-block; return run() })
+		busy := make(chan error, 1)
+		go func() {
+			h, err := f.admit("a", 1)
+			if err == nil {
+				h.Release(failed())
+			}
+			busy <- err
+		}()
+		ctx, leave := context.WithCancel(context.Background())
+		leave()
+		if _, err := f.Admit(ctx, admission("a", money.USD)); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		close(block)
+		if err := <-busy; err != nil {
+			t.Fatal(err)
+		}
+		f.mustAdmit("a", money.USD).Release(failed())
+		if st := f.state("a"); st.Held != 0 || st.Balance != money.USD {
+			t.Errorf("%+v; want nothing held or charged", st)
+		}
+		f.audited()
+	})
+}
+
+func TestOverloadRefusesAdmissionsNeverSettlements(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install, func(l *Ledger) { l.opts.QueueWait = 20 * time.Millisecond })
+		f.open("a", money.USD, 0, KeyLimits{})
+		h := f.mustAdmit("a", money.USD/2)
+		block := make(chan struct{})
+		reached := make(chan struct{})
+		var once sync.Once
+		s.set(func(_ phase, run func() error) error {
+			once.Do(func() { close(reached); <-block })
+			return run()
+		})
+		f.Refused(Refusal{Request: "req_busy", Received: time.Now()}) // keeps the committer busy
+		<-reached
+		settled := make(chan error, 1)
+		go func() { settled <- h.Settle(context.Background(), billed(1)) }()
+		_, err := f.admit("a", 1)
+		wantCode(t, err, fault.ServiceUnavailable)
+		if fault.Of(err).RetryAfter == 0 {
+			t.Error("the refusal has no Retry-After")
+		}
+		close(block)
+		if err := <-settled; err != nil {
+			t.Errorf("the settlement: %v", err)
+		}
+		f.audited()
+	})
+}
+
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install, func(l *Ledger) { l.opts.OutageGrace = 60 * time.Millisecond })
+		f.open("a", 100*money.USD, 0, KeyLimits{})
+		taken, waiting, streamed := f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD)
+		broken := make(chan struct{})
+		var once sync.Once
+		s.set(func(phase, func() error) error {
+			once.Do(func() { close(broken) })
+			return errLost
+		})
+		results := make(chan error, 1)
+		go func() { results <- taken.Settle(context.Background(), billed(money.USD)) }()
+		<-broken // the batch has been taken, and is tried again and again
+		if err := waiting.Settle(context.Background(), billed(money.USD)); !errors.Is(err, ErrNotSettled) {
+			t.Errorf("not taken: %v; want ErrNotSettled", err)
+		}
+		if err := <-results; !errors.Is(err, ErrUnknown) {
+			t.Errorf("taken: %v; want ErrUnknown", err)
+		}
+		end := billed(money.USD)
+		end.Streamed = true
+		if err := streamed.Settle(context.Background(), end); !errors.Is(err, ErrUnknown) {
+			t.Errorf("streamed: %v; want ErrUnknown", err)
+		}
+		s.set(nil)
+		f.close()
+		// Only the stream, which the client has seen, is charged.
+		if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
+			t.Errorf("%+v; want one charge of 1", st)
+		}
+		f.audited()
+	})
+}
+
+func TestNodeDeclaredDeadWakes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		plain, stream := f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD)
+		stream.Progress(Progress{Cost: money.USD / 4, Tokens: Tokens{Prompt: 3, Completion: 4}, Line: "l"})
+		f.mustAdmit("a", money.USD).Release(failed()) // one batch later the progress is written
+
+		ctx := context.Background()
+		epoch := *f.epoch.Load()
+		if dead, err := db.Fence(ctx, epoch, 0); err != nil || !dead {
+			t.Fatal(dead, err)
+		}
+		// The woken node's settlement is refused; it goes on under a new life.
+		if err := plain.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
+			t.Errorf("settled by a dead node: %v", err)
+		}
+		if *f.epoch.Load() == epoch {
+			t.Fatal("the node has no new epoch")
+		}
+		h := f.mustAdmit("a", money.USD)
+		if err := f.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
+			t.Errorf("settled after the sweep: %v", err)
+		}
+		if err := h.Settle(ctx, billed(money.USD)); err != nil {
+			t.Errorf("the new life: %v", err)
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD-money.USD-money.USD/4 {
+			t.Errorf("%+v; want one charge of 1 and the progress of 0.25", st)
+		}
+		nodes, err := db.Nodes(ctx)
+		if err != nil || len(nodes) != 1 {
+			t.Errorf("nodes %v, %v; want the new life alone", nodes, err)
+		}
+		f.audited()
+	})
+}
+
+func TestOtherNodeSweepsOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	a, b, c := start(t, db), start(t, db), start(t, db)
+	a.open("a", 1000*money.USD, 0, KeyLimits{})
+	for i := range 300 {
+		h := a.mustAdmit("a", money.USD)
+		if i%2 == 0 {
+			h.Progress(Progress{Cost: 10, Tokens: Tokens{Completion: 1}})
+		}
+	}
+	a.mustAdmit("a", 0).Release(failed())
+	if _, err := db.Fence(context.Background(), *a.epoch.Load(), 0); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for _, l := range []*fixture{b, c, b, c} {
+		group.Go(func() {
+			if err := l.sweepDead(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if st := a.state("a"); st.Held != 0 || st.Balance != 1000*money.USD-1500 {
+		t.Errorf("%+v; want 150 charges of 10 nano-dollars", st)
+	}
+	b.audited()
+}
+
+func TestNextStartSweepsTheFormerProcess(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	dead := New(Options{DB: db})
+	if err := dead.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dead.stop.Do(dead.queue.close); <-dead.stopped })
+	f := &fixture{Ledger: dead, t: t}
+	f.open("a", money.USD, 0, KeyLimits{})
+	f.mustAdmit("a", money.USD)
+	next := start(t, db)
+	if st := next.state("a"); st.Held != 0 || st.Balance != money.USD {
+		t.Errorf("%+v; want the hold given back", st)
+	}
+	next.audited()
+}
+
+func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
+	t.Parallel()
+	var w watcher
+	lease := 12 * time.Second
+	at := time.Unix(1000, 0)
+	look := func(after time.Duration, beats ...int64) int {
+		at = at.Add(after)
+		var nodes []store.Node
+		for i, beat := range beats {
+			nodes = append(nodes, store.Node{Epoch: string(rune('a' + i)), Beat: beat})
+		}
+		return len(w.stale(nodes, "self", lease, at))
+	}
+	steps := []struct {
+		after time.Duration
+		beats []int64
+		want  int
+	}{
+		{0, []int64{1, 1}, 0},
+		{4 * time.Second, []int64{1, 2}, 0},
+		{4 * time.Second, []int64{1, 3}, 0},
+		{4 * time.Second, []int64{1, 3}, 1},  // a was silent for a lease
+		{4 * time.Second, []int64{2, 3}, 0},  // and woke
+		{4 * time.Second, []int64{2, 3}, 1},  // b was silent
+		{20 * time.Second, []int64{2, 3}, 0}, // the database was away: all begin afresh
+		{6 * time.Second, []int64{2, 3}, 0},  // half a lease
+		{6 * time.Second, []int64{2, 3}, 2},  // a lease
+		{time.Second, nil, 0},
+	}
+	for i, s := range steps {
+		if got := look(s.after, s.beats...); got != s.want {
+			t.Errorf("step %d: %d stale nodes, want %d", i, got, s.want)
+		}
+	}
+}
+
+func TestFoldKeepsTheBooks(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		for i := range 700 {
+			c.add(time.Hour)
+			a := admission("a", 1000)
+			a.Request, a.Received = id.At("req_", c.now()), c.now()
+			h, err := f.Admit(context.Background(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch i % 3 {
+			case 0:
+				h.Release(failed())
+			default:
+				if err := h.Settle(context.Background(), billed(100)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		c.add(100 * 24 * time.Hour)
+		young := admission("a", 1000)
+		young.Request = id.At("req_", c.now())
+		h, err := f.Admit(context.Background(), young)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Settle(context.Background(), billed(1)); err != nil {
+			t.Fatal(err)
+		}
+		before := f.usage("a")
+		if err := f.Fold(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if list := f.requests(RequestFilter{Limit: 5000}); len(list) != 1 {
+			t.Errorf("%d receipts are left; want the young one", len(list))
+		}
+		after := f.usage("a")
+		if after.Total != before.Total || after.Balance != before.Balance {
+			t.Errorf("usage %+v became %+v", before.Total, after.Total)
+		}
+		var entries []Entry
+		err = db.View(context.Background(), func(tx *store.Tx) (err error) {
+			entries, _, err = EntriesTx(tx, "a", "", 100)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum money.Amount
+		for _, e := range entries {
+			sum += e.Amount
+		}
+		if sum != after.Balance || len(entries) > 4 || entries[0].Kind != "charge" || entries[len(entries)-1].Kind != "credit" {
+			t.Errorf("entries %+v add up to %s; want %s", entries, sum, after.Balance)
+		}
+		f.audited()
+	})
+}
+
+func TestAuditFindsEveryDifference(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{})
+		if err := f.mustAdmit("a", 100).Settle(context.Background(), billed(10)); err != nil {
+			t.Fatal(err)
+		}
+		f.mustAdmit("a", 100)
+		f.audited()
+		for _, spoil := range []string{
+			`UPDATE ledger_account SET balance_nano = balance_nano + 1`,
+			`UPDATE ledger_account SET held_nano = held_nano - 1`,
+			`UPDATE ledger_key SET spent_nano = spent_nano + 1`,
+			`UPDATE ledger_key SET held_nano = held_nano + 1`,
+			`UPDATE ledger_key SET day_spent_nano = day_spent_nano + 1`,
+			`UPDATE ledger_key SET day_held_nano = day_held_nano + 1`,
+			`UPDATE ledger_usage SET requests = requests + 1`,
+			`UPDATE ledger_usage SET cost_nano = cost_nano + 1`,
+			`UPDATE ledger_usage SET day_billed = day_billed + 1`,
+			`DELETE FROM ledger_usage`,
+			`DELETE FROM ledger_receipt`,
+			`DELETE FROM ledger_hold`,
+			`DELETE FROM node`,
+			`DELETE FROM ledger_entry`,
+			`UPDATE ledger_hold SET amount_nano = amount_nano + 1`,
+		} {
+			undo := errors.New("undo")
+			err := db.Update(context.Background(), func(tx *store.Tx) error {
+				if _, err := tx.Exec(spoil); err != nil {
+					return err
+				}
+				a := audit{tx: tx, checked: map[string]int64{}}
+				after := ""
+				if _, err := a.chunk(&after); err != nil {
+					return err
+				}
+				if err := a.strays(); err != nil {
+					return err
+				}
+				if len(a.differences) == 0 {
+					t.Errorf("not found: %s", spoil)
+				}
+				return undo
+			})
+			if !errors.Is(err, undo) {
+				t.Fatalf("%s: %v", spoil, err)
+			}
+		}
+	})
+}
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var done atomic.Int64
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				err := db.Update(context.Background(), func(tx *store.Tx) error {
+					saved, err := OnceTx(tx, "s", "k", []byte("body"), time.Hour)
+					if err != nil {
+						return err
+					}
+					if saved != nil {
+						if string(saved) != "answer" {
+							t.Errorf("saved answer %q", saved)
+						}
+						return nil
+					}
+					done.Add(1)
+					return SaveOnceTx(tx, "s", "k", []byte("body"), []byte("answer"))
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if done.Load() != 1 {
+			t.Errorf("done %d times; want once", done.Load())
+		}
+		err := db.Update(context.Background(), func(tx *store.Tx) error {
+			_, err := OnceTx(tx, "s", "k", []byte("another"), time.Hour)
+			return err
+		})
+		if !errors.Is(err, ErrOtherBody) {
+			t.Errorf("another body: %v; want ErrOtherBody", err)
+		}
+	})
+}
