@@ -1,0 +1,303 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// maxChoices is the largest `n`.
+const maxChoices = 128
+
+// Check applies every rule about the fields of a chat-completions request and
+// fills r's fields. Its error is a *fault.Error with the path of the field at
+// fault. What only a price can decide (Options, Tools) is reported, not
+// refused. Fields that no rule names are the provider's to judge.
+func (r *ChatRequest) Check() error {
+	r.Bound = PromptBound{TextBytes: r.Size()}
+	for _, check := range []func() error{
+		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.checkAudio, r.checkOptions, r.checkTools,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLimits reads max_tokens, max_completion_tokens and n.
+func (r *ChatRequest) checkLimits() error {
+	r.Limit, r.N = 0, 1
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		raw := r.doc.raw(name)
+		if raw == nil {
+			continue
+		}
+		limit, ok := integer(raw)
+		if !ok || limit < 1 {
+			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
+		}
+		if r.Limit == 0 || limit < r.Limit {
+			r.Limit = limit
+		}
+	}
+	if raw := r.doc.raw("n"); raw != nil {
+		n, ok := integer(raw)
+		if !ok || n < 1 || n > maxChoices {
+			return fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d.", maxChoices)
+		}
+		r.N = n
+	}
+	return nil
+}
+
+// checkFlags reads stream and stream_options. The gateway edits the options of
+// a stream, so there they have to be what they should be; without a stream
+// they are the provider's to judge.
+func (r *ChatRequest) checkFlags() error {
+	var ok bool
+	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
+		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+	}
+	r.IncludeUsage = false
+	options := r.doc.raw("stream_options")
+	if !r.Stream || options == nil {
+		return nil
+	}
+	if options[0] != '{' {
+		return fault.At(fault.InvalidRequest, "stream_options", "`stream_options` must be an object.")
+	}
+	if r.IncludeUsage, ok = boolean(field(options, "include_usage")); !ok {
+		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`stream_options.include_usage` must be true or false.")
+	}
+	return nil
+}
+
+// checkStored refuses what refers to things stored at the provider: all users
+// share the account there, so such a thing may be another's.
+func (r *ChatRequest) checkStored() error {
+	for _, name := range []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"} {
+		if r.doc.raw(name) != nil {
+			return stored(name)
+		}
+	}
+	if field(r.doc.raw("prompt"), "id") != nil {
+		return stored("prompt.id")
+	}
+	if later, ok := boolean(r.doc.raw("background")); later || !ok {
+		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
+	}
+	return nil
+}
+
+func stored(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`%s` refers to something stored at a provider, which this service does not offer. Send the content itself.", param)
+}
+
+// checkAudio refuses audio output, which has no price.
+func (r *ChatRequest) checkAudio() error {
+	for _, modality := range elements(r.doc.raw("modalities")) {
+		if isText(modality) && unquote(modality) == "audio" {
+			return audio("modalities")
+		}
+	}
+	if r.doc.raw("audio") != nil {
+		return audio("audio")
+	}
+	return nil
+}
+
+func audio(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`%s` asks for audio, which this service does not offer.", param)
+}
+
+// checkOptions reports the values that change what the provider charges.
+func (r *ChatRequest) checkOptions() error {
+	r.ServiceTier, r.Options = "", nil
+	for _, name := range []string{"service_tier", "speed", "inference_geo"} {
+		raw := r.doc.raw(name)
+		if raw == nil {
+			continue
+		}
+		if !isText(raw) {
+			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+		}
+		value := unquote(raw)
+		if name == "service_tier" {
+			if value == "auto" || value == "default" {
+				continue
+			}
+			r.ServiceTier = value
+		}
+		r.Options = append(r.Options, Priced{Param: name, Name: value})
+	}
+	// A list of further models to fall back to runs another model than the one
+	// that is priced.
+	if raw := r.doc.raw("models"); raw != nil {
+		r.Options = append(r.Options, Priced{Param: "models", Name: shortened(raw)})
+	}
+	return nil
+}
+
+// shortened returns a value's text for a message.
+func shortened(raw []byte) string {
+	const most = 64
+	return strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")
+}
+
+// checkMessages checks each message and adds up the bound of the prompt.
+func (r *ChatRequest) checkMessages() error {
+	const param = "messages"
+	raw := r.doc.raw(param)
+	if raw == nil || raw[0] != '[' {
+		return fault.At(fault.InvalidMessages, param, "`messages` must be a non-empty array.")
+	}
+	count := 0
+	for i, message := range elements(raw) {
+		count++
+		if err := r.checkMessage(message, i); err != nil {
+			return err
+		}
+	}
+	if count == 0 {
+		return fault.At(fault.InvalidMessages, param, "`messages` must not be empty.")
+	}
+	return nil
+}
+
+func (r *ChatRequest) checkMessage(message []byte, index int) error {
+	if message[0] != '{' {
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", index), "Each message must be an object.")
+	}
+	var role, content, sound []byte
+	for name, value := range members(message) {
+		switch string(name) {
+		case "role":
+			role = present(value)
+		case "content":
+			content = present(value)
+		case "audio":
+			sound = present(value)
+		}
+	}
+	switch {
+	case role == nil:
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].role", index), "Each message needs a `role`.")
+	case !isText(role) || !isRole(role):
+		return fault.At(fault.InvalidRole, fmt.Sprintf("messages[%d].role", index),
+			"`role` must be one of system, developer, user, assistant, tool and function.")
+	case sound != nil:
+		return audio(fmt.Sprintf("messages[%d].audio", index))
+	case content == nil || content[0] == '"':
+		return nil
+	case content[0] != '[':
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].content", index), "`content` must be a string, an array of parts or null.")
+	}
+	for k, part := range elements(content) {
+		if err := r.checkPart(part, index, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRole tells whether a JSON string is one of the roles.
+func isRole(raw []byte) bool {
+	role := raw[1 : len(raw)-1]
+	if bytes.IndexByte(role, '\\') >= 0 {
+		role = []byte(unquote(raw))
+	}
+	switch string(role) {
+	case "system", "developer", "user", "assistant", "tool", "function":
+		return true
+	}
+	return false
+}
+
+// checkPart checks one content part and adds it to the bound. What is neither
+// text nor image makes the prompt unbounded.
+func (r *ChatRequest) checkPart(part []byte, message, index int) error {
+	if part[0] != '{' {
+		return nil
+	}
+	at := func(path string) string { return fmt.Sprintf("messages[%d].content[%d]%s", message, index, path) }
+	if path := findStored(part, 0); path != "" {
+		return stored(at(path))
+	}
+	switch kind := unquote(field(part, "type")); kind {
+	case "text", "refusal", "thinking", "redacted_thinking", "input_text", "output_text":
+	case "image_url", "input_image":
+		address := field(part, "image_url")
+		if address != nil && address[0] == '{' {
+			address = field(address, "url")
+		}
+		r.addImage(address)
+	case "input_audio", "audio", "audio_url":
+		if field(part, kind) != nil {
+			return audio(at("." + kind))
+		}
+		return audio(at(".type"))
+	case "item_reference":
+		return stored(at(".type"))
+	default: // files, video, and what nobody knows yet
+		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// addImage counts an image by its address, a JSON string. The bytes of an
+// inline image do not count as text. Other things behind a data address
+// (documents, video) are no images.
+func (r *ChatRequest) addImage(address []byte) {
+	const prefix = 64 // longer than any `data:image/…` in escapes needs to be told apart
+	start := bytes.TrimPrefix(address[:min(len(address), prefix)], []byte(`"`))
+	text := strings.ToLower(strings.ReplaceAll(string(start), `\/`, `/`))
+	switch {
+	case strings.HasPrefix(text, "data:image/"):
+		r.Bound.TextBytes -= int64(len(address))
+	case strings.HasPrefix(text, "data:"):
+		r.Bound.Unbounded = true
+	}
+	r.Bound.Images++
+}
+
+// findStored looks for a reference to a stored file inside a content part or
+// a hosted tool, at any depth, and returns its path.
+func findStored(value []byte, depth int) string {
+	const deepest = 32 // deeper than any part or tool that a provider knows
+	if depth > deepest {
+		return ""
+	}
+	switch {
+	case len(value) > 0 && value[0] == '{':
+		for name, inner := range members(value) {
+			switch {
+			case isStoredName(name) && present(inner) != nil:
+				return "." + string(name)
+			case inner[0] == '{' || inner[0] == '[':
+				if path := findStored(inner, depth+1); path != "" {
+					return "." + string(name) + path
+				}
+			}
+		}
+	case len(value) > 0 && value[0] == '[':
+		for i, inner := range elements(value) {
+			if inner[0] == '{' || inner[0] == '[' {
+				if path := findStored(inner, depth+1); path != "" {
+					return fmt.Sprintf("[%d]%s", i, path)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func isStoredName(name []byte) bool {
+	switch string(name) {
+	case "file_id", "file_ids", "vector_store_ids":
+		return true
+	}
+	return false
+}

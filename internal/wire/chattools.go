@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// checkTools reports the hosted tools that the request asks for. Tools of the
+// client's own pass, and so do types that nobody knows to cost.
+func (r *ChatRequest) checkTools() error {
+	r.Tools = nil
+	if r.doc.raw("web_search_options") != nil {
+		r.host(Priced{Param: "web_search_options", Name: "web_search"})
+	}
+	for i, tool := range elements(r.doc.raw("tools")) {
+		if tool[0] != '{' {
+			continue
+		}
+		kind := unquote(field(tool, "type"))
+		if kind == "function" || kind == "custom" {
+			continue // its schema may name a parameter as it likes
+		}
+		if path := findStored(tool, 0); path != "" {
+			return stored(fmt.Sprintf("tools[%d]%s", i, path))
+		}
+		if isText(field(tool, "container")) {
+			return stored(fmt.Sprintf("tools[%d].container", i))
+		}
+		if kind == "builtin_function" { // a hosted tool that is named like a function
+			kind = strings.TrimPrefix(unquote(field(field(tool, "function"), "name")), "$")
+		}
+		if name := hostedTool(kind); name != "" {
+			calls, _ := integer(field(tool, "max_uses"))
+			r.host(Priced{Param: fmt.Sprintf("tools[%d].type", i), Name: name, MaxCalls: max(calls, 0)})
+		} else if kind == "mcp" {
+			r.Bound.Unbounded = true
+		}
+	}
+	r.checkVendorTools()
+	if calls, ok := integer(r.doc.raw("max_tool_calls")); ok && calls > 0 {
+		for i := range r.Tools {
+			if r.Tools[i].MaxCalls == 0 || r.Tools[i].MaxCalls > calls {
+				r.Tools[i].MaxCalls = calls
+			}
+		}
+	}
+	return nil
+}
+
+// checkVendorTools reports hosted tools that compatible vendors know by a
+// field of their own.
+func (r *ChatRequest) checkVendorTools() {
+	if raw := r.doc.raw("enable_search"); raw != nil && string(raw) != "false" {
+		r.host(Priced{Param: "enable_search", Name: "web_search"})
+	}
+	if raw := r.doc.raw("search_parameters"); raw != nil && unquote(field(raw, "mode")) != "off" {
+		r.host(Priced{Param: "search_parameters", Name: "web_search"})
+	}
+	for i, plugin := range elements(r.doc.raw("plugins")) {
+		name := unquote(field(plugin, "id"))
+		if name == "" || name == "web" {
+			name = "web_search"
+		}
+		r.host(Priced{Param: fmt.Sprintf("plugins[%d].id", i), Name: name})
+	}
+}
+
+// host notes a hosted tool: what it reads is part of the prompt and lies
+// outside the body.
+func (r *ChatRequest) host(tool Priced) {
+	r.Bound.Unbounded = true
+	r.Tools = append(r.Tools, tool)
+}
+
+// hostedTool returns the name under which the catalog prices a hosted tool of
+// the given type, or empty for a type that is not known to cost. Types carry
+// dates and vendors' prefixes (`web_search_preview_2025_03_11`,
+// `openrouter:web_search`).
+func hostedTool(kind string) string {
+	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
+		kind = kind[i+1:]
+	}
+	for _, known := range []struct{ prefix, name string }{
+		{"web_search", "web_search"},
+		{"browser_search", "web_search"},
+		{"live_search", "web_search"},
+		{"google_search", "web_search"},
+		{"x_search", "x_search"},
+		{"web_fetch", "web_fetch"},
+		{"file_search", "file_search"},
+		{"retrieval", "file_search"},
+		{"code_interpreter", "code_interpreter"},
+		{"code_execution", "code_execution"},
+		{"image_generation", "image_generation"},
+		{"computer_use", "computer_use"},
+		{"hosted_shell", "hosted_shell"},
+	} {
+		if strings.HasPrefix(kind, known.prefix) {
+			return known.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// maxDepth is how deep JSON may nest; encoding/json has the same limit.
+const maxDepth = 10_000
+
+// scanner checks JSON strictly (RFC 8259) in one pass over bytes that are
+// valid UTF-8. Its methods take the index at which something should begin and
+// return the index after it, or invalid.
+type scanner struct {
+	src  []byte
+	fail int    // where the text stopped being JSON
+	open []byte // closing brackets of the containers that value is inside
+}
+
+// invalid is the index that scanner's methods return for what is not JSON.
+const invalid = -1
+
+// bad notes where the fault is.
+func (s *scanner) bad(i int) int {
+	s.fail = min(i, len(s.src))
+	return invalid
+}
+
+// space skips white space.
+func (s *scanner) space(i int) int {
+	for i < len(s.src) && (s.src[i] == ' ' || s.src[i] == '\n' || s.src[i] == '\t' || s.src[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// value reads any value that begins at i, which lies depth containers deep.
+func (s *scanner) value(i, depth int) int {
+	src := s.src
+	s.open = s.open[:0]
+	for {
+		if i >= len(src) {
+			return s.bad(i)
+		}
+		switch c := src[i]; c {
+		case '"':
+			i = s.text(i)
+		case '{', '[':
+			if depth+len(s.open) >= maxDepth {
+				return s.bad(i)
+			}
+			end := c + 2 // `}` and `]` stand two after their opening
+			i = s.space(i + 1)
+			if i < len(src) && src[i] == end {
+				i++
+				break
+			}
+			s.open = append(s.open, end)
+			if c == '{' {
+				if i = s.key(i); i == invalid {
+					return invalid
+				}
+			}
+			continue
+		case 't':
+			i = s.literal(i, "true")
+		case 'f':
+			i = s.literal(i, "false")
+		case 'n':
+			i = s.literal(i, "null")
+		default:
+			i = s.number(i)
+		}
+		if i == invalid {
+			return invalid
+		}
+		if i = s.close(i); i == invalid || len(s.open) == 0 {
+			return i
+		}
+	}
+}
+
+// close reads what follows a value inside the open containers: their ends, or
+// a comma (and the key after it), behind which the next value begins. With no
+// container left open the value that was asked for ends here.
+func (s *scanner) close(i int) int {
+	for len(s.open) > 0 {
+		i = s.space(i)
+		if i >= len(s.src) {
+			return s.bad(i)
+		}
+		end := s.open[len(s.open)-1]
+		switch {
+		case s.src[i] == end:
+			s.open = s.open[:len(s.open)-1]
+			i++
+		case s.src[i] != ',':
+			return s.bad(i)
+		case end == '}':
+			return s.key(s.space(i + 1))
+		default:
+			return s.space(i + 1)
+		}
+	}
+	return i
+}
+
+// key reads a member's name and the colon after it, up to its value.
+func (s *scanner) key(i int) int {
+	if i >= len(s.src) || s.src[i] != '"' {
+		return s.bad(i)
+	}
+	if i = s.text(i); i == invalid {
+		return invalid
+	}
+	i = s.space(i)
+	if i >= len(s.src) || s.src[i] != ':' {
+		return s.bad(i)
+	}
+	return s.space(i + 1)
+}
+
+func (s *scanner) literal(i int, word string) int {
+	if len(s.src)-i < len(word) || string(s.src[i:i+len(word)]) != word {
+		return s.bad(i)
+	}
+	return i + len(word)
+}
+
+func (s *scanner) number(i int) int {
+	src := s.src
+	if i < len(src) && src[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(src) && src[i] == '0':
+		i++
+	default:
+		if i = s.digits(i); i == invalid {
+			return invalid
+		}
+	}
+	if i < len(src) && src[i] == '.' {
+		if i = s.digits(i + 1); i == invalid {
+			return invalid
+		}
+	}
+	if i < len(src) && (src[i] == 'e' || src[i] == 'E') {
+		i++
+		if i < len(src) && (src[i] == '+' || src[i] == '-') {
+			i++
+		}
+		return s.digits(i)
+	}
+	return i
+}
+
+// digits reads one or more digits.
+func (s *scanner) digits(i int) int {
+	from := i
+	for i < len(s.src) && '0' <= s.src[i] && s.src[i] <= '9' {
+		i++
+	}
+	if i == from {
+		return s.bad(i)
+	}
+	return i
+}
+
+// text reads a string whose opening quote stands at i.
+func (s *scanner) text(i int) int {
+	src := s.src
+	for i++; ; {
+		i += plain(src[i:])
+		if i >= len(src) {
+			return s.bad(i)
+		}
+		switch src[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			if i+1 >= len(src) {
+				return s.bad(i + 1)
+			}
+			switch src[i+1] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				i += 2
+			case 'u':
+				for k := i + 2; k < i+6; k++ {
+					if k >= len(src) || !isHex(src[k]) {
+						return s.bad(k)
+					}
+				}
+				i += 6
+			default:
+				return s.bad(i + 1)
+			}
+		default: // a control character
+			return s.bad(i)
+		}
+	}
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// plain returns how many bytes of b stand before the first quote, backslash or
+// control character. It looks at eight bytes at a time: a byte of mark has its
+// high bit set where that byte of the word is one of them (a borrow can only
+// mark a byte above a true one, and the lowest mark is taken).
+func plain(b []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; n+8 <= len(b); n += 8 {
+		word := binary.LittleEndian.Uint64(b[n:])
+		quote := word ^ ones*'"'
+		slash := word ^ ones*'\\'
+		mark := ((word-ones*0x20)&^word | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+		if mark != 0 {
+			return n + bits.TrailingZeros64(mark)/8
+		}
+	}
+	for ; n < len(b); n++ {
+		if c := b[n]; c < 0x20 || c == '"' || c == '\\' {
+			break
+		}
+	}
+	return n
+}

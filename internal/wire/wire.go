@@ -1,0 +1,67 @@
+// Package wire owns the forms in which clients and providers speak: which
+// bytes are accepted, which fields of them the gateway reads and edits, and
+// what a passing answer says about usage.
+//
+// Invariants: nothing is read that has not passed the gate (strict JSON,
+// UTF-8, no repeated keys where the gateway reads); a body or frame is never
+// decoded and encoded again, only the owned fields are replaced in place; all
+// readers of strangers' bytes have a limit and never panic.
+//
+// The parts, in the order of a request: OpenChat (gate.go, chatrequest.go),
+// Check (chatcheck.go), Body (chatedit.go); then the answer, either a stream
+// (EventReader in sse.go, ChatMeter in chatmeter.go, FrameEditor in
+// frameedit.go) or one document (ReadChatAnswer in chatanswer.go); Counter
+// counts tokens where a provider does not say.
+package wire
+
+// Form is one of the three shapes of a chat call.
+type Form string
+
+// The forms, as the catalog names them (operator.md, Catalog).
+const (
+	FormChat      Form = "chat"
+	FormResponses Form = "responses"
+	FormMessages  Form = "messages"
+)
+
+// Usage holds the counts of one answer, in tokens. Parts are included in their
+// wholes: Cached and both CacheWrites in Prompt, Reasoning in Completion. No
+// count is negative or above maxCount.
+type Usage struct {
+	Prompt       int64
+	Cached       int64 // read from the provider's cache
+	CacheWrite   int64 // written to it for five minutes
+	CacheWrite1h int64 // written to it for an hour
+	Completion   int64
+	Reasoning    int64
+	// ToolCalls counts the calls of hosted tools that the answer shows, by the
+	// names that Priced uses. Nil when there are none.
+	ToolCalls map[string]int64
+	// ServiceTier is the tier the provider says it answered with, or empty.
+	ServiceTier string
+}
+
+// PromptBound is what the highest possible size of a prompt follows from.
+type PromptBound struct {
+	// TextBytes are the bytes of the body less those of inline images.
+	TextBytes int64
+	// Images counts images, inline and by address.
+	Images int64
+	// Unbounded is set when the prompt holds what is neither text nor image or
+	// lies outside the body (files, video, hosted tools): only the model's
+	// context window bounds it.
+	Unbounded bool
+}
+
+// Priced is a value or a hosted tool of a request that changes what the
+// provider charges. The catalog prices or refuses it.
+type Priced struct {
+	// Param is the path of the request's field: an option's name
+	// (`service_tier`), or where a tool is asked for (`tools[0].type`).
+	Param string
+	// Name is an option's value (`priority`) or a tool's name (`web_search`).
+	Name string
+	// MaxCalls is how often the request lets a tool be called; 0: it does not
+	// say.
+	MaxCalls int64
+}
