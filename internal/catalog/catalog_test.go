@@ -1,0 +1,107 @@
+package catalog
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+// testProviders are adapters as the tests need them.
+func testProviders() map[string]Provider {
+	return map[string]Provider{
+		"openai": {
+			Kinds:    []Kind{KindChat, KindImage, KindVideo},
+			Forms:    []wire.Form{wire.FormChat, wire.FormResponses},
+			NeedsKey: true, NeedsBaseURL: true,
+		},
+		"chatonly": {Kinds: []Kind{KindChat}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://chat.example/v1"},
+		"sandbox": {
+			Kinds: []Kind{KindChat, KindImage, KindVideo},
+			Forms: []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
+			CheckOptions: func(o map[string]any) error {
+				if _, ok := o["nonsense"]; ok {
+					return errors.New("nonsense is not an option of the sandbox")
+				}
+				return nil
+			},
+		},
+	}
+}
+
+// example returns the document with every key of a catalog.
+func example(t testing.TB) []byte {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func mustParse(t testing.TB, text string) *Document {
+	t.Helper()
+	doc, _, err := Parse([]byte(text), testProviders())
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return doc
+}
+
+func TestTheExampleReadsAsItSays(t *testing.T) {
+	t.Parallel()
+	doc, warnings, err := Parse(example(t), testProviders())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Models) != 3 || len(doc.Lines) != 1 {
+		t.Fatalf("%d models, %d lines", len(doc.Models), len(doc.Lines))
+	}
+	lark, brush, clip, main := doc.Models[0], doc.Models[1], doc.Models[2], doc.Lines[0]
+	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Speaks(wire.FormResponses) || lark.Speaks(wire.FormMessages) ||
+		lark.ContextWindow != 128000 || lark.MaxOutputTokens != 16384 || lark.DefaultOutputTokens != 4096 || lark.MaxImageTokens != 8192 {
+		t.Errorf("lark-1: %+v", lark)
+	}
+	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 || p.CacheWrite1h != 500_000_000 ||
+		len(p.Above) != 1 || p.Above[0].PromptTokens != 200000 || p.Above[0].CachedInput != 500_000_000 ||
+		p.Options["service_tier"]["flex"] != money.One/2 || p.Tools["web_search"] != 10_000_000 {
+		t.Errorf("price of lark-1: %+v", p)
+	}
+	if brush.Tiers[0] != (Tier{"1K", 30_000_000}) || brush.MaxImages != 4 || brush.Params[1] != "style" || brush.Owner() != "tollgate" {
+		t.Errorf("brush-1: %+v", brush)
+	}
+	if clip.PerClip || clip.Durations.Default() != 5 || clip.Tiers[1].Name != "1080p" {
+		t.Errorf("clip-1: %+v", clip)
+	}
+	if main.APIKey != "${EXAMPLE_API_KEY}" || main.Models["lark-1"] != "vendor-lark-2026" || main.Weight != 100 || !main.Enabled || main.MaxConcurrent != 200 {
+		t.Errorf("line main: %+v", main)
+	}
+	var said []string
+	for _, w := range warnings {
+		said = append(said, w.String())
+	}
+	want := []string{
+		"models[0].price.above[0]: names no cached_input: cached tokens of these prompts cost as much as input",
+		"models[1]: model brush-1 is open but no enabled line serves it",
+		"models[2]: model clip-1 is open but no enabled line serves it",
+	}
+	if strings.Join(said, "\n") != strings.Join(want, "\n") {
+		t.Errorf("warnings:\n%s", strings.Join(said, "\n"))
+	}
+}
+
+func TestPrintedDocumentsReadBack(t *testing.T) {
+	t.Parallel()
+	doc := mustParse(t, string(example(t)))
+	for name, text := range map[string][]byte{"YAML": doc.YAML(), "JSON": doc.JSON(), "canonical": doc.canonical()} {
+		again, _, err := Parse(text, testProviders())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		} else if !Equal(doc, again) {
+			t.Errorf("%s reads back differently:\n%s\n%s", name, doc.canonical(), again.canonical())
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fault is one thing wrong with a document.
+type Fault struct {
+	// Path names the place: `models[3].price.input`, `document` for the whole,
+	// or `line 3, column 5` where the text could not be read at all.
+	Path string `json:"path"`
+	// Message says what is wrong there and what would be right.
+	Message string `json:"message"`
+	// Line and Column point into the text, from 1; 0 when unknown.
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
+}
+
+// String returns the fault as one line: `models[3].price.input: must not be
+// negative`.
+func (f Fault) String() string { return f.Path + ": " + f.Message }
+
+// Faults is the error of a document that was refused: everything that is wrong
+// with it, in the order of the text, at most a hundred.
+type Faults []Fault
+
+// Error lists all faults, one a line.
+func (fs Faults) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Warning is something that applies but is probably not what was meant.
+type Warning struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// String returns the warning as one line.
+func (w Warning) String() string { return w.Path + ": " + w.Message }
+
+// position is a place in a text, counted from 1.
+type position struct{ line, column int }
+
+func (p position) String() string { return fmt.Sprintf("line %d, column %d", p.line, p.column) }
+
+// unreadable is the single fault of a text that is no document at all.
+func unreadable(at position, format string, args ...any) Faults {
+	return Faults{{Path: at.String(), Message: fmt.Sprintf(format, args...), Line: at.line, Column: at.column}}
+}

@@ -1,0 +1,264 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/wire"
+)
+
+// keyReference is what api_key may be: the name of a variable, never a value.
+var keyReference = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]{0,127}\}$`)
+
+// jsonNumber is a plain scalar that stands for a number.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// lines reads all lines into doc and returns the models that an enabled line
+// serves. known holds the readable models by id, named every id of the file.
+func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
+	served := map[string]bool{}
+	firstAt := map[string]string{}
+	for i, n := range t.list("lines", maxLines) {
+		path := fmt.Sprintf("lines[%d]", i)
+		lt := r.table(path, n)
+		if lt == nil {
+			continue
+		}
+		l := r.line(lt, known, named)
+		if first, taken := firstAt[l.ID]; taken && l.ID != "" {
+			lt.fault("id", "%s is already the id of %s", quote(l.ID), first)
+		} else {
+			firstAt[l.ID] = path
+		}
+		if l.Enabled {
+			for id := range l.Models {
+				served[id] = true
+			}
+		}
+		doc.Lines = append(doc.Lines, l)
+	}
+	return served
+}
+
+// line reads one line.
+func (r *reader) line(t *table, known map[string]*Model, named map[string]string) LineSpec {
+	l := LineSpec{}
+	l.ID = t.required("id", 64, "")
+	if l.ID != "" && !lineID.MatchString(l.ID) {
+		t.fault("id", "must begin with a letter or digit and hold only letters, digits and . _ -")
+	}
+	l.Provider = t.required("provider", 64, ": one of "+join(slices.Sorted(maps.Keys(r.providers))))
+	provider, supported := r.providers[l.Provider]
+	if l.Provider != "" && !supported && !r.lenient {
+		t.fault("provider", "%s is not a provider of this version: one of %s", quote(l.Provider), join(slices.Sorted(maps.Keys(r.providers))))
+	}
+	l.BaseURL = t.text("base_url", maxURL)
+	r.checkBaseURL(t, l.BaseURL, supported && provider.NeedsBaseURL && !r.lenient)
+	l.APIKey = t.text("api_key", 200)
+	switch {
+	case t.get("api_key") != nil && !keyReference.MatchString(l.APIKey):
+		// The message must not repeat the value: it is probably a secret.
+		t.fault("api_key", "must name a variable of the environment as ${NAME}: a key itself is never stored")
+		l.APIKey = ""
+	case l.APIKey == "" && supported && provider.NeedsKey && !r.lenient:
+		t.fault("api_key", "is required for provider %s: the name of a variable, ${NAME}", l.Provider)
+	}
+	l.Models = r.lineModels(t, l.Provider, provider, supported, known, named)
+	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
+	if !supported {
+		forms, what = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}, "a form: chat, responses or messages"
+	}
+	l.Forms = r.forms(t, forms, what)
+	if n := t.get("forms"); n != nil && n.kind == listNode && len(n.items) == 0 {
+		t.fault("forms", "must name at least one form; leave it out for all that the provider has")
+	}
+	l.Priority = int(t.count("priority", 0, maxRank, defaultPriority))
+	l.Weight = int(t.count("weight", 1, maxRank, defaultWeight))
+	l.MaxConcurrent = int(t.count("max_concurrent", 0, maxRank, 0))
+	if n := t.get("timeouts"); n != nil {
+		if times := r.table(t.at("timeouts"), n); times != nil {
+			l.Timeouts = Timeouts{times.duration("first_token"), times.duration("idle"), times.duration("total")}
+			times.close()
+		}
+	}
+	l.Options = r.options(t, provider, supported)
+	l.ErrorSentences = r.sentences(t)
+	l.Enabled = t.boolean("enabled", true)
+	t.close()
+	return l
+}
+
+// checkBaseURL reports a base address that no request could be built on.
+func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
+	if t.get("base_url") == nil {
+		if needed {
+			t.fault("base_url", "is required for this provider: the address that its paths are appended to")
+		}
+		return
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
+		t.fault("base_url", "must be an http or https address such as https://api.example.com/v1")
+	case u.User != nil:
+		t.fault("base_url", "must not hold a user or password: use api_key")
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		t.fault("base_url", "must not have a query or fragment: paths are appended to it")
+	case u.Port() != "":
+		if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
+			t.fault("base_url", "must have a port from 1 to 65535")
+		}
+	}
+}
+
+// lineModels reads the map from our ids to the provider's.
+func (r *reader) lineModels(t *table, name string, provider Provider, supported bool, known map[string]*Model, named map[string]string) map[string]string {
+	out := map[string]string{}
+	n := t.get("models")
+	if n == nil || (n.kind == tableNode && len(n.fields) == 0) {
+		t.fault("models", "is required: which models the line serves, as {our id: the provider's id}")
+		return out
+	}
+	models := r.table(t.at("models"), n)
+	if models == nil {
+		return out
+	}
+	models.each(maxModels, func(id, path string, value *node) {
+		vendor := r.textAt(path, value, maxVendorID)
+		if value.kind <= quotedNode && value.text == "" {
+			r.fault(path, value, "must be the provider's id of the model")
+		}
+		m := known[id]
+		switch _, named := named[id]; {
+		case m != nil:
+			if supported && !slices.Contains(provider.Kinds, m.Kind) {
+				if r.lenient {
+					return
+				}
+				r.fault(path, value, "is a model of kind %s, which provider %s does not serve", m.Kind, name)
+			}
+		case r.lenient:
+			r.warn(path, "serves a model that this version left out")
+			return
+		case !named:
+			r.fault(path, value, "is not a model of this catalog")
+		}
+		out[id] = vendor
+	})
+	return out
+}
+
+// sentences reads the regular expressions that turn an answer into a failure.
+func (r *reader) sentences(t *table) []string {
+	var out []string
+	for i, n := range t.list("error_sentences", maxSentences) {
+		path := fmt.Sprintf("%s[%d]", t.at("error_sentences"), i)
+		s := r.textAt(path, n, maxSentence)
+		if s == "" {
+			if n.kind == plainNode || n.kind == quotedNode {
+				if n.text == "" {
+					r.fault(path, n, "must not be empty: it would match every answer")
+				}
+			}
+			continue
+		}
+		if _, err := regexp.Compile(s); err != nil {
+			r.fault(path, n, "is not a regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// options reads the adapter's own settings and lets the adapter judge them.
+func (r *reader) options(t *table, provider Provider, supported bool) map[string]any {
+	n := t.get("options")
+	if n == nil {
+		return nil
+	}
+	if n.kind != tableNode {
+		t.fault("options", "must be a mapping of keys to values, not %s", n.kind)
+		return nil
+	}
+	before := len(r.faults)
+	out, _ := r.free(t.at("options"), n).(map[string]any)
+	if len(r.faults) > before || len(out) == 0 {
+		return nil
+	}
+	if supported && !r.lenient {
+		if provider.CheckOptions == nil {
+			t.fault("options", "provider has none")
+		} else if err := provider.CheckOptions(out); err != nil {
+			t.fault("options", "%v", err)
+		}
+	}
+	return out
+}
+
+// free reads a value of any shape: text, true and false, numbers (int64 where
+// they are whole, else float64), lists and mappings. Null is left out.
+func (r *reader) free(path string, n *node) any {
+	switch n.kind {
+	case quotedNode:
+		return n.text
+	case plainNode:
+		switch {
+		case n.text == "true" || n.text == "false":
+			return n.text == "true"
+		case jsonNumber.MatchString(n.text):
+			return r.freeNumber(path, n)
+		}
+		return n.text
+	case listNode:
+		if len(n.items) > maxOptions {
+			r.fault(path, n, "must not have more than %d entries", maxOptions)
+			return nil
+		}
+		out := make([]any, 0, len(n.items))
+		for i, item := range n.items {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if item.kind == nullNode {
+				r.fault(at, item, "must not be null")
+				continue
+			}
+			out = append(out, r.free(at, item))
+		}
+		return out
+	case tableNode:
+		out := map[string]any{}
+		t := r.table(path, n)
+		t.each(maxOptions, func(key, path string, value *node) {
+			if !valueName.MatchString(key) {
+				r.fault(path, value, "is not the name of an option")
+			} else if value.kind != nullNode {
+				out[key] = r.free(path, value)
+			}
+		})
+		return out
+	}
+	return nil
+}
+
+// freeNumber reads a number. Whole numbers are int64 however they are written,
+// so that a document reads the same after it was printed.
+func (r *reader) freeNumber(path string, n *node) any {
+	if v, err := strconv.ParseInt(n.text, 10, 64); err == nil {
+		return v
+	}
+	v, err := strconv.ParseFloat(n.text, 64)
+	if err != nil || math.Abs(v) > 1e15 {
+		r.fault(path, n, "must be a number between -1e15 and 1e15")
+		return nil
+	}
+	if v == math.Trunc(v) {
+		return int64(v)
+	}
+	return v
+}

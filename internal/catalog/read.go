@@ -1,0 +1,432 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"tollgate/internal/money"
+)
+
+// Parse reads a catalog written by an operator, YAML or JSON, and validates
+// all of it. The error is Faults with everything that is wrong; the warnings
+// of a document that applies name what was probably not meant. providers are
+// the adapters that lines may use.
+func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, error) {
+	tree, err := readTree(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := reader{providers: providers}
+	doc := r.document(tree)
+	if len(r.faults) > 0 {
+		return nil, nil, r.faults
+	}
+	return doc, r.warnings, nil
+}
+
+// load reads a stored revision. It may come from a newer version of the
+// program (a deploy that rolls over several nodes), so what this version does
+// not know is left out instead of refused: keys, forms, models of an unknown
+// kind. A model in an unknown state is under maintenance here, a line whose
+// provider is unknown is out of service (see NewSnapshot). The warnings name
+// what was left out.
+func load(raw []byte, providers map[string]Provider) (*Document, []Warning, error) {
+	tree, err := readTree(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := reader{providers: providers, lenient: true}
+	doc := r.document(tree)
+	if len(r.faults) > 0 {
+		return nil, nil, r.faults
+	}
+	return doc, r.warnings, nil
+}
+
+// readTree reads a text as JSON when it is valid JSON, else as YAML.
+func readTree(raw []byte) (*node, error) {
+	if len(raw) > maxDocument {
+		return nil, Faults{{Path: "document", Message: fmt.Sprintf("must not be larger than %d MiB", maxDocument>>20)}}
+	}
+	if at := invalidUTF8(raw); at >= 0 {
+		line := bytes.Count(raw[:at], []byte("\n"))
+		column := at - bytes.LastIndexByte(raw[:at], '\n')
+		return nil, unreadable(position{line + 1, column}, "is not valid UTF-8")
+	}
+	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
+	if json.Valid(raw) {
+		return readJSON(raw)
+	}
+	return readYAML(raw)
+}
+
+func invalidUTF8(raw []byte) int {
+	for i := 0; i < len(raw); {
+		r, size := utf8.DecodeRune(raw[i:])
+		if r == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// reader turns a tree into a document and collects what is wrong with it.
+type reader struct {
+	providers map[string]Provider
+	lenient   bool
+	faults    Faults
+	warnings  []Warning
+}
+
+func (r *reader) fault(path string, n *node, format string, args ...any) {
+	f := Fault{Path: path, Message: fmt.Sprintf(format, args...)}
+	if n != nil {
+		f.Line, f.Column = n.at.line, n.at.column
+	}
+	if len(r.faults) < maxFaultsShown {
+		r.faults = append(r.faults, f)
+	}
+}
+
+func (r *reader) warn(path, format string, args ...any) {
+	if len(r.warnings) < maxFaultsShown {
+		r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// table is a mapping that is being read: each key is asked for once, close
+// reports the keys that nobody asked for.
+type table struct {
+	*reader
+	path  string
+	node  *node
+	known map[string]bool
+}
+
+// table opens a mapping. What is no mapping is a fault and opens as nil.
+func (r *reader) table(path string, n *node) *table {
+	if n == nil || n.kind != tableNode {
+		if n == nil {
+			n = &node{}
+		}
+		r.fault(path, n, "must be a mapping of keys to values, not %s", n.kind)
+		return nil
+	}
+	return &table{reader: r, path: path, node: n, known: map[string]bool{}}
+}
+
+// at is the path of a key in t.
+func (t *table) at(key string) string {
+	if t.path == "" {
+		return key
+	}
+	return t.path + "." + pathKey(key)
+}
+
+// pathKey writes a key as a path shows it: shortened, and quoted where it
+// would not read as one word.
+func pathKey(key string) string {
+	if len(key) > 40 {
+		key = strings.ToValidUTF8(key[:40], "") + "…"
+	}
+	if key == "" || strings.ContainsFunc(key, func(c rune) bool {
+		return c == '.' || c == '"' || c == '[' || c == ':' || unicode.IsSpace(c) || !unicode.IsPrint(c)
+	}) {
+		return strconv.Quote(key)
+	}
+	return key
+}
+
+// get returns the value of a key, nil when it is absent or null.
+func (t *table) get(key string) *node {
+	t.known[key] = true
+	return t.node.get(key)
+}
+
+// fault reports something at a key of t.
+func (t *table) fault(key, format string, args ...any) {
+	n := t.node.get(key)
+	if n == nil {
+		n = t.node
+	}
+	t.reader.fault(t.at(key), n, format, args...)
+}
+
+// misplaced reports keys that exist, but not here.
+func (t *table) misplaced(why string, keys ...string) {
+	for _, key := range keys {
+		if t.get(key) != nil && !t.lenient {
+			t.fault(key, "%s", why)
+		}
+	}
+}
+
+// close reports repeated and unknown keys.
+func (t *table) close() {
+	seen := make(map[string]bool, len(t.node.fields))
+	for _, f := range t.node.fields {
+		at := &node{at: f.at}
+		switch {
+		case seen[f.name]:
+			t.reader.fault(t.at(f.name), at, "is given twice")
+		case !t.known[f.name] && t.lenient:
+			t.warn(t.at(f.name), "is not known to this version and was left out")
+		case !t.known[f.name]:
+			t.reader.fault(t.at(f.name), at, "is not a key that is known here")
+		}
+		seen[f.name] = true
+	}
+}
+
+// each visits the entries of a mapping with free keys in order. Repeated keys
+// are faults.
+func (t *table) each(limit int, visit func(key, path string, value *node)) {
+	if len(t.node.fields) > limit {
+		t.reader.fault(t.path, t.node, "must not have more than %d entries", limit)
+		return
+	}
+	for _, f := range t.node.fields {
+		if t.known[f.name] {
+			t.reader.fault(t.at(f.name), &node{at: f.at}, "is given twice")
+			continue
+		}
+		t.known[f.name] = true
+		visit(f.name, t.at(f.name), f.value)
+	}
+}
+
+// list returns the elements of a list, none when the key is absent.
+func (t *table) list(key string, limit int) []*node {
+	n := t.get(key)
+	if n == nil {
+		return nil
+	}
+	if n.kind != listNode {
+		t.fault(key, "must be a list, not %s", n.kind)
+		return nil
+	}
+	if len(n.items) > limit {
+		t.fault(key, "must not have more than %d entries", limit)
+		return nil
+	}
+	return n.items
+}
+
+// scalar returns the text of a single value.
+func (r *reader) scalar(path string, n *node) (string, bool) {
+	if n.kind == plainNode || n.kind == quotedNode {
+		return n.text, true
+	}
+	r.fault(path, n, "must be a single value, not %s", n.kind)
+	return "", false
+}
+
+// text reads a text of at most limit bytes without control characters.
+func (t *table) text(key string, limit int) string {
+	n := t.get(key)
+	if n == nil {
+		return ""
+	}
+	return t.textAt(t.at(key), n, limit)
+}
+
+func (r *reader) textAt(path string, n *node, limit int) string {
+	s, ok := r.scalar(path, n)
+	if !ok {
+		return ""
+	}
+	if len(s) > limit {
+		r.fault(path, n, "must not be longer than %d bytes", limit)
+		return ""
+	}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		r.fault(path, n, "must not hold control characters")
+		return ""
+	}
+	return s
+}
+
+// required is text that must be there.
+func (t *table) required(key string, limit int, why string) string {
+	if t.get(key) == nil {
+		t.fault(key, "is required%s", why)
+		return ""
+	}
+	s := t.text(key, limit)
+	if n := t.get(key); s == "" && (n.kind == plainNode || n.kind == quotedNode) && n.text == "" {
+		t.fault(key, "must not be empty")
+	}
+	return s
+}
+
+// count reads a whole number from low to high; absent is fallback.
+func (t *table) count(key string, low, high, fallback int64) int64 {
+	n := t.get(key)
+	if n == nil {
+		return fallback
+	}
+	v, ok := t.countAt(t.at(key), n, low, high)
+	if !ok {
+		return fallback
+	}
+	return v
+}
+
+// digits is a whole number as YAML, JSON and people write it alike; other
+// spellings of YAML (0x10, 1_000, 010) are refused rather than guessed.
+var digits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+func (r *reader) countAt(path string, n *node, low, high int64) (int64, bool) {
+	if n.kind != plainNode || !digits.MatchString(n.text) {
+		r.fault(path, n, "must be a whole number from %d to %d", low, high)
+		return 0, false
+	}
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	switch {
+	case strings.HasPrefix(n.text, "-") && low >= 0 && n.text != "-0":
+		r.fault(path, n, "must not be negative")
+	case err != nil || v < low || v > high:
+		r.fault(path, n, "must be a whole number from %d to %d", low, high)
+	default:
+		return v, true
+	}
+	return 0, false
+}
+
+// boolean reads true or false.
+func (t *table) boolean(key string, fallback bool) bool {
+	n := t.get(key)
+	if n == nil {
+		return fallback
+	}
+	if n.kind == plainNode {
+		switch n.text {
+		case "true", "True", "TRUE":
+			return true
+		case "false", "False", "FALSE":
+			return false
+		}
+	}
+	t.fault(key, "must be true or false")
+	return fallback
+}
+
+// duration reads a positive Go duration; absent is 0.
+func (t *table) duration(key string) time.Duration {
+	n := t.get(key)
+	if n == nil {
+		return 0
+	}
+	s, ok := t.scalar(t.at(key), n)
+	if !ok {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		t.fault(key, "must be a duration such as 60s, 2m or 1h30m")
+	case d <= 0:
+		t.fault(key, "must be longer than nothing")
+	case d > maxTimeout:
+		t.fault(key, "must not be longer than %s", spell(maxTimeout))
+	default:
+		return d
+	}
+	return 0
+}
+
+// price reads US dollars, exact.
+func (r *reader) price(path string, n *node) (money.Price, bool) {
+	s, ok := r.scalar(path, n)
+	if !ok {
+		return 0, false
+	}
+	p, err := money.ParsePrice(s)
+	if err != nil {
+		if negative(s) {
+			r.fault(path, n, "must not be negative")
+		} else {
+			r.fault(path, n, "%v", err)
+		}
+		return 0, false
+	}
+	return p, true
+}
+
+// factor reads a multiplier, exact.
+func (r *reader) factor(path string, n *node) (money.Factor, bool) {
+	s, ok := r.scalar(path, n)
+	if !ok {
+		return 0, false
+	}
+	f, err := money.ParseFactor(s)
+	if err != nil {
+		if negative(s) {
+			r.fault(path, n, "must not be negative")
+		} else {
+			r.fault(path, n, "%v", err)
+		}
+		return 0, false
+	}
+	return f, true
+}
+
+// negative reports whether a text is a number below zero.
+func negative(s string) bool {
+	v, err := strconv.ParseFloat(s, 64)
+	return err == nil && v < 0
+}
+
+// choice reads one of a few words; absent is fallback.
+func choice[T ~string](t *table, key string, fallback T, words ...T) T {
+	n := t.get(key)
+	if n == nil {
+		if fallback == "" {
+			t.fault(key, "is required: one of %s", join(words))
+		}
+		return fallback
+	}
+	if n.kind == plainNode || n.kind == quotedNode {
+		if w := T(n.text); slices.Contains(words, w) {
+			return w
+		}
+	}
+	t.fault(key, "must be one of %s", join(words))
+	return fallback
+}
+
+// names reads a list of different words that match a pattern.
+func (t *table) names(key string, pattern *regexp.Regexp, what string) []string {
+	var out []string
+	for i, n := range t.list(key, maxList) {
+		path := fmt.Sprintf("%s[%d]", t.at(key), i)
+		s, ok := t.scalar(path, n)
+		switch {
+		case !ok:
+		case !pattern.MatchString(s):
+			t.reader.fault(path, n, "must be %s", what)
+		case slices.Contains(out, s):
+			t.reader.fault(path, n, "is given twice")
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// quote shows an operator's own text in a message, shortened.
+func quote(s string) string {
+	if len(s) > 60 {
+		s = strings.ToValidUTF8(s[:60], "") + "…"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,246 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a text's shape. Aliases are counted as often as they are used, so
+// a few lines cannot stand for a billion values.
+const (
+	maxDepth = 32
+	maxNodes = 500_000
+)
+
+// readYAML builds the tree of one YAML document. Its errors are Faults. Plain
+// anchors, aliases and merge keys work; tags and directives are refused, since
+// nothing in a catalog needs them.
+func readYAML(raw []byte) (n *node, err error) {
+	defer func() {
+		// The parser reads what anybody may upload; a defect in it refuses the
+		// document and must not take the node down.
+		if p := recover(); p != nil {
+			n, err = nil, unreadable(position{1, 1}, "cannot be read as YAML: %v", p)
+		}
+	}()
+	tokens := lexer.Tokenize(string(raw))
+	if err := checkShape(tokens); err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	r := yamlReader{anchors: map[string]*node{}}
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentGroupType {
+			continue
+		}
+		if n != nil {
+			return nil, unreadable(place(doc.Body), "must be one document, not several separated by ---")
+		}
+		if n, err = r.value(doc.Body, 1); err != nil {
+			return nil, err
+		}
+	}
+	if n == nil {
+		return nil, Faults{{Path: "document", Message: "is empty: it must hold models and lines"}}
+	}
+	return n, nil
+}
+
+// checkShape bounds the nesting before the parser, which recurses, sees it.
+func checkShape(tokens token.Tokens) error {
+	flow, openings := 0, 0
+	for _, tk := range tokens {
+		switch tk.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow--
+		case token.TagType, token.DirectiveType:
+			return unreadable(position{tk.Position.Line, tk.Position.Column}, "tags and directives are not allowed")
+		}
+		// Openings in a row on one line nest: `- - - x`, `&a &b x`.
+		switch tk.Type {
+		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.MappingValueType:
+			if tk.Prev != nil && tk.Prev.Position.Line != tk.Position.Line {
+				openings = 0
+			}
+			openings++
+		case token.CollectEntryType:
+			openings = 0
+		}
+		// Block nesting costs at least a column a level.
+		structural := tk.Type == token.SequenceEntryType || tk.Type == token.MappingKeyType
+		if flow > maxDepth || openings > 8*maxDepth || (structural && tk.Position.Column > 8*maxDepth) {
+			return unreadable(position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
+		}
+	}
+	return nil
+}
+
+// syntaxFault turns a parser's error into a fault with its place.
+func syntaxFault(err error) Faults {
+	var syntax yaml.Error
+	if errors.As(err, &syntax) && syntax.GetToken() != nil && syntax.GetToken().Position != nil {
+		at := syntax.GetToken().Position
+		return unreadable(position{max(1, at.Line), max(1, at.Column)}, "is not valid YAML: %s", syntax.GetMessage())
+	}
+	return unreadable(position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
+}
+
+func place(n ast.Node) position {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return position{1, 1}
+	}
+	at := n.GetToken().Position
+	return position{max(1, at.Line), max(1, at.Column)}
+}
+
+type yamlReader struct {
+	anchors map[string]*node
+	nodes   int // built so far, aliases expanded
+}
+
+func (r *yamlReader) value(a ast.Node, depth int) (*node, error) {
+	at := place(a)
+	if depth > maxDepth {
+		return nil, unreadable(at, "is nested deeper than %d levels", maxDepth)
+	}
+	if r.nodes++; r.nodes > maxNodes {
+		return nil, unreadable(at, "holds more than %d values", maxNodes)
+	}
+	n := &node{at: at, size: 1}
+	switch v := a.(type) {
+	case nil, *ast.NullNode:
+	case *ast.StringNode:
+		n.kind, n.text = plainNode, v.Value
+		if v.Token.Type != token.StringType {
+			n.kind = quotedNode
+		}
+	case *ast.LiteralNode:
+		n.kind, n.text = quotedNode, v.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		n.kind, n.text = plainNode, a.GetToken().Value
+	case *ast.SequenceNode:
+		n.kind = listNode
+		for _, item := range v.Values {
+			child, err := r.value(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.items = append(n.items, child)
+			n.size += child.size
+		}
+	case *ast.MappingNode:
+		return r.table(n, v.Values, depth)
+	case *ast.MappingValueNode:
+		return r.table(n, []*ast.MappingValueNode{v}, depth)
+	case *ast.AnchorNode:
+		child, err := r.value(v.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		r.anchors[v.Name.GetToken().Value] = child
+		return child, nil
+	case *ast.AliasNode:
+		return r.alias(v)
+	default:
+		return nil, unreadable(at, "holds YAML that a catalog does not use (%s)", a.Type())
+	}
+	return n, nil
+}
+
+// alias returns the node of an anchor that stands before it, and counts it in
+// full.
+func (r *yamlReader) alias(v *ast.AliasNode) (*node, error) {
+	name := v.Value.GetToken().Value
+	target, ok := r.anchors[name]
+	if !ok {
+		return nil, unreadable(place(v), "names the anchor %q, which does not stand before it", name)
+	}
+	if r.nodes += target.size; r.nodes > maxNodes {
+		return nil, unreadable(place(v), "holds more than %d values", maxNodes)
+	}
+	return target, nil
+}
+
+func (r *yamlReader) table(n *node, values []*ast.MappingValueNode, depth int) (*node, error) {
+	n.kind = tableNode
+	var merged []field
+	for _, entry := range values {
+		value, err := r.value(entry.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if entry.Key.IsMergeKey() {
+			from, err := mergeable(value)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, from...)
+			continue
+		}
+		key, err := r.key(entry.Key)
+		if err != nil {
+			return nil, err
+		}
+		n.fields = append(n.fields, field{name: key, at: place(entry.Key), value: value})
+		n.size += 1 + value.size
+	}
+	// What is written beats what is merged, an earlier merge beats a later.
+	known := make(map[string]bool, len(n.fields))
+	for _, f := range n.fields {
+		known[f.name] = true
+	}
+	for _, f := range merged {
+		if !known[f.name] {
+			known[f.name] = true
+			n.fields = append(n.fields, f)
+			n.size += 1 + f.value.size
+		}
+	}
+	return n, nil
+}
+
+// mergeable returns the fields that `<<` brings in: of a mapping or of a list
+// of mappings.
+func mergeable(value *node) ([]field, error) {
+	switch value.kind {
+	case tableNode:
+		return value.fields, nil
+	case listNode:
+		var all []field
+		for _, item := range value.items {
+			if item.kind != tableNode {
+				return nil, unreadable(item.at, "<< takes mappings only")
+			}
+			all = append(all, item.fields...)
+		}
+		return all, nil
+	}
+	return nil, unreadable(value.at, "<< takes a mapping or a list of mappings")
+}
+
+// key returns the text of a mapping's key, which must be a scalar.
+func (r *yamlReader) key(k ast.MapKeyNode) (string, error) {
+	switch v := ast.Node(k).(type) {
+	case *ast.StringNode:
+		return v.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode, *ast.NanNode:
+		return k.GetToken().Value, nil
+	case *ast.MappingKeyNode:
+		if inner, ok := v.Value.(ast.MapKeyNode); ok {
+			return r.key(inner)
+		}
+	}
+	return "", unreadable(place(k), "%s", fmt.Sprintf("a key must be a plain text, not %s", k.Type()))
+}
