@@ -1,0 +1,239 @@
+package catalog
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+func usd(t testing.TB, s string) money.Price {
+	t.Helper()
+	p, err := money.ParsePrice(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// lark is a model with every kind of price.
+func lark(t testing.TB) *Model { return &mustParse(t, string(example(t))).Models[0] }
+
+func TestHighestCost(t *testing.T) {
+	t.Parallel()
+	tier := func(name string) Choice {
+		return Choice{Options: []wire.Priced{{Param: "service_tier", Name: name}}}
+	}
+	search := func(calls int64) Choice {
+		return Choice{Tools: []wire.Priced{{Param: "tools[0].type", Name: "web_search", MaxCalls: calls}}}
+	}
+	for _, tt := range []struct {
+		name     string
+		bound    wire.PromptBound
+		limit, n int64
+		choice   Choice
+		want     string // USD
+	}{
+		// The dearest input price of the model is cache_write_1h, 0.50.
+		{"bytes and a thousand", wire.PromptBound{TextBytes: 1000}, 1000, 1, Choice{}, "0.003"},       // 2000 x 0.5 + 1000 x 2
+		{"own limit above the model's", wire.PromptBound{}, 1 << 40, 1, Choice{}, "0.033268"},         // 1000 x 0.5 + 16384 x 2
+		{"no limit takes the default", wire.PromptBound{}, 0, 1, Choice{}, "0.008692"},                // 1000 x 0.5 + 4096 x 2
+		{"own limit above the default", wire.PromptBound{}, 8000, 1, Choice{}, "0.0165"},              // 1000 x 0.5 + 8000 x 2
+		{"n answers, one prompt", wire.PromptBound{}, 100, 3, Choice{}, "0.0011"},                     // 1000 x 0.5 + 300 x 2
+		{"images", wire.PromptBound{Images: 2}, 100, 1, Choice{}, "0.008892"},                         // 17384 x 0.5 + 100 x 2
+		{"unbounded takes the window", wire.PromptBound{Unbounded: true}, 100, 1, Choice{}, "0.0642"}, // 128000 x 0.5 + 100 x 2
+		{"never above the window", wire.PromptBound{TextBytes: 1 << 60, Images: 1 << 60}, 100, 1, Choice{}, "0.0642"},
+		{"priority doubles", wire.PromptBound{}, 100, 1, tier("priority"), "0.0014"},
+		{"flex may be served as default", wire.PromptBound{}, 100, 1, tier("flex"), "0.0007"},
+		{"ten calls of a tool", wire.PromptBound{}, 100, 1, search(0), "0.1007"},
+		{"as many calls as the request allows", wire.PromptBound{}, 100, 1, search(3), "0.0307"},
+		{"nonsense counts as nothing", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Choice{}, "0.0007"},
+	} {
+		if got := lark(t).HighestCost(tt.bound, tt.limit, tt.n, tt.choice); got.String() != tt.want {
+			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
+	t.Parallel()
+	m := &Model{ContextWindow: 1_000_000, MaxOutputTokens: 1000, MaxImageTokens: 1}
+	one := func(input, output string) Rates {
+		in := usd(t, input)
+		return Rates{in, usd(t, output), in, in, in}
+	}
+	m.Price = Price{Rates: one("1", "1000"), Above: []Above{{10_000, one("2", "10")}, {50_000, one("3", "5")}}}
+	for bytes, want := range map[int64]string{
+		0:       "1.001", // the first band alone
+		9_000:   "1.01",  // exactly at the threshold: not above it
+		9_001:   "1.01",  // the second band is in reach but cheaper as a whole
+		100_000: "1.01",  // the first band's longest prompt, not the bound
+		999_000: "3.005", // the third band's prompt outweighs its output
+	} {
+		if got := m.HighestCost(wire.PromptBound{TextBytes: bytes}, 0, 1, Choice{}); got.String() != want {
+			t.Errorf("%d bytes: %s USD; want %s", bytes, got, want)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	priority := Choice{Options: []wire.Priced{{Param: "service_tier", Name: "priority"}}}
+	flex := Choice{Options: []wire.Priced{{Param: "service_tier", Name: "flex"}}}
+	for _, tt := range []struct {
+		name   string
+		usage  wire.Usage
+		choice Choice
+		want   string
+	}{
+		{"nothing", wire.Usage{}, Choice{}, "0"},
+		{"prompt and answer", wire.Usage{Prompt: 1000, Completion: 100}, Choice{}, "0.00045"},
+		{"reasoning is part of the answer", wire.Usage{Prompt: 1000, Completion: 100, Reasoning: 90}, Choice{}, "0.00045"},
+		{"cached", wire.Usage{Prompt: 1000, Cached: 800, Completion: 100}, Choice{}, "0.00027"},                         // 200 x .25 + 800 x .025 + 100 x 2
+		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Choice{}, "0.0001975"}, // 300 x .25 + 400 x .025 + 200 x .3125 + 100 x .5
+		{"threshold is not above", wire.Usage{Prompt: 200_000}, Choice{}, "0.05"},
+		{"above", wire.Usage{Prompt: 200_001, Completion: 1}, Choice{}, "0.1000035"},
+		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Choice{}, "0.1000005"},
+		{"tier requested", wire.Usage{Prompt: 1000}, priority, "0.0005"},
+		{"tier answered", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, priority, "0.000125"},
+		{"answered at the ordinary tier", wire.Usage{Prompt: 1000, ServiceTier: "default"}, priority, "0.00025"},
+		{"answered without a price", wire.Usage{Prompt: 1000, ServiceTier: "scale"}, priority, "0.0005"},
+		{"flex served as default", wire.Usage{Prompt: 1000, ServiceTier: "default"}, flex, "0.00025"},
+		{"a tier nobody asked for is not charged", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Choice{}, "0.00025"},
+		{"a cheaper tier is passed on", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Choice{}, "0.000125"},
+		{"tool calls that the answer shows", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Choice{}, "0.03"},
+		{"rounded once, half up", wire.Usage{Prompt: 1, Cached: 1}, flex, "0.000000013"}, // 12.5 nano
+		{"negative counts", wire.Usage{Prompt: -1000, Cached: -5, CacheWrite: -1, CacheWrite1h: -1, Completion: -10, ToolCalls: map[string]int64{"web_search": -4}}, Choice{}, "0"},
+		{"more cached than prompt", wire.Usage{Prompt: 1000, Cached: 5000}, Choice{}, "0.000025"},
+		{"more parts than prompt", wire.Usage{Prompt: 1000, CacheWrite1h: 800, CacheWrite: 800, Cached: 800}, Choice{}, "0.0004625"},
+	} {
+		if got := lark(t).Cost(tt.usage, tt.choice); got.String() != tt.want {
+			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// No answer within the bounds of its request costs more than was held.
+func TestCostNeverExceedsTheHold(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		var c Choice
+		for _, option := range []string{"service_tier", "speed"} {
+			if rapid.Bool().Draw(t, "uses "+option) {
+				value := rapid.SampledFrom([]string{"default", "priority", "flex", "unpriced"}).Draw(t, option)
+				c.Options = append(c.Options, wire.Priced{Param: option, Name: value})
+			}
+		}
+		calls := map[string]int64{}
+		if rapid.Bool().Draw(t, "searches") {
+			limit := rapid.Int64Range(0, 20).Draw(t, "max calls")
+			c.Tools = []wire.Priced{{Name: "web_search", MaxCalls: limit}}
+			if limit == 0 {
+				limit = 10
+			}
+			calls["web_search"] = rapid.Int64Range(0, limit).Draw(t, "calls")
+		}
+		bound := wire.PromptBound{
+			TextBytes: rapid.Int64Range(0, 400_000).Draw(t, "bytes"),
+			Images:    rapid.Int64Range(0, 5).Draw(t, "images"),
+			Unbounded: rapid.IntRange(0, 9).Draw(t, "unbounded") == 0,
+		}
+		limit := rapid.Int64Range(0, 40_000).Draw(t, "limit")
+		n := rapid.Int64Range(1, 8).Draw(t, "n")
+		each, _ := m.OutputLimit(limit)
+		prompt := rapid.Int64Range(0, m.PromptTokens(bound)).Draw(t, "prompt")
+		// Parts may contradict their whole: that must not cost more either.
+		usage := wire.Usage{
+			Prompt:       prompt,
+			Cached:       rapid.Int64Range(-10, prompt+10).Draw(t, "cached"),
+			CacheWrite:   rapid.Int64Range(-10, prompt+10).Draw(t, "write"),
+			CacheWrite1h: rapid.Int64Range(-10, prompt+10).Draw(t, "write 1h"),
+			Completion:   rapid.Int64Range(0, each*n).Draw(t, "completion"),
+			ToolCalls:    calls,
+			ServiceTier:  rapid.SampledFrom([]string{"", "default", "priority", "flex", "scale"}).Draw(t, "answered"),
+		}
+		cost, held := m.Cost(usage, c), m.HighestCost(bound, limit, n, c)
+		if cost < 0 || cost > held {
+			t.Fatalf("%+v costs %s, held %s", usage, cost, held)
+		}
+	})
+}
+
+// drawModel makes a chat model with any prices that a catalog accepts.
+func drawModel(t *rapid.T) *Model {
+	price := rapid.Map(rapid.Int64Range(0, 100*int64(money.USD)), func(v int64) money.Price { return money.Price(v) })
+	rates := func(label string) Rates {
+		return Rates{
+			Input: price.Draw(t, label), Output: price.Draw(t, label), CachedInput: price.Draw(t, label),
+			CacheWrite: price.Draw(t, label), CacheWrite1h: price.Draw(t, label),
+		}
+	}
+	m := &Model{
+		Kind: KindChat, ContextWindow: rapid.Int64Range(1, 500_000).Draw(t, "window"),
+		MaxOutputTokens: rapid.Int64Range(1, 50_000).Draw(t, "max output"),
+		MaxImageTokens:  rapid.Int64Range(1, 20_000).Draw(t, "image tokens"),
+	}
+	if rapid.Bool().Draw(t, "has default") {
+		m.DefaultOutputTokens = rapid.Int64Range(1, m.MaxOutputTokens).Draw(t, "default output")
+	}
+	m.Price.Rates = rates("rate")
+	threshold := int64(0)
+	for range rapid.IntRange(0, 3).Draw(t, "bands") {
+		threshold += rapid.Int64Range(1, 200_000).Draw(t, "threshold")
+		m.Price.Above = append(m.Price.Above, Above{threshold, rates("rate above")})
+	}
+	factor := rapid.Map(rapid.Int64Range(0, 5*int64(money.One)), func(v int64) money.Factor { return money.Factor(v) })
+	m.Price.Options = map[string]map[string]money.Factor{
+		"service_tier": {"priority": factor.Draw(t, "priority"), "flex": factor.Draw(t, "flex")},
+		"speed":        {"priority": factor.Draw(t, "fast")},
+	}
+	m.Price.Tools = map[string]money.Price{"web_search": money.Price(rapid.Int64Range(0, int64(money.USD)).Draw(t, "tool"))}
+	return m
+}
+
+func TestUnpricedChoicesAreRefused(t *testing.T) {
+	t.Parallel()
+	m := lark(t)
+	for _, tt := range []struct {
+		name   string
+		choice Choice
+		param  string // empty: allowed
+	}{
+		{"nothing chosen", Choice{}, ""},
+		{"priced tier", Choice{Options: []wire.Priced{{Param: "service_tier", Name: "priority"}}}, ""},
+		{"the ordinary tier", Choice{Options: []wire.Priced{{Param: "service_tier", Name: "standard"}}}, ""},
+		{"unpriced tier", Choice{Options: []wire.Priced{{Param: "service_tier", Name: "scale"}}}, "service_tier"},
+		{"unpriced option", Choice{Options: []wire.Priced{{Param: "speed", Name: "fast"}}}, "speed"},
+		{"priced tool", Choice{Tools: []wire.Priced{{Param: "web_search_options", Name: "web_search"}}}, ""},
+		{"unpriced tool", Choice{Tools: []wire.Priced{{Param: "tools[2].type", Name: "file_search"}}}, "tools[2].type"},
+	} {
+		err := m.CheckPriced(tt.choice)
+		var e *fault.Error
+		switch {
+		case tt.param == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.param != "" && (!errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != tt.param || !strings.Contains(e.Message, "Leave ")):
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestOutputLimit(t *testing.T) {
+	t.Parallel()
+	m := &Model{MaxOutputTokens: 1000, DefaultOutputTokens: 100}
+	plain := &Model{MaxOutputTokens: 1000}
+	for _, tt := range []struct {
+		m                 *Model
+		limit, held, sent int64
+	}{{m, 0, 100, 100}, {m, 50, 50, 0}, {m, 500, 500, 0}, {m, 5000, 1000, 0}, {plain, 0, 1000, 0}, {plain, 5000, 1000, 0}} {
+		if held, sent := tt.m.OutputLimit(tt.limit); held != tt.held || sent != tt.sent {
+			t.Errorf("limit %d: held %d, sent %d; want %d, %d", tt.limit, held, sent, tt.held, tt.sent)
+		}
+	}
+}
