@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +24,7 @@ type Fault struct {
 func (f Fault) String() string { return f.Path + ": " + f.Message }
 
 // Faults is the error of a document that was refused: everything that is wrong
-// with it, in the order of the text, at most a hundred.
+// with it, in the order of the text; after a hundred only their number.
 type Faults []Fault
 
 // Error lists all faults, one a line.
@@ -32,6 +34,18 @@ func (fs Faults) Error() string {
 		lines[i] = f.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// shown orders faults by their place in the text and cuts a list that nobody
+// would read to its end; its last entry then says so.
+func (fs Faults) shown() Faults {
+	slices.SortStableFunc(fs, func(a, b Fault) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+	if more := len(fs) - maxFaultsShown; more > 0 {
+		fs = append(fs[:maxFaultsShown:maxFaultsShown], Fault{Path: "document", Message: fmt.Sprintf("has %d more faults", more)})
+	}
+	return fs
 }
 
 // Warning is something that applies but is probably not what was meant.

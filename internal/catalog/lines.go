@@ -144,7 +144,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 				r.fault(path, value, "is a model of kind %s, which provider %s does not serve", m.Kind, name)
 			}
 		case r.lenient:
-			r.warn(path, "serves a model that this version left out")
+			r.leaveOut(path, "serves a model that this version left out")
 			return
 		case !named:
 			r.fault(path, value, "is not a model of this catalog")
@@ -196,10 +196,20 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 		if provider.CheckOptions == nil {
 			t.fault("options", "provider has none")
 		} else if err := provider.CheckOptions(out); err != nil {
-			t.fault("options", "%v", err)
+			r.optionFault(t, n, err.Error())
 		}
 	}
 	return out
+}
+
+// optionFault reports what an adapter says of its options, at the option that
+// the message begins with if it names one (`delay: must be a duration`).
+func (r *reader) optionFault(t *table, options *node, message string) {
+	if name, rest, ok := strings.Cut(message, ": "); ok && options.get(name) != nil {
+		r.fault(t.at("options")+"."+pathKey(name), options.get(name), "%s", rest)
+		return
+	}
+	t.fault("options", "%s", message)
 }
 
 // free reads a value of any shape: text, true and false, numbers (int64 where

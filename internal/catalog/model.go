@@ -83,14 +83,14 @@ func (r *reader) model(path string, n *node) (Model, bool) {
 		m.ID = ""
 	}
 	if r.lenient && !slices.Contains([]string{"chat", "image", "video"}, t.text("kind", 64)) {
-		r.warn(path, "is of a kind that this version does not know and was left out")
+		r.leaveOut(path, "is of a kind that this version does not know and was left out")
 		return Model{}, false
 	}
 	m.Kind = choice(t, "kind", "", KindChat, KindImage, KindVideo)
 	m.OwnedBy = t.text("owned_by", 64)
 	states := []State{StateOpen, StateComingSoon, StateMaintenance, StateRetired}
 	if r.lenient && !slices.Contains(append(states, ""), State(t.text("state", 64))) {
-		r.warn(t.at("state"), "is not known to this version: the model is under maintenance here")
+		r.leaveOut(t.at("state"), "is not known to this version: the model is under maintenance here")
 		m.State = StateMaintenance
 	} else {
 		m.State = choice(t, "state", StateOpen, states...)
@@ -164,7 +164,7 @@ func (r *reader) forms(t *table, allowed []wire.Form, what string) []wire.Form {
 		switch {
 		case !ok:
 		case !slices.Contains(allowed, form) && r.lenient:
-			r.warn(path, "is not known to this version and was left out")
+			r.leaveOut(path, "is not known to this version and was left out")
 		case !slices.Contains(allowed, form):
 			r.fault(path, n, "must be %s", what)
 		case slices.Contains(out, form):

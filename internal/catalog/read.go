@@ -27,7 +27,10 @@ func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, err
 	r := reader{providers: providers}
 	doc := r.document(tree)
 	if len(r.faults) > 0 {
-		return nil, nil, r.faults
+		return nil, nil, r.faults.shown()
+	}
+	if len(doc.canonical()) > maxDocument { // aliases may stand for more than the text shows
+		return nil, nil, tooLarge()
 	}
 	return doc, r.warnings, nil
 }
@@ -38,15 +41,15 @@ func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, err
 // kind. A model in an unknown state is under maintenance here, a line whose
 // provider is unknown is out of service (see NewSnapshot). The warnings name
 // what was left out.
-func load(raw []byte, providers map[string]Provider) (*Document, []Warning, error) {
+func load(raw []byte) (*Document, []Warning, error) {
 	tree, err := readTree(raw)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := reader{providers: providers, lenient: true}
+	r := reader{lenient: true}
 	doc := r.document(tree)
 	if len(r.faults) > 0 {
-		return nil, nil, r.faults
+		return nil, nil, r.faults.shown()
 	}
 	return doc, r.warnings, nil
 }
@@ -54,7 +57,7 @@ func load(raw []byte, providers map[string]Provider) (*Document, []Warning, erro
 // readTree reads a text as JSON when it is valid JSON, else as YAML.
 func readTree(raw []byte) (*node, error) {
 	if len(raw) > maxDocument {
-		return nil, Faults{{Path: "document", Message: fmt.Sprintf("must not be larger than %d MiB", maxDocument>>20)}}
+		return nil, tooLarge()
 	}
 	if at := invalidUTF8(raw); at >= 0 {
 		line := bytes.Count(raw[:at], []byte("\n"))
@@ -68,6 +71,12 @@ func readTree(raw []byte) (*node, error) {
 	return readYAML(raw)
 }
 
+func tooLarge() Faults {
+	return Faults{{Path: "document", Message: fmt.Sprintf("must not be larger than %d MiB", maxDocument>>20)}}
+}
+
+// invalidUTF8 returns the offset of the first byte that is no UTF-8, -1 when
+// all is.
 func invalidUTF8(raw []byte) int {
 	for i := 0; i < len(raw); {
 		r, size := utf8.DecodeRune(raw[i:])
@@ -92,15 +101,20 @@ func (r *reader) fault(path string, n *node, format string, args ...any) {
 	if n != nil {
 		f.Line, f.Column = n.at.line, n.at.column
 	}
-	if len(r.faults) < maxFaultsShown {
-		r.faults = append(r.faults, f)
+	r.faults = append(r.faults, f)
+}
+
+// warn notes what applies but was probably not meant. Who loads a stored
+// revision is not told again.
+func (r *reader) warn(path, format string, args ...any) {
+	if !r.lenient {
+		r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-func (r *reader) warn(path, format string, args ...any) {
-	if len(r.warnings) < maxFaultsShown {
-		r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+// leaveOut notes what this version does not know of a stored revision.
+func (r *reader) leaveOut(path, format string, args ...any) {
+	r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // table is a mapping that is being read: each key is asked for once, close
@@ -179,7 +193,7 @@ func (t *table) close() {
 		case seen[f.name]:
 			t.reader.fault(t.at(f.name), at, "is given twice")
 		case !t.known[f.name] && t.lenient:
-			t.warn(t.at(f.name), "is not known to this version and was left out")
+			t.leaveOut(t.at(f.name), "is not known to this version and was left out")
 		case !t.known[f.name]:
 			t.reader.fault(t.at(f.name), at, "is not a key that is known here")
 		}

@@ -1,0 +1,189 @@
+package catalog
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/store"
+)
+
+// ErrNoRevision is the answer for a revision that does not exist; for the
+// current one when no catalog was ever applied.
+var ErrNoRevision = errors.New("no such catalog revision")
+
+// Applied is what an apply did, or would do.
+type Applied struct {
+	Revision int64    `json:"revision"` // the current revision afterwards
+	Changes  []string `json:"changes"`  // never nil; see Changes
+}
+
+// Revision is one entry of the catalog's history.
+type Revision struct {
+	Number    int64    `json:"revision"`
+	AppliedMS int64    `json:"applied_ms"` // database clock, Unix milliseconds
+	Changes   []string `json:"changes"`    // against the revision before
+}
+
+// The texts of this file, one table each.
+const (
+	selectHead     = `SELECT revision FROM catalog_head WHERE id = 'current'`
+	updateHead     = `UPDATE catalog_head SET revision = $1 WHERE id = 'current'`
+	selectDocument = `SELECT document FROM catalog_revision WHERE revision = $1`
+	selectHistory  = `SELECT revision, applied_ms, changes FROM catalog_revision WHERE revision < $1 ORDER BY revision DESC LIMIT $2`
+	insertRevision = `INSERT INTO catalog_revision (revision, document, changes, applied_ms) VALUES ($1, $2, $3, $4)`
+)
+
+// ApplyTx makes a document the current catalog. Each apply makes one revision,
+// also when several run at once; a document that says what the current one
+// says makes none and changes nothing. Documents come from Parse: they are not
+// validated again here.
+func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
+	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
+		return Applied{}, fmt.Errorf("lock the catalog: %w", err)
+	}
+	a, same, err := compareTx(tx, doc)
+	if err != nil || same {
+		return a, err
+	}
+	a.Revision++
+	changes, err := json.Marshal(a.Changes)
+	if err != nil {
+		return Applied{}, fmt.Errorf("write the changes: %w", err)
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return Applied{}, fmt.Errorf("read the clock: %w", err)
+	}
+	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
+		return Applied{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
+	}
+	if _, err := tx.Exec(updateHead, a.Revision); err != nil {
+		return Applied{}, fmt.Errorf("make revision %d current: %w", a.Revision, err)
+	}
+	return a, nil
+}
+
+// ApplyFirstTx is ApplyTx for a database without a catalog; with one it
+// changes nothing and reports false. Of nodes that start at once, one applies.
+func ApplyFirstTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
+	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
+		return Applied{}, false, fmt.Errorf("lock the catalog: %w", err)
+	}
+	head, err := HeadTx(tx)
+	if err != nil || head > 0 {
+		return Applied{Revision: head, Changes: []string{}}, false, err
+	}
+	a, err := ApplyTx(tx, doc)
+	return a, err == nil, err
+}
+
+// PreviewTx returns what ApplyTx would change, and writes nothing: Revision is
+// the one that is current now.
+func PreviewTx(tx *store.Tx, doc *Document) (Applied, error) {
+	a, _, err := compareTx(tx, doc)
+	return a, err
+}
+
+// compareTx compares a document with the current one.
+func compareTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
+	head, err := HeadTx(tx)
+	if err != nil {
+		return Applied{}, false, err
+	}
+	if head == 0 {
+		return Applied{Changes: Changes(nil, doc)}, false, nil
+	}
+	raw, err := documentTx(tx, head)
+	if err != nil {
+		return Applied{}, false, err
+	}
+	if raw == string(doc.canonical()) {
+		return Applied{Revision: head, Changes: []string{}}, true, nil
+	}
+	before, _, err := load([]byte(raw))
+	if err != nil { // a document that cannot be read must not stand in the way of a good one
+		return Applied{Revision: head, Changes: []string{fmt.Sprintf("replaces revision %d, which this version cannot read", head)}}, false, nil
+	}
+	return Applied{Revision: head, Changes: Changes(before, doc)}, false, nil
+}
+
+// HeadTx returns the number of the current revision, 0 before the first apply.
+func HeadTx(tx *store.Tx) (int64, error) {
+	var head int64
+	if err := tx.QueryRow(selectHead).Scan(&head); err != nil {
+		return 0, fmt.Errorf("read the current catalog revision: %w", err)
+	}
+	return head, nil
+}
+
+// CurrentTx returns the current document and its revision, or ErrNoRevision.
+func CurrentTx(tx *store.Tx) (*Document, int64, error) {
+	head, err := HeadTx(tx)
+	if err != nil {
+		return nil, 0, err
+	}
+	doc, err := RevisionTx(tx, head)
+	return doc, head, err
+}
+
+// RevisionTx returns the document of a revision, or ErrNoRevision. What a
+// newer version stored and this one does not know is left out.
+func RevisionTx(tx *store.Tx, revision int64) (*Document, error) {
+	raw, err := documentTx(tx, revision)
+	if err != nil {
+		return nil, err
+	}
+	doc, _, err := load([]byte(raw))
+	if err != nil {
+		return nil, fmt.Errorf("read catalog revision %d: %w", revision, err)
+	}
+	return doc, nil
+}
+
+func documentTx(tx *store.Tx, revision int64) (string, error) {
+	var raw string
+	err := tx.QueryRow(selectDocument, revision).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", ErrNoRevision
+	}
+	if err != nil {
+		return "", fmt.Errorf("read catalog revision %d: %w", revision, err)
+	}
+	return raw, nil
+}
+
+// HistoryTx returns up to limit revisions below before (0: from the newest on),
+// newest first, and whether there are more.
+func HistoryTx(tx *store.Tx, before int64, limit int) ([]Revision, bool, error) {
+	if before <= 0 {
+		before = 1 << 62
+	}
+	rows, err := tx.Query(selectHistory, before, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the catalog's history: %w", err)
+	}
+	defer rows.Close()
+	out := []Revision{}
+	for rows.Next() {
+		var (
+			r       Revision
+			changes string
+		)
+		if err := rows.Scan(&r.Number, &r.AppliedMS, &changes); err != nil {
+			return nil, false, fmt.Errorf("read the catalog's history: %w", err)
+		}
+		if err := json.Unmarshal([]byte(changes), &r.Changes); err != nil {
+			return nil, false, fmt.Errorf("read the changes of revision %d: %w", r.Number, err)
+		}
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, false, fmt.Errorf("read the catalog's history: %w", err)
+	}
+	if len(out) > limit {
+		return out[:limit], true, nil
+	}
+	return out, false, nil
+}

@@ -1,0 +1,153 @@
+package catalog
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/internal/wire"
+)
+
+// Snapshot is one revision as a node serves from it: indexed, with the node's
+// credentials. It is immutable; requests keep the one that they began with.
+type Snapshot struct {
+	Revision int64 // 0: no catalog yet
+
+	models []*Model
+	byID   map[string]*Model
+	lines  []*Line
+	serve  map[string][]*Line // model id -> enabled lines, lowest priority first
+}
+
+// Line is a line as a node can use it. BaseURL and Forms are never empty where
+// the provider has a default; Models holds only models that the provider can
+// serve.
+type Line struct {
+	LineSpec
+	// Out says why the line cannot be used on this node at all; empty when it
+	// can. It names variables, never values.
+	Out string
+
+	key       func() string // a function, so that printing a line cannot show it
+	sentences []*regexp.Regexp
+}
+
+// Key returns the line's credential, empty when it has none.
+func (l *Line) Key() string { return l.key() }
+
+// Speaks reports whether the line takes a form natively.
+func (l *Line) Speaks(form wire.Form) bool { return slices.Contains(l.Forms, form) }
+
+// Times returns the line's timeouts for a model, defaults filled in.
+func (l *Line) Times(m *Model) Timeouts { return l.Timeouts.Defaults(m.Reasoning) }
+
+// IsErrorSentence reports whether the text of an answer is one of the line's
+// error sentences: such an answer is a failure of the line.
+func (l *Line) IsErrorSentence(text string) bool {
+	for _, s := range l.sentences {
+		if s.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// NewSnapshot makes the snapshot of a document. lookup reads the environment
+// of this node. Nothing fails: a line that cannot be used here says why in
+// Out.
+func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) *Snapshot {
+	s := &Snapshot{Revision: revision, byID: map[string]*Model{}, serve: map[string][]*Line{}}
+	for i := range doc.Models {
+		m := &doc.Models[i]
+		s.models = append(s.models, m)
+		s.byID[m.ID] = m
+	}
+	for _, spec := range doc.Lines {
+		l := newLine(spec, providers, lookup)
+		if p, ok := providers[spec.Provider]; ok {
+			l.Models = s.servable(spec.Models, p)
+		}
+		s.lines = append(s.lines, l)
+		if !l.Enabled {
+			continue
+		}
+		for id := range l.Models {
+			s.serve[id] = append(s.serve[id], l)
+		}
+	}
+	for _, lines := range s.serve {
+		slices.SortStableFunc(lines, func(a, b *Line) int { return a.Priority - b.Priority })
+	}
+	return s
+}
+
+// servable keeps the models that a provider of this version can serve.
+func (s *Snapshot) servable(models map[string]string, p Provider) map[string]string {
+	out := make(map[string]string, len(models))
+	for id, vendor := range models {
+		if m := s.byID[id]; m != nil && slices.Contains(p.Kinds, m.Kind) {
+			out[id] = vendor
+		}
+	}
+	return out
+}
+
+// newLine resolves what a line leaves to its provider and its node.
+func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (string, bool)) *Line {
+	l := &Line{LineSpec: spec, key: func() string { return "" }}
+	provider, ok := providers[spec.Provider]
+	if !ok {
+		l.Out = fmt.Sprintf("provider %s is not known to this version", spec.Provider)
+		return l
+	}
+	if l.BaseURL == "" {
+		l.BaseURL = provider.DefaultBaseURL
+	}
+	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
+	if len(l.Forms) == 0 {
+		l.Forms = slices.Clone(provider.Forms)
+	}
+	for i, sentence := range spec.ErrorSentences {
+		re, err := regexp.Compile(sentence)
+		if err != nil {
+			l.Out = fmt.Sprintf("error_sentences[%d] is not a regular expression", i)
+			return l
+		}
+		l.sentences = append(l.sentences, re)
+	}
+	switch {
+	case spec.APIKey != "":
+		name := strings.TrimSuffix(strings.TrimPrefix(spec.APIKey, "${"), "}")
+		value, _ := lookup(name)
+		if value = strings.TrimSpace(value); value == "" {
+			l.Out = fmt.Sprintf("the variable %s is not set on this node", name)
+			return l
+		}
+		l.key = func() string { return value }
+	case provider.NeedsKey:
+		l.Out = "the line has no api_key"
+	case l.BaseURL == "" && provider.NeedsBaseURL:
+		l.Out = "the line has no base_url"
+	}
+	return l
+}
+
+// Model returns the model with an id, in whatever state it is.
+func (s *Snapshot) Model(id string) (*Model, bool) {
+	m, ok := s.byID[id]
+	return m, ok
+}
+
+// Models returns all models in the order of the document, the retired ones
+// included. Callers must not change the slice.
+func (s *Snapshot) Models() []*Model { return s.models }
+
+// Lines returns the enabled lines of a model, lowest priority first and in the
+// order of the document among equals; those that are out of service on this
+// node are included and say so. Callers must not change the slice.
+func (s *Snapshot) Lines(model string) []*Line { return s.serve[model] }
+
+// AllLines returns all lines in the order of the document, the disabled ones
+// included. Callers must not change the slice.
+func (s *Snapshot) AllLines() []*Line { return s.lines }

@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// WatcherOptions are what a Watcher works with. Interval may be left out.
+type WatcherOptions struct {
+	DB        *store.DB
+	Providers map[string]Provider
+	Lookup    func(name string) (string, bool) // the environment of this node
+	Log       *slog.Logger
+	Interval  time.Duration // between two looks at the database; 0: a second
+}
+
+// Watcher holds the newest snapshot of a node.
+type Watcher struct {
+	opts    WatcherOptions
+	current atomic.Pointer[Snapshot]
+
+	mu      sync.Mutex // held while looking, so that an older revision never replaces a newer
+	refused int64      // under mu: the newest revision when it could not be loaded
+}
+
+// NewWatcher makes a Watcher with an empty snapshot of revision 0. Call Refresh
+// before serving, and Run.
+func NewWatcher(o WatcherOptions) *Watcher {
+	if o.Interval <= 0 {
+		o.Interval = time.Second
+	}
+	w := &Watcher{opts: o}
+	w.current.Store(NewSnapshot(0, &Document{}, o.Providers, o.Lookup))
+	return w
+}
+
+// Current returns the newest snapshot, never nil. It never waits.
+func (w *Watcher) Current() *Snapshot { return w.current.Load() }
+
+// Run looks for new revisions until ctx ends, once an interval. It says when
+// the database stops answering and when it answers again; meanwhile the node
+// serves from the snapshot that it has.
+func (w *Watcher) Run(ctx context.Context) {
+	tick := time.NewTicker(w.opts.Interval)
+	defer tick.Stop()
+	blind := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := w.Refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !blind:
+			w.opts.Log.Warn("catalog: cannot look for a new revision", "error", err)
+		case err == nil && blind:
+			w.opts.Log.Info("catalog: looking for new revisions again")
+		}
+		blind = err != nil
+	}
+}
+
+// Refresh takes the current revision of the database if the node does not have
+// it yet: one cheap query when it does. A revision that cannot be loaded is
+// logged once and leaves the former snapshot in place; the error is that of
+// the database alone.
+func (w *Watcher) Refresh(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var (
+		head int64
+		raw  string
+		have = w.Current().Revision
+	)
+	err := w.opts.DB.View(ctx, func(tx *store.Tx) error {
+		var err error
+		if head, err = HeadTx(tx); err != nil || head == have || head == w.refused {
+			return err
+		}
+		raw, err = documentTx(tx, head)
+		return err
+	})
+	if err != nil && !errors.Is(err, ErrNoRevision) {
+		return err
+	}
+	if head == have || head == w.refused {
+		return nil
+	}
+	var doc *Document
+	var left []Warning
+	if err == nil {
+		doc, left, err = load([]byte(raw))
+	}
+	if err != nil {
+		w.refused = head
+		w.opts.Log.Error("catalog: the newest revision cannot be loaded, the former one stays", "revision", head, "serving", have, "error", err)
+		return nil
+	}
+	s := NewSnapshot(head, doc, w.opts.Providers, w.opts.Lookup)
+	w.current.Store(s)
+	w.refused = 0
+	w.opts.Log.Info("catalog: serving a new revision", "revision", head, "before", have, "models", len(s.models), "lines", len(s.lines))
+	for _, warning := range left {
+		w.opts.Log.Warn("catalog: "+warning.String(), "revision", head)
+	}
+	for _, l := range s.lines {
+		if l.Enabled && l.Out != "" {
+			w.opts.Log.Warn("catalog: a line is out of service on this node", "line", l.ID, "reason", l.Out)
+		}
+	}
+	return nil
+}
