@@ -26,6 +26,9 @@ func testProviders() map[string]Provider {
 				if _, ok := o["nonsense"]; ok {
 					return errors.New("nonsense is not an option of the sandbox")
 				}
+				if o["delay"] == "fast" {
+					return errors.New("delay: must be a duration")
+				}
 				return nil
 			},
 		},

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strings"
 )
 
 // readJSON builds the tree of a JSON text that is already known to be valid.
 // Repeated keys are kept; the reader reports them.
 func readJSON(raw []byte) (*node, error) {
-	r := jsonReader{dec: json.NewDecoder(bytes.NewReader(raw))}
+	r := jsonReader{raw: raw, dec: json.NewDecoder(bytes.NewReader(raw))}
 	r.dec.UseNumber()
 	for i, c := range raw {
 		if c == '\n' {
@@ -21,27 +22,31 @@ func readJSON(raw []byte) (*node, error) {
 }
 
 type jsonReader struct {
+	raw   []byte
 	dec   *json.Decoder
 	lines []int // offsets of line ends
 }
 
-// here is the position of what was read last.
+// here is the position of the next token.
 func (r *jsonReader) here() position {
 	offset := int(r.dec.InputOffset())
+	for offset < len(r.raw) && strings.IndexByte(" \t\r\n:,", r.raw[offset]) >= 0 {
+		offset++
+	}
 	line := sort.SearchInts(r.lines, offset)
 	start := 0
 	if line > 0 {
 		start = r.lines[line-1] + 1
 	}
-	return position{line + 1, max(1, offset-start)}
+	return position{line + 1, offset - start + 1}
 }
 
 func (r *jsonReader) value(depth int) (*node, error) {
+	n := &node{at: r.here(), size: 1}
 	token, err := r.dec.Token()
 	if err != nil {
-		return nil, unreadable(r.here(), "is not valid JSON: %v", err)
+		return nil, unreadable(n.at, "is not valid JSON: %v", err)
 	}
-	n := &node{at: r.here(), size: 1}
 	if depth > maxDepth {
 		return nil, unreadable(n.at, "is nested deeper than %d levels", maxDepth)
 	}
@@ -57,11 +62,12 @@ func (r *jsonReader) value(depth int) (*node, error) {
 		for r.dec.More() {
 			var f field
 			if n.kind == tableNode {
+				f.at = r.here()
 				key, err := r.dec.Token()
 				if err != nil {
-					return nil, unreadable(r.here(), "is not valid JSON: %v", err)
+					return nil, unreadable(f.at, "is not valid JSON: %v", err)
 				}
-				f.name, f.at = key.(string), r.here()
+				f.name = key.(string)
 			}
 			if f.value, err = r.value(depth + 1); err != nil {
 				return nil, err

@@ -1,0 +1,233 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// chatModel is a model without faults to break in one place.
+const chatModel = `{id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}`
+
+// with replaces a piece of chatModel.
+func with(old, fresh string) string {
+	if !strings.Contains(chatModel, old) {
+		panic("no such piece: " + old)
+	}
+	return "models: [" + strings.Replace(chatModel, old, fresh, 1) + "]"
+}
+
+// also adds keys to chatModel.
+func also(keys string) string { return with("kind: chat", "kind: chat, "+keys) }
+
+// media is a catalog of one image or video model.
+func media(keys string) string { return "models: [{id: a, " + keys + "}]" }
+
+// onLine is a catalog of chatModel and a line.
+func onLine(keys string) string {
+	return "models: [" + chatModel + "]\nlines:\n- {id: l, models: {a: b}, " + keys + "}"
+}
+
+func TestEveryFaultHasItsPath(t *testing.T) {
+	t.Parallel()
+	const sandboxed = "provider: sandbox"
+	for name, tt := range map[string]struct {
+		text string
+		want string // all faults, one a line; each line is a prefix
+	}{
+		"empty":             {"", "document: is empty"},
+		"only a comment":    {"# nothing", "document: is empty"},
+		"a list":            {"- 1", "document: must be a mapping"},
+		"JSON null":         {"null", "document: must be a mapping"},
+		"no models":         {"lines: []", "models: is required"},
+		"models no list":    {"models: 5", "models: must be a list, not a single value"},
+		"unknown key":       {"models: []\nmodel: []", "model: is not a key that is known here"},
+		"key twice":         {"models: []\nmodels: []", "models: is given twice"},
+		"key twice in JSON": {`{"models":[],"lines":[],"lines":[]}`, "lines: is given twice"},
+		"model no mapping":  {"models: [5]", "models[0]: must be a mapping of keys to values"},
+		"not UTF-8":         {"models: \xff", "line 1, column 9: is not valid UTF-8"},
+		"YAML syntax":       {"models:\n  - id: a\n   kind: b\n", "line 3, column 4: is not valid YAML: "},
+		"open bracket":      {"models: [", "line 1, column 9: is not valid YAML: "},
+		"two documents":     {"models: []\n---\nmodels: []", "line 3, column 7: must be one document"},
+		"tag":               {"models: !!seq []", "line 1, column 9: tags and directives are not allowed"},
+		"unknown anchor":    {"models: *x", `line 1, column 9: names the anchor "x"`},
+		"anchor in itself":  {"models: &x [*x]", `line 1, column 13: names the anchor "x"`},
+		"all at once": {
+			"models:\n- {id: a, kind: chat, context_window: 0, price: {input: -1, output: x}}\n- {id: a, kind: image, price: {1K: 1}}",
+			"models[0].max_output_tokens: is required for chat models\nmodels[0].context_window: must be a whole number from 1 to 100000000\n" +
+				"models[0].price.input: must not be negative\nmodels[0].price.output: must be a decimal number\nmodels[1].id: \"a\" is already the id of models[0]",
+		},
+
+		"no id":                   {with("id: a, ", ""), "models[0].id: is required"},
+		"empty id":                {with("id: a", `id: ""`), "models[0].id: must not be empty"},
+		"odd id":                  {with("id: a", `id: "a b"`), "models[0].id: must begin with a letter"},
+		"long id":                 {with("id: a", "id: "+strings.Repeat("a", 129)), "models[0].id: must not be longer than 128 bytes"},
+		"id with a line end":      {with("id: a", `id: "a\nb"`), "models[0].id: must not hold control characters"},
+		"no kind":                 {with("kind: chat, ", ""), "models[0].kind: is required: one of chat, image, video"},
+		"unknown kind":            {with("kind: chat", "kind: audio"), "models[0].kind: must be one of chat, image, video"},
+		"unknown state":           {also("state: closed"), "models[0].state: must be one of open, coming_soon, maintenance, retired"},
+		"unknown form":            {also("forms: [chat, smoke]"), "models[0].forms[1]: must be a form"},
+		"form twice":              {also("forms: [chat, chat]"), "models[0].forms[1]: is given twice"},
+		"no forms":                {also("forms: []"), "models[0].forms: must name at least one"},
+		"reasoning":               {also("reasoning: maybe"), "models[0].reasoning: must be true or false"},
+		"no window":               {with("context_window: 1000, ", ""), "models[0].context_window: is required for chat models"},
+		"no output limit":         {with("max_output_tokens: 100, ", ""), "models[0].max_output_tokens: is required for chat models"},
+		"octal":                   {with("1000", "01000"), "models[0].context_window: must be a whole number"},
+		"underscores":             {with("1000", "1_000"), "models[0].context_window: must be a whole number"},
+		"fraction":                {with("1000", "10.5"), "models[0].context_window: must be a whole number"},
+		"quoted number":           {with("1000", `"1000"`), "models[0].context_window: must be a whole number"},
+		"huge":                    {with("1000", "99999999999999999999"), "models[0].context_window: must be a whole number"},
+		"negative count":          {also("max_image_tokens: -1"), "models[0].max_image_tokens: must not be negative"},
+		"default above max":       {also("default_output_tokens: 101"), "models[0].default_output_tokens: must not be larger than max_output_tokens, 100"},
+		"image keys on chat":      {also("max_images: 2"), "models[0].max_images: is for image models only"},
+		"video keys on chat":      {also("durations: [5]"), "models[0].durations: is for video models only"},
+		"media keys on chat":      {also(`ratios: ["1:1"]`), "models[0].ratios: is for image and video models only"},
+		"null is absent":          {with("{input: 1, output: 2}", "null"), "models[0].price: is required: nothing runs that cannot be billed"},
+		"price no mapping":        {with("{input: 1, output: 2}", "3"), "models[0].price: must be a mapping"},
+		"no output price":         {with(", output: 2", ""), "models[0].price.output: is required"},
+		"unknown price":           {with("output: 2", "output: 2, ouput: 1"), "models[0].price.ouput: is not a key that is known here"},
+		"too precise":             {with("input: 1", "input: 0.0000000001"), "models[0].price.input: must be a decimal number of US dollars from 0 to 100000 with at most 9 decimals"},
+		"too dear":                {with("input: 1", "input: 100001"), "models[0].price.input: must be a decimal number"},
+		"above without threshold": {with("output: 2", "output: 2, above: [{input: 1, output: 1}]"), "models[0].price.above[0].prompt_tokens: is required"},
+		"above without output":    {with("output: 2", "output: 2, above: [{prompt_tokens: 5, input: 1}]"), "models[0].price.above[0].output: is required"},
+		"above descends":          {with("output: 2", "output: 2, above: [{prompt_tokens: 5, input: 1, output: 1}, {prompt_tokens: 5, input: 1, output: 1}]"), "models[0].price.above[1].prompt_tokens: must be larger than that of the entry before, 5"},
+		"negative factor":         {with("output: 2", "output: 2, options: {service_tier: {flex: -0.5}}"), "models[0].price.options.service_tier.flex: must not be negative"},
+		"option without values":   {with("output: 2", "output: 2, options: {service_tier: {}}"), "models[0].price.options.service_tier: must name at least one value"},
+		"option no mapping":       {with("output: 2", "output: 2, options: {service_tier: 2}"), "models[0].price.options.service_tier: must be a mapping"},
+		"negative tool":           {with("output: 2", "output: 2, tools: {web_search: -1}"), "models[0].price.tools.web_search: must not be negative"},
+		"odd tool":                {with("output: 2", `output: 2, tools: {"web search": 1}`), `models[0].price.tools."web search": is not the name of a tool`},
+
+		"forms on an image":     {media("kind: image, price: {1K: 1}, forms: [chat]"), "models[0].forms: is for chat models only"},
+		"image without price":   {media("kind: image"), "models[0].price: is required"},
+		"image without tiers":   {media("kind: image, price: {}"), "models[0].price: must price at least one resolution tier"},
+		"odd tier":              {media("kind: image, price: {1k: 1}"), "models[0].price.1k: is not a resolution tier"},
+		"tier twice":            {media("kind: image, price: {1K: 1, 1K: 2}"), "models[0].price.1K: is given twice"},
+		"negative tier":         {media("kind: image, price: {1K: -1}"), "models[0].price.1K: must not be negative"},
+		"odd ratio":             {media("kind: image, price: {1K: 1}, ratios: [16x9]"), "models[0].ratios[0]: must be a ratio"},
+		"ratio twice":           {media(`kind: image, price: {1K: 1}, ratios: ["1:1", "1:1"]`), "models[0].ratios[1]: is given twice"},
+		"no images at all":      {media("kind: image, price: {1K: 1}, max_images: 0"), "models[0].max_images: must be a whole number from 1 to 100"},
+		"per_clip on an image":  {media("kind: image, price: {1K: 1}, per_clip: {1K: 1}"), "models[0].per_clip: is for video models only"},
+		"both prices":           {media("kind: video, price: {720p: 1}, per_clip: {720p: 1}, durations: [5]"), "models[0].per_clip: must not stand beside price"},
+		"seconds without range": {media("kind: video, price: {720p: 1}"), "models[0].durations: is required where video is priced by the second"},
+		"no durations":          {media("kind: video, price: {720p: 1}, durations: []"), "models[0].durations: must name at least one length"},
+		"odd duration":          {media("kind: video, price: {720p: 1}, durations: [5, 0, 5]"), "models[0].durations[1]: must be a whole number from 1 to 3600\nmodels[0].durations[2]: is given twice"},
+		"half a range":          {media("kind: video, price: {720p: 1}, durations: {min: 5}"), "models[0].durations.max: is required in a range"},
+		"range backwards":       {media("kind: video, price: {720p: 1}, durations: {min: 5, max: 4}"), "models[0].durations.max: must not be smaller than min, 5"},
+		"duration no list":      {media("kind: video, price: {720p: 1}, durations: 5"), "models[0].durations: must be a list of seconds or {min, max}"},
+
+		"line id twice":          {onLine(sandboxed) + "\n- {id: l, models: {a: b}, provider: sandbox}", `lines[1].id: "l" is already the id of lines[0]`},
+		"odd line id":            {onLine(sandboxed) + "\n- {id: l/m, models: {a: b}, provider: sandbox}", "lines[1].id: must begin with a letter"},
+		"no provider":            {onLine("weight: 1"), "lines[0].provider: is required: one of chatonly, openai, sandbox"},
+		"unknown provider":       {onLine("provider: nobody"), `lines[0].provider: "nobody" is not a provider of this version: one of chatonly, openai, sandbox`},
+		"needs address and key":  {onLine("provider: openai"), "lines[0].base_url: is required\nlines[0].api_key: is required for provider openai"},
+		"literal key":            {onLine(sandboxed + ", api_key: sk-secret"), "lines[0].api_key: must name a variable of the environment as ${NAME}"},
+		"key in a text":          {onLine(sandboxed + `, api_key: "Bearer ${KEY}"`), "lines[0].api_key: must name a variable"},
+		"not http":               {onLine(sandboxed + ", base_url: ftp://example.com"), "lines[0].base_url: must be an http or https address"},
+		"no host":                {onLine(sandboxed + `, base_url: "https://"`), "lines[0].base_url: must be an http or https address"},
+		"password in address":    {onLine(sandboxed + ", base_url: https://u:p@example.com"), "lines[0].base_url: must not hold a user or password"},
+		"query in address":       {onLine(sandboxed + ", base_url: https://example.com/?key=1"), "lines[0].base_url: must not have a query"},
+		"port out of range":      {onLine(sandboxed + ", base_url: https://example.com:99999"), "lines[0].base_url: must have a port from 1 to 65535"},
+		"model of nobody":        {"models: []\nlines: [{id: l, provider: sandbox, models: {x: y}}]", "lines[0].models.x: is not a model of this catalog"},
+		"no line models":         {"models: []\nlines: [{id: l, provider: sandbox}]", "lines[0].models: is required"},
+		"empty provider id":      {"models: [" + chatModel + "]\nlines: [{id: l, provider: sandbox, models: {a: ''}}]", "lines[0].models.a: must be the provider's id"},
+		"form of others":         {onLine("provider: chatonly, forms: [messages]"), "lines[0].forms[0]: must be a form that provider chatonly has: chat"},
+		"no line forms":          {onLine(sandboxed + ", forms: []"), "lines[0].forms: must name at least one form"},
+		"kind of others":         {"models: [{id: a, kind: image, price: {1K: 1}}]\nlines: [{id: l, provider: chatonly, models: {a: b}}]", "lines[0].models.a: is a model of kind image, which provider chatonly does not serve"},
+		"negative priority":      {onLine(sandboxed + ", priority: -1"), "lines[0].priority: must not be negative"},
+		"no weight":              {onLine(sandboxed + ", weight: 0"), "lines[0].weight: must be a whole number from 1 to 1000000"},
+		"negative cap":           {onLine(sandboxed + ", max_concurrent: -1"), "lines[0].max_concurrent: must not be negative"},
+		"no time":                {onLine(sandboxed + ", timeouts: {idle: 0s}"), "lines[0].timeouts.idle: must be longer than nothing"},
+		"bare seconds":           {onLine(sandboxed + ", timeouts: {idle: 30}"), "lines[0].timeouts.idle: must be a duration such as"},
+		"too much time":          {onLine(sandboxed + ", timeouts: {total: 25h}"), "lines[0].timeouts.total: must not be longer than 24h"},
+		"unknown timeout":        {onLine(sandboxed + ", timeouts: {first: 1s}"), "lines[0].timeouts.first: is not a key that is known here"},
+		"odd expression":         {onLine(sandboxed + `, error_sentences: ["("]`), "lines[0].error_sentences[0]: is not a regular expression: missing closing )"},
+		"expression for all":     {onLine(sandboxed + `, error_sentences: [""]`), "lines[0].error_sentences[0]: must not be empty"},
+		"long expression":        {onLine(sandboxed + ", error_sentences: [" + strings.Repeat("a", 501) + "]"), "lines[0].error_sentences[0]: must not be longer than 500 bytes"},
+		"options no mapping":     {onLine(sandboxed + ", options: [1]"), "lines[0].options: must be a mapping"},
+		"option of nobody":       {onLine(sandboxed + ", options: {nonsense: 1}"), "lines[0].options: nonsense is not an option of the sandbox"},
+		"option out of range":    {onLine(sandboxed + ", options: {delay: fast}"), "lines[0].options.delay: must be a duration"},
+		"options for none":       {onLine("provider: chatonly, options: {x: 1}"), "lines[0].options: provider has none"},
+		"an option that is null": {onLine(sandboxed + ", options: {x: [null]}"), "lines[0].options.x[0]: must not be null"},
+		"enabled":                {onLine(sandboxed + ", enabled: perhaps"), "lines[0].enabled: must be true or false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := Parse([]byte(tt.text), testProviders())
+			var faults Faults
+			if !errors.As(err, &faults) {
+				t.Fatalf("accepted: %v", err)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("repeats a secret: %v", err)
+			}
+			want := strings.Split(tt.want, "\n")
+			for i := range max(len(want), len(faults)) {
+				switch {
+				case i >= len(want):
+					t.Errorf("surplus fault: %s", faults[i])
+				case i >= len(faults):
+					t.Errorf("missing fault: %s", want[i])
+				case !strings.HasPrefix(faults[i].String(), want[i]):
+					t.Errorf("fault %q; want %q", faults[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestLimitsOfADocument(t *testing.T) {
+	t.Parallel()
+	laughs := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := 'b'; i < 'k'; i++ {
+		laughs += fmt.Sprintf("%c: &%c [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", i-1), 10), ", "))
+	}
+	for name, tt := range map[string]struct{ text, want string }{
+		"size":               {strings.Repeat(" ", maxDocument+1), "must not be larger than 4 MiB"},
+		"a billion laughs":   {laughs, "holds more than 500000 values"},
+		"nested brackets":    {strings.Repeat("[", 1<<16), "nested deeper"},
+		"nested braces":      {strings.Repeat("{a: ", 1<<15), "nested deeper"},
+		"nested JSON":        {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nested deeper"},
+		"nested dashes":      {strings.Repeat("- ", 1<<16), "nested deeper"},
+		"nested marks":       {strings.Repeat("? ", 1<<15), "nested deeper"},
+		"nested anchors":     {strings.Repeat("&a ", 1<<15), ""},
+		"nested blocks":      {"models:\n" + indented(100), "nested deeper"},
+		"too many models":    {"models: [" + strings.Repeat("{},", maxModels+1) + "]", "models: must not have more than 2000 entries"},
+		"too many to read":   {"models: [" + strings.Repeat("5,", 150) + "]", "document: has 50 more faults"},
+		"too many sentences": {onLine("provider: sandbox, error_sentences: [" + strings.Repeat("a,", maxSentences+1) + "]"), "must not have more than 64 entries"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := Parse([]byte(tt.text), testProviders())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%.300v", err)
+			}
+		})
+	}
+}
+
+// indented is a block nested depth levels deep.
+func indented(depth int) string {
+	var out strings.Builder
+	for i := range depth {
+		out.WriteString(strings.Repeat(" ", i+1) + "a:\n")
+	}
+	return out.String()
+}
+
+func TestFaultsPointIntoTheText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"models:\n  - id: a\n    kind: dance\n    price: {}\n":         "3:11",
+		"{\"models\": [\n  {\"id\": \"a\", \"kind\": \"dance\"}\n]}\n": "2:23",
+	} {
+		_, _, err := Parse([]byte(text), nil)
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) != 1 {
+			t.Fatalf("%v", err)
+		}
+		if got := fmt.Sprintf("%d:%d", faults[0].Line, faults[0].Column); got != want {
+			t.Errorf("%s points to %s; want %s", faults[0], got, want)
+		}
+	}
+}

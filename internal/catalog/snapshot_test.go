@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/wire"
+)
+
+// environment is a lookup in a map.
+func environment(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}
+}
+
+const served = `
+models:
+- {id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
+- {id: b, kind: chat, state: retired, reasoning: true, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
+lines:
+- {id: spare, provider: sandbox, models: {a: x}, priority: 2}
+- {id: first, provider: openai, base_url: "https://one.example/v1", api_key: "${ONE}", models: {a: vendor-a, b: vendor-b}, timeouts: {idle: 5s}}
+- {id: second, provider: openai, base_url: "https://two.example/v1", api_key: "${TWO}", models: {a: y}, forms: [chat], error_sentences: ["^busy", "try later$"]}
+- {id: plain, provider: chatonly, models: {b: z}}
+- {id: off, provider: sandbox, models: {a: x}, enabled: false}
+`
+
+func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
+	t.Parallel()
+	s := NewSnapshot(7, mustParse(t, served), testProviders(), environment(map[string]string{"ONE": " secret-one\n", "TWO": ""}))
+	ids := func(lines []*Line) (out []string) {
+		for _, l := range lines {
+			out = append(out, l.ID)
+		}
+		return out
+	}
+	if got := ids(s.Lines("a")); !slices.Equal(got, []string{"first", "second", "spare"}) {
+		t.Errorf("lines of a: %v", got)
+	}
+	if got := ids(s.Lines("b")); !slices.Equal(got, []string{"first", "plain"}) {
+		t.Errorf("lines of b: %v", got)
+	}
+	if got := s.Lines("nobody"); got != nil {
+		t.Errorf("lines of nobody: %v", got)
+	}
+	if got := ids(s.AllLines()); len(got) != 5 {
+		t.Errorf("all lines: %v", got)
+	}
+	if m, ok := s.Model("b"); !ok || m.State != StateRetired || len(s.Models()) != 2 || s.Models()[0].ID != "a" {
+		t.Error("models are not those of the document")
+	}
+	if _, ok := s.Model("x"); ok {
+		t.Error("a provider's id is a model")
+	}
+	first, second, spare, plain := s.Lines("a")[0], s.Lines("a")[1], s.Lines("a")[2], s.Lines("b")[1]
+	if first.Key() != "secret-one" || first.Out != "" {
+		t.Errorf("first: key %q, out %q", first.Key(), first.Out)
+	}
+	if second.Key() != "" || second.Out != "the variable TWO is not set on this node" {
+		t.Errorf("second: key %q, out %q", second.Key(), second.Out)
+	}
+	if spare.Out != "" || spare.Key() != "" || !spare.Speaks(wire.FormMessages) || second.Speaks(wire.FormResponses) {
+		t.Errorf("spare: %+v", spare)
+	}
+	if plain.BaseURL != "https://chat.example/v1" {
+		t.Errorf("plain has no default address: %q", plain.BaseURL)
+	}
+	if !second.IsErrorSentence("busy now") || !second.IsErrorSentence("please try later") || second.IsErrorSentence("not busy") || first.IsErrorSentence("busy") {
+		t.Error("error sentences do not match as written")
+	}
+	a, b := s.Models()[0], s.Models()[1]
+	if got := first.Times(a); got != (Timeouts{time.Minute, 5 * time.Second, 10 * time.Minute}) {
+		t.Errorf("timeouts: %v", got)
+	}
+	if got := first.Times(b); got.FirstToken != 10*time.Minute {
+		t.Errorf("timeouts of a reasoning model: %v", got)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(format, *first); strings.Contains(text, "secret-one") {
+			t.Errorf("%s shows the credential", format)
+		}
+	}
+}
+
+func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
+	t.Parallel()
+	doc, left, err := load([]byte(`{
+		"models": [
+			{"id": "a", "kind": "chat", "state": "dreaming", "forms": ["chat", "telepathy"], "context_window": 10, "max_output_tokens": 5, "price": {"input": 1, "output": 1, "surcharge": 3}},
+			{"id": "song", "kind": "audio", "melody": true}
+		],
+		"lines": [
+			{"id": "new", "provider": "newcomer", "models": {"a": "x", "song": "y"}, "colour": "red"},
+			{"id": "old", "provider": "chatonly", "models": {"a": "x"}, "forms": ["telepathy"]}
+		],
+		"voices": []
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSnapshot(1, doc, testProviders(), environment(nil))
+	a, ok := s.Model("a")
+	if !ok || a.State != StateMaintenance || !slices.Equal(a.Forms, []wire.Form{wire.FormChat}) {
+		t.Errorf("a: %+v", a)
+	}
+	if _, ok := s.Model("song"); ok {
+		t.Error("a model of an unknown kind is served")
+	}
+	lines := s.Lines("a")
+	if len(lines) != 2 || lines[0].Out != "provider newcomer is not known to this version" || lines[1].Out != "" || !lines[1].Speaks(wire.FormChat) {
+		t.Errorf("lines: %+v", lines)
+	}
+	if len(left) != 8 {
+		t.Errorf("%d things were left out: %v", len(left), left)
+	}
+	if _, _, err := load([]byte(`{"models": [{"id": "a", "kind": "chat", "context_window": 10, "max_output_tokens": 5, "price": {"input": -1, "output": 1}}]}`)); err == nil {
+		t.Error("a stored model without a usable price is served")
+	}
+}
+
+func TestTheSandboxCatalogIsWhole(t *testing.T) {
+	t.Parallel()
+	doc, warnings, err := Parse(Sandbox(), testProviders())
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("%v %v", err, warnings)
+	}
+	states := map[State]int{}
+	for _, m := range doc.Models {
+		states[m.State]++
+		if m.Kind != KindChat || !slices.Equal(m.Forms, []wire.Form{wire.FormChat}) {
+			t.Errorf("%s is more than a chat model", m.ID)
+		}
+	}
+	if len(states) != 4 || states[StateOpen] < 4 {
+		t.Errorf("states: %v", states)
+	}
+	s := NewSnapshot(1, doc, testProviders(), environment(nil))
+	for _, m := range s.Models() {
+		if m.State == StateOpen && (len(s.Lines(m.ID)) != 1 || s.Lines(m.ID)[0].Out != "") {
+			t.Errorf("%s has no usable line", m.ID)
+		}
+	}
+}
