@@ -1,0 +1,89 @@
+# Every task of the project. `make` alone lists them; CONTRIBUTING.md says when
+# to use which.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Go keeps its caches below HOME. Where that is missing or read-only (a
+# container, a service user), they go below the checkout.
+ifneq ($(shell test -n "$$HOME" && test -d "$$HOME" && test -w "$$HOME" && echo yes),yes)
+export HOME := $(CURDIR)/.cache/home
+$(shell mkdir -p "$(HOME)")
+endif
+
+GO ?= go
+ARGS ?=
+FUZZTIME ?= 10s
+COUNT ?= 20
+
+.PHONY: help
+help: ## list these targets
+	@echo "tollgate: make TARGET"
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1: \2/p' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build and start the gateway (ARGS='--listen :8080' adds flags)
+	@exec ./build/tollgate serve $(ARGS)
+
+.PHONY: build
+build: ## build the one binary into build/tollgate
+	@CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
+
+.PHONY: test
+test: ## run every test with the race detector, on SQLite and PostgreSQL
+	@scripts/test
+
+.PHONY: check
+check: format vet lint modules test ## all that must hold before a commit
+
+.PHONY: ci
+ci: ## what CI runs: checks and all tests
+	@.ci/run
+
+.PHONY: format
+format: ## fail if a file is not as gofmt writes it
+	@files=$$(git ls-files '*.go' | xargs gofmt -l); \
+	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):" $$files; exit 1; fi
+
+.PHONY: vet
+vet: ## run go vet
+	@$(GO) vet ./...
+	@cd clients && $(GO) vet ./...
+
+.PHONY: lint
+lint: ## run the linters pinned in tools/go.mod
+	@scripts/lint
+
+.PHONY: modules
+modules: ## verify the modules' checksums and that go.mod is tidy
+	@$(GO) mod verify
+	@$(GO) mod tidy -diff
+	@cd clients && $(GO) mod verify && $(GO) mod tidy -diff
+	@cd tools && $(GO) mod verify && $(GO) mod tidy -diff
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for FUZZTIME (10s) each
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: torture
+torture: ## repeat crash and concurrency tests COUNT (20) times
+	@scripts/postgres run $(GO) test -race -count=$(COUNT) -timeout=2h \
+		-run='Crash|Kill|Concurrent|Burst|Dead|Lost|Fault|Torture' ./internal/store/... ./internal/ledger/... ./internal/gatewaytest/... ./internal/app/...
+
+.PHONY: bench
+bench: ## measure ledger and chat; prints the tables of BENCHMARKS.md
+	@scripts/postgres run $(GO) run ./bench $(ARGS)
+
+.PHONY: postgres-start
+postgres-start: ## start a PostgreSQL server for `go test` by hand; prints what to export
+	@scripts/postgres start
+
+.PHONY: postgres-stop
+postgres-stop: ## stop that server and delete its files
+	@scripts/postgres stop
+
+.PHONY: clean
+clean: ## delete what was built (data/ stays)
+	@rm -rf build

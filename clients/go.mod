@@ -1,0 +1,3 @@
+module tollgate/clients
+
+go 1.26.0
