@@ -1,4 +1,4 @@
-// Package id makes the identifiers of everything tollgate stores: a prefix
+// Package id owns the identifiers of everything tollgate stores: a prefix
 // that names the kind and 26 characters that sort by the time they were made
 // (`req_01k9…`). Invariant: two identifiers never repeat, also across nodes,
 // since 80 of their bits are random.

@@ -1,0 +1,175 @@
+package archtest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// anything stands for a room that may import every other.
+const anything = "anything"
+
+// rooms is the import table: which rooms a room's product code may import.
+// ARCHITECTURE.md shows the same table to readers. A new arrow is a change of
+// the design: edit both in one commit and say why in it.
+var rooms = map[string][]string{
+	"cmd/tollgate":         {"app"},
+	"internal/app":         {anything},
+	"internal/api":         {"account", "catalog", "chat", "fault", "id", "ledger", "money", "store", "wire"},
+	"internal/admin":       {"account", "catalog", "fault", "id", "ledger", "line", "money", "store"},
+	"internal/chat":        {"catalog", "fault", "ledger", "line", "money", "upstream", "wire"},
+	"internal/line":        {"catalog", "fault", "store", "upstream", "wire"},
+	"internal/upstream":    {"fault", "wire"},
+	"internal/catalog":     {"fault", "money", "store", "wire"},
+	"internal/wire":        {"fault"},
+	"internal/account":     {"fault", "id", "ledger", "money", "store"},
+	"internal/ledger":      {"fault", "id", "money", "store"},
+	"internal/store":       {"id"},
+	"internal/fault":       {},
+	"internal/money":       {},
+	"internal/id":          {},
+	"internal/gatewaytest": {anything},
+	"internal/archtest":    {},
+	"bench":                {anything},
+}
+
+// TestRoomsImportOnlyWhatTheTableAllows holds each product file against the
+// import table. Test files may look anywhere: only the product has a direction.
+func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
+	t.Parallel()
+	for _, f := range source(t).files {
+		allowed, known := rooms[f.room]
+		if !known {
+			t.Errorf("%s: room %s has no row in the import table (internal/archtest/rooms_test.go and ARCHITECTURE.md)", f.path, f.room)
+			continue
+		}
+		for _, imported := range f.imports {
+			folder, ours := strings.CutPrefix(imported, module+"/")
+			if !ours || f.test || roomOf(folder) == f.room {
+				continue
+			}
+			name := strings.TrimPrefix(roomOf(folder), "internal/")
+			if !slices.Contains(allowed, name) && !slices.Contains(allowed, anything) {
+				t.Errorf("%s: %s may not import %s", f.path, f.room, name)
+			}
+		}
+	}
+}
+
+// TestTestPackagesStayInTests keeps the harness out of the product.
+func TestTestPackagesStayInTests(t *testing.T) {
+	t.Parallel()
+	for _, f := range source(t).files {
+		if f.test || testOnly(f.folder) {
+			continue
+		}
+		for _, imported := range f.imports {
+			folder, ours := strings.CutPrefix(imported, module+"/")
+			if imported == "testing" || (ours && testOnly(folder)) {
+				t.Errorf("%s: product code imports %s, which is for tests alone", f.path, imported)
+			}
+		}
+	}
+}
+
+// TestImportTableHasNoCycle makes sure that "arrows run downward only" is true
+// of the table itself.
+func TestImportTableHasNoCycle(t *testing.T) {
+	t.Parallel()
+	var walk func(room string, trail []string)
+	walk = func(room string, trail []string) {
+		if slices.Contains(trail, room) {
+			t.Fatalf("the import table has a cycle: %s", strings.Join(append(trail, room), " -> "))
+		}
+		for _, next := range rooms[room] {
+			if next != anything {
+				walk("internal/"+next, append(slices.Clone(trail), room))
+			}
+		}
+	}
+	for room := range rooms {
+		walk(room, nil)
+	}
+}
+
+// TestArchitectureShowsTheImportTable compares the table in ARCHITECTURE.md
+// with the one above, row by row, and each row with the tree.
+func TestArchitectureShowsTheImportTable(t *testing.T) {
+	t.Parallel()
+	shown := map[string][]string{}
+	for _, cells := range tableRows(read(t, "ARCHITECTURE.md"), "package", "owns", "may import") {
+		name := strings.Trim(cells[0], "`")
+		var allowed []string
+		for word := range strings.SplitSeq(cells[2], ",") {
+			if word = strings.TrimSpace(word); word != "" && word != "–" {
+				allowed = append(allowed, word)
+			}
+		}
+		slices.Sort(allowed)
+		shown[name] = allowed
+		if strings.TrimSpace(cells[1]) == "" {
+			t.Errorf("ARCHITECTURE.md: %s owns nothing", name)
+		}
+	}
+	for name, allowed := range rooms {
+		got, ok := shown[name]
+		if !ok {
+			t.Errorf("ARCHITECTURE.md: the room table lacks %s", name)
+			continue
+		}
+		want := slices.Sorted(slices.Values(allowed))
+		if !slices.Equal(got, want) {
+			t.Errorf("ARCHITECTURE.md: %s may import %v; the test's table says %v", name, got, want)
+		}
+	}
+	for name := range shown {
+		if _, ok := rooms[name]; !ok {
+			t.Errorf("ARCHITECTURE.md: the room table has %s, which the test's table lacks", name)
+		}
+	}
+}
+
+// unclear are names that say nothing about what a package owns.
+var unclear = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "manager", "misc", "shared", "lib"}
+
+// TestPackagesAreNamedForWhatTheyOwn refuses names that could hold anything,
+// and packages that are not called like their folder.
+func TestPackagesAreNamedForWhatTheyOwn(t *testing.T) {
+	t.Parallel()
+	for _, f := range source(t).files {
+		name := strings.TrimSuffix(f.ast.Name.Name, "_test")
+		if slices.Contains(unclear, name) || slices.Contains(unclear, path.Base(f.folder)) {
+			t.Errorf("%s: a package called %s could own anything; name what it owns", f.path, name)
+		}
+		if base := path.Base(f.folder); name != "main" && name != base {
+			t.Errorf("%s: package %s stands in a folder called %s", f.path, name, base)
+		}
+		if file := strings.TrimSuffix(path.Base(f.path), ".go"); slices.Contains(unclear, strings.TrimSuffix(file, "_test")) {
+			t.Errorf("%s: a file of this name could hold anything; name its idea", f.path)
+		}
+	}
+}
+
+// tableRows returns the body rows of the first Markdown table with the given
+// header cells.
+func tableRows(document string, header ...string) [][]string {
+	var rows [][]string
+	inside := false
+	for line := range strings.Lines(document) {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case !inside:
+			inside = slices.Equal(cells, header)
+		case !strings.HasPrefix(line, "|"):
+			return rows
+		case len(cells) == len(header) && strings.Trim(cells[0], "-: ") != "":
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}

@@ -1,0 +1,150 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	migrationName = regexp.MustCompile(`^internal/store/migrations/(\d{4})_([a-z]+)(?:_[a-z_]+)?\.sql$`)
+	createTable   = regexp.MustCompile(`(?i)\bCREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"?([a-z_]+)"?`)
+	namesTable    = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|JOIN|TABLE)\s+"?([a-z_]+)"?`)
+	forUpdate     = regexp.MustCompile(`(?i)\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE)\b`)
+	looksLikeSQL  = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
+)
+
+// TestEachTableHasOneOwner reads which room owns which table from the
+// migrations' file names (0004_ledger.sql creates the ledger's tables) and
+// refuses SQL of another room that names them.
+func TestEachTableHasOneOwner(t *testing.T) {
+	t.Parallel()
+	tree := source(t)
+	owners := map[string]string{}
+	if err := walk(func(name string) error {
+		if path.Dir(name) != "internal/store/migrations" || !strings.HasSuffix(name, ".sql") {
+			return nil
+		}
+		m := migrationName.FindStringSubmatch(name)
+		if m == nil {
+			t.Errorf("%s: a migration is called NNNN_room.sql or NNNN_room_what.sql", name)
+			return nil
+		}
+		room := "internal/" + m[2]
+		if _, ok := rooms[room]; !ok {
+			t.Errorf("%s: there is no room %s", name, m[2])
+		}
+		for _, table := range createTable.FindAllStringSubmatch(read(t, name), -1) {
+			if other, taken := owners[table[1]]; taken {
+				t.Errorf("%s: table %s belongs to %s already", name, table[1], other)
+			}
+			owners[table[1]] = room
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range tree.files {
+		if f.test || testOnly(f.folder) {
+			continue
+		}
+		for _, text := range texts(f.ast) {
+			for _, name := range namesTable.FindAllStringSubmatch(text.value, -1) {
+				if owner, ok := owners[name[1]]; ok && owner != f.room && looksLikeSQL.MatchString(text.value) {
+					t.Errorf("%s: SQL of %s names %s, a table of %s; call that room instead", tree.at(text.node), f.room, name[1], owner)
+				}
+			}
+			if owner, ok := owners[text.locks]; ok && owner != f.room {
+				t.Errorf("%s: %s locks %s, a table of %s; call that room instead", tree.at(text.node), f.room, text.locks, owner)
+			}
+		}
+	}
+}
+
+// TestSQLIsOneTextForBothDatabases refuses what only one of the databases
+// understands outside the store, which owns the differences.
+func TestSQLIsOneTextForBothDatabases(t *testing.T) {
+	t.Parallel()
+	tree := source(t)
+	for _, f := range tree.files {
+		if f.test || f.room == "internal/store" || testOnly(f.folder) {
+			continue
+		}
+		for _, text := range texts(f.ast) {
+			if !looksLikeSQL.MatchString(text.value) {
+				continue
+			}
+			if forUpdate.MatchString(text.value) {
+				t.Errorf("%s: row locks are the store's (Tx.Lock)", tree.at(text.node))
+			}
+			if regexp.MustCompile(`(?i)SELECT\s+\*`).MatchString(text.value) {
+				t.Errorf("%s: list the columns; old code must run after a new migration", tree.at(text.node))
+			}
+		}
+	}
+}
+
+// text is a string constant of the source: a literal, or several joined by +.
+type text struct {
+	node  ast.Node
+	value string
+	locks string // the table, when it is the first argument of a call to Lock
+}
+
+// texts returns the string constants of a file.
+func texts(f *ast.File) []text {
+	var found []text
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch e := n.(type) {
+		case *ast.CallExpr:
+			if sel, ok := e.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Lock" && len(e.Args) > 0 {
+				if table, ok := constant(e.Args[0]); ok {
+					found = append(found, text{node: n, locks: table})
+				}
+			}
+		case *ast.BinaryExpr, *ast.BasicLit:
+			if value, ok := constant(e.(ast.Expr)); ok {
+				found = append(found, text{node: n, value: value})
+				return false
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// constant returns the value of a string literal or a sum of them. Parts that
+// are no literals stand as a space.
+func constant(expr ast.Expr) (string, bool) {
+	switch e := expr.(type) {
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		value, err := strconv.Unquote(e.Value)
+		return value, err == nil
+	case *ast.BinaryExpr:
+		if e.Op != token.ADD {
+			return "", false
+		}
+		left, leftOK := constant(e.X)
+		right, rightOK := constant(e.Y)
+		if !leftOK && !rightOK {
+			return "", false
+		}
+		if !leftOK {
+			left = " "
+		}
+		if !rightOK {
+			right = " "
+		}
+		return left + right, true
+	case *ast.ParenExpr:
+		return constant(e.X)
+	}
+	return "", false
+}

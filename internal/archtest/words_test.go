@@ -1,0 +1,138 @@
+package archtest
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// longest is how many lines a product file may have; past it, it holds more
+// than one idea.
+const longest = 600
+
+// TestFilesAreOneIdea bounds the length of product files.
+func TestFilesAreOneIdea(t *testing.T) {
+	t.Parallel()
+	for _, f := range source(t).files {
+		if !f.test && f.lines > longest {
+			t.Errorf("%s: %d lines, at most %d: split it by idea", f.path, f.lines, longest)
+		}
+	}
+}
+
+// unwanted are the words that no file may hold, with what to do instead.
+var unwanted = []struct {
+	word    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\b(?:TO[D]O|FIX[M]E|XX[X])\b`), "finish it or open an issue"},
+	{regexp.MustCompile(`(?i)\bnot (?:yet )?implement[e]d\b`), "build it or leave it out"},
+	{regexp.MustCompile(`(?:^|[\s"'(=` + "`" + `])/(?:root|home|Users|work|farm)/`), "a path of one machine: make it relative"},
+	{regexp.MustCompile(`\.\./share[d]\b`), "a path outside the repository"},
+	{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE K[E]Y`), "a secret: make it in the test"},
+}
+
+// TestTreeHoldsNoUnwantedWords reads every text of the repository.
+func TestTreeHoldsNoUnwantedWords(t *testing.T) {
+	t.Parallel()
+	if err := walk(func(name string) error {
+		base := path.Base(name)
+		if base == "go.sum" || base == "LICENSE" || base == "package-lock.json" {
+			return nil
+		}
+		raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		if !utf8.Valid(raw) {
+			return nil
+		}
+		number := 0
+		for line := range strings.Lines(string(raw)) {
+			number++
+			for _, u := range unwanted {
+				if found := u.word.FindString(line); found != "" {
+					t.Errorf("%s:%d: %q: %s", name, number, strings.TrimSpace(found), u.instead)
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dependencies is the document that gives the reason of every module we use.
+const dependencies = "docs/adr/0004-dependencies.md"
+
+// TestEveryDependencyHasAReason compares go.mod's direct requirements with the
+// table of the document, and each module's importers with the rooms it names.
+func TestEveryDependencyHasAReason(t *testing.T) {
+	t.Parallel()
+	users := map[string][]string{} // module: rooms that may import it in product code
+	for _, cells := range tableRows(read(t, dependencies), "module", "used by", "why") {
+		var named []string
+		for word := range strings.SplitSeq(cells[1], ",") {
+			named = append(named, strings.TrimSpace(word))
+		}
+		users[strings.Trim(cells[0], "`")] = named
+		if cells[2] == "" {
+			t.Errorf("%s: %s has no reason", dependencies, cells[0])
+		}
+	}
+	direct := directRequirements(read(t, "go.mod"))
+	for _, path := range direct {
+		if _, ok := users[path]; !ok {
+			t.Errorf("go.mod requires %s, which has no row in %s", path, dependencies)
+		}
+	}
+	for path := range users {
+		if !slices.Contains(direct, path) {
+			t.Errorf("%s has a row for %s, which go.mod does not require", dependencies, path)
+		}
+	}
+	for _, f := range source(t).files {
+		for _, imported := range f.imports {
+			if imported == module || strings.HasPrefix(imported, module+"/") || !strings.Contains(strings.Split(imported, "/")[0], ".") {
+				continue
+			}
+			owner := ""
+			for path := range users {
+				if imported == path || strings.HasPrefix(imported, path+"/") {
+					owner = path
+				}
+			}
+			name := strings.TrimPrefix(f.room, "internal/")
+			if owner == "" {
+				t.Errorf("%s imports %s, which no row of %s covers", f.path, imported, dependencies)
+			} else if !slices.Contains(users[owner], name) && !slices.Contains(users[owner], "tests") {
+				t.Errorf("%s: %s is for %v (%s)", f.path, owner, users[owner], dependencies)
+			} else if !slices.Contains(users[owner], name) && !f.test && !testOnly(f.folder) {
+				t.Errorf("%s: %s is for tests (%s)", f.path, owner, dependencies)
+			}
+		}
+	}
+}
+
+// directRequirements returns the modules that a go.mod requires directly.
+func directRequirements(text string) []string {
+	var paths []string
+	inside := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "require (":
+			inside = true
+		case line == ")":
+			inside = false
+		case inside && !strings.HasSuffix(line, "// indirect"):
+			paths = append(paths, strings.Fields(line)[0])
+		}
+	}
+	return paths
+}
