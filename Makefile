@@ -44,7 +44,7 @@ ci: ## what CI runs: checks and all tests
 
 .PHONY: format
 format: ## fail if a file is not as gofmt writes it
-	@files=$$(git ls-files '*.go' | xargs gofmt -l); \
+	@files=$$(gofmt -l $(wildcard bench clients cmd internal tools)); \
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):" $$files; exit 1; fi
 
 .PHONY: vet
