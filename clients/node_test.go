@@ -1,0 +1,41 @@
+package clients
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestOpenAIForNode drives one gateway with the official Node client: it starts
+// the gateway, makes the keys and hands over to node/openai.test.js. Where Node
+// is missing, `make test` says so and sets TOLLGATE_TEST_NODE=absent.
+func TestOpenAIForNode(t *testing.T) {
+	if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
+		t.Log("Node is not installed: the official Node client was NOT tried")
+		return
+	}
+	g := start(t)
+	account := g.account(t, "10")
+	setUp, err := json.Marshal(map[string]any{
+		"url":   g.url + "/v1",
+		"key":   g.key(t, account, nil),
+		"poor":  g.key(t, g.account(t, "0"), nil),
+		"hasty": g.key(t, account, map[string]any{"rpm": 1}),
+		"other": g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Dir = "node"
+		cmd.Env = append(os.Environ(), "TOLLGATE_TEST="+string(setUp))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+	}
+	run("npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+	run("node", "--test")
+}

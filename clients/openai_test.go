@@ -1,0 +1,374 @@
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+// TestOpenAIForGo drives one gateway with the official Go client.
+func TestOpenAIForGo(t *testing.T) {
+	g := start(t)
+	account := g.account(t, "10")
+	client := g.client(g.key(t, account, nil))
+
+	t.Run("lists the models but the retired", func(t *testing.T) {
+		page, err := client.Models.List(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners := map[string]string{}
+		for _, m := range page.Data {
+			owners[m.ID] = m.OwnedBy
+			if m.Object != "model" || m.Created == 0 {
+				t.Errorf("%s: object %q, created %d", m.ID, m.Object, m.Created)
+			}
+		}
+		if owners["swift-1"] != "example" || owners["ponder-1"] != "tollgate" || owners["soon-1"] == "" || owners["resting-1"] == "" {
+			t.Errorf("models and owners: %v", owners)
+		}
+		if _, shown := owners["gone-1"]; shown {
+			t.Error("a retired model is listed")
+		}
+	})
+
+	t.Run("answers and charges to the nano-dollar", func(t *testing.T) {
+		alone := g.account(t, "1")
+		client := g.client(g.key(t, alone, nil))
+		var res *http.Response
+		answer, err := client.Chat.Completions.New(context.Background(), ask("swift-1", "Good morning"), option.WithResponseInto(&res))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(answer.Choices) != 1 || !strings.Contains(answer.Choices[0].Message.Content, "Good morning") || answer.Choices[0].FinishReason != "stop" {
+			t.Errorf("choices: %+v", answer.Choices)
+		}
+		if answer.Model != "swift-1" || answer.Object != "chat.completion" || answer.ID == "" {
+			t.Errorf("model %q, object %q, id %q", answer.Model, answer.Object, answer.ID)
+		}
+		checkRequestIDs(t, res)
+		if answer.Usage.PromptTokens == 0 || answer.Usage.CompletionTokens == 0 {
+			t.Fatalf("usage: %+v", answer.Usage)
+		}
+		// 0.25 and 2 USD a million are 250 and 2000 nano-dollars a token.
+		want := answer.Usage.PromptTokens*250 + answer.Usage.CompletionTokens*2000
+		usage := g.usage(t, client)
+		if got := nano(t, usage.Total.CostUSD); got != want {
+			t.Errorf("charged %d nano-dollars, want %d", got, want)
+		}
+		if got := nano(t, usage.Balance.USD); got != 1_000_000_000-want {
+			t.Errorf("balance %s USD after a charge of %d nano-dollars", usage.Balance.USD, want)
+		}
+		if usage.Total.Requests != 1 || usage.Total.Billed != 1 || usage.Total.Failed != 0 || usage.Today != usage.Total {
+			t.Errorf("totals: %+v, today %+v", usage.Total, usage.Today)
+		}
+		var grants struct {
+			Available json.Number `json:"total_available"`
+		}
+		if err := client.Get(context.Background(), "dashboard/billing/credit_grants", nil, &grants); err != nil {
+			t.Fatal(err)
+		}
+		if got := nano(t, grants.Available); got != 1_000_000_000-want {
+			t.Errorf("total_available %s", grants.Available)
+		}
+	})
+
+	t.Run("streams", func(t *testing.T) {
+		chunks, text := collect(t, client, ask("swift-1", "Tell me more"))
+		if !strings.Contains(text, "Tell me more") {
+			t.Errorf("text: %q", text)
+		}
+		last := chunks[len(chunks)-1]
+		if len(last.Choices) != 1 || last.Choices[0].FinishReason != "stop" {
+			t.Errorf("last chunk: %s", last.RawJSON())
+		}
+		for _, c := range chunks {
+			if c.ID != chunks[0].ID || c.Model != "swift-1" || c.Object != "chat.completion.chunk" || len(c.Choices) == 0 {
+				t.Errorf("chunk: %s", c.RawJSON())
+			}
+			if c.JSON.Usage.Valid() {
+				t.Errorf("usage that nobody asked for: %s", c.RawJSON())
+			}
+		}
+	})
+
+	t.Run("streams usage to those who ask", func(t *testing.T) {
+		params := ask("swift-1", "And the bill?")
+		params.StreamOptions = openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}
+		chunks, _ := collect(t, client, params)
+		last := chunks[len(chunks)-1]
+		if len(last.Choices) != 0 || last.Usage.PromptTokens == 0 || last.Usage.CompletionTokens == 0 ||
+			last.Usage.TotalTokens != last.Usage.PromptTokens+last.Usage.CompletionTokens {
+			t.Errorf("last chunk: %s", last.RawJSON())
+		}
+	})
+
+	t.Run("thinks before it answers", func(t *testing.T) {
+		answer, err := client.Chat.Completions.New(context.Background(), ask("ponder-1", "Why?"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Usage.CompletionTokensDetails.ReasoningTokens == 0 || answer.Choices[0].Message.Content == "" {
+			t.Errorf("answer: %s", answer.RawJSON())
+		}
+	})
+
+	t.Run("calls tools", func(t *testing.T) { testTools(t, client) })
+	t.Run("tells a stream that fails midway", func(t *testing.T) {
+		stream := client.Chat.Completions.NewStreaming(context.Background(), ask("cut-1", "Hello"))
+		defer stream.Close()
+		text, finished := "", false
+		for stream.Next() {
+			for _, c := range stream.Current().Choices {
+				text += c.Delta.Content
+				finished = finished || c.FinishReason != ""
+			}
+		}
+		if stream.Err() == nil || finished || text == "" {
+			t.Errorf("text %q, finished %v, error %v", text, finished, stream.Err())
+		}
+	})
+	t.Run("refuses", func(t *testing.T) { testRefusals(t, g, client, account) })
+}
+
+// testTools plays one tool call through: the model calls, the caller answers,
+// the model uses the answer; then the same call streamed.
+func testTools(t *testing.T, client openai.Client) {
+	params := ask("swift-1", "Please get weather for Oslo")
+	params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
+		Name:        "get_weather",
+		Description: openai.String("The weather of a city"),
+		Parameters: openai.FunctionParameters{
+			"type":       "object",
+			"properties": map[string]any{"city": map[string]any{"type": "string"}},
+			"required":   []string{"city"},
+		},
+	})}
+	answer, err := client.Chat.Completions.New(context.Background(), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Choices[0].FinishReason != "tool_calls" || len(answer.Choices[0].Message.ToolCalls) != 1 {
+		t.Fatalf("answer: %s", answer.RawJSON())
+	}
+	call := answer.Choices[0].Message.ToolCalls[0]
+	var arguments map[string]any
+	if err := json.Unmarshal([]byte(call.Function.Arguments), &arguments); err != nil || arguments["city"] == nil || call.Function.Name != "get_weather" || call.ID == "" {
+		t.Fatalf("call: %+v (%v)", call, err)
+	}
+
+	_, streamed := collect(t, client, params)
+	if streamed != call.Function.Arguments {
+		t.Errorf("streamed arguments %q, want %q", streamed, call.Function.Arguments)
+	}
+
+	params.Messages = append(params.Messages, answer.Choices[0].Message.ToParam(), openai.ToolMessage("Rain, 4 degrees", call.ID))
+	answer, err = client.Chat.Completions.New(context.Background(), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(answer.Choices[0].Message.Content, "Rain, 4 degrees") {
+		t.Errorf("answer: %s", answer.RawJSON())
+	}
+}
+
+// testRefusals meets every class of error and looks at all that the client
+// shows of it: status, code, type, param, message, headers.
+func testRefusals(t *testing.T, g *gateway, client openai.Client, account string) {
+	poor := g.client(g.key(t, g.account(t, "0"), nil))
+	hasty := g.client(g.key(t, account, map[string]any{"rpm": 1}))
+	if _, err := hasty.Chat.Completions.New(context.Background(), ask("swift-1", "First")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Chat.Completions.New(context.Background(), ask("free-1", "First")); err != nil {
+		t.Fatal(err)
+	}
+	noMessages := ask("swift-1", "x")
+	noMessages.Messages = []openai.ChatCompletionMessageParamUnion{}
+	noTokens := ask("swift-1", "x")
+	noTokens.MaxTokens = openai.Int(0)
+	thinksOnly := ask("ponder-1", "x")
+	thinksOnly.MaxTokens = openai.Int(2)
+
+	for _, tt := range []struct {
+		name              string
+		client            openai.Client
+		params            openai.ChatCompletionNewParams
+		options           []option.RequestOption
+		status            int
+		code, kind, param string
+		headers           map[string]string // "": must be absent
+	}{
+		{name: "no messages", client: client, params: noMessages, status: 400, code: "invalid_messages", kind: "invalid_request_error", param: "messages"},
+		{name: "unknown role", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithJSONSet("messages.0.role", "wizard")}, status: 400, code: "invalid_role", kind: "invalid_request_error", param: "messages[0].role"},
+		{name: "no tokens", client: client, params: noTokens, status: 400, code: "invalid_max_tokens", kind: "invalid_request_error", param: "max_tokens"},
+		{name: "body is no JSON", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{"))}, status: 400, code: "invalid_json", kind: "invalid_request_error"},
+		{name: "body is no object", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithRequestBody("application/json", []byte("[]"))}, status: 400, code: "invalid_request", kind: "invalid_request_error"},
+		{name: "body is no UTF-8", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{\"a\":\"\xff\"}"))}, status: 400, code: "invalid_encoding", kind: "invalid_request_error"},
+		{name: "stream is no boolean", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithJSONSet("stream", "yes")}, status: 400, code: "invalid_request", kind: "invalid_request_error", param: "stream"},
+		{name: "tier without a price", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithJSONSet("service_tier", "priority")}, status: 400, code: "invalid_request", kind: "invalid_request_error", param: "service_tier"},
+		{name: "unknown model", client: client, params: ask("nothing-1", "x"), status: 400, code: "model_not_found", kind: "invalid_request_error", param: "model"},
+		{name: "retired model", client: client, params: ask("gone-1", "x"), status: 400, code: "model_disabled", kind: "invalid_request_error", param: "model"},
+		{name: "announced model", client: client, params: ask("soon-1", "x"), status: 400, code: "model_coming_soon", kind: "invalid_request_error", param: "model"},
+		{name: "only thinking fits", client: client, params: thinksOnly, status: 400, code: "max_tokens_too_small", kind: "invalid_request_error", param: "max_tokens"},
+		{name: "provider rejects", client: client, params: ask("strict-1", "x"), status: 400, code: "context_length_exceeded", kind: "invalid_request_error", param: "messages"},
+		{name: "provider filters", client: client, params: ask("filter-1", "x"), status: 400, code: "content_filter", kind: "invalid_request_error"},
+		{name: "no key", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithHeaderDel("Authorization")}, status: 401, code: "missing_api_key", kind: "authentication_error"},
+		{name: "unknown key", client: g.client("tg-nobody"), params: ask("swift-1", "x"), status: 401, code: "invalid_api_key", kind: "authentication_error"},
+		{name: "no balance", client: poor, params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
+		{name: "dearer than the balance", client: client, params: ask("dear-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
+		{name: "daily budget", client: g.client(g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"})), params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota"},
+		{name: "model allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}})), params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error", param: "model"},
+		{name: "address allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_ips": []string{"203.0.113.7"}})), params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error"},
+		{name: "requests per minute", client: hasty, params: ask("swift-1", "x"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", headers: map[string]string{"Retry-After": ""}},
+		{name: "free daily requests", client: client, params: ask("free-1", "x"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", headers: map[string]string{"x-should-retry": "false"}},
+		{name: "provider is busy", client: client, params: ask("busy-1", "x"), status: 502, code: "upstream_busy", kind: "upstream_error"},
+		{name: "provider breaks", client: client, params: ask("broken-1", "x"), status: 502, code: "upstream_connection_error", kind: "upstream_error"},
+		{name: "provider is down", client: client, params: ask("down-1", "x"), status: 502, code: "upstream_unavailable", kind: "upstream_error"},
+		{name: "provider is slow", client: client, params: ask("slow-1", "x"), status: 502, code: "upstream_timeout", kind: "upstream_error"},
+		{name: "provider says nothing", client: client, params: ask("empty-1", "x"), status: 502, code: "empty_completion", kind: "upstream_error"},
+		{name: "model under maintenance", client: client, params: ask("resting-1", "x"), status: 503, code: "model_maintenance", kind: "service_unavailable", param: "model"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.client.Chat.Completions.New(context.Background(), tt.params, tt.options...)
+			fault := checkFault(t, err, tt.status, tt.code, tt.kind, tt.param)
+			for name, want := range tt.headers {
+				if got := fault.Response.Header.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+	t.Run("unknown path", func(t *testing.T) {
+		err := client.Get(context.Background(), "nowhere", nil, &struct{}{})
+		checkFault(t, err, 404, "not_found", "not_found_error", "")
+	})
+}
+
+// checkFault looks at an error as the client shows it. All four members and
+// both request ids are always there.
+func checkFault(t *testing.T, err error, status int, code, kind, param string) *openai.Error {
+	t.Helper()
+	var fault *openai.Error
+	if !errors.As(err, &fault) {
+		t.Fatalf("error: %v", err)
+	}
+	if fault.StatusCode != status || fault.Code != code || fault.Type != kind || fault.Param != param {
+		t.Errorf("%d %s %s %q, want %d %s %s %q (%s)", fault.StatusCode, fault.Code, fault.Type, fault.Param, status, code, kind, param, fault.RawJSON())
+	}
+	if fault.Message == "" {
+		t.Error("no message")
+	}
+	if got := fault.Response.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type %q", got)
+	}
+	var members map[string]any
+	if err := json.Unmarshal([]byte(fault.RawJSON()), &members); err != nil {
+		t.Error(err)
+	} else if _, ok := members["param"]; !ok {
+		t.Errorf("no param: %s", fault.RawJSON())
+	}
+	checkRequestIDs(t, fault.Response)
+	return fault
+}
+
+// checkRequestIDs wants the one id in both headers.
+func checkRequestIDs(t *testing.T, res *http.Response) {
+	t.Helper()
+	if id := res.Header.Get("x-request-id"); !strings.HasPrefix(id, "req_") || res.Header.Get("request-id") != id {
+		t.Errorf("x-request-id %q, request-id %q", id, res.Header.Get("request-id"))
+	}
+}
+
+// client returns the official client, without its own retries so that each
+// answer is seen.
+func (g *gateway) client(key string) openai.Client {
+	return openai.NewClient(option.WithBaseURL(g.url+"/v1/"), option.WithAPIKey(key), option.WithMaxRetries(0))
+}
+
+// ask is a request with one user message.
+func ask(model, text string) openai.ChatCompletionNewParams {
+	return openai.ChatCompletionNewParams{
+		Model:    model,
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)},
+	}
+}
+
+// collect streams a request to its end and returns the chunks and the joined
+// text or tool arguments.
+func collect(t *testing.T, client openai.Client, params openai.ChatCompletionNewParams) ([]openai.ChatCompletionChunk, string) {
+	t.Helper()
+	stream := client.Chat.Completions.NewStreaming(context.Background(), params)
+	defer stream.Close()
+	var chunks []openai.ChatCompletionChunk
+	var text strings.Builder
+	for stream.Next() {
+		chunk := stream.Current()
+		chunks = append(chunks, chunk)
+		for _, choice := range chunk.Choices {
+			text.WriteString(choice.Delta.Content)
+			for _, call := range choice.Delta.ToolCalls {
+				text.WriteString(call.Function.Arguments)
+			}
+		}
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(chunks) < 2 {
+		t.Fatalf("%d chunks", len(chunks))
+	}
+	return chunks, text.String()
+}
+
+// usage is the answer of /v1/usage, numbers as they stand.
+type usage struct {
+	Balance struct {
+		USD     json.Number `json:"usd"`
+		Credits json.Number `json:"credits"`
+	} `json:"balance"`
+	Total totals `json:"total"`
+	Today totals `json:"today"`
+}
+
+// totals is one of its sums.
+type totals struct {
+	CostUSD  json.Number `json:"cost_usd"`
+	Requests int         `json:"requests"`
+	Billed   int         `json:"billed_requests"`
+	Failed   int         `json:"failed_requests"`
+}
+
+// usage asks for the account's usage.
+func (g *gateway) usage(t *testing.T, client openai.Client) usage {
+	t.Helper()
+	var raw []byte
+	if err := client.Get(context.Background(), "usage", nil, &raw); err != nil {
+		t.Fatal(err)
+	}
+	var u usage
+	if err := json.Unmarshal(raw, &u); err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	return u
+}
+
+// nano reads a decimal number of dollars as nano-dollars, exactly.
+func nano(t *testing.T, n json.Number) int64 {
+	t.Helper()
+	whole, part, _ := strings.Cut(n.String(), ".")
+	if len(part) > 9 {
+		t.Fatalf("%s has more than nine decimals", n)
+	}
+	v, err := json.Number(whole + part + strings.Repeat("0", 9-len(part))).Int64()
+	if err != nil {
+		t.Fatalf("%s: %v", n, err)
+	}
+	return v
+}
