@@ -30,6 +30,7 @@ type batchItem struct {
 
 // Row is one row of an answer. Scan takes *int64 and *string.
 type Row interface {
+	// Scan copies the row's columns, in order, to where dest points.
 	Scan(dest ...any) error
 }
 
