@@ -1,0 +1,230 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+)
+
+// maxRetryAfter bounds what a provider can make us wait.
+const maxRetryAfter = time.Hour
+
+// Classify is the verdict on an answer by its status, content type, body and
+// header (which may be nil). It is pure, and safe on any bytes. It also judges
+// errors inside good answers: for a 2xx status it returns nil when the body is
+// JSON without an error in it, and for a frame of a stream callers pass 200
+// and the frame's data.
+//
+// Our own credential, balance, region or model name at the provider never
+// reach the client as such, nor does a provider's 429 (interface.md, Errors);
+// what the provider says about the request itself is passed on.
+func Classify(status int, contentType string, body []byte, header http.Header) *Failure {
+	n, ok := readNotice(body)
+	var f *Failure
+	switch {
+	case status >= 200 && status < 300:
+		if ok {
+			f = classifyInner(n)
+		} else if page(contentType, body) || !isJSON(body) {
+			f = unavailable(HealthFail)
+		} else {
+			return nil
+		}
+	case ok:
+		f = classifyNotice(status, n)
+	default:
+		f = classifyStatus(status, page(contentType, body))
+	}
+	f.Status = status
+	f.RetryAfter = retryAfter(header)
+	f.Cause = cause(n, ok, contentType, body)
+	return f
+}
+
+// classifyNotice judges a status with an error that we can read.
+func classifyNotice(status int, n notice) *Failure {
+	reason := reasonOf(n)
+	switch status {
+	case http.StatusTooManyRequests:
+		if reason == reasonAccount {
+			return unavailable(HealthCredential)
+		}
+		return Fail(fault.UpstreamBusy, nil)
+	case http.StatusUnauthorized, http.StatusPaymentRequired:
+		return unavailable(HealthCredential)
+	case http.StatusForbidden:
+		if reason == reasonFilter {
+			return Fail(fault.UpstreamPromptFilter, nil)
+		}
+		return unavailable(HealthCredential)
+	case http.StatusNotFound, http.StatusGone:
+		return unavailable(HealthModel)
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 498, 499:
+		return classifyStatus(status, false)
+	case http.StatusServiceUnavailable:
+		if reason == reasonBusy || strings.Contains(strings.ToLower(n.message), "overloaded") {
+			return Fail(fault.UpstreamBusy, nil)
+		}
+	}
+	if status < 400 || status > 499 {
+		if status >= 500 && reason == reasonTimeout {
+			return Fail(fault.UpstreamTimeout, nil)
+		}
+		return classifyStatus(status, false)
+	}
+	switch reason {
+	case reasonAccount, reasonModel, reasonFilter, reasonOutput, reasonBusy, reasonTimeout:
+		return classifyReason(reason)
+	}
+	return rejection(status, n)
+}
+
+// classifyInner judges an error inside a 200 answer or a stream: a number that
+// is a status decides like that status, else the names do.
+func classifyInner(n notice) *Failure {
+	if status, err := strconv.Atoi(n.code); err == nil && status >= 400 && status <= 599 {
+		return classifyNotice(status, n)
+	}
+	switch reason := reasonOf(n); reason {
+	case reasonRequest:
+		if n.kind == "request_too_large" {
+			return rejection(http.StatusRequestEntityTooLarge, n)
+		}
+		return rejection(http.StatusBadRequest, n)
+	default:
+		return classifyReason(reason)
+	}
+}
+
+// classifyReason judges by the reason alone.
+func classifyReason(r reason) *Failure {
+	switch r {
+	case reasonAccount:
+		return unavailable(HealthCredential)
+	case reasonModel:
+		return unavailable(HealthModel)
+	case reasonFilter:
+		return Fail(fault.UpstreamPromptFilter, nil)
+	case reasonOutput:
+		return Fail(fault.ContentFilter, nil)
+	case reasonBusy:
+		return Fail(fault.UpstreamBusy, nil)
+	case reasonTimeout:
+		return Fail(fault.UpstreamTimeout, nil)
+	default:
+		return unavailable(HealthFail)
+	}
+}
+
+// classifyStatus judges a status without an error that we can read. page says
+// that a web page came: then somebody in between spoke, not the provider.
+func classifyStatus(status int, page bool) *Failure {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout, 522, 524:
+		return Fail(fault.UpstreamTimeout, nil)
+	case http.StatusTooManyRequests, 498, 529:
+		return Fail(fault.UpstreamBusy, nil)
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		if !page {
+			return unavailable(HealthCredential)
+		}
+	case http.StatusNotFound, http.StatusGone:
+		return unavailable(HealthModel)
+	}
+	return unavailable(HealthFail)
+}
+
+// unavailable is upstream_unavailable with the given effect.
+func unavailable(h Health) *Failure {
+	return &Failure{Code: fault.UpstreamUnavailable, Health: h}
+}
+
+// rejection passes on what the provider said about the request: its status,
+// message, type, code and param (interface.md, Error object).
+func rejection(status int, n notice) *Failure {
+	e := &fault.Error{
+		Code:    fault.Code(n.code),
+		Message: n.message,
+		Param:   n.param,
+		Passed:  &fault.Passed{Status: status, Type: n.kind},
+	}
+	if n.code == "" {
+		e.Code = fault.InvalidRequest
+	}
+	if n.message == "" {
+		e.Message = "The model's provider rejected the request without saying why."
+	}
+	return &Failure{Code: e.Code, Passed: e}
+}
+
+// page reports whether the answer is a web page.
+func page(contentType string, body []byte) bool {
+	return mediaType(contentType) == "text/html" || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+}
+
+// isJSON reports whether body looks like a JSON object; whether it is one is
+// for the reader of the answer.
+func isJSON(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(body), []byte("{"))
+}
+
+// mediaType returns a content type without parameters, in lower case.
+func mediaType(contentType string) string {
+	contentType, _, _ = strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(contentType))
+}
+
+// cause words an answer for the request log: what a notice says, or the
+// beginning of a body that is none.
+func cause(n notice, ok bool, contentType string, body []byte) error {
+	if !ok {
+		if len(body) == 0 {
+			return errors.New("empty body")
+		}
+		return fmt.Errorf("%s: %s", tidy(mediaType(contentType), maxName), tidy(string(body[:min(len(body), maxCause)]), maxCause))
+	}
+	parts := make([]string, 0, 3)
+	for _, s := range []string{n.kind, n.code, n.message} {
+		if s != "" && (len(parts) == 0 || parts[len(parts)-1] != s) {
+			parts = append(parts, s)
+		}
+	}
+	return errors.New(tidy(strings.Join(parts, ": "), maxCause))
+}
+
+// retryAfter reads how long a provider asks to wait: `retry-after-ms`, else
+// `Retry-After` in seconds or as a date, which counts from the answer's own
+// `Date`. What cannot be read is 0.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return bounded(ms * float64(time.Millisecond))
+	}
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return bounded(seconds * float64(time.Second))
+	}
+	until, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return bounded(float64(until.Sub(now)))
+}
+
+// bounded turns a number of nanoseconds, which may be anything, into a wait
+// between 0 and maxRetryAfter.
+func bounded(ns float64) time.Duration {
+	if !(ns > 0) { // also NaN
+		return 0
+	}
+	return time.Duration(min(ns, float64(maxRetryAfter)))
+}

@@ -1,0 +1,243 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+)
+
+// Health is what a failure says about the line it happened on.
+type Health int
+
+// The effects of a failure on a line's health.
+const (
+	// HealthNone: the line is not to blame.
+	HealthNone Health = iota
+	// HealthFail counts towards the line's circuit breaker.
+	HealthFail
+	// HealthHalf counts half as much as HealthFail.
+	HealthHalf
+	// HealthCool: the line asks for a pause; no failure unless it repeats.
+	HealthCool
+	// HealthCredential: the line's credential or account is out of use until
+	// somebody looks at it.
+	HealthCredential
+	// HealthModel: the line does not have this model, though others may work.
+	HealthModel
+)
+
+// String returns the effect's name for logs.
+func (h Health) String() string {
+	switch h {
+	case HealthNone:
+		return "none"
+	case HealthFail:
+		return "fail"
+	case HealthHalf:
+		return "half"
+	case HealthCool:
+		return "cool"
+	case HealthCredential:
+		return "credential"
+	case HealthModel:
+		return "model"
+	default:
+		return fmt.Sprintf("Health(%d)", int(h))
+	}
+}
+
+// Failure is the verdict on one call that brought no good answer.
+type Failure struct {
+	// Code is the service's code for it (interface.md, Codes by category). For
+	// a passed-on rejection it equals Passed.Code.
+	Code fault.Code
+	// Passed is set when the provider rejected the request itself: the client
+	// gets it as it is and no other line is asked.
+	Passed *fault.Error
+	// Health is what it says about the line.
+	Health Health
+	// RetryAfter is how long the provider asked us to wait; 0 if it did not
+	// say. It is bounded by an hour.
+	RetryAfter time.Duration
+	// Status is the provider's HTTP status; 0 when no head arrived.
+	Status int
+	// Cause is for the operator: what the provider said or which step failed,
+	// bounded in length.
+	Cause error
+}
+
+// Fail makes the failure of a code, with the health effect that the code
+// usually has. Callers use it for what they find inside an answer: an empty
+// completion, a missed deadline, an error sentence.
+func Fail(code fault.Code, cause error) *Failure {
+	f := &Failure{Code: code, Health: HealthFail, Cause: cause}
+	switch code {
+	case fault.EmptyCompletion:
+		f.Health = HealthHalf
+	case fault.UpstreamBusy:
+		f.Health = HealthCool
+	case fault.ContentFilter, fault.UpstreamPromptFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
+		f.Health = HealthNone
+	}
+	return f
+}
+
+// Interrupted judges an error of the connection: while dialling, while waiting
+// for the head, or while reading the body. A context that ended decides first:
+// a deadline is upstream_timeout, anything else means that our own side left
+// (client_closed, which says nothing about the line).
+func Interrupted(ctx context.Context, err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+		if timedOut(err) {
+			return Fail(fault.UpstreamTimeout, brief(err))
+		}
+		return Fail(fault.UpstreamConnectionError, brief(err))
+	case timedOut(cause):
+		return Fail(fault.UpstreamTimeout, brief(cause))
+	default:
+		return Fail(fault.ClientClosed, brief(cause))
+	}
+}
+
+// timedOut reports whether err is a deadline or a time limit of the network.
+func timedOut(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// Final reports whether no other line may be asked: the provider rejected the
+// request itself, the client must change it, or nobody waits any more.
+func (f *Failure) Final() bool {
+	switch f.Code {
+	case fault.ContentFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
+		return true
+	}
+	return f.Passed != nil
+}
+
+// Fault returns what the client is told in place of an answer: the rejection
+// as the provider worded it, or the service's own words for the code. The
+// failure is its cause.
+func (f *Failure) Fault() *fault.Error {
+	return f.told("You were not charged; ")
+}
+
+// FaultInStream is Fault for the error event of an answer that had begun: it
+// promises nothing about the charge, since what was produced is billed.
+func (f *Failure) FaultInStream() *fault.Error {
+	return f.told("The answer is incomplete; ")
+}
+
+// told words the failure: what happened, the charge, and what to do.
+func (f *Failure) told(charge string) *fault.Error {
+	if f.Passed != nil {
+		passed := *f.Passed
+		passed.Cause = f
+		return &passed
+	}
+	what, advice := wording(f.Code)
+	e := fault.New(f.Code, "%s %s%s", what, charge, advice).WithCause(f)
+	if f.Code == fault.MaxTokensTooSmall {
+		e.Param = "max_tokens"
+	}
+	return e
+}
+
+// wording returns, for the code of a failure, what happened and what a person
+// can do about it.
+func wording(code fault.Code) (what, advice string) {
+	switch code {
+	case fault.UpstreamTimeout:
+		return "The model took too long to answer.", "please try again."
+	case fault.UpstreamBusy:
+		return "The model's provider is limiting requests at the moment.", "please try again in a few seconds."
+	case fault.UpstreamConnectionError:
+		return "The connection to the model's provider broke.", "please try again."
+	case fault.EmptyCompletion:
+		return "The model returned an empty answer.", "please try again."
+	case fault.UpstreamError:
+		return "The model's provider sent an error notice instead of an answer.", "please try again."
+	case fault.ContentFilter:
+		return "The model returned nothing, usually because the provider's safety policy was tripped.", "please change the prompt."
+	case fault.UpstreamPromptFilter:
+		return "The provider's safety check stopped the prompt.", "please change the prompt."
+	case fault.MaxTokensTooSmall:
+		return "The model used all of max_tokens for thinking and wrote no answer.", "please raise max_tokens."
+	case fault.ClientClosed:
+		return "The client closed the connection.", "nothing is left to do."
+	default:
+		return "The model is not available at the moment.", "please try again in a moment."
+	}
+}
+
+// Error implements error for logs: code, status and cause.
+func (f *Failure) Error() string {
+	var b strings.Builder
+	b.WriteString(string(f.Code))
+	if f.Status != 0 {
+		fmt.Fprintf(&b, " (status %d)", f.Status)
+	}
+	if f.Cause != nil {
+		b.WriteString(": ")
+		b.WriteString(f.Cause.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Redact replaces every occurrence of a secret in what f says and returns f.
+// Providers have been seen to repeat the credential they were sent. Secrets
+// shorter than eight bytes are left alone: they would blank ordinary words.
+func (f *Failure) Redact(secret string) *Failure {
+	if len(secret) < 8 {
+		return f
+	}
+	hide := func(s string) string { return strings.ReplaceAll(s, secret, "[redacted]") }
+	f.Code = fault.Code(hide(string(f.Code)))
+	if f.Cause != nil {
+		if text := f.Cause.Error(); strings.Contains(text, secret) {
+			f.Cause = errors.New(hide(text))
+		}
+	}
+	if f.Passed != nil {
+		passed := *f.Passed
+		passed.Code = fault.Code(hide(string(passed.Code)))
+		passed.Message = hide(passed.Message)
+		passed.Param = hide(passed.Param)
+		if passed.Passed != nil {
+			rejection := *passed.Passed
+			rejection.Type = hide(rejection.Type)
+			passed.Passed = &rejection
+		}
+		f.Passed = &passed
+	}
+	return f
+}
+
+// brief keeps err as it is unless its text is longer than a log line should
+// be.
+func brief(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); len(text) > maxCause {
+		return errors.New(tidy(text, maxCause))
+	}
+	return err
+}

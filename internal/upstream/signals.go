@@ -1,0 +1,124 @@
+package upstream
+
+import "strings"
+
+// reason is what the names in an error body tell beyond the status.
+type reason int
+
+const (
+	reasonNone    reason = iota
+	reasonAccount        // our account, key or balance at the provider
+	reasonModel          // the provider does not have or does not open the model
+	reasonFilter         // the provider's check stopped the prompt
+	reasonOutput         // the provider's check withheld the answer
+	reasonBusy           // rate limited or overloaded
+	reasonTimeout        // the provider ran out of time
+	reasonServer         // a failure of the provider's own
+	reasonRequest        // the request is at fault
+)
+
+// reasonOf finds the reason that a notice names. Names decide; wordings only
+// where a vendor has no name for it.
+func reasonOf(n notice) reason {
+	best := reasonNone
+	for _, s := range n.signals {
+		// The lowest reason wins, so that a telling code beats a broad type
+		// ("insufficient_quota" beside "rate_limit_error").
+		if r := named(s); r != reasonNone && (best == reasonNone || r < best) {
+			best = r
+		}
+	}
+	if best != reasonNone && best < reasonBusy {
+		return best
+	}
+	message := strings.ToLower(n.message)
+	for _, w := range wordings {
+		if strings.Contains(message, w.text) {
+			return w.reason
+		}
+	}
+	return best
+}
+
+// wordings are notices of vendors that give no telling name
+// (Anthropic's balance, Moonshot's filter).
+var wordings = [...]struct {
+	text   string
+	reason reason
+}{
+	{"credit balance is too low", reasonAccount},
+	{"considered high risk", reasonFilter},
+}
+
+// baseResp marks a number as MiniMax's: other vendors give the same numbers
+// another meaning.
+const baseResp = "base_resp:"
+
+// named returns the reason of one name, in lower case.
+func named(s string) reason {
+	if number, ok := strings.CutPrefix(s, baseResp); ok {
+		switch number {
+		case "1004", "1008", "2049":
+			return reasonAccount
+		case "1026":
+			return reasonFilter
+		case "1027":
+			return reasonOutput
+		case "1002", "1039":
+			return reasonBusy
+		case "1001":
+			return reasonTimeout
+		case "2013":
+			return reasonRequest
+		default:
+			return reasonServer
+		}
+	}
+	switch s {
+	case "insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached",
+		"billing_not_active", "billing_error", "account_deactivated", "organization_on_hold",
+		"invalid_api_key", "invalid_organization", "authentication_error",
+		"invalid_authentication_error", "authenticationerror", "permission_error",
+		"permission_denied_error", "permission_denied", "unauthenticated",
+		"unsupported_country_region_territory", "api_key_invalid", "failed_precondition",
+		"arrearage", "prepaidbilloverdue", "postpaidbilloverdue", "commoditynotpurchased",
+		"throttling.allocationquota", "quotaexceeded", "accountoverdueerror", "invalidapikey",
+		"accessdenied", "accessdenied.unpurchased", "workspace.accessdenied",
+		"1000", "1001", "1002", "1003", "1004", "1110", "1111", "1112", "1113", "1120", "1121",
+		"1220", "1304":
+		return reasonAccount
+	case "model_not_found", "modelnotfound", "modelnotopen", "model.accessdenied",
+		"invalidendpointormodel.notfound", "not_found_error", "resource_not_found_error",
+		"1211":
+		return reasonModel
+	case "content_filter", "content_policy_violation", "invalid_prompt", "datainspectionfailed",
+		"data_inspection_failed", "customroleblocked", "faqruleblocked", "ipinfringementsuspect",
+		"responsibleaipolicyviolation", "flagged_input", "1301":
+		return reasonFilter
+	case "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "limitrequests",
+		"resource_exhausted", "engine_overloaded_error", "overloaded_error", "slow_down",
+		"serveroverloaded", "modelloadingerror", "1302", "1303", "1305":
+		return reasonBusy
+	case "timeout_error", "requesttimeout", "internalerror.timeout", "deadline_exceeded":
+		return reasonTimeout
+	case "server_error", "api_error", "internal_server_error", "internalserviceerror",
+		"internalerror", "internalerror.algo", "systemerror", "modelservicefailed",
+		"modelunavailable", "service_unavailable", "unavailable", "internal", "500", "1230", "1234":
+		return reasonServer
+	case "invalid_request_error", "request_too_large", "invalid_argument", "invalidparameter",
+		"missingparameter", "context_length_exceeded", "unsupported_parameter", "unsupported_value",
+		"invalid_value", "missing_required_parameter", "unknown_parameter",
+		"string_above_max_length", "invalid_image_url", "image_parse_error", "tool_use_failed":
+		return reasonRequest
+	}
+	switch {
+	case strings.HasSuffix(s, "_spend_limit_reached"):
+		return reasonAccount
+	case strings.Contains(s, "sensitivecontentdetected"):
+		return reasonFilter
+	case strings.HasPrefix(s, "throttling"), strings.HasPrefix(s, "ratelimitexceeded"),
+		strings.HasSuffix(s, "ratelimitexceeded"):
+		return reasonBusy
+	}
+	return reasonNone
+}
