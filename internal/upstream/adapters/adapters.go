@@ -1,0 +1,66 @@
+// Package adapters owns the list of providers: which adapter a line's
+// `provider` names, and what the catalog must know about it. It is the one
+// place that imports every adapter. Invariant: a provider that Providers lists
+// is one that Open can open.
+package adapters
+
+import (
+	"fmt"
+	"net/http"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/openai"
+	"tollgate/internal/upstream/sandbox"
+)
+
+// Options are what all adapters of a process share.
+type Options struct {
+	// Transport carries the calls of adapters that speak HTTP; nil makes one
+	// with openai.NewTransport.
+	Transport http.RoundTripper
+}
+
+// Set opens adapters that share one pool of connections. It is safe for
+// concurrent use.
+type Set struct {
+	transport http.RoundTripper
+}
+
+// New makes the set of a process. Make one only: each has its own connections.
+func New(o Options) *Set {
+	if o.Transport == nil {
+		o.Transport = openai.NewTransport()
+	}
+	return &Set{transport: o.Transport}
+}
+
+// Open makes the adapter of a line. It opens no connection, so it is cheap and
+// needs no closing. It fails for an unknown provider, a base address that is
+// no http(s) URL, and options that do not pass the provider's CheckOptions.
+func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
+	var (
+		adapter upstream.Adapter
+		err     error
+	)
+	switch t.Provider {
+	case openai.Provider:
+		adapter, err = openai.New(t, openai.Options{Transport: s.transport})
+	case sandbox.Provider:
+		adapter, err = sandbox.New(t)
+	default:
+		err = fmt.Errorf("line %s: unknown provider %q", t.Line, t.Provider)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return adapter, nil
+}
+
+// Providers lists every provider by name with what the catalog checks lines
+// against. The map is the caller's.
+func Providers() map[string]upstream.Info {
+	return map[string]upstream.Info{
+		openai.Provider:  openai.Info(),
+		sandbox.Provider: sandbox.Info(),
+	}
+}

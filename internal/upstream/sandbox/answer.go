@@ -1,0 +1,176 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// answer is a whole answer before it is rendered as a body or as a stream.
+type answer struct {
+	id          string
+	created     int64 // Unix seconds
+	model       string
+	serviceTier string
+	choices     []choice
+	usage       usage
+	showUsage   bool
+	inside      *problem // an error in place of the rest
+}
+
+// choice is one of the n answers, its texts in tokens.
+type choice struct {
+	reasoning []string
+	content   []string
+	tool      string   // name of the called tool; empty: none
+	arguments []string // its arguments
+	finish    string
+}
+
+// tokens counts what the choice produced.
+func (c choice) tokens() int { return len(c.reasoning) + len(c.content) + len(c.arguments) }
+
+// usage holds token counts; cached is a part of prompt, reasoning of completion.
+type usage struct{ prompt, cached, completion, reasoning int }
+
+// compose decides what to answer. It is pure.
+func compose(r request, o options) answer {
+	a := answer{model: r.model, serviceTier: r.serviceTier, showUsage: o.usage}
+	a.usage.prompt, a.usage.cached = r.prompt, r.cached
+	if o.fail == failInside {
+		a.inside = &problem{"The server had an error while processing your request.", "server_error", "", ""}
+	}
+	for range r.n {
+		c := composeChoice(r, o)
+		a.choices = append(a.choices, c)
+		a.usage.completion += c.tokens()
+		a.usage.reasoning += len(c.reasoning)
+	}
+	return a
+}
+
+// composeChoice decides one answer: what to say, then where it is cut.
+func composeChoice(r request, o options) choice {
+	c := choice{finish: "stop"}
+	switch o.fail {
+	case failEmpty:
+		return choice{finish: "stop"}
+	case failFilter:
+		return choice{finish: "content_filter"}
+	case failThinking:
+		return choice{finish: "length", reasoning: pieces(thought(r))}
+	}
+	if r.reasoning || o.reasoning {
+		c.reasoning = pieces(thought(r))
+	}
+	switch {
+	case r.tool != nil:
+		c.tool, c.finish = r.tool.name, "tool_calls"
+		c.arguments = pieces(string(sample(r.tool.parameters)))
+	default:
+		c.content = pieces(untilStop(say(r, o), r.stop))
+		if o.tokens > 0 && !r.json {
+			c.content = stretch(c.content, o.tokens)
+		}
+	}
+	return cut(c, r.limit)
+}
+
+// say words the answer.
+func say(r request, o options) string {
+	switch {
+	case o.fail == failSentence:
+		return "service overloaded, please try again later"
+	case r.json && r.schema.Exists():
+		return string(sample(r.schema))
+	case r.json:
+		out, _ := json.Marshal(map[string]string{"answer": quoted(r.ask)}) // strings only: cannot fail
+		return string(out)
+	case r.told != "":
+		return "The tool answered: " + quoted(r.told)
+	case r.ask == "":
+		return "This is the sandbox model. Send it a message."
+	default:
+		return "This is the sandbox model, which needs no network. You said: " + quoted(r.ask)
+	}
+}
+
+// thought words the reasoning.
+func thought(r request) string {
+	return "The user said: " + quoted(r.ask) + " A short answer will do."
+}
+
+// maxQuote is how much of a text the sandbox repeats, in bytes.
+const maxQuote = 400
+
+// quoted returns the beginning of a text, cut at a character.
+func quoted(s string) string {
+	if len(s) <= maxQuote {
+		return s
+	}
+	end := maxQuote
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// untilStop cuts a text before the first stop sequence.
+func untilStop(s string, stop []string) string {
+	for _, word := range stop {
+		s, _, _ = strings.Cut(s, word)
+	}
+	return s
+}
+
+// stretch repeats or cuts tokens to n of them.
+func stretch(tokens []string, n int) []string {
+	out := make([]string, 0, n)
+	if len(tokens) == 0 {
+		return out
+	}
+	for i := range n {
+		t := tokens[i%len(tokens)]
+		if i > 0 && i%len(tokens) == 0 {
+			t = " " + t
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// cut ends a choice at the limit, thinking first.
+func cut(c choice, limit int) choice {
+	if limit <= 0 || c.tokens() <= limit {
+		return c
+	}
+	c.finish = "length"
+	c.reasoning = c.reasoning[:min(limit, len(c.reasoning))]
+	limit -= len(c.reasoning)
+	c.content = c.content[:min(limit, len(c.content))]
+	c.arguments = c.arguments[:min(limit, len(c.arguments))]
+	if len(c.arguments) == 0 {
+		c.tool = "" // thinking took it all: the call was never begun
+	}
+	return c
+}
+
+// pieceBytes is the longest token.
+const pieceBytes = 8
+
+// pieces splits a text into what the sandbox counts as tokens: words with the
+// space before them, long ones in parts. Joined they are the text again.
+func pieces(s string) []string {
+	var out []string
+	start := 0
+	for i, r := range s {
+		if i > start && (r == ' ' || r == '\n' || i-start+utf8.RuneLen(r) > pieceBytes) {
+			out = append(out, s[start:i])
+			start = i
+		}
+	}
+	if start < len(s) {
+		out = append(out, s[start:])
+	}
+	return out
+}

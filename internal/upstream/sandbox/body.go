@@ -1,0 +1,195 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+)
+
+// errClosed is what a read of a closed body returns.
+var errClosed = errors.New("sandbox: the body is closed")
+
+// pause waits for d, or for the end of ctx or of closed (nil: never).
+func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-closed:
+		return errClosed
+	}
+}
+
+// streamBody is the body of a streamed answer. It renders each frame when it is
+// read, after the wait that the frame has. One goroutine reads; any may close.
+type streamBody struct {
+	ctx     context.Context
+	closed  chan struct{}
+	closing sync.Once
+
+	// The reader's.
+	answer  answer
+	steps   []step
+	options options
+	tokens  int    // produced so far
+	pending []byte // rendered and not read yet
+}
+
+// newStreamBody makes the body of a streamed answer.
+func newStreamBody(ctx context.Context, a answer, includeUsage bool, o options) *streamBody {
+	return &streamBody{
+		ctx: ctx, closed: make(chan struct{}),
+		answer: a, steps: a.steps(includeUsage), options: o,
+	}
+}
+
+// Read implements io.Reader. Frames that need no wait are read together, as
+// they would arrive from a fast provider.
+func (s *streamBody) Read(p []byte) (int, error) {
+	n := copy(p, s.pending)
+	s.pending = s.pending[n:]
+	for n < len(p) {
+		if n > 0 && s.wait() > 0 {
+			return n, nil
+		}
+		frame, err := s.next()
+		if err != nil {
+			if n > 0 && (err == io.EOF || err == io.ErrUnexpectedEOF) {
+				return n, nil // the next read finds it again
+			}
+			return n, err
+		}
+		k := copy(p[n:], frame)
+		n += k
+		s.pending = frame[k:]
+	}
+	return n, nil
+}
+
+// wait is how long the next frame takes.
+func (s *streamBody) wait() time.Duration {
+	switch {
+	case len(s.steps) == 0:
+		return 0
+	case s.stalled():
+		return time.Hour // any wait: what matters is that it is one
+	case !s.steps[0].token():
+		return 0
+	case s.tokens == 0:
+		return s.options.delay
+	default:
+		return s.options.chunkDelay
+	}
+}
+
+// stalled reports whether the stream says nothing more.
+func (s *streamBody) stalled() bool {
+	return s.options.stallAfter >= 0 && s.tokens >= s.options.stallAfter && !s.atRole()
+}
+
+// atRole reports whether the opening frame is still to come.
+func (s *streamBody) atRole() bool { return len(s.steps) > 0 && s.steps[0].kind == stepRole }
+
+// next waits for the next frame and renders it.
+func (s *streamBody) next() ([]byte, error) {
+	select {
+	case <-s.closed:
+		return nil, errClosed
+	default:
+	}
+	if len(s.steps) == 0 {
+		return nil, io.EOF
+	}
+	broken := s.options.breakAfter >= 0 && s.tokens >= s.options.breakAfter && !s.atRole()
+	switch {
+	case s.answer.inside != nil && (broken || s.options.breakAfter < 0):
+		s.steps = nil
+		return s.answer.frame(step{kind: stepError}), nil
+	case broken:
+		return nil, io.ErrUnexpectedEOF
+	case s.stalled():
+		select {
+		case <-s.ctx.Done():
+			return nil, s.ctx.Err()
+		case <-s.closed:
+			return nil, errClosed
+		}
+	}
+	if err := pause(s.ctx, s.closed, s.wait()); err != nil {
+		return nil, err
+	}
+	at := s.steps[0]
+	s.steps = s.steps[1:]
+	if at.token() {
+		s.tokens++
+	}
+	return s.answer.frame(at), nil
+}
+
+// Close implements io.Closer. It ends a read that is waiting.
+func (s *streamBody) Close() error {
+	s.closing.Do(func() { close(s.closed) })
+	return nil
+}
+
+// plainBody is the body of a plain answer.
+type plainBody struct {
+	ctx     context.Context
+	closed  chan struct{}
+	closing sync.Once
+
+	// The reader's.
+	rest  []byte
+	after error // what a read gets when rest is empty; nil: nothing until the end
+}
+
+// newPlainBody makes the body of a plain answer. One that breaks or stalls does so
+// in its middle.
+func newPlainBody(ctx context.Context, a answer, o options) *plainBody {
+	w := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: a.whole(), after: io.EOF}
+	switch {
+	case a.inside != nil:
+	case o.breakAfter >= 0:
+		w.rest, w.after = w.rest[:len(w.rest)/2], io.ErrUnexpectedEOF
+	case o.stallAfter >= 0:
+		w.rest, w.after = w.rest[:len(w.rest)/2], nil
+	}
+	return w
+}
+
+// Read implements io.Reader.
+func (w *plainBody) Read(p []byte) (int, error) {
+	select {
+	case <-w.closed:
+		return 0, errClosed
+	default:
+	}
+	if len(w.rest) > 0 {
+		n := copy(p, w.rest)
+		w.rest = w.rest[n:]
+		return n, nil
+	}
+	if w.after != nil {
+		return 0, w.after
+	}
+	select {
+	case <-w.ctx.Done():
+		return 0, w.ctx.Err()
+	case <-w.closed:
+		return 0, errClosed
+	}
+}
+
+// Close implements io.Closer. It ends a read that is waiting.
+func (w *plainBody) Close() error {
+	w.closing.Do(func() { close(w.closed) })
+	return nil
+}

@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are a line's `options` in the catalog.
+//
+//	delay        time before the first token ("200ms")
+//	chunk_delay  time between tokens
+//	tokens       length of the answer in tokens; default: what the text needs
+//	usage        false leaves the usage out
+//	reasoning    true thinks before it answers, as models whose name has
+//	             "think" or "reason" in it always do
+//	fail         the trouble to play, see failKinds
+//	fail_rate    share of the calls that are troubled, 0 to 1; default 1
+//	break_after  the connection breaks after so many tokens
+//	stall_after  nothing more is said after so many tokens
+type options struct {
+	delay, chunkDelay      time.Duration
+	tokens                 int
+	usage, reasoning       bool
+	fail                   string
+	failRate               float64
+	breakAfter, stallAfter int // -1: never
+}
+
+// Limits of options.
+const (
+	maxDelay  = time.Hour
+	maxTokens = 100_000
+)
+
+// The troubles that are more than a refusal with a status.
+const (
+	failTimeout    = "timeout"       // no answer until the caller gives up
+	failConnection = "connection"    // the connection is reset
+	failPage       = "page"          // a web page instead of an answer
+	failEmpty      = "empty"         // an answer without content
+	failFilter     = "filter"        // an answer that the safety policy emptied
+	failSentence   = "sentence"      // an answer whose text is an error notice
+	failInside     = "error_inside"  // an error in a 200 answer, in a stream after break_after tokens
+	failThinking   = "thinking_only" // an answer that is cut before the first word
+)
+
+// refusals are the troubles that are a status and an error object.
+var refusals = [...]struct {
+	kind       string
+	status     int
+	retryAfter string
+	said       problem
+}{
+	{"busy", http.StatusTooManyRequests, "1", problem{"Rate limit reached for requests.", "requests", "rate_limit_exceeded", ""}},
+	{"overloaded", http.StatusServiceUnavailable, "", problem{"The engine is currently overloaded.", "server_error", "", ""}},
+	{"unavailable", http.StatusInternalServerError, "", problem{"The server had an error.", "server_error", "", ""}},
+	{"credential", http.StatusUnauthorized, "", problem{"Incorrect API key provided.", "invalid_request_error", "invalid_api_key", ""}},
+	{"quota", http.StatusTooManyRequests, "", problem{"You exceeded your current quota.", "insufficient_quota", "insufficient_quota", ""}},
+	{"model", http.StatusNotFound, "", problem{"The model does not exist.", "invalid_request_error", "model_not_found", ""}},
+	{"prompt_filter", http.StatusBadRequest, "", problem{"The prompt was flagged.", "invalid_request_error", "content_policy_violation", ""}},
+	{"rejection", http.StatusBadRequest, "", problem{"This model's maximum context length is 8 tokens.", "invalid_request_error", "context_length_exceeded", "messages"}},
+}
+
+// failKinds lists every value of the option `fail`.
+func failKinds() []string {
+	kinds := []string{failTimeout, failConnection, failPage, failEmpty, failFilter, failSentence, failInside, failThinking}
+	for _, r := range refusals {
+		kinds = append(kinds, r.kind)
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// readOptions checks and reads a line's options. Values come from YAML or
+// JSON, so a number may have any of their types.
+func readOptions(raw map[string]any) (options, error) {
+	o := options{usage: true, failRate: 1, breakAfter: -1, stallAfter: -1}
+	for name, value := range raw {
+		var err error
+		switch name {
+		case "delay":
+			o.delay, err = duration(value)
+		case "chunk_delay":
+			o.chunkDelay, err = duration(value)
+		case "tokens":
+			o.tokens, err = wholeNumber(value, 1)
+		case "usage":
+			o.usage, err = boolean(value)
+		case "reasoning":
+			o.reasoning, err = boolean(value)
+		case "fail":
+			o.fail, err = failKind(value)
+		case "fail_rate":
+			o.failRate, err = share(value)
+		case "break_after":
+			o.breakAfter, err = wholeNumber(value, 0)
+		case "stall_after":
+			o.stallAfter, err = wholeNumber(value, 0)
+		default:
+			err = fmt.Errorf("unknown option")
+		}
+		if err != nil {
+			return options{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return o, nil
+}
+
+func duration(value any) (time.Duration, error) {
+	s, ok := value.(string)
+	if !ok {
+		return 0, fmt.Errorf("must be a duration such as \"200ms\"")
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > maxDelay {
+		return 0, fmt.Errorf("must be a duration from 0s to %s", maxDelay)
+	}
+	return d, nil
+}
+
+func wholeNumber(value any, least int) (int, error) {
+	f, ok := number(value)
+	if !ok || f != math.Trunc(f) || f < float64(least) || f > maxTokens {
+		return 0, fmt.Errorf("must be a whole number from %d to %d", least, maxTokens)
+	}
+	return int(f), nil
+}
+
+func share(value any) (float64, error) {
+	f, ok := number(value)
+	if !ok || !(f >= 0 && f <= 1) {
+		return 0, fmt.Errorf("must be a number from 0 to 1")
+	}
+	return f, nil
+}
+
+func boolean(value any) (bool, error) {
+	b, ok := value.(bool)
+	if !ok {
+		return false, fmt.Errorf("must be true or false")
+	}
+	return b, nil
+}
+
+func failKind(value any) (string, error) {
+	s, ok := value.(string)
+	if kinds := failKinds(); !ok || !slices.Contains(kinds, s) {
+		return "", fmt.Errorf("must be one of %s", strings.Join(kinds, ", "))
+	}
+	return s, nil
+}
+
+// number reads a number of any type that a document's decoder makes.
+func number(value any) (float64, bool) {
+	switch v := value.(type) {
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case float64:
+		return v, true
+	default:
+		return 0, false
+	}
+}

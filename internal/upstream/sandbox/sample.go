@@ -1,0 +1,156 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Bounds of a made-up value: how deep references and objects may nest, and how
+// long strings and arrays get.
+const (
+	maxDepth  = 16
+	maxString = 1000
+	maxItems  = 50
+)
+
+// sample makes a value that fits a JSON schema: the required members only, the
+// first of each choice. Without a schema it is an empty object.
+func sample(schema gjson.Result) []byte {
+	if !schema.IsObject() {
+		return []byte("{}")
+	}
+	out, err := json.Marshal(sampleValue(schema, schema, 0))
+	if err != nil { // a value of the schema's own that Go cannot write
+		return []byte("{}")
+	}
+	return out
+}
+
+// sampleValue makes the value of one schema; root resolves its references.
+func sampleValue(root, s gjson.Result, depth int) any {
+	if depth > maxDepth {
+		return nil
+	}
+	for _, given := range []string{"const", "default", "enum.0", "examples.0"} {
+		if v := s.Get(given); v.Exists() {
+			return json.RawMessage(v.Raw)
+		}
+	}
+	if ref := s.Get(`$ref`); ref.Exists() {
+		return sampleValue(root, resolve(root, ref.Str), depth+1)
+	}
+	for _, choice := range []string{"anyOf.0", "oneOf.0", "allOf.0"} {
+		if v := s.Get(choice); v.Exists() {
+			return sampleValue(root, v, depth+1)
+		}
+	}
+	kind := s.Get("type")
+	if kind.IsArray() {
+		kind = kind.Get("0")
+	}
+	switch {
+	case kind.Str == "string":
+		return sampleString(s)
+	case kind.Str == "integer", kind.Str == "number":
+		return sampleNumber(s)
+	case kind.Str == "boolean":
+		return true
+	case kind.Str == "null":
+		return nil
+	case kind.Str == "array":
+		items := []any{}
+		for range min(max(0, s.Get("minItems").Int()), maxItems) {
+			items = append(items, sampleValue(root, s.Get("items"), depth+1))
+		}
+		return items
+	default:
+		members := map[string]any{}
+		properties := s.Get("properties")
+		for _, name := range s.Get("required").Array() {
+			if name.Type == gjson.String {
+				members[name.Str] = sampleValue(root, member(properties, name.Str), depth+1)
+			}
+		}
+		return members
+	}
+}
+
+// resolve follows a reference inside the document (`#/$defs/point`).
+func resolve(root gjson.Result, ref string) gjson.Result {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return gjson.Result{}
+	}
+	at := root
+	for step := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if step != "" {
+			at = member(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+		}
+	}
+	return at
+}
+
+// member returns an object's member by its literal name, whatever characters
+// it has.
+func member(object gjson.Result, name string) (found gjson.Result) {
+	object.ForEach(func(key, value gjson.Result) bool {
+		if key.Str == name {
+			found = value
+			return false
+		}
+		return true
+	})
+	return found
+}
+
+// sampleString makes a string of the format and length that a schema asks for.
+func sampleString(s gjson.Result) string {
+	switch s.Get("format").Str {
+	case "date-time":
+		return "2026-01-01T00:00:00Z"
+	case "date":
+		return "2026-01-01"
+	case "time":
+		return "00:00:00Z"
+	case "email":
+		return "somebody@example.com"
+	case "uri":
+		return "https://example.com/"
+	case "uuid":
+		return "00000000-0000-4000-8000-000000000000"
+	}
+	text := "example"
+	least := int(min(max(0, s.Get("minLength").Int()), maxString))
+	for len(text) < least {
+		text += " example"
+	}
+	if most := s.Get("maxLength"); most.Exists() {
+		text = text[:min(len(text), int(max(0, most.Int())))]
+	}
+	return text
+}
+
+// sampleNumber makes the number nearest to 1 that a schema's bounds allow.
+func sampleNumber(s gjson.Result) float64 {
+	value := 1.0
+	step := 1.0
+	if m := s.Get("multipleOf").Num; m > 0 {
+		value, step = m, m
+	}
+	if least := s.Get("minimum"); least.Exists() && value < least.Num {
+		value = math.Ceil(least.Num/step) * step
+	}
+	if above := s.Get("exclusiveMinimum"); above.Type == gjson.Number && value <= above.Num {
+		value = (math.Floor(above.Num/step) + 1) * step
+	}
+	if most := s.Get("maximum"); most.Exists() && value > most.Num {
+		value = math.Floor(most.Num/step) * step
+	}
+	if below := s.Get("exclusiveMaximum"); below.Type == gjson.Number && value >= below.Num {
+		value = (math.Ceil(below.Num/step) - 1) * step
+	}
+	return value
+}
