@@ -54,13 +54,13 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Info describes the provider for the catalog.
+// Info describes the provider for the catalog. A key is not demanded, since
+// many compatible servers of one's own network take none.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{"chat"},
 		Forms:          []wire.Form{wire.FormChat},
 		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
 		CheckOptions:   checkOptions,
 	}
 }
@@ -111,6 +111,9 @@ func New(t upstream.Target, o Options) (*Adapter, error) {
 
 // Chat implements upstream.Adapter for the chat form.
 func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+	if c.Form != wire.FormChat {
+		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	resp, err := a.transport.RoundTrip(a.request(ctx, c))
 	if err != nil {

@@ -1,0 +1,97 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slow is a body of a provider that says its pieces and then nothing until the
+// call is cancelled.
+type slow struct {
+	ctx    context.Context
+	pieces []string
+	end    bool // the body ends after the pieces
+	closed bool
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if len(s.pieces) > 0 {
+		n := copy(p, s.pieces[0])
+		s.pieces = s.pieces[1:]
+		return n, nil
+	}
+	if s.end {
+		return 0, io.EOF
+	}
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+func (s *slow) Close() error { s.closed = true; return nil }
+
+// TestCloseReadsTheRest: after [DONE] the end of the HTTP body is read, in a
+// bounded time, before the call is cancelled; before it nothing is read.
+func TestCloseReadsTheRest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pieces []string
+		reads  int
+		end    bool
+		wait   time.Duration
+	}{
+		"end comes":              {pieces: []string{"data: [DONE]\n\n"}, reads: 1, end: true},
+		"in pieces, CRLF":        {pieces: []string{"data: [DO", "NE]\r", "\n\r\n"}, reads: 3, end: true},
+		"end does not come":      {pieces: []string{"data: [DONE]\n\n"}, reads: 1, wait: restWait},
+		"left in the middle":     {pieces: []string{"data: {}\n\n", "data: [DONE]\n\n"}, reads: 1},
+		"left before it is read": {pieces: []string{"data: [DONE]\n\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				from := &slow{ctx: ctx, pieces: tt.pieces, end: tt.end}
+				b := &body{from: from, cancel: cancel}
+				for range tt.reads {
+					if _, err := b.Read(make([]byte, 64)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				start := time.Now()
+				b.Close()
+				if took := time.Since(start); took != tt.wait {
+					t.Errorf("Close took %s, want %s", took, tt.wait)
+				}
+				if ctx.Err() == nil || !from.closed {
+					t.Error("the call goes on")
+				}
+				if tt.reads == 1 && len(tt.pieces) == 2 && len(from.pieces) != 1 {
+					t.Error("Close read on in the middle of a stream")
+				}
+			})
+		})
+	}
+}
+
+// TestErrorBodyIsBoundedInTime: what came of an error until the wait ran out
+// is judged.
+func TestErrorBodyIsBoundedInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		b := &body{from: &slow{ctx: ctx, pieces: []string{`{"err`}}, cancel: cancel}
+		start := time.Now()
+		if got := string(b.beginning(maxErrorBody, errorBodyWait)); got != `{"err` {
+			t.Errorf("read %q", got)
+		}
+		if took := time.Since(start); took != errorBodyWait {
+			t.Errorf("took %s, want %s", took, errorBodyWait)
+		}
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			t.Error("the call goes on")
+		}
+		b.Close()
+	})
+}

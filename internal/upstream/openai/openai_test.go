@@ -1,0 +1,457 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/openai"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const key = "sk-line-credential-0123456789"
+
+// open makes the adapter of a line at p with a transport of its own.
+func open(t *testing.T, p *fakeprovider.Server) *openai.Adapter {
+	t.Helper()
+	transport := openai.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	return openWith(t, p, transport)
+}
+
+func openWith(t *testing.T, p *fakeprovider.Server, transport http.RoundTripper) *openai.Adapter {
+	t.Helper()
+	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: p.URL(), Key: key},
+		openai.Options{Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func call(stream bool) upstream.Call {
+	return upstream.Call{
+		Form: wire.FormChat, Stream: stream, IdempotencyKey: "att_1",
+		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
+		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},
+	}
+}
+
+// failure asserts that err is a *upstream.Failure.
+func failure(t *testing.T, err error) *upstream.Failure {
+	t.Helper()
+	var f *upstream.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
+	}
+	return f
+}
+
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		reply, accept := fakeprovider.Answer("hi", 3, 1), "application/json"
+		if stream {
+			reply, accept = fakeprovider.Stream(3, 1, "hi"), "text/event-stream"
+		}
+		p := fakeprovider.New(t, reply)
+		answer, err := open(t, p).Chat(t.Context(), call(stream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(answer.Body); err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.Stream != stream || !strings.HasPrefix(answer.ContentType, accept) {
+			t.Errorf("answer.Stream = %t, ContentType = %q", answer.Stream, answer.ContentType)
+		}
+		got := p.Requests()[0]
+		if got.Method != http.MethodPost || got.Path != "/v1/chat/completions" {
+			t.Errorf("%s %s", got.Method, got.Path)
+		}
+		if string(got.Body) != string(call(stream).Body) {
+			t.Errorf("body %q was not passed on as it is", got.Body)
+		}
+		want := map[string]string{
+			"Content-Type": "application/json", "Accept": accept, "Authorization": "Bearer " + key,
+			"Idempotency-Key": "att_1", "User-Agent": "tollgate", "Content-Length": "44",
+		}
+		for name, value := range want {
+			if got.Header.Get(name) != value {
+				t.Errorf("header %s = %q, want %q", name, got.Header.Get(name), value)
+			}
+		}
+		for name := range got.Header {
+			if _, ok := want[name]; !ok {
+				t.Errorf("header %s: %q was sent", name, got.Header[name])
+			}
+		}
+	}
+}
+
+func TestStreamPassesBytes(t *testing.T) {
+	t.Parallel()
+	raw := []string{": comment\n\n", "data: {\"a\":1}\r\n\r\n", "da", "ta: {}\n\n", "data: [DONE]\n\n"}
+	p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream; charset=utf-8", Raw: raw})
+	answer, err := open(t, p).Chat(t.Context(), call(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	got, err := io.ReadAll(answer.Body)
+	if err != nil || string(got) != strings.Join(raw, "") {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// TestVerdicts is about the head of an answer and what the adapter makes of
+// it; every status and vendor is in upstream's own table.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	inside := fakeprovider.Reply{Body: `{"error":` + fakeprovider.ErrorObject("server_error", "", "oops") + `}`}
+	tests := map[string]struct {
+		stream bool
+		reply  fakeprovider.Reply
+		code   fault.Code
+		health upstream.Health
+		passed int
+	}{
+		"rejection": {reply: fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long"),
+			code: "context_length_exceeded", passed: 400},
+		"rate limit":                 {reply: fakeprovider.Busy(7), code: fault.UpstreamBusy, health: upstream.HealthCool},
+		"credential":                 {reply: fakeprovider.Error(401, "", "invalid_api_key", "no"), code: fault.UpstreamUnavailable, health: upstream.HealthCredential},
+		"model":                      {reply: fakeprovider.Error(404, "", "model_not_found", "no"), code: fault.UpstreamUnavailable, health: upstream.HealthModel},
+		"server error":               {reply: fakeprovider.Error(500, "server_error", "", "no"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"page with 200":              {reply: fakeprovider.Page(200), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"page with 400":              {reply: fakeprovider.Page(400), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"redirect":                   {reply: fakeprovider.Reply{Status: 307, Header: map[string]string{"Location": "/elsewhere"}}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"no content type":            {reply: fakeprovider.Reply{ContentType: "-", Body: "hello"}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"plain text":                 {reply: fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"compressed":                 {reply: fakeprovider.Reply{Header: map[string]string{"Content-Encoding": "gzip"}, Body: "\x1f\x8b"}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"stream not wanted":          {reply: fakeprovider.Stream(1, 1, "hi"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"error in place of a stream": {stream: true, code: fault.UpstreamUnavailable, health: upstream.HealthFail, reply: inside},
+		"rate limit in place of a stream": {stream: true, code: fault.UpstreamBusy, health: upstream.HealthCool,
+			reply: fakeprovider.Reply{Body: `{"error":{"code":429,"message":"slow down"}}`}},
+		"answer in place of a stream": {stream: true, reply: fakeprovider.Answer("hi", 1, 1), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"reset before the head":       {reply: fakeprovider.Reply{Before: fakeprovider.Reset}, code: fault.UpstreamConnectionError, health: upstream.HealthFail},
+		"close before the head":       {reply: fakeprovider.Reply{Before: fakeprovider.Cut}, code: fault.UpstreamConnectionError, health: upstream.HealthFail},
+		"error body cut off": {reply: fakeprovider.Reply{Status: 503, Length: 100, Body: `{"error":`},
+			code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"endless error": {reply: fakeprovider.Reply{Status: 500, Body: strings.Repeat("x", 4<<20), End: fakeprovider.Stall},
+			code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, tt.reply)
+			answer, err := open(t, p).Chat(t.Context(), call(tt.stream))
+			if answer != nil {
+				t.Fatal("an answer came with the failure")
+			}
+			f := failure(t, err)
+			if f.Code != tt.code || f.Health != tt.health {
+				t.Errorf("code %s, health %s, want %s, %s (%v)", f.Code, f.Health, tt.code, tt.health, f)
+			}
+			if (f.Passed != nil) != (tt.passed != 0) || f.Passed != nil && f.Passed.Status() != tt.passed {
+				t.Errorf("passed on: %+v", f.Passed)
+			}
+			if len(f.Error()) > 1000 {
+				t.Errorf("the failure says %d bytes", len(f.Error()))
+			}
+		})
+	}
+}
+
+func TestCredentialIsRedacted(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"plain":   `{"error":{"message":"bad key ` + key + `","type":"` + key + `","code":"` + key + `","param":"` + key + `"}}`,
+		"escaped": `{"error":{"message":"bad key ` + strings.Replace(key, "s", `\u0073`, 1) + `","type":"t","code":null}}`,
+		"page":    "<html>" + key + "</html>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, fakeprovider.Reply{Status: 400, Body: body})
+			_, err := open(t, p).Chat(t.Context(), call(false))
+			f := failure(t, err)
+			if said := f.Error() + string(f.Fault().Body()) + f.Fault().Error(); strings.Contains(said, key) {
+				t.Errorf("the credential is in the failure: %s", said)
+			}
+		})
+	}
+}
+
+func TestBodyBreaks(t *testing.T) {
+	t.Parallel()
+	half := []string{fakeprovider.Text("a"), fakeprovider.Text("b")}
+	for name, reply := range map[string]fakeprovider.Reply{
+		"reset":             {Events: half, End: fakeprovider.Reset},
+		"closed":            {Events: half, End: fakeprovider.Cut},
+		"half written":      {ContentType: "text/event-stream", Body: "data: {", Length: 1000},
+		"reset after head":  {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
+		"chunk without end": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, reply)
+			answer, err := open(t, p).Chat(t.Context(), call(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			_, err = io.ReadAll(answer.Body)
+			if err == nil {
+				t.Fatal("the broken body ended like a whole one")
+			}
+			if f := upstream.Interrupted(t.Context(), err); f.Code != fault.UpstreamConnectionError || f.Health != upstream.HealthFail {
+				t.Errorf("%v, health %s", f, f.Health)
+			}
+		})
+	}
+}
+
+func TestDeadlineAndCancel(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cause error
+		code  fault.Code
+	}{
+		"deadline":      {context.DeadlineExceeded, fault.UpstreamTimeout},
+		"client leaves": {context.Canceled, fault.ClientClosed},
+	} {
+		t.Run(name+" before the head", func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, fakeprovider.Reply{Before: fakeprovider.Stall})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			go func() {
+				p.Arrived()
+				cancel(tt.cause)
+			}()
+			_, err := open(t, p).Chat(ctx, call(false))
+			if f := failure(t, err); f.Code != tt.code {
+				t.Errorf("%v, want %s", f, tt.code)
+			}
+		})
+		t.Run(name+" in the body", func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, fakeprovider.Reply{Events: []string{fakeprovider.Text("a")}, End: fakeprovider.Stall})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			answer, err := open(t, p).Chat(ctx, call(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if _, err := answer.Body.Read(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+			cancel(tt.cause)
+			_, err = io.ReadAll(answer.Body)
+			if f := upstream.Interrupted(ctx, err); f.Code != tt.code {
+				t.Errorf("%v, want %s", f, tt.code)
+			}
+		})
+	}
+}
+
+func TestCloseCancelsTheCall(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{}, 1)
+	gate <- struct{}{}
+	p := fakeprovider.New(t, fakeprovider.Reply{Events: []string{fakeprovider.Text("a"), fakeprovider.Text("b")}, Gate: gate})
+	answer, err := open(t, p).Chat(t.Context(), call(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := answer.Body.Read(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	answer.Body.Close() // twice does nothing
+	p.Ended()
+	if p.Left() != 1 {
+		t.Error("the provider was not told that nobody listens")
+	}
+}
+
+// TestNeverSentTwice: a connection that was used before dies after the request
+// was read. net/http would send a POST with an idempotency key again.
+func TestNeverSentTwice(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]fakeprovider.Trouble{"closed": fakeprovider.Cut, "reset": fakeprovider.Reset} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, fakeprovider.Answer("warm", 1, 1), fakeprovider.Reply{Before: trouble})
+			a := open(t, p)
+			readAll(t, a, false)
+			_, err := a.Chat(t.Context(), call(false))
+			if f := failure(t, err); f.Code != fault.UpstreamConnectionError {
+				t.Errorf("%v, want %s", f, fault.UpstreamConnectionError)
+			}
+			got := p.Requests()
+			if len(got) != 2 {
+				t.Fatalf("%d requests reached the provider, want 2", len(got))
+			}
+			if got[0].From != got[1].From {
+				t.Error("the second call did not use the first one's connection: nothing is proved")
+			}
+		})
+	}
+}
+
+// TestUnsentIsRetried: a connection that the provider closed while it was idle
+// does not fail the next call, since nothing of it was sent.
+func TestUnsentIsRetried(t *testing.T) {
+	t.Parallel()
+	transport := openai.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	dead := make(chan struct{}, 8)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		return &watched{Conn: c, dead: dead}, err
+	}
+	p := fakeprovider.New(t, fakeprovider.Answer("one", 1, 1), fakeprovider.Answer("two", 1, 1))
+	a := openWith(t, p, transport)
+	readAll(t, a, false)
+	p.DropConnections()
+	<-dead // the transport has read the end of the connection
+	readAll(t, a, false)
+	if got := p.Requests(); len(got) != 2 || got[0].From == got[1].From {
+		t.Errorf("%d requests, want 2 on two connections", len(got))
+	}
+}
+
+// watched tells when a read of the connection has failed.
+type watched struct {
+	net.Conn
+	dead chan struct{}
+	once sync.Once
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err != nil {
+		w.once.Do(func() { w.dead <- struct{}{} })
+	}
+	return n, err
+}
+
+// TestConnectionIsKept: the next call uses the same connection, also when the
+// reader of a stream stops at [DONE].
+func TestConnectionIsKept(t *testing.T) {
+	t.Parallel()
+	p := fakeprovider.New(t, fakeprovider.Answer("one", 1, 1), fakeprovider.Stream(1, 1, "two"),
+		fakeprovider.Error(400, "invalid_request_error", "", "three"), fakeprovider.Answer("four", 1, 1))
+	a := open(t, p)
+	readAll(t, a, false)
+	answer, err := a.Chat(t.Context(), call(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read strings.Builder
+	for !strings.HasSuffix(read.String(), "data: [DONE]\n\n") {
+		buffer := make([]byte, 7)
+		n, err := answer.Body.Read(buffer)
+		read.Write(buffer[:n])
+		if err != nil {
+			break
+		}
+	}
+	answer.Body.Close()
+	if _, err := a.Chat(t.Context(), call(false)); err == nil {
+		t.Fatal("no error")
+	}
+	readAll(t, a, false)
+	for i, r := range p.Requests() {
+		if r.From != p.Requests()[0].From {
+			t.Errorf("request %d came on another connection", i)
+		}
+	}
+}
+
+func readAll(t *testing.T, a *openai.Adapter, stream bool) {
+	t.Helper()
+	answer, err := a.Chat(t.Context(), call(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadAll(answer.Body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	p := fakeprovider.New(t)
+	a := open(t, p)
+	p.Close()
+	_, err := a.Chat(t.Context(), call(false))
+	if f := failure(t, err); f.Code != fault.UpstreamConnectionError || f.Health != upstream.HealthFail {
+		t.Errorf("%v, health %s", f, f.Health)
+	}
+}
+
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	p := fakeprovider.NewTLS(t, fakeprovider.Stream(3, 2, "a", "b"),
+		fakeprovider.Reply{Events: []string{fakeprovider.Text("a")}, End: fakeprovider.Cut})
+	transport := openai.NewTransport()
+	transport.TLSClientConfig = p.Transport().TLSClientConfig
+	t.Cleanup(transport.CloseIdleConnections)
+	a := openWith(t, p, transport)
+	readAll(t, a, true)
+	answer, err := a.Chat(t.Context(), call(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadAll(answer.Body); err == nil {
+		t.Error("the broken stream ended like a whole one")
+	}
+	for _, r := range p.Requests() {
+		if r.Header.Get("Idempotency-Key") != "att_1" {
+			t.Errorf("idempotency key %q", r.Header.Get("Idempotency-Key"))
+		}
+	}
+}
+
+func TestTransportIsClosedToTheEnvironment(t *testing.T) {
+	t.Parallel()
+	transport := openai.NewTransport()
+	if transport.Proxy != nil || !transport.DisableCompression || transport.ResponseHeaderTimeout <= 0 ||
+		transport.TLSHandshakeTimeout <= 0 || transport.IdleConnTimeout <= 0 || transport.MaxResponseHeaderBytes <= 0 {
+		t.Errorf("the transport lacks a bound: %+v", transport)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"ftp://host/v1", "host/v1", "http://", "https://user:pass@host/v1", "https://host/v1?x=1", "https://host/v1#x", "://"} {
+		if _, err := openai.New(upstream.Target{Line: "main", BaseURL: base}, openai.Options{}); err == nil {
+			t.Errorf("base address %q was accepted", base)
+		} else if strings.Contains(err.Error(), "pass") {
+			t.Errorf("the error repeats the address: %v", err)
+		}
+	}
+	if _, err := openai.New(upstream.Target{Line: "main", Options: map[string]any{"x": 1}}, openai.Options{}); err == nil {
+		t.Error("an unknown option was accepted")
+	}
+	if err := openai.Info().CheckOptions(nil); err != nil {
+		t.Error(err)
+	}
+}
