@@ -1,0 +1,232 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+var (
+	// ErrTruncated says that a stream ended inside an event.
+	ErrTruncated = errors.New("event stream ended inside an event")
+	// ErrEventTooLarge says that an event is longer than the reader's limit.
+	ErrEventTooLarge = errors.New("event is too large")
+)
+
+// Event is one server-sent event. Its slices are valid until the reader's next
+// call.
+type Event struct {
+	// Raw is the event as it came, with the blank line that ends it.
+	Raw []byte
+	// Data holds the data lines, joined by line feeds; nil when the event has
+	// none (a comment, an empty line).
+	Data []byte
+	// Name is the event's name, empty when it has none.
+	Name string
+
+	at int // where Data stands in Raw; -1 when it was joined
+}
+
+// EventReader reads server-sent events (line ends CR, LF or CRLF; byte order
+// mark; comments). It does not allocate per event once its buffer has grown to
+// the size of the events. The events do not depend on how the bytes arrive.
+// Not for concurrent use.
+type EventReader struct {
+	src io.Reader
+	max int
+
+	buf        []byte
+	start, end int   // the bytes that were not handed out yet
+	err        error // the source's last word
+
+	next  int  // start of the line that the search for the event's end is at
+	at    int  // how far that line was searched
+	whole bool // an event ends at next
+	bare  bool // the line before ended in a CR without LF
+	begun bool // the byte order mark has been looked for
+
+	joined []byte
+	name   string
+}
+
+// firstBuffer is the buffer that a reader begins with: several ordinary
+// chunks of a stream.
+const firstBuffer = 4096
+
+// NewEventReader reads events of at most max bytes from src.
+func NewEventReader(src io.Reader, max int) *EventReader {
+	return &EventReader{src: src, max: max}
+}
+
+// Next returns the next event. At the end of the stream it returns io.EOF, or
+// ErrTruncated when bytes of an unfinished event remain (a closing `[DONE]`
+// that lacks its blank line counts as finished); ErrEventTooLarge when an
+// event passes the limit; else the source's own error. Events that arrived
+// before an error are returned first.
+func (r *EventReader) Next() (Event, error) {
+	for !r.search() {
+		if r.err != nil {
+			return r.last()
+		}
+		if r.end-r.start >= r.max {
+			return Event{}, ErrEventTooLarge
+		}
+		r.fill()
+	}
+	raw := r.buf[r.start:r.next]
+	if len(raw) > r.max {
+		return Event{}, ErrEventTooLarge
+	}
+	r.start, r.at, r.whole = r.next, r.next, false
+	return r.parse(raw), nil
+}
+
+// Buffered tells whether another whole event has already arrived, so that
+// Next returns it without waiting.
+func (r *EventReader) Buffered() bool { return r.search() }
+
+// fill reads once from the source.
+func (r *EventReader) fill() {
+	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
+		n := copy(r.buf, r.buf[r.start:r.end])
+		r.next, r.at = r.next-r.start, r.at-r.start
+		r.start, r.end = 0, n
+	}
+	if r.end == len(r.buf) {
+		grown := make([]byte, max(firstBuffer, min(2*len(r.buf), r.max+firstBuffer)))
+		copy(grown, r.buf[:r.end])
+		r.buf = grown
+	}
+	n, err := r.src.Read(r.buf[r.end:])
+	r.end += n
+	r.err = err
+}
+
+// last ends the stream.
+func (r *EventReader) last() (Event, error) {
+	rest := r.buf[r.start:r.end]
+	switch {
+	case r.err != io.EOF:
+		return Event{}, r.err
+	case len(bytes.Trim(rest, "\r\n")) == 0:
+		return Event{}, io.EOF
+	}
+	r.start, r.next, r.at = r.end, r.end, r.end
+	if e := r.parse(bytes.TrimRight(rest, "\r\n")); string(e.Data) == "[DONE]" {
+		return r.parse([]byte("data: [DONE]\n\n")), nil
+	}
+	r.err = ErrTruncated
+	return Event{}, ErrTruncated
+}
+
+// search looks for the blank line that ends the next event and leaves next
+// behind it. It goes on where it stopped before.
+func (r *EventReader) search() bool {
+	if r.whole {
+		return true
+	}
+	if !r.begun && !r.skipMark() {
+		return false
+	}
+	for r.at < r.end {
+		i := lineEnd(r.buf[r.at:r.end])
+		if i < 0 {
+			r.at = r.end
+			return false
+		}
+		r.at += i
+		blank := r.at == r.next
+		width, bare := 1, r.buf[r.at] == '\r'
+		switch {
+		case !bare, blank && r.bare && r.next > r.start:
+			// A blank line after one that ended in a lone CR ends in one too:
+			// waiting for an LF would hold the event back.
+		case r.at+1 < r.end:
+			if r.buf[r.at+1] == '\n' {
+				width, bare = 2, false
+			}
+		case r.err == nil:
+			return false // an LF may follow
+		}
+		r.next = r.at + width
+		r.at, r.bare = r.next, bare
+		if blank {
+			r.whole = true
+			return true
+		}
+	}
+	return false
+}
+
+// lineEnd returns the index of the first CR or LF.
+func lineEnd(b []byte) int {
+	lf := bytes.IndexByte(b, '\n')
+	if lf >= 0 {
+		b = b[:lf]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
+}
+
+// skipMark drops a byte order mark; false while it cannot tell.
+func (r *EventReader) skipMark() bool {
+	const mark = "\xef\xbb\xbf"
+	have := r.buf[r.start:r.end]
+	if len(have) < len(mark) && bytes.HasPrefix([]byte(mark), have) && r.err == nil {
+		return false
+	}
+	if bytes.HasPrefix(have, []byte(mark)) {
+		r.start += len(mark)
+		r.next, r.at = r.start, r.start
+	}
+	r.begun = true
+	return true
+}
+
+// parse reads the fields of an event.
+func (r *EventReader) parse(raw []byte) Event {
+	e := Event{Raw: raw, at: -1}
+	lines, named := 0, false
+	for at := 0; at < len(raw); {
+		size := lineEnd(raw[at:])
+		if size < 0 {
+			size = len(raw) - at
+		}
+		line, from := raw[at:at+size], at
+		at += size + 1
+		if len(line) == 0 || line[0] == ':' { // also the LF of a CRLF
+			continue
+		}
+		name, value := line, line[len(line):]
+		if colon := bytes.IndexByte(line, ':'); colon >= 0 {
+			name, value = line[:colon], line[colon+1:]
+			if len(value) > 0 && value[0] == ' ' {
+				value = value[1:]
+			}
+			from += len(line) - len(value)
+		}
+		switch string(name) {
+		case "data":
+			switch lines++; lines {
+			case 1:
+				e.Data, e.at = value, from
+			case 2:
+				r.joined = append(r.joined[:0], e.Data...)
+				fallthrough
+			default:
+				r.joined = append(append(r.joined, '\n'), value...)
+				e.Data, e.at = r.joined, -1
+			}
+		case "event":
+			if named = true; string(value) != r.name {
+				r.name = string(value)
+			}
+		}
+	}
+	if named {
+		e.Name = r.name
+	}
+	return e
+}
