@@ -1,0 +1,122 @@
+package wire
+
+import "bytes"
+
+// ChatAnswer is a chat completion that was not streamed.
+type ChatAnswer struct {
+	body []byte
+	made produced
+	tier string
+
+	usage Usage
+	known bool
+
+	// Content is set when a choice holds text, a refusal, tool calls or images;
+	// Reasoning when one holds reasoning.
+	Content, Reasoning bool
+	// Limited, Filtered: a choice ended at the limit of tokens, or by the
+	// content filter.
+	Limited, Filtered bool
+	// Err is the error that the provider reported inside the answer.
+	Err *ProviderError
+}
+
+// ReadChatAnswer reads a provider's answer; ErrMalformed when it is no JSON
+// object. It keeps body.
+func ReadChatAnswer(body []byte) (*ChatAnswer, error) {
+	from := skipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !isValid(body) {
+		return nil, ErrMalformed
+	}
+	a := &ChatAnswer{body: body}
+	object := body[from:]
+	choices := 0
+	failed := ""
+	for name, value := range members(object) {
+		if isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "usage":
+			a.setUsage(value)
+		case "x_groq":
+			a.setUsage(field(value, "usage"))
+		case "service_tier":
+			a.tier = unquote(value)
+		case "web_search", "citations", "search_results":
+			if len(value) > 2 { // results of a hosted search that one vendor shows here
+				a.made.searched()
+			}
+		case "output_sensitive":
+			a.Filtered = a.Filtered || string(value) == "true"
+		case "choices":
+			for _, choice := range elements(value) {
+				choices++
+				if reason := a.readChoice(choice); reason != "" {
+					failed = reason
+				}
+			}
+		}
+	}
+	a.Content, a.Reasoning = a.made.content, a.made.reasoning
+	switch {
+	case isError(object, choices > 0):
+		a.Err = &ProviderError{Body: body}
+	case failed != "":
+		a.Err = &ProviderError{Reason: failed}
+	}
+	return a, nil
+}
+
+// readChoice reads one choice and returns its finish_reason when that means
+// that the provider failed.
+func (a *ChatAnswer) readChoice(choice []byte) (failed string) {
+	for name, value := range members(choice) {
+		switch string(name) {
+		case "message", "delta":
+			a.made.note(value)
+		case "usage":
+			a.setUsage(value)
+		case "finish_reason":
+			switch reason := unquote(value); kindOfFinish(reason) {
+			case finishLimit:
+				a.Limited = true
+			case finishFiltered:
+				a.Filtered = true
+			case finishFailed:
+				failed = reason
+			}
+		}
+	}
+	return failed
+}
+
+func (a *ChatAnswer) setUsage(raw []byte) {
+	if usage, ok := readUsage(raw); ok {
+		a.usage, a.known = usage, true
+	}
+}
+
+// Usage returns what the provider reported, with the tier and the hosted tools
+// that the answer shows; false when it reported no tokens.
+func (a *ChatAnswer) Usage() (Usage, bool) {
+	return withShown(a.usage, a.tier, a.made.tools), a.known
+}
+
+// Text returns what was produced (text, reasoning, tool calls), as far as it
+// is kept.
+func (a *ChatAnswer) Text() []byte { return a.made.text }
+
+// Completion returns our own count of the tokens produced.
+func (a *ChatAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, a.made.bytes) }
+
+// Body returns the answer's bytes with the model that the client asked for.
+func (a *ChatAnswer) Body(model string) []byte {
+	from := bytes.IndexByte(a.body, '{')
+	for m := range memberSpans(a.body[from:]) {
+		if string(m.name) == "model" {
+			return spliced(a.body, []splice{{from + m.from, from + m.to, quote(model)}})
+		}
+	}
+	return a.body
+}

@@ -1,0 +1,336 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math/bits"
+)
+
+// ErrMalformed says that a provider sent what is not JSON where the form has
+// JSON.
+var ErrMalformed = errors.New("not a JSON object")
+
+// ProviderError is an error that a provider reported inside an answer of
+// status 200 or a stream.
+type ProviderError struct {
+	// Body is the JSON that reports it, as it came; nil when only a
+	// finish_reason did.
+	Body []byte
+	// Reason is the finish_reason that means failure (`network_error`), or
+	// empty.
+	Reason string
+}
+
+// Error implements error; it is for logs.
+func (e *ProviderError) Error() string {
+	if e.Reason != "" {
+		return "provider finished with " + e.Reason
+	}
+	const most = 500
+	return "provider reported " + string(e.Body[:min(len(e.Body), most)])
+}
+
+// Frame is what one event of a stream means.
+type Frame struct {
+	// Done is the closing `[DONE]`.
+	Done bool
+	// Token is set when the frame holds text, reasoning, refusal or a tool
+	// call; roles, comments and empty deltas are none.
+	Token bool
+	// Finish is set when the frame ends a choice, Finished when the last
+	// choice has ended, in this frame or before it.
+	Finish, Finished bool
+	// Usage is set when the frame shows usage at its top level, UsageOnly when
+	// it shows nothing else (`choices: []`).
+	Usage, UsageOnly bool
+	// Err is the error that the frame reports.
+	Err *ProviderError
+}
+
+// ChatMeter reads the frames of a chat-completions stream as they pass. It
+// looks for the few words that matter and decodes only the frames that have
+// them; vendors' deviations are tolerated. Not for concurrent use.
+type ChatMeter struct {
+	choices int // asked for
+
+	made     produced
+	usage    Usage
+	known    bool // usage was reported
+	shown    bool // and at the top level of a frame, where clients look
+	tier     string
+	filtered bool
+
+	seen, finished choiceSet
+	begun          bool // a token came
+	id, created    []byte
+}
+
+// NewChatMeter makes the meter of a stream with n choices.
+func NewChatMeter(n int64) *ChatMeter {
+	return &ChatMeter{choices: int(min(max(n, 1), maxChoices))}
+}
+
+// choiceSet is a set of choice indexes below maxChoices.
+type choiceSet [maxChoices / 64]uint64
+
+func (s *choiceSet) add(i int) {
+	if i >= 0 && i < maxChoices {
+		s[i/64] |= 1 << (i % 64)
+	}
+}
+
+func (s *choiceSet) size() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// Read reads the next event. It returns ErrMalformed for data that is no JSON
+// object; frames after the first token that hold nothing to read are checked
+// by their brackets alone.
+func (m *ChatMeter) Read(e Event) (Frame, error) {
+	data := bytes.TrimSpace(e.Data)
+	f := Frame{}
+	switch {
+	case len(data) == 0:
+	case string(data) == "[DONE]":
+		f.Done = true
+	case e.Name == "error":
+		f.Err = &ProviderError{Body: bytes.Clone(data)}
+	case data[0] != '{' || data[len(data)-1] != '}':
+		return Frame{}, ErrMalformed
+	case m.begun && isOrdinary(data):
+		f.Token = m.readDeltas(data)
+	default:
+		if !isValid(data) {
+			return Frame{}, ErrMalformed
+		}
+		m.readWhole(data, &f)
+	}
+	m.begun = m.begun || f.Token
+	f.Finished = m.finished.size() >= m.choices
+	return f, nil
+}
+
+// isValid tells whether data is JSON.
+func isValid(data []byte) bool {
+	s := scanner{src: data}
+	i := s.value(s.space(0), 0)
+	return i != invalid && s.space(i) == len(data)
+}
+
+// isOrdinary tells whether a frame holds deltas only: none of the words that
+// have to be read stands in it with a value. A word inside a text has a
+// backslash before its second quote, so it is not found.
+func isOrdinary(data []byte) bool {
+	for _, word := range [...]string{`"finish_reason"`, `"usage"`, `"error"`, `"annotations"`, `"executed_tools"`, `"base_resp"`} {
+		for rest := data; ; {
+			i := bytes.Index(rest, []byte(word))
+			if i < 0 {
+				break
+			}
+			rest = rest[i+len(word):]
+			at := skipSpace(rest, 0)
+			if at >= len(rest) || rest[at] != ':' {
+				continue // a value, not a key
+			}
+			if at = skipSpace(rest, at+1); at >= len(rest) || rest[at] != 'n' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// readDeltas reads the deltas of an ordinary frame.
+func (m *ChatMeter) readDeltas(data []byte) (token bool) {
+	for rest := data; ; {
+		i := bytes.Index(rest, []byte(`"delta"`))
+		if i < 0 {
+			return token
+		}
+		rest = rest[i+len(`"delta"`):]
+		at := skipSpace(rest, 0)
+		if at >= len(rest) || rest[at] != ':' {
+			continue
+		}
+		at = skipSpace(rest, at+1)
+		token = m.made.note(rest[min(at, len(rest)):]) || token
+	}
+}
+
+// readWhole reads every member of a frame that matters.
+func (m *ChatMeter) readWhole(data []byte, f *Frame) {
+	choices := 0
+	for name, value := range members(data) {
+		if isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "id":
+			if m.id == nil {
+				m.id = bytes.Clone(value)
+			}
+		case "created":
+			if m.created == nil {
+				m.created = bytes.Clone(value)
+			}
+		case "service_tier":
+			m.tier = unquote(value)
+		case "usage":
+			if m.setUsage(value) {
+				f.Usage = true
+			}
+		case "x_groq":
+			m.setUsage(field(value, "usage"))
+		case "choices":
+			for i, choice := range elements(value) {
+				choices++
+				m.readChoice(choice, i, f)
+			}
+		}
+	}
+	f.UsageOnly = f.Usage && choices == 0
+	m.shown = m.shown || f.Usage
+	if isError(data, choices > 0) {
+		f.Err = &ProviderError{Body: bytes.Clone(data)}
+	}
+}
+
+func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) {
+	index := position
+	reason := ""
+	for name, value := range members(choice) {
+		switch string(name) {
+		case "index":
+			if n, ok := count(value); ok {
+				index = int(n)
+			}
+		case "delta", "message":
+			f.Token = m.made.note(value) || f.Token
+		case "finish_reason":
+			reason = unquote(value)
+		case "usage":
+			m.setUsage(value)
+		}
+	}
+	m.seen.add(index)
+	switch kind := kindOfFinish(reason); kind {
+	case finishNone:
+	case finishFailed:
+		f.Err = &ProviderError{Reason: reason}
+	default:
+		f.Finish = true
+		m.finished.add(index)
+		m.filtered = m.filtered || kind == finishFiltered
+	}
+}
+
+// setUsage keeps the last usage that says something.
+func (m *ChatMeter) setUsage(raw []byte) bool {
+	usage, ok := readUsage(raw)
+	if ok {
+		m.usage, m.known = usage, true
+	}
+	return ok
+}
+
+// Usage returns the last usage that the provider reported, wherever it stood,
+// with the tier and the hosted tools that the frames showed; false when it
+// reported none: only those two are set then.
+func (m *ChatMeter) Usage() (Usage, bool) {
+	return withShown(m.usage, m.tier, m.made.tools), m.known
+}
+
+// withShown completes a usage by what the rest of an answer shows.
+func withShown(u Usage, tier string, tools Usage) Usage {
+	if tier != "" {
+		u.ServiceTier = tier
+	}
+	if u.ToolCalls == nil {
+		u.ToolCalls = tools.ToolCalls
+	}
+	return u
+}
+
+// UsageShown tells whether a frame had usage at its top level, where clients
+// look for it.
+func (m *ChatMeter) UsageShown() bool { return m.shown }
+
+// Complete tells whether every choice that was seen has ended.
+func (m *ChatMeter) Complete() bool {
+	return m.finished.size() > 0 && m.seen == m.finished
+}
+
+// Filtered tells whether a choice was ended by the provider's content filter.
+func (m *ChatMeter) Filtered() bool { return m.filtered }
+
+// Text returns what was produced so far (text, reasoning, tool calls), as far
+// as it is kept. It is valid until the next Read.
+func (m *ChatMeter) Text() []byte { return m.made.text }
+
+// Completion returns our own count of the tokens produced so far.
+func (m *ChatMeter) Completion(c *Counter) int64 { return c.Count(m.made.text, m.made.bytes) }
+
+// finishKind says what a finish_reason means.
+type finishKind int
+
+const (
+	finishNone     finishKind = iota // no end
+	finishEnded                      // an end like another
+	finishLimit                      // the limit of tokens was reached
+	finishFiltered                   // the content filter ended it
+	finishFailed                     // the provider failed
+)
+
+func kindOfFinish(reason string) finishKind {
+	switch reason {
+	case "", "null":
+		return finishNone
+	case "length", "max_tokens", "model_length", "model_context_window_exceeded":
+		return finishLimit
+	case "content_filter", "sensitive":
+		return finishFiltered
+	case "error", "network_error", "insufficient_system_resource":
+		return finishFailed
+	}
+	return finishEnded
+}
+
+// isError tells whether a frame or an answer reports an error: `error` at the
+// top level or where single vendors put it, a status of theirs that is not 0,
+// or a code and a message instead of choices.
+func isError(data []byte, choices bool) bool {
+	var code, message bool
+	for name, value := range members(data) {
+		if isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "error":
+			if string(value) != `""` && string(value) != "{}" && string(value) != "false" {
+				return true
+			}
+		case "x_groq":
+			if field(value, "error") != nil {
+				return true
+			}
+		case "base_resp":
+			if status := field(value, "status_code"); status != nil && string(status) != "0" {
+				return true
+			}
+		case "choices":
+			for _, choice := range elements(value) {
+				if field(choice, "error") != nil {
+					return true
+				}
+			}
+		case "code":
+			code = true
+		case "msg", "message":
+			message = true
+		}
+	}
+	return code && message && !choices
+}
