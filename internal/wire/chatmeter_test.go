@@ -1,0 +1,412 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// frames makes a stream of data events.
+func frames(data ...string) string {
+	var b strings.Builder
+	for _, d := range data {
+		b.WriteString("data: " + d + "\n\n")
+	}
+	return b.String()
+}
+
+// metered is what a meter made of a whole stream.
+type metered struct {
+	marks    string // a letter a frame: t token, f finish, F finished, u usage, U usage only, e error, d done, . nothing
+	usage    Usage
+	known    bool
+	complete bool
+	text     string
+}
+
+// meter reads a stream to its end.
+func meter(t *testing.T, stream string, n int64) (metered, *ChatMeter) {
+	t.Helper()
+	r, m := NewEventReader(strings.NewReader(stream), 1<<20), NewChatMeter(n)
+	var out metered
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Read(e)
+		if err != nil {
+			t.Fatalf("%s: %v", e.Raw, err)
+		}
+		marks := ""
+		for _, mark := range []struct {
+			set  bool
+			mark string
+		}{{f.Token, "t"}, {f.Finish, "f"}, {f.Finish && f.Finished, "F"}, {f.Usage && !f.UsageOnly, "u"}, {f.UsageOnly, "U"}, {f.Err != nil, "e"}, {f.Done, "d"}} {
+			if mark.set {
+				marks += mark.mark
+			}
+		}
+		if marks == "" {
+			marks = "."
+		}
+		out.marks += marks + " "
+	}
+	out.marks = strings.TrimSpace(out.marks)
+	out.usage, out.known = m.Usage()
+	out.complete, out.text = m.Complete(), string(m.Text())
+	return out, m
+}
+
+// delta makes a frame of one choice.
+func delta(delta, finish string) string {
+	return `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"v","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
+}
+
+func TestChatMeter(t *testing.T) {
+	t.Parallel()
+	const null, stop = "null", `"stop"`
+	role := delta(`{"role":"assistant","content":"","refusal":null}`, null)
+	end := delta(`{}`, stop)
+	const done = "[DONE]"
+	const usage = `{"id":"c1","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`
+	counted := Usage{Prompt: 5, Completion: 2}
+	for name, test := range map[string]struct {
+		stream string
+		n      int64
+		want   metered
+	}{
+		"ordinary": {frames(role, delta(`{"content":"Hel"}`, null), delta(`{"content":"lo\n\"\u00e9\ud83d\ude00"}`, null), end, usage, done), 1,
+			metered{". t t fF U d", counted, true, true, "Hello\n\"é😀"}},
+		"no usage":     {frames(role, delta(`{"content":"x"}`, null), end, done), 1, metered{". t fF d", Usage{}, false, true, "x"}},
+		"cut":          {frames(role, delta(`{"content":"x"}`, null)), 1, metered{". t", Usage{}, false, false, "x"}},
+		"only done":    {frames(done), 1, metered{"d", Usage{}, false, false, ""}},
+		"comments":     {": OPENROUTER PROCESSING\n\n\n" + frames(delta(`{"content":"x"}`, null)), 1, metered{". . t", Usage{}, false, false, "x"}},
+		"finish empty": {frames(delta(`{"content":"x"}`, `""`), delta(`{"content":"y"}`, `"null"`), end), 1, metered{"t t fF", Usage{}, false, true, "xy"}},
+		"spaced JSON": {frames(`{"choices": [ {"index": 0, "delta" : {"content": "a"}, "finish_reason": null} ], "usage": null}`, `{"choices": [ {"index": 0, "delta" : {"content": "b"}, "finish_reason" : null} ], "usage" : null}`), 1,
+			metered{"t t", Usage{}, false, false, "ab"}},
+		"usage in the last frame": {frames(delta(`{"content":"x"}`, null), `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, done), 1,
+			metered{"t fFu d", counted, true, true, "x"}},
+		"usage in every frame": {frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, `{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
+			metered{"tu tu", counted, true, false, "xy"}},
+		"usage in the choice": {frames(delta(`{"content":"x"}`, null), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}`), 1,
+			metered{"t fF", counted, true, true, "x"}},
+		"usage in x_groq": {frames(`{"x_groq":{"id":"r"},"choices":[{"delta":{"content":"x"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`), 1,
+			metered{"t fF", counted, true, true, "x"}},
+		"usage of zero":             {frames(delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`), 1, metered{"tfF U", Usage{}, true, true, "x"}},
+		"empty usage":               {frames(delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{}}`), 1, metered{"tfF .", Usage{}, false, true, "x"}},
+		"later usage says nothing":  {frames(usage, `{"choices":[],"usage":{"total_tokens":9}}`), 1, metered{"U .", counted, true, false, ""}},
+		"two choices":               {frames(`{"choices":[{"index":0,"delta":{"content":"x"}}]}`, `{"choices":[{"index":1,"delta":{"content":"y"}}]}`, end, `{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`), 2, metered{"t t f fF", Usage{}, false, true, "xy"}},
+		"two in one frame":          {frames(role, delta(`{"content":"1"}`, null), `{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, metered{". t t", Usage{}, false, false, "1xy"}},
+		"one of two left open":      {frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},"finish_reason":"stop"}]}`), 2, metered{"tf", Usage{}, false, false, "xy"}},
+		"fewer choices than asked":  {frames(delta(`{"content":"x"}`, stop), done), 3, metered{"tf d", Usage{}, false, true, "x"}},
+		"same choice ends twice":    {frames(delta(`{"content":"x"}`, stop), end), 2, metered{"tf f", Usage{}, false, true, "x"}},
+		"reasoning":                 {frames(delta(`{"reasoning_content":"a"}`, null), delta(`{"reasoning":"b"}`, null), delta(`{"reasoning_content":""}`, null), delta(`{"thinking":"c"}`, null)), 1, metered{"t t . t", Usage{}, false, false, "abc"}},
+		"reasoning twice":           {frames(delta(`{"reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s"}]}`, null), delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}`, null)), 1, metered{"t t", Usage{}, false, false, "b"}},
+		"thinking parts":            {frames(delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]}`, null)), 1, metered{"t", Usage{}, false, false, "ab"}},
+		"refusal":                   {frames(delta(`{"refusal":"no"}`, null)), 1, metered{"t", Usage{}, false, false, "no"}},
+		"tool call":                 {frames(role, delta(`{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"f","arguments":""}}]}`, null), delta(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}`, null), delta(`{}`, `"tool_calls"`)), 1, metered{". t t fF", Usage{}, false, true, `f{"a":1}`}},
+		"arguments as an object":    {frames(delta(`{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}],"content":null}`, null)), 1, metered{"t", Usage{}, false, false, `f{"a":1}`}},
+		"function call":             {frames(delta(`{"function_call":{"name":"f","arguments":"{}"}}`, null), delta(`{"tool_calls":[]}`, null)), 1, metered{"t .", Usage{}, false, false, "f{}"}},
+		"words in the text":         {frames(role, delta(`{"content":"x"}`, null), delta(`{"content":"\"usage\":{\"error\":1,\"delta\":{\"content\":\"no\"}}"}`, null)), 1, metered{". t t", Usage{}, false, false, `x"usage":{"error":1,"delta":{"content":"no"}}`}},
+		"error":                     {frames(delta(`{"content":"x"}`, null), `{"error":{"message":"overloaded","code":503}}`), 1, metered{"t e", Usage{}, false, false, "x"}},
+		"no error":                  {frames(`{"error":null,"choices":[{"delta":{"content":"x"}}]}`, `{"error":null,"choices":[{"delta":{"content":"y"}}]}`), 1, metered{"t t", Usage{}, false, false, "xy"}},
+		"error in x_groq":           {frames(delta(`{"content":"x"}`, null), `{"choices":[{"delta":{}}],"x_groq":{"error":"stopped"}}`), 1, metered{"t e", Usage{}, false, false, "x"}},
+		"error in the choice":       {frames(`{"choices":[{"delta":{},"error":{"code":502}}]}`), 1, metered{"e", Usage{}, false, false, ""}},
+		"named error":               {"event: error\n" + frames(`{"message":"x"}`), 1, metered{"e", Usage{}, false, false, ""}},
+		"status of a vendor":        {frames(delta(`{"content":"x"}`, null), `{"choices":null,"base_resp":{"status_code":1002,"status_msg":"limit"}}`, `{"choices":[],"base_resp":{"status_code":0}}`), 1, metered{"t e .", Usage{}, false, false, "x"}},
+		"code and message":          {frames(`{"code":"Throttling","message":"slow down"}`), 1, metered{"e", Usage{}, false, false, ""}},
+		"failed finish":             {frames(delta(`{"content":"x"}`, null), delta(`{}`, `"network_error"`)), 1, metered{"t e", Usage{}, false, false, "x"}},
+		"first frame of the filter": {frames(`{"choices":[],"prompt_filter_results":[]}`), 1, metered{".", Usage{}, false, false, ""}},
+		"tier and search": {frames(role, delta(`{"content":"x"}`, null), delta(`{"annotations":[{"type":"url_citation"}]}`, null), delta(`{"annotations":[{"type":"url_citation"}]}`, stop), `{"choices":[],"service_tier":"flex","usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
+			metered{". t . fF U", Usage{Prompt: 5, Completion: 2, ServiceTier: "flex", ToolCalls: map[string]int64{"web_search": 1}}, true, true, "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, _ := meter(t, test.stream, test.n); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestChatMeterRefusesWhatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{"hello", "{", `{"choices":[}`, "[1]", `{"a":1} x`, "<html>"} {
+		if _, err := NewChatMeter(1).Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+func TestChatMeterKeepsSomeOfALongText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", keptText/5)
+	_, m := meter(t, frames(delta(`{"content":"`+long+`"}`, "null"), delta(`{"content":"`+long+`"}`, "null"), delta(`{"content":"`+long+`"}`, "null")), 1)
+	if len(m.Text()) > keptText {
+		t.Errorf("%d bytes kept", len(m.Text()))
+	}
+	words := int64(3 * keptText / 5)
+	if got := m.Completion(&Counter{}); got < words*9/10 || got > words*11/10 {
+		t.Errorf("estimate %d for %d words", got, words)
+	}
+}
+
+func TestChatMeterDoesNotAllocatePerFrame(t *testing.T) {
+	e := Event{Data: []byte(delta(`{"content":"w\n"}`, "null"))}
+	m := NewChatMeter(1)
+	for range 70_000 { // the text is kept up to its limit
+		if _, err := m.Read(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = m.Read(e) }); n != 0 {
+		t.Errorf("%v allocations a frame", n)
+	}
+}
+
+// FuzzChatMeter: any bytes are read without a panic, in frames of any kind, and
+// editing the model leaves the rest of the event.
+func FuzzChatMeter(f *testing.F) {
+	for _, seed := range []string{
+		delta(`{"content":"a\u00e9\n"}`, `"stop"`), delta(`{"tool_calls":[{"function":{"arguments":{}}}]}`, "null"), `{"error":{}}`,
+		`{"delta":[`, `{"choices":[{"index":127,"delta":{"content":[{"text":"\ud800\u12"}]}}],"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`,
+	} {
+		f.Add([]byte(seed), []byte("{}"))
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		m, edit := NewChatMeter(2), NewFrameEditor("x")
+		start := Event{Data: []byte(delta(`{"content":"a"}`, "null"))}
+		if _, err := m.Read(start); err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range [][]byte{first, second, first} {
+			raw := append(append([]byte("data: "), bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\n"), nil), []byte("\r"), nil)...), "\n\n"...)
+			e, err := NewEventReader(bytes.NewReader(raw), len(raw)).Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = m.Read(e)
+			if out := edit.Append(nil, e); !bytes.HasPrefix(out, []byte("data:")) || !bytes.HasSuffix(out, []byte("\n\n")) {
+				t.Fatalf("edited %q to %q", raw, out)
+			}
+		}
+		u, _ := m.Usage()
+		if u.Prompt < 0 || u.Cached+u.CacheWrite > u.Prompt || u.Reasoning > u.Completion || u.Prompt > maxCount || u.Completion > maxCount {
+			t.Fatalf("usage %+v", u)
+		}
+		if a, err := ReadChatAnswer(first); err == nil {
+			_, _ = a.Usage()
+			if !isValid(a.Body("x")) {
+				t.Fatalf("edited %s to %s", first, a.Body("x"))
+			}
+		}
+	})
+}
+
+func TestUsageSpellings(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]Usage{
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}`: {Prompt: 9, Cached: 3, CacheWrite: 2, Completion: 4, Reasoning: 1},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6}`:                                                              {Prompt: 9, Cached: 3, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":3}`:                                                                                                     {Prompt: 9, Cached: 3, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":0},"cached_tokens":3}`:                                                         {Prompt: 9, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_creation_input_tokens":2}}`:                                           {Prompt: 9, Cached: 3, CacheWrite: 2, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":null,"completion_tokens_details":null}`:                                                         {Prompt: 9, Completion: 4},
+		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`:                                               {Prompt: 32, Completion: 103, Reasoning: 94},
+		`{"prompt_tokens":9,"total_tokens":11}`: {Prompt: 9, Completion: 2},
+		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`:                                     {Prompt: 9, Cached: 1, Completion: 4, Reasoning: 2},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9, Cached: 9, Completion: 4, Reasoning: 4},
+		`{"prompt_tokens":-5,"completion_tokens":1e30}`:                                                                   {Completion: maxCount},
+		`{"prompt_tokens":9.0,"completion_tokens":4.7}`:                                                                   {Prompt: 9, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"service_tier":"priority","server_tool_use":{"web_search_requests":2}}`: {Prompt: 9, Completion: 4, ServiceTier: "priority", ToolCalls: map[string]int64{"web_search": 2}},
+	} {
+		got, ok := readUsage([]byte(raw))
+		if !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", raw, got, ok, want)
+		}
+	}
+	for _, raw := range []string{"", "null", "{}", `"x"`, `{"prompt_tokens":5}`, `{"completion_tokens":5}`, `{"prompt_tokens":"5","completion_tokens":"1"}`, `{"total_tokens":5}`, `{"prompt_tokens":9,"total_tokens":5}`} {
+		if got, ok := readUsage([]byte(raw)); ok {
+			t.Errorf("%s: %+v", raw, got)
+		}
+	}
+}
+
+func TestFrameEditor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ in, want string }{
+		"one place": {
+			frames(`{"id":"c","model":"v","x":"\"model\":\"v\""}`, `{"id":"c","model":"v","y":2}`, "[DONE]"),
+			frames(`{"id":"c","model":"swift \"1\"","x":"\"model\":\"v\""}`, `{"id":"c","model":"swift \"1\"","y":2}`, "[DONE]"),
+		},
+		"other places": {
+			frames(`{"model":"v","id":"1"}`, `{"id":"2","model" : "w"}`, `{"model":"v","id":"3"}`, `{"id":"4"}`),
+			frames(`{"model":"swift \"1\"","id":"1"}`, `{"id":"2","model" : "swift \"1\""}`, `{"model":"swift \"1\"","id":"3"}`, `{"id":"4"}`),
+		},
+		"inner model":   {frames(`{"choices":[{"model":"v"}]}`), frames(`{"choices":[{"model":"v"}]}`)},
+		"comments":      {": hi\n\n: there\r\n\r\n", ": hi\n\n: there\r\n\r\n"},
+		"as it came":    {"event: x\r\ndata:{\"model\":\"v\"}\r\nid: 7\r\n\r\n", "event: x\r\ndata:{\"model\":\"swift \\\"1\\\"\"}\r\nid: 7\r\n\r\n"},
+		"several lines": {"event: x\ndata: {\"a\":1,\ndata: \"model\":\"v\",\ndata: \"b\":2}\n\n", "event: x\ndata: {\"a\":1,\ndata: \"model\":\"swift \\\"1\\\"\",\ndata: \"b\":2}\n\n"},
+		"no JSON":       {frames(`{"a":`, `model`, ``), frames(`{"a":`, `model`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, edit := NewEventReader(strings.NewReader(test.in), 1<<10), NewFrameEditor(`swift "1"`)
+			var out []byte
+			for {
+				e, err := r.Next()
+				if err != nil {
+					break
+				}
+				out = edit.Append(out, e)
+			}
+			if string(out) != test.want {
+				t.Errorf("got  %q\nwant %q", out, test.want)
+			}
+		})
+	}
+}
+
+func TestUsageEvent(t *testing.T) {
+	t.Parallel()
+	_, m := meter(t, frames(delta(`{"content":"x"}`, "null")), 1)
+	got := string(m.UsageEvent("swift-1", Usage{Prompt: 5, Cached: 1, Completion: 3, Reasoning: 2}))
+	want := frames(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":2}}}`)
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	again, _ := meter(t, got, 1)
+	if again.usage.Prompt != 5 || again.usage.Reasoning != 2 || again.marks != "U" {
+		t.Errorf("read back as %+v", again)
+	}
+	if got := string(ErrorEvent([]byte(`{"code":"x"}`))); got != "data: {\"error\":{\"code\":\"x\"}}\n\n" {
+		t.Error(got)
+	}
+}
+
+func TestReadChatAnswer(t *testing.T) {
+	t.Parallel()
+	type verdict struct {
+		content, reasoning, limited, filtered, failed bool
+		text                                          string
+	}
+	answer := func(message, finish string) string {
+		return `{"id":"c","model":"v","choices":[{"index":0,"message":` + message + `,"finish_reason":"` + finish + `"}]}`
+	}
+	for name, test := range map[string]struct {
+		body string
+		want verdict
+	}{
+		"text":              {answer(`{"role":"assistant","content":"hi"}`, "stop"), verdict{content: true, text: "hi"}},
+		"after empty lines": {"\n\n" + answer(`{"content":"hi"}`, "stop") + "\n", verdict{content: true, text: "hi"}},
+		"empty":             {answer(`{"role":"assistant","content":""}`, "stop"), verdict{}},
+		"null":              {answer(`{"role":"assistant","content":null}`, "stop"), verdict{}},
+		"no message":        {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, verdict{}},
+		"no choices":        {`{"choices":[]}`, verdict{}},
+		"tools":             {answer(`{"content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}`, "tool_calls"), verdict{content: true, text: "f{}"}},
+		"refusal":           {answer(`{"content":null,"refusal":"no"}`, "stop"), verdict{content: true, text: "no"}},
+		"images":            {answer(`{"content":"","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`, "stop"), verdict{content: true}},
+		"only reasoning":    {answer(`{"content":"","reasoning_content":"hm"}`, "length"), verdict{reasoning: true, limited: true, text: "hm"}},
+		"filtered":          {answer(`{"content":""}`, "content_filter"), verdict{filtered: true}},
+		"sensitive":         {answer(`{"content":""}`, "sensitive"), verdict{filtered: true}},
+		"part filtered":     {answer(`{"content":"a"}`, "content_filter"), verdict{content: true, filtered: true, text: "a"}},
+		"output sensitive":  {`{"choices":null,"output_sensitive":true}`, verdict{filtered: true}},
+		"error":             {`{"error":{"message":"x","code":429}}`, verdict{failed: true}},
+		"error text":        {`{"error":"x"}`, verdict{failed: true}},
+		"error beside":      {`{"error":{"message":"x"},"choices":[{"message":{"content":"a"}}]}`, verdict{content: true, failed: true, text: "a"}},
+		"null error":        {`{"error":null,"choices":[{"message":{"content":"a"}}]}`, verdict{content: true, text: "a"}},
+		"vendor status":     {`{"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}}`, verdict{failed: true}},
+		"vendor status 0":   {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, verdict{content: true, text: "a"}},
+		"code and msg":      {`{"code":500,"msg":"busy"}`, verdict{failed: true}},
+		"failed finish":     {answer(`{"content":""}`, "insufficient_system_resource"), verdict{failed: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := ReadChatAnswer([]byte(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := verdict{a.Content, a.Reasoning, a.Limited, a.Filtered, a.Err != nil, string(a.Text())}
+			if got != test.want {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+	for _, body := range []string{"", "null", "[]", `"x"`, "<html>", `{"a":`, `{} {}`} {
+		if _, err := ReadChatAnswer([]byte(body)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+func TestChatAnswerUsageAndModel(t *testing.T) {
+	t.Parallel()
+	const body = ` {"id":"c", "model" : "v","choices":[{"message":{"content":"x","annotations":[{"type":"url_citation"},{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]},"finish_reason":"stop"}],
+		"usage":{"prompt_tokens":5,"completion_tokens":2},"service_tier":"flex","unknown":{"model":"v"}}`
+	a, err := ReadChatAnswer([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, ok := a.Usage()
+	if !ok || u.Prompt != 5 || u.Completion != 2 || u.ServiceTier != "flex" || !maps.Equal(u.ToolCalls, map[string]int64{"web_search": 1, "code_interpreter": 2}) {
+		t.Errorf("usage %+v, %v", u, ok)
+	}
+	if got, want := string(a.Body("swift-1")), strings.Replace(body, `"v"`, `"swift-1"`, 1); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCounter(t *testing.T) {
+	t.Parallel()
+	var c Counter
+	text := []byte("The quick brown fox jumps over the lazy dog.")
+	if got := c.Count(text, int64(len(text))); got != 10 {
+		t.Errorf("%d tokens, want 10", got)
+	}
+	if got := c.Count(nil, 0); got != 0 {
+		t.Errorf("%d tokens in nothing", got)
+	}
+	if got := c.Count(text, 1<<60); got <= 0 || got > maxCount {
+		t.Errorf("%d tokens in a huge text", got)
+	}
+	r, err := OpenChat([]byte(parts(`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 10_000) + `"}}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	// 3 for the prompt, 4 for each of two messages, 5 of text, 100 the image.
+	if got := r.Prompt(&c, 100); got != 116 {
+		t.Errorf("%d tokens, want 116", got)
+	}
+}
+
+func BenchmarkStreamOf64Frames(b *testing.B) {
+	frame := `{"id":"chatcmpl-aa331686-f58a-449a-9105-aa37cd2def51","object":"chat.completion.chunk","created":1755137752,"model":"gpt-4o-mini","service_tier":"default","system_fingerprint":"","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}],"obfuscation":"yju6ubcSiysu"}`
+	stream := []byte(strings.Repeat("data: "+frame+"\n\n", 64))
+	var out []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		r, m, edit := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewFrameEditor("swift-1")
+		out = out[:0]
+		for {
+			e, err := r.Next()
+			if err != nil {
+				break
+			}
+			if _, err := m.Read(e); err != nil {
+				b.Fatal(err)
+			}
+			out = edit.Append(out, e)
+		}
+	}
+}
