@@ -59,10 +59,12 @@ type ChatMeter struct {
 	shown    bool // and at the top level of a frame, where clients look
 	tier     string
 	filtered bool
+	limited  bool
 
 	seen, finished choiceSet
 	begun          bool // a token came
 	id, created    []byte
+	like           likeness
 }
 
 // NewChatMeter makes the meter of a stream with n choices.
@@ -100,6 +102,7 @@ func (m *ChatMeter) Read(e Event) (Frame, error) {
 		f.Err = &ProviderError{Body: bytes.Clone(data)}
 	case data[0] != '{' || data[len(data)-1] != '}':
 		return Frame{}, ErrMalformed
+	case m.begun && m.like.read(data, &m.made, &f.Token):
 	case m.begun && isOrdinary(data):
 		f.Token = m.readDeltas(data)
 	default:
@@ -156,7 +159,9 @@ func (m *ChatMeter) readDeltas(data []byte) (token bool) {
 			continue
 		}
 		at = skipSpace(rest, at+1)
-		token = m.made.note(rest[min(at, len(rest)):]) || token
+		message := rest[min(at, len(rest)):]
+		token = m.made.note(message) || token
+		m.like.learn(data, message)
 	}
 }
 
@@ -224,6 +229,7 @@ func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) {
 		f.Finish = true
 		m.finished.add(index)
 		m.filtered = m.filtered || kind == finishFiltered
+		m.limited = m.limited || kind == finishLimit
 	}
 }
 
@@ -265,6 +271,9 @@ func (m *ChatMeter) Complete() bool {
 
 // Filtered tells whether a choice was ended by the provider's content filter.
 func (m *ChatMeter) Filtered() bool { return m.filtered }
+
+// Limited tells whether a choice was ended by the limit of tokens.
+func (m *ChatMeter) Limited() bool { return m.limited }
 
 // Text returns what was produced so far (text, reasoning, tool calls), as far
 // as it is kept. It is valid until the next Read.

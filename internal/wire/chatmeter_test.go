@@ -211,6 +211,41 @@ func FuzzChatMeter(f *testing.F) {
 	})
 }
 
+// FuzzLikeness: frames that are read by their likeness to the one before give
+// the same as frames that are decoded.
+func FuzzLikeness(f *testing.F) {
+	f.Add("Hello", " world\n", `,"obfuscation":"abc"`, byte(0))
+	f.Add("", "\"", `,"usage":null`, byte(1))
+	f.Add("a", "b", `,"usage":{"prompt_tokens":1,"completion_tokens":1}`, byte(2))
+	f.Fuzz(func(t *testing.T, first, second, tail string, kind byte) {
+		keys := []string{"content", "reasoning_content", "refusal"}
+		frame := func(text, tail string) []byte {
+			return []byte(`{"id":"c","choices":[{"index":0,"delta":{"` + keys[int(kind)%len(keys)] + `":` + string(quote(text)) + `},"finish_reason":null}]` + tail + `}`)
+		}
+		if !isValid(frame(first, tail)) || !isValid(frame(second, tail)) || strings.Contains(tail, "delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
+			return
+		}
+		fast, slow := NewChatMeter(1), NewChatMeter(1)
+		for _, data := range [][]byte{frame("x", ""), frame(first, ""), frame(second, ""), frame(first, tail), frame(second, tail), frame(first, "")} {
+			got, err := fast.Read(Event{Data: data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			slow.begun = false
+			want, err := slow.Read(Event{Data: data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s: %+v, decoded %+v", data, got, want)
+			}
+		}
+		if !bytes.Equal(fast.Text(), slow.Text()) || fast.made.bytes != slow.made.bytes || fast.made.content != slow.made.content {
+			t.Fatalf("text %q, decoded %q", fast.Text(), slow.Text())
+		}
+	})
+}
+
 func TestUsageSpellings(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]Usage{
