@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
-
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
@@ -128,7 +125,7 @@ func (c *committer) commit(ops []*op) {
 			c.l.log.Warn("ledger: a batch was not committed and is tried again", "batch", c.batch+1, "operations", len(ops), "error", err)
 			cause = err
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 		pause = min(2*pause, maxPause)
 	}
 }
@@ -171,7 +168,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	write.Commit()
 	if err := c.exec(ctx, session, write, phaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)
-		if refusedByDatabase(err) {
+		if store.Refused(err) {
 			return notCommitted, nil, err
 		}
 		return unknown, b, err
@@ -210,30 +207,7 @@ func away(err error) bool {
 	if errors.As(err, &mark) {
 		return true
 	}
-	return !refusedByDatabase(err)
-}
-
-// refusedByDatabase tells whether the database itself refused a statement, so
-// that the transaction is certain not to have been committed. A server that
-// ends the connection (classes 08, 57) or has no room (53, 58) is away.
-func refusedByDatabase(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code[:2] {
-		case "08", "53", "57", "58":
-			return false
-		}
-		return pg.Code != "25P03" && pg.Code != "25006" // idle in transaction, read only: away
-	}
-	var lite *sqlite.Error
-	if errors.As(err, &lite) {
-		switch lite.Code() & 0xff {
-		case 1, 5, 18, 19, 20, 25: // ERROR, BUSY, TOOBIG, CONSTRAINT, MISMATCH, RANGE
-			return true
-		}
-		return false // IOERR, FULL, CANTOPEN, READONLY, CORRUPT …: the disk is away
-	}
-	return false
+	return !store.Refused(err)
 }
 
 // split halves a batch that the database refused, until the operation at fault
@@ -276,7 +250,7 @@ func (c *committer) rejoin() {
 			return
 		}
 		c.l.log.Warn("ledger: the node cannot register", "error", err)
-		time.Sleep(maxPause)
+		<-time.After(maxPause)
 	}
 }
 

@@ -31,10 +31,10 @@ func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, e
 	}
 	rows, err := tx.Query(`SELECT id, kind, amount_nano, balance_nano, request, note, created_ms FROM (
 			SELECT seq, id, kind, amount_nano, balance_nano, '' AS request, note, created_ms FROM (
-				SELECT * FROM ledger_entry WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3) AS e
+				SELECT seq, id, kind, amount_nano, balance_nano, note, created_ms FROM ledger_entry WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3) AS e
 			UNION ALL
 			SELECT seq, id, 'charge', -cost_nano, balance_nano, id, '', ended_ms FROM (
-				SELECT * FROM ledger_receipt WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3) AS r
+				SELECT seq, id, cost_nano, balance_nano, ended_ms FROM ledger_receipt WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3) AS r
 		) AS moves ORDER BY seq DESC LIMIT $3`, account, before, limit+1)
 	if err != nil {
 		return nil, false, err

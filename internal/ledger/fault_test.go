@@ -576,7 +576,7 @@ func TestAuditFindsEveryDifference(t *testing.T) {
 			`DELETE FROM ledger_usage`,
 			`DELETE FROM ledger_receipt`,
 			`DELETE FROM ledger_hold`,
-			`DELETE FROM node`,
+			`DELETE FROM ledger_key`,
 			`DELETE FROM ledger_entry`,
 			`UPDATE ledger_hold SET amount_nano = amount_nano + 1`,
 		} {

@@ -45,28 +45,34 @@ type Node struct {
 // have something to take over.
 func (db *DB) Nodes(ctx context.Context) ([]Node, error) {
 	var nodes []Node
-	err := db.View(ctx, func(tx *Tx) error {
-		nodes = nil
-		rows, err := tx.Query(`SELECT epoch, beat, dead FROM node ORDER BY epoch`)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var n Node
-			var dead int64
-			if err := rows.Scan(&n.Epoch, &n.Beat, &dead); err != nil {
-				return err
-			}
-			n.Dead = dead != 0
-			nodes = append(nodes, n)
-		}
-		return rows.Err()
+	err := db.View(ctx, func(tx *Tx) (err error) {
+		nodes, err = NodesTx(tx)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	return nodes, nil
+}
+
+// NodesTx is Nodes as of the caller's transaction.
+func NodesTx(tx *Tx) ([]Node, error) {
+	rows, err := tx.Query(`SELECT epoch, beat, dead FROM node ORDER BY epoch`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var nodes []Node
+	for rows.Next() {
+		var n Node
+		var dead int64
+		if err := rows.Scan(&n.Epoch, &n.Beat, &dead); err != nil {
+			return nil, err
+		}
+		n.Dead = dead != 0
+		nodes = append(nodes, n)
+	}
+	return nodes, rows.Err()
 }
 
 // Fence declares an epoch dead, unless its heartbeat has moved on from beat.

@@ -210,3 +210,26 @@ func busy(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && lite.Code()&0xff == 5 // SQLITE_BUSY and its extended codes
 }
+
+// Refused tells whether the database itself refused a statement, so that it is
+// certain that the transaction was not committed and will fail again as it is.
+// False for a connection that broke, a server that shuts down, a full disk:
+// there the outcome of a COMMIT is open. Retryable errors are refusals too.
+func Refused(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code[:2] {
+		case "08", "53", "57", "58": // connection, resources, operator, system
+			return false
+		}
+		return pg.Code != "25P03" && pg.Code != "25006" // idle in transaction, read-only server
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff {
+		case 1, 5, 18, 19, 20, 25: // ERROR, BUSY, TOOBIG, CONSTRAINT, MISMATCH, RANGE
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+// Package gatewaytest owns the harness for tests of the whole product: it
+// builds the binary once, runs it as its own process, and kills it.
+// Invariants: what a test starts is gone when the test ends, and a process
+// that ends by itself fails its test with what it wrote.
+package gatewaytest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// AdminToken is the operator token of every process that Start runs.
+const AdminToken = "test-operator-token"
+
+// startTimeout bounds how long a process may take until it is ready.
+const startTimeout = 30 * time.Second
+
+// Binary builds tollgate and returns the path of its binary, removed when the
+// test ends. Tests share one build through Go's cache.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tollgate")
+	out, err := exec.Command("go", "build", "-o", path, "tollgate/cmd/tollgate").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build tollgate: %v\n%s", err, out)
+	}
+	return path
+}
+
+// Process is a running `tollgate serve`.
+type Process struct {
+	// URL is its base address.
+	URL string
+
+	t    testing.TB
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	err  error         // how; read after done
+
+	mu     sync.Mutex
+	output bytes.Buffer
+}
+
+// Start runs `tollgate serve` with the settings (`database`, `node_lease` …)
+// on a free port, without the demo account, and waits until it is ready.
+func Start(t testing.TB, binary string, settings map[string]string) *Process {
+	t.Helper()
+	p := &Process{t: t, done: make(chan struct{}), cmd: exec.Command(binary, "serve")}
+	p.cmd.Env = environment(settings)
+	p.cmd.Dir = t.TempDir()
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	ready := make(chan string, 1)
+	go p.read(stderr, ready)
+	select {
+	case p.URL = <-ready:
+	case <-p.done:
+		t.Fatalf("tollgate ended before it was ready: %v\n%s", p.err, p.Output())
+	case <-time.After(startTimeout):
+		p.Kill()
+		t.Fatalf("tollgate was not ready after %v\n%s", startTimeout, p.Output())
+	}
+	return p
+}
+
+// environment turns settings into the variables that the binary reads; names
+// in capitals are variables as they are, for a line's credentials. The
+// caller's own TOLLGATE_ variables do not count.
+func environment(settings map[string]string) []string {
+	all := map[string]string{"listen": "127.0.0.1:0", "admin_token": AdminToken, "no_demo": "true"}
+	for k, v := range settings {
+		all[k] = v
+	}
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TOLLGATE_") {
+			env = append(env, v)
+		}
+	}
+	for k, v := range all {
+		if name := strings.ToUpper(k); name != k {
+			k = "TOLLGATE_" + name
+		}
+		env = append(env, k+"="+v)
+	}
+	return env
+}
+
+// read keeps what the process writes and finds its ready line.
+func (p *Process) read(stderr io.Reader, ready chan<- string) {
+	defer func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		p.mu.Lock()
+		p.output.Write(lines.Bytes())
+		p.output.WriteByte('\n')
+		p.mu.Unlock()
+		if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
+			select {
+			case ready <- url:
+			default:
+			}
+		}
+	}
+}
+
+// Output returns what the process has written to standard error.
+func (p *Process) Output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.output.String()
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it may be gone already
+	<-p.done
+}
+
+// Stop ends the process with SIGTERM, as an operator would, and returns its
+// exit code.
+func (p *Process) Stop() int {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("stop tollgate: %v", err)
+	}
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// PID returns the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Run runs a subcommand with the settings and returns what it printed and its
+// exit code.
+func Run(t testing.TB, binary string, settings map[string]string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = environment(settings)
+	cmd.Dir = t.TempDir()
+	var out, diag bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &diag
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("tollgate %s: %v", strings.Join(args, " "), err)
+	}
+	return out.String(), diag.String(), cmd.ProcessState.ExitCode()
+}
+
+// Admin calls the operator API and decodes its answer into v, unless that is
+// nil. A status of 400 or more fails the test.
+func (p *Process) Admin(method, path string, body, v any) {
+	p.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req, err := http.NewRequest(method, p.URL+"/admin/v1"+path, bytes.NewReader(raw))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+AdminToken)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if res.StatusCode >= 400 {
+		p.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, answer)
+	}
+	if v != nil {
+		if err := json.Unmarshal(answer, v); err != nil {
+			p.t.Fatalf("%s %s: %v in %s", method, path, err, answer)
+		}
+	}
+}
+
+// Account makes an account with a credit and a key with the given limits, and
+// returns the account's id and the key's value.
+func (p *Process) Account(usd float64, limits map[string]any) (account, key string) {
+	p.t.Helper()
+	var acct struct {
+		ID string `json:"id"`
+	}
+	p.Admin("POST", "/accounts", map[string]any{"name": "test"}, &acct)
+	if usd != 0 {
+		p.Admin("POST", "/accounts/"+acct.ID+"/credits", map[string]any{"usd": usd}, nil)
+	}
+	if limits == nil {
+		limits = map[string]any{}
+	}
+	var made struct {
+		Key string `json:"key"`
+	}
+	p.Admin("POST", "/accounts/"+acct.ID+"/keys", limits, &made)
+	if acct.ID == "" || made.Key == "" {
+		p.t.Fatalf("the operator API made account %q and key %q", acct.ID, made.Key)
+	}
+	return acct.ID, made.Key
+}
