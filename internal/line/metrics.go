@@ -1,0 +1,109 @@
+package line
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// Outcomes that are no code of the service.
+const (
+	outcomeOK       = "ok"
+	outcomeRejected = "rejected" // passed on: the code is the provider's own word
+)
+
+// metrics are the tollgate_line_* metrics. Their labels are line ids and codes
+// of the service, so their number is bounded.
+type metrics struct {
+	attempts  *prometheus.CounterVec
+	broken    *prometheus.CounterVec
+	inFlight  *prometheus.GaugeVec
+	firstByte *prometheus.HistogramVec
+}
+
+// newMetrics makes the metrics and registers them; registry may be nil.
+func newMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_line_attempts_total",
+			Help: "Attempts on a line by outcome: ok, rejected (the request itself), or the code of the failure.",
+		}, []string{"line", "outcome"}),
+		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_line_broken_total",
+			Help: "Answers that had begun on a line and broke off, by the code of the failure.",
+		}, []string{"line", "outcome"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tollgate_line_in_flight",
+			Help: "Calls on a line whose answer is not closed yet.",
+		}, []string{"line"}),
+		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "tollgate_line_first_byte_seconds",
+			Help:    "Time until an answer on a line had begun.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 16), // 10 ms to 5 min
+		}, []string{"line"}),
+	}
+	if registry != nil {
+		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte)
+	}
+	return m
+}
+
+// of returns the metrics of one line.
+func (m *metrics) of(line string) lineMetrics {
+	return lineMetrics{
+		line:      line,
+		all:       m,
+		inFlight:  m.inFlight.WithLabelValues(line),
+		ok:        m.attempts.WithLabelValues(line, outcomeOK),
+		firstByte: m.firstByte.WithLabelValues(line),
+	}
+}
+
+// forget drops the metrics of a line that no longer exists. What still runs on
+// it is counted no more.
+func (m *metrics) forget(line string) {
+	labels := prometheus.Labels{"line": line}
+	m.attempts.DeletePartialMatch(labels)
+	m.broken.DeletePartialMatch(labels)
+	m.inFlight.DeletePartialMatch(labels)
+	m.firstByte.DeletePartialMatch(labels)
+}
+
+// lineMetrics are the metrics of one line, looked up once.
+type lineMetrics struct {
+	line      string
+	all       *metrics
+	inFlight  prometheus.Gauge
+	ok        prometheus.Counter
+	firstByte prometheus.Observer
+}
+
+// answered counts an answer that began.
+func (m lineMetrics) answered(firstByte time.Duration) {
+	m.ok.Inc()
+	m.firstByte.Observe(firstByte.Seconds())
+}
+
+// failed counts a failed attempt.
+func (m lineMetrics) failed(f *upstream.Failure) {
+	m.all.attempts.WithLabelValues(m.line, outcomeOf(f)).Inc()
+}
+
+// broke counts an answer that broke off.
+func (m lineMetrics) broke(f *upstream.Failure) {
+	m.all.broken.WithLabelValues(m.line, outcomeOf(f)).Inc()
+}
+
+// outcomeOf names a failure in a bounded set of words.
+func outcomeOf(f *upstream.Failure) string {
+	if f.Passed != nil {
+		return outcomeRejected
+	}
+	if _, ok := fault.Lookup(f.Code); ok || f.Code == fault.ClientClosed {
+		return string(f.Code)
+	}
+	return outcomeRejected
+}
