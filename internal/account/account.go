@@ -1,0 +1,190 @@
+// Package account owns who uses the gateway: accounts, their API keys with the
+// allowlists, their console sign-ins, and the cache that answers which key a
+// request carries.
+//
+// Invariants. A key's secret and a password are stored only as hashes; the
+// secret leaves this package once, when it is made. The money side of an
+// account or key (balance, limits, disabled flag, version) belongs to package
+// ledger and changes in the same transaction; every change of a key raises its
+// version there. The key cache may only say yes: a no is what the database
+// said after the request arrived. Lists are stored and shown in canonical
+// form.
+//
+// Functions that end in Tx join the caller's transaction and have no effect
+// outside it. They return *fault.Error for what a person can correct: 404
+// not_found for an identifier that nothing answers to, 400 invalid_request
+// with the field. Row locks: an api_key row is locked before the ledger's
+// rows, and nobody who holds the ledger's asks for one.
+package account
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Account is one customer of the gateway, with its money side as of the
+// transaction that read it.
+type Account struct {
+	ID        string // acct_…
+	Name      string
+	Email     string // contact address in canonical form; empty for none
+	CreatedMS int64
+	Money     ledger.AccountState
+}
+
+// Opening is what a new account begins with.
+type Opening struct {
+	// Name is required, at most 200 characters.
+	Name string
+	// Email is the contact address; empty for none.
+	Email string
+	// PasswordHash (see Passwords.Hash) makes Email a console sign-in too;
+	// empty makes none.
+	PasswordHash string
+	// Floor is the lowest balance allowed, zero or negative.
+	Floor money.Amount
+}
+
+// CreateTx opens an account with a balance of zero and, with a password, its
+// first console sign-in.
+func CreateTx(tx *store.Tx, o Opening) (Account, error) {
+	name, err := checkName("name", o.Name)
+	if err != nil {
+		return Account{}, err
+	}
+	if err := CheckFloor(o.Floor); err != nil {
+		return Account{}, err
+	}
+	email := ""
+	if o.Email != "" {
+		if email, err = ParseEmail(o.Email); err != nil {
+			return Account{}, err
+		}
+	}
+	if o.PasswordHash != "" && email == "" {
+		return Account{}, fault.At(fault.InvalidRequest, "email", "A password needs an email: the two together are the console sign-in. Send both or neither.")
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{ID: newID("acct_", now), Name: name, Email: email, CreatedMS: now}
+	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms) VALUES ($1, $2, $3, $4)`,
+		a.ID, a.Name, a.Email, a.CreatedMS); err != nil {
+		return Account{}, fmt.Errorf("insert account: %w", err)
+	}
+	if err := ledger.OpenAccountTx(tx, a.ID, o.Floor); err != nil {
+		return Account{}, err
+	}
+	if o.PasswordHash != "" {
+		if _, err := CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: o.PasswordHash}); err != nil {
+			return Account{}, err
+		}
+	}
+	return GetTx(tx, a.ID)
+}
+
+// GetTx returns an account.
+func GetTx(tx *store.Tx, account string) (Account, error) {
+	a := Account{ID: account}
+	err := tx.QueryRow(`SELECT name, email, created_ms FROM account WHERE id = $1`, account).
+		Scan(&a.Name, &a.Email, &a.CreatedMS)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Account{}, notFound("account", account)
+	}
+	if err != nil {
+		return Account{}, fmt.Errorf("read account: %w", err)
+	}
+	states, err := ledger.AccountsTx(tx, []string{account})
+	if err != nil {
+		return Account{}, err
+	}
+	a.Money = states[account]
+	return a, nil
+}
+
+// ListTx returns up to limit accounts in the order of their creation,
+// beginning behind the identifier after, and whether more follow.
+func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
+	rows, err := tx.Query(`SELECT id, name, email, created_ms FROM account WHERE id > $1 ORDER BY id LIMIT $2`, after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("list accounts: %w", err)
+	}
+	list, err := collect(rows, func(scan func(...any) error) (a Account, err error) {
+		err = scan(&a.ID, &a.Name, &a.Email, &a.CreatedMS)
+		return a, err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list accounts: %w", err)
+	}
+	list, more := page(list, limit)
+	states, err := ledger.AccountsTx(tx, ids(list, func(a Account) string { return a.ID }))
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range list {
+		list[i].Money = states[list[i].ID]
+	}
+	return list, more, nil
+}
+
+// Change is what may change about an account; nil leaves a field as it is.
+type Change struct {
+	Name     *string
+	Disabled *bool
+	Floor    *money.Amount
+}
+
+// ChangeTx changes an account and returns it as it is now. Disabling it stops
+// all its keys: tell the key cache with Keys.ForgetAccount after the commit.
+func ChangeTx(tx *store.Tx, account string, c Change) (Account, error) {
+	if c.Floor != nil {
+		if err := CheckFloor(*c.Floor); err != nil {
+			return Account{}, err
+		}
+	}
+	if _, err := GetTx(tx, account); err != nil {
+		return Account{}, err
+	}
+	if c.Name != nil {
+		name, err := checkName("name", *c.Name)
+		if err != nil {
+			return Account{}, err
+		}
+		if _, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, name, account); err != nil {
+			return Account{}, fmt.Errorf("rename account: %w", err)
+		}
+	}
+	if c.Disabled != nil || c.Floor != nil {
+		if err := ledger.ChangeAccountTx(tx, account, ledger.AccountChange{Floor: c.Floor, Disabled: c.Disabled}); err != nil {
+			return Account{}, err
+		}
+	}
+	return GetTx(tx, account)
+}
+
+// CheckFloor refuses an overdraft floor above zero.
+func CheckFloor(floor money.Amount) error {
+	if floor > 0 {
+		return fault.At(fault.InvalidRequest, "overdraft_floor_usd",
+			"overdraft_floor_usd is the lowest balance allowed: it must be zero or negative, for example -5.")
+	}
+	return nil
+}
+
+// notFound is the 404 for an identifier of the given kind.
+func notFound(kind, id string) error {
+	return fault.New(fault.NotFound, "There is no %s with the id %q. Check the id; a deleted one does not come back.", kind, clip(id))
+}
+
+// newID makes an identifier that sorts by the database's clock, like the
+// created_ms beside it.
+func newID(prefix string, nowMS int64) string { return id.At(prefix, time.UnixMilli(nowMS)) }

@@ -1,0 +1,166 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// update runs fn in a transaction that must succeed and returns its result.
+func update[T any](t *testing.T, db *store.DB, fn func(tx *store.Tx) (T, error)) T {
+	t.Helper()
+	out, err := try(t, db, fn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func try[T any](t *testing.T, db *store.DB, fn func(tx *store.Tx) (T, error)) (out T, err error) {
+	t.Helper()
+	err = db.Update(context.Background(), func(tx *store.Tx) error {
+		out, err = fn(tx)
+		return err
+	})
+	return out, err
+}
+
+// wantFault checks that err is the client-visible error with a code and field.
+func wantFault(t *testing.T, err error, code fault.Code, param string) {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		t.Fatalf("got %v, want a fault %s", err, code)
+	}
+	if f.Code != code || f.Param != param || f.Message == "" {
+		t.Fatalf("got %s at %q (%q), want %s at %q", f.Code, f.Param, f.Message, code, param)
+	}
+}
+
+func createAccount(t *testing.T, db *store.DB, name string) Account {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: name}) })
+}
+
+func TestAccountLife(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := update(t, db, func(tx *store.Tx) (Account, error) {
+			return CreateTx(tx, Opening{Name: "  Ada  ", Email: "Ada@Example.COM", Floor: -5 * money.USD})
+		})
+		if !strings.HasPrefix(a.ID, "acct_") || a.Name != "Ada" || a.Email != "ada@example.com" || a.CreatedMS == 0 {
+			t.Errorf("created %+v", a)
+		}
+		if a.Money.Floor != -5*money.USD || a.Money.Balance != 0 || a.Money.Disabled {
+			t.Errorf("created with %+v", a.Money)
+		}
+		name, yes, floor := "Grace", true, money.Amount(0)
+		b := update(t, db, func(tx *store.Tx) (Account, error) {
+			return ChangeTx(tx, a.ID, Change{Name: &name, Disabled: &yes, Floor: &floor})
+		})
+		if b.Name != "Grace" || !b.Money.Disabled || b.Money.Floor != 0 || b.Email != a.Email || b.CreatedMS != a.CreatedMS {
+			t.Errorf("changed to %+v", b)
+		}
+		c := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{}) })
+		if c != b {
+			t.Errorf("an empty change made %+v of %+v", c, b)
+		}
+		users, _, err := func() (list []User, more bool, err error) {
+			err = db.View(context.Background(), func(tx *store.Tx) error {
+				list, more, err = ListUsersTx(tx, a.ID, "", 10)
+				return err
+			})
+			return list, more, err
+		}()
+		if err != nil || len(users) != 0 {
+			t.Errorf("an email without a password made sign-ins %v, %v", users, err)
+		}
+	})
+}
+
+func TestAccountFaults(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "first")
+		update(t, db, func(tx *store.Tx) (Account, error) {
+			return CreateTx(tx, Opening{Name: "second", Email: "taken@example.com", PasswordHash: "$hash"})
+		})
+		blank, positive := " ", money.USD
+		tests := map[string]struct {
+			do    func(tx *store.Tx) (Account, error)
+			code  fault.Code
+			param string
+		}{
+			"no name":         {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{}) }, fault.InvalidRequest, "name"},
+			"long name":       {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: strings.Repeat("ä", 201)}) }, fault.InvalidRequest, "name"},
+			"control in name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "a\x00b"}) }, fault.InvalidRequest, "name"},
+			"positive floor":  {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Floor: 1}) }, fault.InvalidRequest, "overdraft_floor_usd"},
+			"bad email":       {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Email: "x"}) }, fault.InvalidRequest, "email"},
+			"password alone":  {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", PasswordHash: "$hash"}) }, fault.InvalidRequest, "email"},
+			"email taken": {func(tx *store.Tx) (Account, error) {
+				return CreateTx(tx, Opening{Name: "x", Email: "TAKEN@example.com", PasswordHash: "$hash"})
+			}, fault.InvalidRequest, "email"},
+			"unknown":        {func(tx *store.Tx) (Account, error) { return GetTx(tx, "acct_none") }, fault.NotFound, ""},
+			"change unknown": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, "acct_none", Change{}) }, fault.NotFound, ""},
+			"rename blank":   {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Name: &blank}) }, fault.InvalidRequest, "name"},
+			"raise floor":    {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Floor: &positive}) }, fault.InvalidRequest, "overdraft_floor_usd"},
+		}
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				_, err := try(t, db, test.do)
+				wantFault(t, err, test.code, test.param)
+			})
+		}
+		list, _ := listAccounts(t, db, "", 10)
+		if len(list) != 2 {
+			t.Errorf("refused creations left %d accounts, want 2", len(list))
+		}
+	})
+}
+
+func listAccounts(t *testing.T, db *store.DB, after string, limit int) (list []Account, more bool) {
+	t.Helper()
+	err := db.View(context.Background(), func(tx *store.Tx) (err error) {
+		list, more, err = ListTx(tx, after, limit)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list, more
+}
+
+func TestAccountPages(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		made := make(map[string]bool)
+		for range 5 {
+			made[createAccount(t, db, "n").ID] = true
+		}
+		seen, after := make(map[string]bool), ""
+		for pages := 1; ; pages++ {
+			list, more := listAccounts(t, db, after, 2)
+			for _, a := range list {
+				if seen[a.ID] || !made[a.ID] || a.ID <= after {
+					t.Fatalf("page %d shows %s wrongly", pages, a.ID)
+				}
+				seen[a.ID], after = true, a.ID
+			}
+			if !more {
+				if pages != 3 || len(seen) != 5 {
+					t.Fatalf("%d accounts on %d pages, want 5 on 3", len(seen), pages)
+				}
+				break
+			}
+		}
+		if list, more := listAccounts(t, db, "zzz", 2); len(list) != 0 || more {
+			t.Errorf("behind the last: %v, %v", list, more)
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package account
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// maxRPM bounds the requests per minute that a key may be given.
+const maxRPM = 1_000_000
+
+// Key is an API key, with its limits and counters as of the transaction that
+// read it. Its secret is not in it.
+type Key struct {
+	ID            string // key_…
+	Account       string
+	Name          string
+	Hint          string         // first and last characters of the secret
+	AllowedModels []string       // nil: all
+	AllowedIPs    []netip.Prefix // nil: all; canonical
+	CreatedMS     int64
+	Ledger        ledger.KeyState
+}
+
+// KeySettings is what an operator or user sets about a key.
+type KeySettings struct {
+	Name          string        // may be empty
+	Disabled      bool          // answers 401 until enabled again
+	RPM           *int64        // requests per minute, 1 to 1,000,000; nil: no limit
+	DailyBudget   *money.Amount // per UTC day, not negative; nil: no limit
+	TotalLimit    *money.Amount // over the key's life, not negative; nil: no limit
+	AllowedModels []string      // nil: all; see ParseAllowedModels
+	AllowedIPs    []string      // nil: all; see ParseAllowedIPs
+}
+
+// keyFacts is a key's checked settings.
+type keyFacts struct {
+	name   string
+	models []string
+	ips    []netip.Prefix
+	limits ledger.KeyLimits
+}
+
+// check decides whether settings are allowed and brings them in canonical form.
+func (s KeySettings) check() (f keyFacts, err error) {
+	if f.name, err = checkLabel("name", s.Name); err != nil {
+		return f, err
+	}
+	if f.models, err = ParseAllowedModels(s.AllowedModels); err != nil {
+		return f, err
+	}
+	if f.ips, err = ParseAllowedIPs(s.AllowedIPs); err != nil {
+		return f, err
+	}
+	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
+		return f, fault.At(fault.InvalidRequest, "rpm", "rpm must be a whole number from 1 to %d, or null for no limit. To stop a key, disable it.", maxRPM)
+	}
+	if s.DailyBudget != nil && *s.DailyBudget < 0 {
+		return f, fault.At(fault.InvalidRequest, "daily_budget_usd", "daily_budget_usd must not be negative; null means no limit.")
+	}
+	if s.TotalLimit != nil && *s.TotalLimit < 0 {
+		return f, fault.At(fault.InvalidRequest, "total_limit_usd", "total_limit_usd must not be negative; null means no limit.")
+	}
+	f.limits = ledger.KeyLimits{RPM: s.RPM, DailyBudget: s.DailyBudget, TotalLimit: s.TotalLimit, Disabled: s.Disabled}
+	return f, nil
+}
+
+// settings returns what is set about a key now.
+func (k Key) settings() KeySettings {
+	l := k.Ledger.Limits
+	return KeySettings{Name: k.Name, Disabled: l.Disabled, RPM: l.RPM, DailyBudget: l.DailyBudget, TotalLimit: l.TotalLimit,
+		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs)}
+}
+
+// CreateKeyTx makes a key for an account and returns it with its secret, which
+// is known to nobody afterwards.
+func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, error) {
+	facts, err := s.check()
+	if err != nil {
+		return Key{}, "", err
+	}
+	if _, err := GetTx(tx, account); err != nil {
+		return Key{}, "", err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return Key{}, "", err
+	}
+	secret := newSecret()
+	key := newID("key_", now)
+	if _, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)`,
+		key, account, digestOf(secret).String(), facts.name, hintOf(secret),
+		storeList(facts.models), storeList(ShowIPs(facts.ips)), now); err != nil {
+		return Key{}, "", fmt.Errorf("insert key: %w", err)
+	}
+	if err := ledger.OpenKeyTx(tx, key, account, facts.limits); err != nil {
+		return Key{}, "", err
+	}
+	k, err := GetKeyTx(tx, key)
+	return k, secret, err
+}
+
+const keyColumns = `id, account, name, hint, allowed_models, allowed_ips, created_ms`
+
+func scanKey(scan func(...any) error) (k Key, err error) {
+	var models, ips string
+	if err := scan(&k.ID, &k.Account, &k.Name, &k.Hint, &models, &ips, &k.CreatedMS); err != nil {
+		return k, err
+	}
+	k.AllowedModels, k.AllowedIPs, err = loadAllowlists(models, ips)
+	return k, err
+}
+
+func loadAllowlists(models, ips string) ([]string, []netip.Prefix, error) {
+	allowedModels, err := loadList(models)
+	if err != nil {
+		return nil, nil, err
+	}
+	written, err := loadList(ips)
+	if err != nil {
+		return nil, nil, err
+	}
+	allowedIPs, err := ParseAllowedIPs(written)
+	if err != nil {
+		return nil, nil, fmt.Errorf("stored allowlist %q is damaged", clip(ips))
+	}
+	return allowedModels, allowedIPs, nil
+}
+
+// GetKeyTx returns a key that is not deleted.
+func GetKeyTx(tx *store.Tx, key string) (Key, error) {
+	k, err := scanKey(tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND deleted = 0`, key).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Key{}, notFound("key", key)
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("read key: %w", err)
+	}
+	list := []Key{k}
+	err = addKeyStates(tx, list)
+	return list[0], err
+}
+
+// ListKeysTx returns up to limit keys of an account, deleted ones excepted, in
+// the order of their creation, beginning behind the identifier after, and
+// whether more follow.
+func ListKeysTx(tx *store.Tx, account, after string, limit int) ([]Key, bool, error) {
+	if _, err := GetTx(tx, account); err != nil {
+		return nil, false, err
+	}
+	rows, err := tx.Query(`SELECT `+keyColumns+` FROM api_key WHERE account = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`,
+		account, after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("list keys: %w", err)
+	}
+	list, err := collect(rows, scanKey)
+	if err != nil {
+		return nil, false, fmt.Errorf("list keys: %w", err)
+	}
+	list, more := page(list, limit)
+	return list, more, addKeyStates(tx, list)
+}
+
+// addKeyStates fills in the ledger's side of keys. A key without one is an
+// error: it could be used without its limits.
+func addKeyStates(tx *store.Tx, list []Key) error {
+	states, err := ledger.KeysTx(tx, ids(list, func(k Key) string { return k.ID }))
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		state, ok := states[list[i].ID]
+		if !ok {
+			return fmt.Errorf("key %s: %w", list[i].ID, ledger.ErrNoKey)
+		}
+		list[i].Ledger = state
+	}
+	return nil
+}
+
+// ChangeKeyTx lets edit change a key's settings and stores the result, all or
+// nothing; edit may be run again and must have no other effect. The key's
+// version rises, so that requests checked against the former settings are
+// checked again at admission. Tell the key cache with Keys.Forget after the
+// commit.
+func ChangeKeyTx(tx *store.Tx, key string, edit func(*KeySettings) error) (Key, error) {
+	if err := tx.Lock("api_key", "id", key); err != nil {
+		return Key{}, err
+	}
+	k, err := GetKeyTx(tx, key)
+	if err != nil {
+		return Key{}, err
+	}
+	s := k.settings()
+	if err := edit(&s); err != nil {
+		return Key{}, err
+	}
+	facts, err := s.check()
+	if err != nil {
+		return Key{}, err
+	}
+	if _, err := tx.Exec(`UPDATE api_key SET name = $1, allowed_models = $2, allowed_ips = $3 WHERE id = $4`,
+		facts.name, storeList(facts.models), storeList(ShowIPs(facts.ips)), key); err != nil {
+		return Key{}, fmt.Errorf("change key: %w", err)
+	}
+	if err := ledger.ChangeKeyTx(tx, key, facts.limits); err != nil {
+		return Key{}, err
+	}
+	return GetKeyTx(tx, key)
+}
+
+// DeleteKeyTx ends a key for good: it answers 401 from now on and appears in
+// no list. Its row and its receipts stay for the books; its hash stays too, so
+// the secret can never name another key. Tell the key cache with Keys.Forget
+// after the commit.
+func DeleteKeyTx(tx *store.Tx, key string) error {
+	gone, err := tx.Exec(`UPDATE api_key SET deleted = 1 WHERE id = $1 AND deleted = 0`, key)
+	if err != nil {
+		return fmt.Errorf("delete key: %w", err)
+	}
+	if gone == 0 {
+		return notFound("key", key)
+	}
+	return ledger.CloseKeyTx(tx, key)
+}

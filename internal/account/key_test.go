@@ -1,0 +1,217 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// madeKey is what CreateKeyTx returns.
+type madeKey struct {
+	Key
+	secret string
+}
+
+func createKey(t *testing.T, db *store.DB, account string, s KeySettings) madeKey {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (madeKey, error) {
+		k, secret, err := CreateKeyTx(tx, account, s)
+		return madeKey{k, secret}, err
+	})
+}
+
+func changeKey(t *testing.T, db *store.DB, key string, edit func(*KeySettings)) Key {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (Key, error) {
+		return ChangeKeyTx(tx, key, func(s *KeySettings) error { edit(s); return nil })
+	})
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestKeyLife(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k := createKey(t, db, a.ID, KeySettings{Name: " ci ", RPM: ptr(int64(60)), DailyBudget: ptr(5 * money.USD),
+			TotalLimit: ptr(50 * money.USD), AllowedModels: []string{"swift-1"}, AllowedIPs: []string{"::ffff:192.0.2.1", "10.1.1.1/8"}})
+		if !strings.HasPrefix(k.ID, "key_") || k.Account != a.ID || k.Name != "ci" || k.CreatedMS == 0 || k.Ledger.Version != 1 {
+			t.Errorf("created %+v", k.Key)
+		}
+		if got := ShowIPs(k.AllowedIPs); !slices.Equal(got, []string{"192.0.2.1", "10.0.0.0/8"}) {
+			t.Errorf("allowed_ips %q", got)
+		}
+		if !wellFormed(k.secret) || !strings.HasPrefix(k.secret, k.Hint[:7]) || !strings.HasSuffix(k.secret, k.Hint[len(k.Hint)-4:]) || len(k.Hint) > 16 {
+			t.Errorf("secret %q, hint %q", k.secret, k.Hint)
+		}
+
+		changed := changeKey(t, db, k.ID, func(s *KeySettings) {
+			s.Name, s.RPM, s.AllowedModels, s.DailyBudget, s.Disabled = "", nil, nil, ptr(money.USD), true
+		})
+		l := changed.Ledger.Limits
+		if changed.Name != "" || l.RPM != nil || *l.DailyBudget != money.USD || *l.TotalLimit != 50*money.USD || !l.Disabled {
+			t.Errorf("changed to %+v", changed)
+		}
+		if changed.AllowedModels != nil || len(changed.AllowedIPs) != 2 || changed.Ledger.Version != 2 {
+			t.Errorf("changed to %+v", changed)
+		}
+		if again := changeKey(t, db, k.ID, func(s *KeySettings) { s.Name = "n" }); again.Ledger.Version != 3 || !again.Ledger.Limits.Disabled {
+			t.Errorf("a rename made %+v", again.Ledger)
+		}
+
+		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) }); err != nil {
+			t.Fatal(err)
+		}
+		for name, do := range map[string]func(tx *store.Tx) (Key, error){
+			"get":    func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) },
+			"change": func(tx *store.Tx) (Key, error) { return ChangeKeyTx(tx, k.ID, func(*KeySettings) error { return nil }) },
+			"delete": func(tx *store.Tx) (Key, error) { return Key{}, DeleteKeyTx(tx, k.ID) },
+		} {
+			_, err := try(t, db, do)
+			t.Run(name+" deleted", func(t *testing.T) { wantFault(t, err, fault.NotFound, "") })
+		}
+	})
+}
+
+// The secret stands nowhere in the database, its hash does.
+func TestKeySecretIsNotStored(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k := createKey(t, db, a.ID, KeySettings{})
+		stored := update(t, db, func(tx *store.Tx) (string, error) {
+			var c [7]string
+			err := tx.QueryRow(`SELECT id, account, hash, name, hint, allowed_models, allowed_ips FROM api_key`).
+				Scan(&c[0], &c[1], &c[2], &c[3], &c[4], &c[5], &c[6])
+			return fmt.Sprint(c), err
+		})
+		if strings.Contains(stored, k.secret[10:30]) || !strings.Contains(stored, digestOf(k.secret).String()) {
+			t.Errorf("stored %s", stored)
+		}
+	})
+}
+
+func TestKeyPages(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a, other := createAccount(t, db, "a"), createAccount(t, db, "b")
+		createKey(t, db, other.ID, KeySettings{})
+		var want []string
+		for range 3 {
+			want = append(want, createKey(t, db, a.ID, KeySettings{}).ID)
+		}
+		slices.Sort(want)
+		gone := want[1]
+		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, gone) }); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		after := ""
+		for more := true; more; {
+			var list []Key
+			if err := db.View(context.Background(), func(tx *store.Tx) (err error) {
+				list, more, err = ListKeysTx(tx, a.ID, after, 1)
+				return err
+			}); err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			after = list[0].ID
+			got = append(got, after)
+		}
+		if !slices.Equal(got, []string{want[0], want[2]}) {
+			t.Errorf("listed %q, want %q without %s", got, want, gone)
+		}
+	})
+}
+
+func TestKeyFaults(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k := createKey(t, db, a.ID, KeySettings{Name: "good"})
+		tests := map[string]struct {
+			settings KeySettings
+			param    string
+		}{
+			"long name":    {KeySettings{Name: strings.Repeat("x", 201)}, "name"},
+			"two lines":    {KeySettings{Name: "a\nb"}, "name"},
+			"rpm 0":        {KeySettings{RPM: ptr(int64(0))}, "rpm"},
+			"rpm negative": {KeySettings{RPM: ptr(int64(-1))}, "rpm"},
+			"rpm huge":     {KeySettings{RPM: ptr(int64(1_000_001))}, "rpm"},
+			"budget":       {KeySettings{DailyBudget: ptr(-money.NanoUSD)}, "daily_budget_usd"},
+			"total":        {KeySettings{TotalLimit: ptr(-money.NanoUSD)}, "total_limit_usd"},
+			"no models":    {KeySettings{AllowedModels: []string{}}, "allowed_models"},
+			"empty model":  {KeySettings{AllowedModels: []string{"a", ""}}, "allowed_models[1]"},
+			"no ips":       {KeySettings{AllowedIPs: []string{}}, "allowed_ips"},
+			"bad ip":       {KeySettings{AllowedIPs: []string{"x"}}, "allowed_ips[0]"},
+		}
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				_, err := try(t, db, func(tx *store.Tx) (Key, error) {
+					k, _, err := CreateKeyTx(tx, a.ID, test.settings)
+					return k, err
+				})
+				wantFault(t, err, fault.InvalidRequest, test.param)
+				_, err = try(t, db, func(tx *store.Tx) (Key, error) {
+					return ChangeKeyTx(tx, k.ID, func(s *KeySettings) error { *s = test.settings; return nil })
+				})
+				wantFault(t, err, fault.InvalidRequest, test.param)
+			})
+		}
+		_, err := try(t, db, func(tx *store.Tx) (Key, error) {
+			k, _, err := CreateKeyTx(tx, "acct_none", KeySettings{})
+			return k, err
+		})
+		wantFault(t, err, fault.NotFound, "")
+		if now := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }); now.Name != "good" || now.Ledger.Version != 1 {
+			t.Errorf("refused changes left %+v", now)
+		}
+	})
+}
+
+// Two changes of different fields at the same moment are both kept.
+func TestKeyConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k := createKey(t, db, a.ID, KeySettings{TotalLimit: ptr(money.Amount(0))})
+		var all sync.WaitGroup
+		const changes = 8
+		for range changes {
+			all.Go(func() {
+				changeKey(t, db, k.ID, func(s *KeySettings) { s.TotalLimit = ptr(*s.TotalLimit + money.USD) })
+			})
+		}
+		all.Wait()
+		got := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }).Ledger
+		if *got.Limits.TotalLimit != changes*money.USD || got.Version != 1+changes {
+			t.Errorf("%d changes made the limit %s at version %d", changes, got.Limits.TotalLimit, got.Version)
+		}
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for range 1000 {
+		s := newSecret()
+		if !wellFormed(s) || seen[s] {
+			t.Fatalf("made %q", s)
+		}
+		seen[s] = true
+	}
+	good := newSecret()
+	for _, bad := range []string{"", "sk-", good[:len(good)-1], good + "0", "pk-" + good[3:], good[:10] + "-" + good[11:], good[:10] + "é" + good[12:]} {
+		if wellFormed(bad) {
+			t.Errorf("%q passes for a secret", bad)
+		}
+	}
+}

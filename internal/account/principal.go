@@ -1,0 +1,27 @@
+package account
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Principal is who a request comes from and what its key may do. Its lists are
+// shared with the cache: read only.
+type Principal struct {
+	Account string // acct_…
+	Key     string // key_…
+	// Version is that of the key's row when it was read; admission refuses
+	// another one with ledger.ErrKeyChanged.
+	Version       int64
+	AllowedModels []string       // nil: all
+	AllowedIPs    []netip.Prefix // nil: all
+}
+
+// AllowsModel tells whether the key may use a model.
+func (p Principal) AllowsModel(model string) bool {
+	return p.AllowedModels == nil || slices.Contains(p.AllowedModels, model)
+}
+
+// AllowsAddress tells whether the key may be used from an address. IPv4
+// addresses written as IPv6 are IPv4 here.
+func (p Principal) AllowsAddress(addr netip.Addr) bool { return allowsAddress(p.AllowedIPs, addr) }

@@ -1,0 +1,54 @@
+package account
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"math/big"
+	"strings"
+)
+
+// A key's secret is `sk-` and 256 random bits in base 62, which a double click
+// selects whole.
+const (
+	secretPrefix = "sk-"
+	secretDigits = 43 // 62^43 > 2^256
+	secretLength = len(secretPrefix) + secretDigits
+)
+
+// digest is the SHA-256 of a secret: what is stored and looked up. A secret of
+// 256 random bits needs no salt and no slow hash.
+type digest [sha256.Size]byte
+
+func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
+
+// String returns the digest as the column holds it.
+func (d digest) String() string { return hex.EncodeToString(d[:]) }
+
+// newSecret makes a secret.
+func newSecret() string {
+	var raw [32]byte
+	rand.Read(raw[:]) // never fails (crypto/rand)
+	digits := new(big.Int).SetBytes(raw[:]).Text(62)
+	return secretPrefix + strings.Repeat("0", secretDigits-len(digits)) + digits
+}
+
+// wellFormed tells whether a text has the shape of every secret ever made
+// here. What has not is unknown without asking anybody.
+func wellFormed(secret string) bool {
+	if len(secret) != secretLength || !strings.HasPrefix(secret, secretPrefix) {
+		return false
+	}
+	for _, c := range []byte(secret[len(secretPrefix):]) {
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// hintOf is what lists show of a secret, enough for its owner to recognise it
+// and far too little to guess it.
+func hintOf(secret string) string {
+	return secret[:len(secretPrefix)+4] + "..." + secret[len(secret)-4:]
+}

@@ -1,0 +1,158 @@
+package account
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// User is one console sign-in of an account. Its password hash stays inside
+// this package.
+type User struct {
+	ID        string // user_…
+	Account   string
+	Email     string // canonical, unique among all users
+	Disabled  bool   // may not sign in
+	Operator  bool   // sees the operator's part of the console
+	CreatedMS int64
+}
+
+// SignIn is what a new user begins with.
+type SignIn struct {
+	Email        string
+	PasswordHash string // from Passwords.Hash; required
+	Disabled     bool
+	Operator     bool
+}
+
+const userColumns = `id, account, email, disabled, operator, created_ms`
+
+func scanUser(scan func(...any) error) (u User, err error) {
+	err = scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS)
+	return u, err
+}
+
+// CreateUserTx adds a console sign-in to an account. An email that somebody
+// signs in with already is a fault.
+func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
+	email, err := ParseEmail(s.Email)
+	if err != nil {
+		return User{}, err
+	}
+	if s.PasswordHash == "" {
+		return User{}, fault.At(fault.InvalidRequest, "password", "password is required.")
+	}
+	if _, err := GetTx(tx, account); err != nil {
+		return User{}, err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return User{}, err
+	}
+	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Operator: s.Operator, CreatedMS: now}
+	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING`,
+		u.ID, u.Account, u.Email, s.PasswordHash, flag(u.Disabled), flag(u.Operator), u.CreatedMS)
+	if err != nil {
+		return User{}, fmt.Errorf("insert user: %w", err)
+	}
+	if added == 0 {
+		return User{}, emailTaken(email)
+	}
+	return u, nil
+}
+
+// GetUserTx returns a user.
+func GetUserTx(tx *store.Tx, user string) (User, error) {
+	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1`, user).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return User{}, notFound("user", user)
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("read user: %w", err)
+	}
+	return u, nil
+}
+
+// ListUsersTx returns up to limit users of an account in the order of their
+// creation, beginning behind the identifier after, and whether more follow.
+func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, error) {
+	if _, err := GetTx(tx, account); err != nil {
+		return nil, false, err
+	}
+	rows, err := tx.Query(`SELECT `+userColumns+` FROM account_user WHERE account = $1 AND id > $2 ORDER BY id LIMIT $3`,
+		account, after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("list users: %w", err)
+	}
+	list, err := collect(rows, scanUser)
+	if err != nil {
+		return nil, false, fmt.Errorf("list users: %w", err)
+	}
+	list, more := page(list, limit)
+	return list, more, nil
+}
+
+// UserChange is what may change about a user; nil leaves a field as it is.
+type UserChange struct {
+	Email        *string
+	PasswordHash *string // from Passwords.Hash
+	Disabled     *bool
+	Operator     *bool
+}
+
+// ChangeUserTx changes a user and returns it as it is now.
+func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
+	if err := tx.Lock("account_user", "id", user); err != nil {
+		return User{}, err
+	}
+	u, err := GetUserTx(tx, user)
+	if err != nil {
+		return User{}, err
+	}
+	if c.Email != nil {
+		if u.Email, err = ParseEmail(*c.Email); err != nil {
+			return User{}, err
+		}
+	}
+	if c.Disabled != nil {
+		u.Disabled = *c.Disabled
+	}
+	if c.Operator != nil {
+		u.Operator = *c.Operator
+	}
+	changed, err := tx.Exec(`UPDATE account_user SET email = $1, disabled = $2, operator = $3
+		WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM account_user WHERE email = $1 AND id <> $4)`,
+		u.Email, flag(u.Disabled), flag(u.Operator), u.ID)
+	if err != nil {
+		return User{}, fmt.Errorf("change user: %w", err)
+	}
+	if changed == 0 {
+		return User{}, emailTaken(u.Email)
+	}
+	if c.PasswordHash != nil {
+		if _, err := tx.Exec(`UPDATE account_user SET password = $1 WHERE id = $2`, *c.PasswordHash, u.ID); err != nil {
+			return User{}, fmt.Errorf("change password: %w", err)
+		}
+	}
+	return u, nil
+}
+
+// DeleteUserTx removes a sign-in for good.
+func DeleteUserTx(tx *store.Tx, user string) error {
+	gone, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
+	if err != nil {
+		return fmt.Errorf("delete user: %w", err)
+	}
+	if gone == 0 {
+		return notFound("user", user)
+	}
+	return nil
+}
+
+func emailTaken(email string) error {
+	return fault.At(fault.InvalidRequest, "email", "Somebody signs in with %s already. Use another address, or change that user.", clip(email))
+}

@@ -1,0 +1,101 @@
+package account
+
+import (
+	"context"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestUserLife(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := update(t, db, func(tx *store.Tx) (Account, error) {
+			return CreateTx(tx, Opening{Name: "a", Email: "first@example.com", PasswordHash: "$one"})
+		})
+		second := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Operator: true})
+		})
+		if second.Email != "second@example.com" || !second.Operator || second.Disabled || second.Account != a.ID {
+			t.Errorf("created %+v", second)
+		}
+		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, second.ID) }); got != second {
+			t.Errorf("read %+v, created %+v", got, second)
+		}
+		email, hash, yes, no := "new@example.com", "$three", true, false
+		changed := update(t, db, func(tx *store.Tx) (User, error) {
+			return ChangeUserTx(tx, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Operator: &no})
+		})
+		want := second
+		want.Email, want.Disabled, want.Operator = email, true, false
+		if changed != want {
+			t.Errorf("changed to %+v, want %+v", changed, want)
+		}
+		stored := update(t, db, func(tx *store.Tx) (s string, err error) {
+			err = tx.QueryRow(`SELECT password FROM account_user WHERE id = $1`, second.ID).Scan(&s)
+			return s, err
+		})
+		if stored != hash {
+			t.Errorf("stored password %q, want %q", stored, hash)
+		}
+		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) }); err != nil {
+			t.Fatal(err)
+		}
+		var left []User
+		if err := db.View(context.Background(), func(tx *store.Tx) (err error) {
+			left, _, err = ListUsersTx(tx, a.ID, "", 10)
+			return err
+		}); err != nil || len(left) != 1 || left[0].Email != "first@example.com" {
+			t.Errorf("left are %+v, %v", left, err)
+		}
+		// A deleted sign-in's email is free again.
+		update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$four"})
+		})
+	})
+}
+
+func TestUserFaults(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		add := func(email string) User {
+			return update(t, db, func(tx *store.Tx) (User, error) {
+				return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$h"})
+			})
+		}
+		one, two := add("one@example.com"), add("two@example.com")
+		taken, bad := "ONE@example.com", "one"
+		tests := map[string]struct {
+			do    func(tx *store.Tx) (User, error)
+			code  fault.Code
+			param string
+		}{
+			"no account": {func(tx *store.Tx) (User, error) {
+				return CreateUserTx(tx, "acct_none", SignIn{Email: "x@example.com", PasswordHash: "$h"})
+			}, fault.NotFound, ""},
+			"no email":    {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{PasswordHash: "$h"}) }, fault.InvalidRequest, "email"},
+			"no password": {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{Email: "x@example.com"}) }, fault.InvalidRequest, "password"},
+			"taken": {func(tx *store.Tx) (User, error) {
+				return CreateUserTx(tx, a.ID, SignIn{Email: taken, PasswordHash: "$h"})
+			}, fault.InvalidRequest, "email"},
+			"change taken": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &taken}) }, fault.InvalidRequest, "email"},
+			"change bad":   {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &bad}) }, fault.InvalidRequest, "email"},
+			"change none":  {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
+			"get none":     {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},
+			"delete none":  {func(tx *store.Tx) (User, error) { return User{}, DeleteUserTx(tx, "user_none") }, fault.NotFound, ""},
+		}
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				_, err := try(t, db, test.do)
+				wantFault(t, err, test.code, test.param)
+			})
+		}
+		// One's own email again is no conflict.
+		if same := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, one.ID, UserChange{Email: &taken}) }); same != one {
+			t.Errorf("changed %+v to %+v", one, same)
+		}
+	})
+}
