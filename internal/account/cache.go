@@ -1,0 +1,207 @@
+package account
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// Ages and sizes of the key cache.
+const (
+	maxAge     = 2 * time.Second // of an entry that answers on its own word
+	maxCallAge = time.Minute     // of an entry whose version admission checks
+	maxEntries = 10_000          // keys in memory, about 5 MB
+	samples    = 8               // entries looked at to find an old one to drop
+)
+
+// KeysOptions is what the key cache needs.
+type KeysOptions struct {
+	DB  *store.DB
+	Now func() time.Time // nil: time.Now
+}
+
+// Keys answers which key a request carries, from memory where that is safe.
+//
+// It remembers good keys only. A request with an unknown key waits for the
+// database's word, so a key works from the moment it is created, on every
+// node, and a flood of made-up keys is never a reason to refuse a good one:
+// one batched read is in flight at a time, whoever asks, and addresses that
+// sent many unknown keys lately wait behind the others (see confirmer). While
+// the database is away a remembered key goes on, since admission decides about
+// money anyway, and any other gets 503, never 401.
+type Keys struct {
+	now     func() time.Time
+	confirm *confirmer
+
+	mu      sync.RWMutex
+	entries map[digest]*entry
+	forgets uint64 // number of times something was forgotten
+}
+
+// entry is a key that was good when it was read.
+type entry struct {
+	principal Principal
+	loaded    time.Time
+	used      atomic.Int64 // Unix seconds
+}
+
+// NewKeys returns an empty cache. Close it after the doors.
+func NewKeys(o KeysOptions) *Keys {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	k := &Keys{now: o.Now, entries: make(map[digest]*entry)}
+	k.confirm = newConfirmer(o.Now, func(ctx context.Context, asked []digest) (map[digest]finding, error) {
+		return k.load(ctx, o.DB, asked)
+	})
+	return k
+}
+
+// Authenticate returns whose secret this is, as the database said at most two
+// seconds ago, or with fresh as it says now. from is the client's address, for
+// the fair order of unknown keys; its allowlist is the caller's to check.
+// Errors are *fault.Error: 401 invalid_api_key for a key that does not exist,
+// was deleted or disabled or whose account is disabled; 503 when the database
+// cannot tell.
+func (k *Keys) Authenticate(ctx context.Context, secret string, from netip.Addr, fresh bool) (Principal, error) {
+	if fresh {
+		return k.authenticate(ctx, secret, from, 0)
+	}
+	return k.authenticate(ctx, secret, from, maxAge)
+}
+
+// AuthenticateCall is Authenticate for a request that goes through admission:
+// it accepts an older memory, since admission checks the key's version in the
+// transaction that holds the money. After ledger.ErrKeyChanged call
+// Authenticate with fresh.
+func (k *Keys) AuthenticateCall(ctx context.Context, secret string, from netip.Addr) (Principal, error) {
+	return k.authenticate(ctx, secret, from, maxCallAge)
+}
+
+func (k *Keys) authenticate(ctx context.Context, secret string, from netip.Addr, age time.Duration) (Principal, error) {
+	if !wellFormed(secret) {
+		return Principal{}, unknownKey()
+	}
+	d := digestOf(secret)
+	known, loaded, remembered := k.recall(d)
+	if remembered && k.now().Sub(loaded) < age {
+		return known, nil
+	}
+	found, err := k.confirm.ask(ctx, d, from, remembered)
+	switch {
+	case err != nil && remembered && age > 0 && ctx.Err() == nil:
+		return known, nil // the database is away
+	case err != nil:
+		return Principal{}, unavailable(err)
+	case !found.good:
+		return Principal{}, unknownKey()
+	}
+	return found.principal, nil
+}
+
+// Forget drops what is remembered of a key. Call it right after a change of
+// the key was committed: requests that arrive from then on see the change.
+func (k *Keys) Forget(key string) {
+	k.forget(func(p Principal) bool { return p.Key == key })
+}
+
+// ForgetAccount is Forget for all keys of an account.
+func (k *Keys) ForgetAccount(account string) {
+	k.forget(func(p Principal) bool { return p.Account == account })
+}
+
+// Close waits for the read in flight, at most its time limit. Requests that
+// still arrive get 503.
+func (k *Keys) Close() { k.confirm.close() }
+
+func (k *Keys) forget(which func(Principal) bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forgets++
+	for d, e := range k.entries {
+		if which(e.principal) {
+			delete(k.entries, d)
+		}
+	}
+}
+
+func (k *Keys) recall(d digest) (p Principal, loaded time.Time, ok bool) {
+	k.mu.RLock()
+	e := k.entries[d]
+	k.mu.RUnlock()
+	if e == nil {
+		return Principal{}, time.Time{}, false
+	}
+	if now := k.now().Unix(); e.used.Load() != now { // written once a second: readers share the line
+		e.used.Store(now)
+	}
+	return e.principal, e.loaded, true
+}
+
+// load reads digests in the database and remembers the good ones.
+func (k *Keys) load(ctx context.Context, db *store.DB, asked []digest) (map[digest]finding, error) {
+	k.mu.RLock()
+	before := k.forgets
+	k.mu.RUnlock()
+	now := k.now()
+	found, err := readKeys(ctx, db, asked)
+	if err != nil {
+		return nil, err
+	}
+	k.remember(asked, found, before, now)
+	return found, nil
+}
+
+// remember replaces what is known of the digests asked about by what was found
+// at now. What was forgotten since then (the count of forgets was before) may
+// be what was read: such findings are good for those who asked before, but not
+// to be remembered.
+func (k *Keys) remember(asked []digest, found map[digest]finding, before uint64, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range asked {
+		delete(k.entries, d)
+		if f := found[d]; f.good && k.forgets == before {
+			k.makeRoom()
+			e := &entry{principal: f.principal, loaded: now}
+			e.used.Store(now.Unix())
+			k.entries[d] = e
+		}
+	}
+}
+
+// makeRoom drops one of the least recently used entries when the cache is
+// full: the oldest of a few that the map's random order shows.
+func (k *Keys) makeRoom() {
+	if len(k.entries) < maxEntries {
+		return
+	}
+	var oldest digest
+	var at int64
+	seen := 0
+	for d, e := range k.entries {
+		if used := e.used.Load(); seen == 0 || used < at {
+			oldest, at = d, used
+		}
+		if seen++; seen == samples {
+			break
+		}
+	}
+	delete(k.entries, oldest)
+}
+
+// unknownKey says the same for every no, so that nothing is learnt from it.
+func unknownKey() error {
+	return fault.New(fault.InvalidAPIKey, "This API key is not valid: it does not exist, was deleted or is disabled, or its account is disabled. Check the key, or create a new one in the console.")
+}
+
+func unavailable(cause error) error {
+	f := fault.Unavailable(cause)
+	f.RetryAfter = time.Second
+	return f
+}

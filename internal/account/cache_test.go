@@ -1,0 +1,308 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// clock is a time that tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Unix(1_800_000_000, 0)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// watched is a cache that counts its reads and whose database can be away.
+type watched struct {
+	*Keys
+	clock *clock
+	reads atomic.Int64
+	away  atomic.Bool
+}
+
+func watch(t *testing.T, db *store.DB) *watched {
+	t.Helper()
+	w := &watched{clock: newClock()}
+	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
+	read := w.confirm.read
+	w.confirm.read = func(ctx context.Context, asked []digest) (map[digest]finding, error) {
+		w.reads.Add(1)
+		if w.away.Load() {
+			return nil, errors.New("the database is away")
+		}
+		return read(ctx, asked)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// wantReads checks how many reads there were since the last call.
+func (w *watched) wantReads(t *testing.T, want int64) {
+	t.Helper()
+	if got := w.reads.Swap(0); got != want {
+		t.Errorf("%d reads, want %d", got, want)
+	}
+}
+
+func (w *watched) good(t *testing.T, k madeKey, fresh bool) Principal {
+	t.Helper()
+	p, err := w.Authenticate(context.Background(), k.secret, customer, fresh)
+	if err != nil || p.Key != k.ID || p.Account != k.Account {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	return p
+}
+
+func (w *watched) refused(t *testing.T, secret string) {
+	t.Helper()
+	_, err := w.Authenticate(context.Background(), secret, customer, false)
+	wantFault(t, err, fault.InvalidAPIKey, "")
+}
+
+func TestKeysRemember(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k := createKey(t, db, a.ID, KeySettings{AllowedModels: []string{"m"}, AllowedIPs: []string{"192.0.2.0/24"}})
+		w := watch(t, db)
+
+		p := w.good(t, k, false)
+		if p.Version != 1 || !p.AllowsModel("m") || p.AllowsModel("n") || !p.AllowsAddress(customer) || p.AllowsAddress(stranger) {
+			t.Errorf("got %+v", p)
+		}
+		for range 5 {
+			w.good(t, k, false)
+		}
+		w.wantReads(t, 1)
+		w.good(t, k, true)
+		w.wantReads(t, 1)
+
+		w.clock.Add(maxAge)
+		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
+			t.Fatal(err)
+		}
+		w.wantReads(t, 0)
+		w.good(t, k, false)
+		w.good(t, k, false)
+		w.wantReads(t, 1)
+		w.clock.Add(maxCallAge)
+		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
+			t.Fatal(err)
+		}
+		w.wantReads(t, 1)
+	})
+}
+
+func TestKeysRefuse(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
+		disabled, deleted, orphan := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}), createKey(t, db, b.ID, KeySettings{})
+		w := watch(t, db)
+		for _, k := range []madeKey{disabled, deleted, orphan} {
+			w.good(t, k, false)
+		}
+		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = true })
+		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) }); err != nil {
+			t.Fatal(err)
+		}
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Change{Disabled: ptr(true)}) })
+
+		// Another node's change is seen two seconds later, or when asked afresh.
+		_, err := w.Authenticate(context.Background(), disabled.secret, customer, true)
+		wantFault(t, err, fault.InvalidAPIKey, "")
+		w.good(t, deleted, false)
+		w.good(t, orphan, false)
+		w.clock.Add(maxAge)
+		for _, k := range []madeKey{disabled, deleted, orphan} {
+			w.refused(t, k.secret)
+		}
+		w.refused(t, newSecret())
+		w.reads.Store(0)
+		w.refused(t, "")
+		w.refused(t, "sk-short")
+		w.wantReads(t, 0)
+		if n := len(w.entries); n != 0 {
+			t.Errorf("%d refused keys are remembered", n)
+		}
+
+		// What was refused works the moment it is good.
+		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = false })
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Change{Disabled: ptr(false)}) })
+		w.good(t, disabled, false)
+		w.good(t, orphan, false)
+	})
+}
+
+func TestKeysForget(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k, other := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
+		w := watch(t, db)
+		w.good(t, k, false)
+		w.good(t, other, false)
+		changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
+		w.Forget(k.ID)
+		w.reads.Store(0)
+		w.refused(t, k.secret)
+		w.good(t, other, false)
+		w.wantReads(t, 1)
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Disabled: ptr(true)}) })
+		w.ForgetAccount(a.ID)
+		w.refused(t, other.secret)
+	})
+}
+
+// A read that began before a change was committed and ends after the cache was
+// told of it must not bring the former state back.
+func TestKeysForgetDuringRead(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k := createKey(t, db, a.ID, KeySettings{})
+		w := watch(t, db)
+		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
+		t.Cleanup(k2.Close)
+		k2.confirm.read = func(ctx context.Context, asked []digest) (map[digest]finding, error) {
+			k2.mu.RLock()
+			before := k2.forgets
+			k2.mu.RUnlock()
+			found, err := readKeys(ctx, db, asked)
+			if err != nil {
+				return nil, err
+			}
+			changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
+			k2.Forget(k.ID)
+			k2.remember(asked, found, before, w.clock.Now())
+			return found, nil
+		}
+		if _, err := k2.Authenticate(context.Background(), k.secret, customer, false); err != nil {
+			t.Fatal(err) // it asked before the change
+		}
+		if _, _, ok := k2.recall(digestOf(k.secret)); ok {
+			t.Error("the state before the change is remembered")
+		}
+	})
+}
+
+func TestKeysDatabaseAway(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		k, unseen := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
+		w := watch(t, db)
+		w.good(t, k, false)
+		w.away.Store(true)
+		w.clock.Add(time.Hour)
+		w.good(t, k, false)
+		for _, test := range []struct {
+			secret string
+			fresh  bool
+		}{{unseen.secret, false}, {newSecret(), false}, {k.secret, true}} {
+			_, err := w.Authenticate(context.Background(), test.secret, customer, test.fresh)
+			wantFault(t, err, fault.ServiceUnavailable, "")
+			if f := fault.Of(err); f.RetryAfter <= 0 {
+				t.Error("no Retry-After")
+			}
+		}
+		w.away.Store(false)
+		w.good(t, unseen, false)
+		w.refused(t, newSecret())
+	})
+}
+
+// A flood of made-up keys is answered 401 to the last, and keys that are good,
+// remembered or new, from the same address or another, go on working.
+func TestKeysFlood(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		w := watch(t, db)
+		var wrong atomic.Int64
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 50 {
+					_, err := w.Authenticate(context.Background(), newSecret(), stranger, false)
+					if fault.Of(err).Code != fault.InvalidAPIKey {
+						wrong.Add(1)
+					}
+				}
+			})
+		}
+		for _, from := range []netip.Addr{stranger, customer} {
+			k := createKey(t, db, a.ID, KeySettings{})
+			for range 3 {
+				if _, err := w.Authenticate(context.Background(), k.secret, from, false); err != nil {
+					t.Errorf("a good key from %s: %v", from, err)
+				}
+			}
+		}
+		all.Wait()
+		if n := wrong.Load(); n != 0 {
+			t.Errorf("%d made-up keys were not answered 401", n)
+		}
+		if w.confirm.trust.good(stranger) {
+			t.Error("the flood cost the address nothing")
+		}
+	})
+}
+
+func TestKeysSize(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	k := NewKeys(KeysOptions{Now: clock.Now})
+	for n := range maxEntries + 500 {
+		d := numbered(n)
+		k.remember([]digest{d}, map[digest]finding{d: {good: true}}, 0, clock.Now())
+		clock.Add(time.Second)
+		k.recall(numbered(0)) // in use all the time
+	}
+	if len(k.entries) != maxEntries {
+		t.Errorf("%d entries", len(k.entries))
+	}
+	if _, _, ok := k.recall(numbered(0)); !ok {
+		t.Error("a key in use was dropped for idle ones")
+	}
+}
+
+// A damaged row fails its own key with a 503 and no other.
+func TestKeysDamagedRow(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		bad, good := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
+		update(t, db, func(tx *store.Tx) (int64, error) {
+			return tx.Exec(`UPDATE api_key SET allowed_ips = '[]' WHERE id = $1`, bad.ID)
+		})
+		found, err := readKeys(context.Background(), db, []digest{digestOf(bad.secret), digestOf(good.secret)})
+		if err != nil || !found[digestOf(good.secret)].good || found[digestOf(bad.secret)].err == nil {
+			t.Errorf("found %+v, %v", found, err)
+		}
+		_, err = watch(t, db).Authenticate(context.Background(), bad.secret, customer, false)
+		wantFault(t, err, fault.ServiceUnavailable, "")
+	})
+}

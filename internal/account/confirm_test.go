@@ -1,0 +1,232 @@
+package account
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// gate stands for the database: reads wait until the test lets them pass, and
+// what it was asked is recorded.
+type gate struct {
+	pass chan struct{}
+
+	mu      sync.Mutex
+	batches [][]digest
+	running int
+	good    map[digest]bool
+	err     error
+}
+
+func newGate() *gate { return &gate{pass: make(chan struct{}), good: make(map[digest]bool)} }
+
+func (g *gate) read(ctx context.Context, asked []digest) (map[digest]finding, error) {
+	g.mu.Lock()
+	g.batches = append(g.batches, asked)
+	if g.running++; g.running > 1 {
+		g.err = errors.New("two reads at once")
+	}
+	g.mu.Unlock()
+	var timeout error
+	select {
+	case <-g.pass:
+	case <-ctx.Done():
+		timeout = ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
+	if err := errors.Join(timeout, g.err); err != nil {
+		return nil, err
+	}
+	found := make(map[digest]finding)
+	for _, d := range asked {
+		if g.good[d] {
+			found[d] = finding{good: true, principal: Principal{Key: d.String()}}
+		}
+	}
+	return found, nil
+}
+
+func numbered(n int) (d digest) {
+	binary.BigEndian.PutUint64(d[:], uint64(n)+1)
+	return d
+}
+
+var (
+	stranger = netip.MustParseAddr("198.51.100.1")
+	customer = netip.MustParseAddr("192.0.2.1")
+)
+
+func TestConfirmerBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		c := newConfirmer(time.Now, g.read)
+		defer c.close()
+		g.good[numbered(7)] = true
+		var all sync.WaitGroup
+		ask := func(n int) {
+			all.Go(func() {
+				found, err := c.ask(t.Context(), numbered(n), customer, true)
+				if err != nil || found.good != (n == 7) {
+					t.Errorf("question %d: %+v, %v", n, found, err)
+				}
+			})
+		}
+		ask(0)
+		synctest.Wait() // the first read is under way
+		for range 10 {
+			ask(7) // one question for all who ask the same
+		}
+		for n := range 100 {
+			ask(n) // 0 among them: it may not join the read that began before it
+		}
+		synctest.Wait()
+		close(g.pass)
+		all.Wait()
+		var sizes []int
+		asked0 := 0
+		for _, batch := range g.batches {
+			sizes = append(sizes, len(batch))
+			for _, d := range batch {
+				if d == numbered(0) {
+					asked0++
+				}
+			}
+		}
+		if len(sizes) != 3 || sizes[0] != 1 || sizes[1] != batchLimit || sizes[2] != 100-batchLimit || asked0 != 2 {
+			t.Errorf("reads of %v questions, question 0 asked %d times", sizes, asked0)
+		}
+	})
+}
+
+// A flood of made-up keys from one address delays good keys from others by no
+// more than one read and never refuses the good key of its own address.
+func TestConfirmerFlood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		c := newConfirmer(time.Now, g.read)
+		defer c.close()
+		for range 2 * missBurst {
+			c.trust.miss(stranger)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var flood sync.WaitGroup
+		refused := make(chan error, 2*queueSlow)
+		for n := range 2 * queueSlow {
+			flood.Go(func() {
+				if _, err := c.ask(ctx, numbered(n), stranger, false); errors.Is(err, errQueueFull) {
+					refused <- err
+				}
+			})
+		}
+		synctest.Wait()
+		if n := len(refused); n == 0 || n > queueSlow {
+			t.Errorf("%d of %d questions were refused, the slow lane holds %d", n, 2*queueSlow, queueSlow)
+		}
+		const good = 1 << 20
+		g.mu.Lock()
+		g.good[numbered(good)], g.good[numbered(good+1)] = true, true
+		g.mu.Unlock()
+		answered := make(chan bool, 2)
+		go func() {
+			found, err := c.ask(t.Context(), numbered(good), customer, false)
+			answered <- found.good && err == nil
+		}()
+		go func() { // remembered, from the stranger's own address
+			found, err := c.ask(t.Context(), numbered(good+1), stranger, true)
+			answered <- found.good && err == nil
+		}()
+		synctest.Wait()
+		for range 2 { // the read under way, then theirs
+			g.pass <- struct{}{}
+			synctest.Wait()
+		}
+		if len(answered) != 2 || !<-answered || !<-answered {
+			t.Error("good keys were not answered by the next read")
+		}
+		for _, batch := range g.batches {
+			if len(batch) > batchSlow+2 {
+				t.Errorf("a read of %d questions in a flood", len(batch))
+			}
+		}
+		cancel()
+		close(g.pass)
+		flood.Wait()
+	})
+}
+
+func TestConfirmerTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		c := newConfirmer(time.Now, g.read)
+		defer c.close()
+		start := time.Now()
+		_, err := c.ask(t.Context(), numbered(1), customer, false)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != confirmTimeout {
+			t.Errorf("a frozen database answered %v after %v", err, time.Since(start))
+		}
+		// A caller that leaves waits no longer, and the others still get theirs.
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() { _, err := c.ask(ctx, numbered(2), customer, false); gone <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller that left got %v", err)
+		}
+		close(g.pass)
+		if _, err := c.ask(t.Context(), numbered(2), customer, false); err != nil {
+			t.Error(err)
+		}
+		c.close()
+		if _, err := c.ask(t.Context(), numbered(3), customer, false); !errors.Is(err, errClosed) {
+			t.Errorf("after close: %v", err)
+		}
+	})
+}
+
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	s := newStanding(func() time.Time { return now })
+	for range missBurst {
+		if !s.good(stranger) {
+			t.Fatal("the burst is not allowed")
+		}
+		s.miss(stranger)
+	}
+	if s.good(stranger) || s.good(netip.MustParseAddr("::ffff:198.51.100.1")) || !s.good(customer) {
+		t.Error("after the burst the address, and only it, must wait")
+	}
+	now = now.Add(time.Second)
+	if !s.good(stranger) {
+		t.Error("one miss a second is not forgiven")
+	}
+	for range 1000 {
+		s.miss(stranger)
+	}
+	now = now.Add(time.Duration(missBurst+1) * time.Second)
+	if !s.good(stranger) {
+		t.Error("a long flood is not forgiven within its bound")
+	}
+	for n := range 2 * maxAddresses {
+		var raw [16]byte
+		binary.BigEndian.PutUint64(raw[:], uint64(n)+1)
+		s.miss(netip.AddrFrom16(raw))
+	}
+	if len(s.misses) > maxAddresses {
+		t.Errorf("%d addresses are remembered", len(s.misses))
+	}
+	if network(netip.MustParseAddr("2001:db8::1%eth0")) != network(netip.MustParseAddr("2001:db8::2")) {
+		t.Error("one customer's IPv6 addresses count apart")
+	}
+}

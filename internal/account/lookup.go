@@ -1,0 +1,77 @@
+package account
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// readKeys looks digests up in one snapshot. A digest that is missing in the
+// answer, or not good, belongs to no usable key.
+//
+// The database compares digests, not secrets: what its timing could tell is
+// about SHA-256 of what the client sent, which says nothing of any secret.
+func readKeys(ctx context.Context, db *store.DB, asked []digest) (map[digest]finding, error) {
+	var found map[digest]finding
+	err := db.View(ctx, func(tx *store.Tx) (err error) {
+		found, err = readKeysTx(tx, asked)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up keys: %w", err)
+	}
+	return found, nil
+}
+
+// row is one api_key row of a look-up.
+type row struct {
+	hash, key, models, ips string
+}
+
+func readKeysTx(tx *store.Tx, asked []digest) (map[digest]finding, error) {
+	rows, err := tx.Query(`SELECT hash, id, allowed_models, allowed_ips FROM api_key WHERE `+tx.In("hash", 1)+` AND deleted = 0`,
+		store.List(ids(asked, digest.String)))
+	if err != nil {
+		return nil, err
+	}
+	list, err := collect(rows, func(scan func(...any) error) (r row, err error) {
+		err = scan(&r.hash, &r.key, &r.models, &r.ips)
+		return r, err
+	})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	states, err := ledger.KeysTx(tx, ids(list, func(r row) string { return r.key }))
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[digest]finding, len(list))
+	for _, r := range list {
+		var d digest
+		if _, err := hex.Decode(d[:], []byte(r.hash)); err != nil {
+			return nil, fmt.Errorf("key %s: %w", r.key, err)
+		}
+		state, ok := states[r.key]
+		found[d] = judge(r, state, ok)
+	}
+	return found, nil
+}
+
+// judge decides whether a key that exists may be used.
+func judge(r row, state ledger.KeyState, ok bool) finding {
+	if !ok {
+		return finding{err: fmt.Errorf("key %s: %w", r.key, ledger.ErrNoKey)}
+	}
+	if state.Limits.Disabled || state.AccountDisabled {
+		return finding{}
+	}
+	models, addresses, err := loadAllowlists(r.models, r.ips)
+	if err != nil {
+		return finding{err: fmt.Errorf("key %s: %w", r.key, err)}
+	}
+	return finding{good: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
+		AllowedModels: models, AllowedIPs: addresses}}
+}
