@@ -53,30 +53,34 @@ type Opening struct {
 	Floor money.Amount
 }
 
+// Check brings the texts of an opening in canonical form, or says what is
+// wrong with it. CreateTx does the same.
+func (o *Opening) Check() (err error) {
+	if o.Name, err = checkName("name", o.Name); err != nil {
+		return err
+	}
+	if o.Email != "" {
+		if o.Email, err = ParseEmail(o.Email); err != nil {
+			return err
+		}
+	}
+	if o.PasswordHash != "" && o.Email == "" {
+		return fault.At(fault.InvalidRequest, "email", "A password needs an email: the two together are the console sign-in. Send both or neither.")
+	}
+	return checkFloor(o.Floor)
+}
+
 // CreateTx opens an account with a balance of zero and, with a password, its
 // first console sign-in.
 func CreateTx(tx *store.Tx, o Opening) (Account, error) {
-	name, err := checkName("name", o.Name)
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return Account{}, err
-	}
-	if err := CheckFloor(o.Floor); err != nil {
-		return Account{}, err
-	}
-	email := ""
-	if o.Email != "" {
-		if email, err = ParseEmail(o.Email); err != nil {
-			return Account{}, err
-		}
-	}
-	if o.PasswordHash != "" && email == "" {
-		return Account{}, fault.At(fault.InvalidRequest, "email", "A password needs an email: the two together are the console sign-in. Send both or neither.")
 	}
 	now, err := tx.NowMS()
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{ID: newID("acct_", now), Name: name, Email: email, CreatedMS: now}
+	a := Account{ID: newID("acct_", now), Name: o.Name, Email: o.Email, CreatedMS: now}
 	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms) VALUES ($1, $2, $3, $4)`,
 		a.ID, a.Name, a.Email, a.CreatedMS); err != nil {
 		return Account{}, fmt.Errorf("insert account: %w", err)
@@ -85,7 +89,7 @@ func CreateTx(tx *store.Tx, o Opening) (Account, error) {
 		return Account{}, err
 	}
 	if o.PasswordHash != "" {
-		if _, err := CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: o.PasswordHash}); err != nil {
+		if _, err := CreateUserTx(tx, a.ID, SignIn{Email: o.Email, PasswordHash: o.PasswordHash}); err != nil {
 			return Account{}, err
 		}
 	}
@@ -147,7 +151,7 @@ type Change struct {
 // all its keys: tell the key cache with Keys.ForgetAccount after the commit.
 func ChangeTx(tx *store.Tx, account string, c Change) (Account, error) {
 	if c.Floor != nil {
-		if err := CheckFloor(*c.Floor); err != nil {
+		if err := checkFloor(*c.Floor); err != nil {
 			return Account{}, err
 		}
 	}
@@ -171,8 +175,8 @@ func ChangeTx(tx *store.Tx, account string, c Change) (Account, error) {
 	return GetTx(tx, account)
 }
 
-// CheckFloor refuses an overdraft floor above zero.
-func CheckFloor(floor money.Amount) error {
+// checkFloor refuses an overdraft floor above zero.
+func checkFloor(floor money.Amount) error {
 	if floor > 0 {
 		return fault.At(fault.InvalidRequest, "overdraft_floor_usd",
 			"overdraft_floor_usd is the lowest balance allowed: it must be zero or negative, for example -5.")
