@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// accountAnswer is an account as operator.md shows it.
+type accountAnswer struct {
+	ID       string       `json:"id"`
+	Name     string       `json:"name"`
+	Email    *string      `json:"email"`
+	Disabled bool         `json:"disabled"`
+	Balance  money.Amount `json:"balance_usd"`
+	Held     money.Amount `json:"held_usd"`
+	Floor    money.Amount `json:"overdraft_floor_usd"`
+	Created  int64        `json:"created"`
+}
+
+func showAccount(a account.Account) accountAnswer {
+	return accountAnswer{ID: a.ID, Name: a.Name, Email: orNil(a.Email), Disabled: a.Money.Disabled,
+		Balance: a.Money.Balance, Held: a.Money.Held, Floor: a.Money.Floor, Created: seconds(a.CreatedMS)}
+}
+
+func (s *server) createAccount(c *call) (any, error) {
+	body, err := c.readObject()
+	if err != nil {
+		return nil, err
+	}
+	var o account.Opening
+	var password *string
+	var floor *money.Amount
+	if err := body.decode(textField("name", &o.Name), textField("email", &o.Email),
+		optionalTextField("password", &password), moneyField("overdraft_floor_usd", &floor)); err != nil {
+		return nil, err
+	}
+	if floor != nil {
+		o.Floor = *floor
+	}
+	if err := o.Check(); err != nil { // before the work of hashing
+		return nil, err
+	}
+	if password != nil {
+		if o.PasswordHash, err = s.Passwords.Hash(c.r.Context(), *password); err != nil {
+			return nil, err
+		}
+	}
+	return s.update(c, body, func(tx *store.Tx) (any, error) {
+		a, err := account.CreateTx(tx, o)
+		return showAccount(a), err
+	})
+}
+
+func (s *server) listAccounts(c *call) (any, error) {
+	_, after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		found, more, err := account.ListTx(tx, after, limit)
+		return newList(found, more, showAccount), err
+	})
+}
+
+func (s *server) getAccount(c *call) (any, error) {
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		a, err := account.GetTx(tx, c.id)
+		return showAccount(a), err
+	})
+}
+
+func (s *server) changeAccount(c *call) (any, error) {
+	body, err := c.readObject()
+	if err != nil {
+		return nil, err
+	}
+	var ch account.Change
+	if err := body.decode(optionalTextField("name", &ch.Name), flagField("disabled", &ch.Disabled),
+		moneyField("overdraft_floor_usd", &ch.Floor)); err != nil {
+		return nil, err
+	}
+	// Also after an error: the commit of one may have taken place.
+	defer s.Keys.ForgetAccount(c.id)
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		a, err := account.ChangeTx(tx, c.id, ch)
+		return showAccount(a), err
+	})
+}

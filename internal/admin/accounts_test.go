@@ -1,0 +1,173 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		a := o.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
+		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "overdraft_floor_usd", "created")
+		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
+		id := a.text("id")
+		if !strings.HasPrefix(id, "acct_") {
+			t.Errorf("id %q", id)
+		}
+		o.ok("GET", "/accounts/"+id, "").want(a.body)
+
+		o.ok("PATCH", "/accounts/"+id, `{"name":"Grace","overdraft_floor_usd":0}`).want(`{"name":"Grace","overdraft_floor_usd":0,"disabled":false}`)
+		o.ok("PATCH", "/accounts/"+id, `{"disabled":true,"name":null}`).want(`{"name":"Grace","disabled":true}`)
+		o.ok("POST", "/accounts", `{"name":"no mail"}`).want(`{"email":null}`)
+
+		users, _ := o.ok("GET", "/accounts/"+id+"/users", "").list()
+		if len(users) != 1 || users[0]["email"] != "ada@example.com" || users[0]["operator"] != false {
+			t.Errorf("users %v", users)
+		}
+	})
+}
+
+func TestAccountFaults(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		o.ok("POST", "/accounts/"+id+"/users", `{"email":"taken@example.com","password":"12345678"}`)
+		for body, param := range map[string]string{
+			`{}`:                                 "name",
+			`{"name":""}`:                        "name",
+			`{"name":null}`:                      "name",
+			`{"name":5}`:                         "name",
+			`{"name":["a"]}`:                     "name",
+			`{"name":"a","email":"x"}`:           "email",
+			`{"name":"a","email":5}`:             "email",
+			`{"name":"a","password":"12345678"}`: "email",
+			`{"name":"a","email":"a@example.com","password":"short"}`:                           "password",
+			`{"name":"a","email":"a@example.com","password":""}`:                                "password",
+			`{"name":"a","email":"Taken@example.com","password":"12345678"}`:                    "email",
+			`{"name":"a","overdraft_floor_usd":1}`:                                              "overdraft_floor_usd",
+			`{"name":"a","overdraft_floor_usd":"x"}`:                                            "overdraft_floor_usd",
+			`{"name":"a","overdraft_floor_usd":true}`:                                           "overdraft_floor_usd",
+			`{"name":"a","overdraft_floor_usd":-0.0000000001}`:                                  "overdraft_floor_usd",
+			`{"name":"a","overdraft_floor_usd":-1e30}`:                                          "overdraft_floor_usd",
+			`{"name":"a","floor":1}`:                                                            "floor",
+			`{"name":"a","Name":"b"}`:                                                           "Name",
+			`{"name":"a","disabled":true}`:                                                      "disabled",
+			`{"name":"` + strings.Repeat("x", 201) + `"}`:                                       "name",
+			`{"name":"a\u0000b"}`:                                                               "name",
+			`{"name":"a","email":"` + strings.Repeat("x", 300) + `@e.x","password":"12345678"}`: "email",
+		} {
+			o.do("POST", "/accounts", body).wantFault(fault.InvalidRequest, param)
+		}
+		for body, param := range map[string]string{
+			`{"name":""}`: "name", `{"name":1}`: "name", `{"disabled":"true"}`: "disabled", `{"disabled":1}`: "disabled",
+			`{"overdraft_floor_usd":0.5}`: "overdraft_floor_usd", `{"email":"a@example.com"}`: "email", `{"balance_usd":5}`: "balance_usd",
+		} {
+			o.do("PATCH", "/accounts/"+id, body).wantFault(fault.InvalidRequest, param)
+		}
+		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 1 {
+			t.Errorf("refused requests left %d accounts", len(list))
+		}
+	})
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		for body, code := range map[string]fault.Code{
+			"":                      fault.InvalidJSON,
+			"   ":                   fault.InvalidJSON,
+			"{":                     fault.InvalidJSON,
+			`{"name":"a"} x`:        fault.InvalidJSON,
+			`{"name":'a'}`:          fault.InvalidJSON,
+			`{"name":"a",}`:         fault.InvalidJSON,
+			"{\"name\":\"\xff\"}":   fault.InvalidEncoding,
+			`[]`:                    fault.InvalidRequest,
+			`"a"`:                   fault.InvalidRequest,
+			`null`:                  fault.InvalidRequest,
+			`5`:                     fault.InvalidRequest,
+			"\xef\xbb\xbf{}":        fault.InvalidJSON,
+			`{"name":"a"}{"a":"b"}`: fault.InvalidJSON,
+		} {
+			o.do("POST", "/accounts", body).wantFault(code, "")
+		}
+		o.do("POST", "/accounts", `{"name":"a","name":"b"}`).wantFault(fault.InvalidJSON, "name")
+		o.do("POST", "/accounts", `{"name":"a","n\u0061me":"b"}`).wantFault(fault.InvalidJSON, "name")
+		o.do("POST", "/accounts", `{"name":"`+strings.Repeat("x", maxBody)+`"}`).wantFault(fault.RequestTooLarge, "")
+		o.do("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "gzip").wantFault(fault.InvalidEncoding, "")
+		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 0 {
+			t.Errorf("refused requests left %d accounts", len(list))
+		}
+	})
+}
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		var made []string
+		for range 3 {
+			made = append(made, o.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
+		}
+		slices.Sort(made)
+		first, more := o.ok("GET", "/accounts?limit=2", "").list()
+		if len(first) != 2 || !more || first[0]["id"] != made[0] || first[1]["id"] != made[1] {
+			t.Errorf("first page %v, more %v", first, more)
+		}
+		rest, more := o.ok("GET", "/accounts?limit=2&after="+made[1], "").list()
+		if len(rest) != 1 || more || rest[0]["id"] != made[2] {
+			t.Errorf("second page %v, more %v", rest, more)
+		}
+		if r := o.ok("GET", "/accounts?after=zzz", ""); !strings.Contains(r.body, `"data":[]`) {
+			t.Errorf("an empty page is %s", r.body)
+		}
+		for query, param := range map[string]string{
+			"limit=0": "limit", "limit=201": "limit", "limit=x": "limit", "limit=": "limit", "limit=-1": "limit", "limit=1.5": "limit",
+			"limit=1&limit=2": "limit", "after=%00": "after", "after=%ff": "after", "lmit=2": "lmit", "account=x": "account",
+		} {
+			o.do("GET", "/accounts?"+query, "").wantFault(fault.InvalidRequest, param)
+		}
+		o.do("GET", "/accounts?limit=%zz", "").wantFault(fault.InvalidRequest, "")
+		o.ok("GET", "/accounts?limit=200", "")
+	})
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		u := o.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
+		u.wantNames("id", "account", "email", "disabled", "operator", "created")
+		u.want(`{"account":"` + account + `","email":"ada@example.com","disabled":false,"operator":true}`)
+		id := u.text("id")
+		if !strings.HasPrefix(id, "user_") || strings.Contains(u.body, "argon2") {
+			t.Errorf("user %s", u.body)
+		}
+		o.ok("PATCH", "/users/"+id, `{"email":"new@example.com","password":"another horse","disabled":true,"operator":false}`).
+			want(`{"email":"new@example.com","disabled":true,"operator":false}`)
+		o.ok("PATCH", "/users/"+id, `{}`).want(`{"email":"new@example.com","disabled":true}`)
+		o.ok("GET", "/users/"+id, "").want(`{"email":"new@example.com"}`)
+		for body, param := range map[string]string{
+			`{"password":"12345678"}`:                                      "email",
+			`{"email":"b@example.com"}`:                                    "password",
+			`{"email":"b@example.com","password":null}`:                    "password",
+			`{"email":"NEW@example.com","password":"12345678"}`:            "email",
+			`{"email":"b@example.com","password":"1234567"}`:               "password",
+			`{"email":"b@example.com","password":12345678}`:                "password",
+			`{"email":"b@example.com","password":"12345678","operator":1}`: "operator",
+			`{"email":"b@example.com","password":"12345678","admin":true}`: "admin",
+			`{"email":"b","password":"12345678"}`:                          "email",
+		} {
+			o.do("POST", "/accounts/"+account+"/users", body).wantFault(fault.InvalidRequest, param)
+		}
+		o.do("PATCH", "/users/"+id, `{"email":"b"}`).wantFault(fault.InvalidRequest, "email")
+		o.do("PATCH", "/users/"+id, `{"password":"b"}`).wantFault(fault.InvalidRequest, "password")
+		o.ok("DELETE", "/users/"+id, "").want(`{"id":"` + id + `","deleted":true}`)
+		o.do("DELETE", "/users/"+id, "").wantFault(fault.NotFound, "")
+		if list, _ := o.ok("GET", "/accounts/"+account+"/users", "").list(); len(list) != 0 {
+			t.Errorf("left are %v", list)
+		}
+	})
+}

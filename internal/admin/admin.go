@@ -1,0 +1,107 @@
+// Package admin owns the operator API: everything below /admin/v1, for whoever
+// holds the operator's token. It decodes, asks the room that owns the thing,
+// and shows the answer; it has no rules of its own about money, keys or the
+// catalog.
+//
+// Invariants: without a token in the settings nothing is here (404), and
+// without it in the request nothing is told (401). A request is decoded
+// strictly, and one that is refused changed nothing. What a request changes,
+// it changes in one transaction, the saved answer of its Idempotency-Key
+// included. Errors have the /v1 shape.
+//
+// A created key's secret is in the first answer alone. A request that is
+// repeated with its Idempotency-Key gets the saved answer, marked with the
+// header `Idempotent-Replayed: true`, and the saved answer has no `key` member,
+// since secrets are stored nowhere: who lost the first answer deletes that key
+// and creates another.
+package admin
+
+import (
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/store"
+)
+
+// Base is the path that the handler is mounted at.
+const Base = "/admin/v1"
+
+// Options are what the operator API works with. All are required unless said
+// otherwise.
+type Options struct {
+	// Token is the operator's bearer token; empty: every path answers 404.
+	Token string
+	DB    *store.DB
+	// Keys is this node's key cache; it is told of every change.
+	Keys *account.Keys
+	// Passwords hashes those of new console users; share it with whatever
+	// verifies them. nil: one of its own.
+	Passwords *account.Passwords
+	// Providers are the adapters that a catalog's lines may use.
+	Providers map[string]catalog.Provider
+	// Catalog is this node's watcher, which takes a new catalog at once; nil
+	// leaves that to the watchers' own rhythm.
+	Catalog *catalog.Watcher
+	// Lines returns the state of each line on this node; nil: none.
+	Lines func() []LineState
+	// Log gets the causes of 503 answers; nil: nobody does.
+	Log *slog.Logger
+}
+
+// New returns the handler of /admin/v1. It expects whole paths, with Base.
+func New(o Options) http.Handler {
+	if o.Passwords == nil {
+		o.Passwords = account.NewPasswords()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{Options: o, token: sha256.Sum256([]byte(o.Token)), audits: make(chan struct{}, 1)}
+	s.tree = plant(s.routes())
+	return s
+}
+
+// server answers the operator API.
+type server struct {
+	Options
+	token  [sha256.Size]byte
+	tree   *branch
+	audits chan struct{} // a slot for the audit that runs
+}
+
+// routes is the table of contents. `{id}` stands for one path segment.
+func (s *server) routes() []route {
+	return []route{
+		{"GET", "/catalog", s.getCatalog},
+		{"PUT", "/catalog", s.putCatalog},
+		{"GET", "/catalog/revisions", s.listRevisions},
+		{"GET", "/catalog/revisions/{id}", s.getRevision},
+
+		{"POST", "/accounts", s.createAccount},
+		{"GET", "/accounts", s.listAccounts},
+		{"GET", "/accounts/{id}", s.getAccount},
+		{"PATCH", "/accounts/{id}", s.changeAccount},
+
+		{"GET", "/accounts/{id}/users", s.listUsers},
+		{"POST", "/accounts/{id}/users", s.createUser},
+		{"GET", "/users/{id}", s.getUser},
+		{"PATCH", "/users/{id}", s.changeUser},
+		{"DELETE", "/users/{id}", s.deleteUser},
+
+		{"POST", "/accounts/{id}/credits", s.credit},
+		{"GET", "/accounts/{id}/entries", s.listEntries},
+
+		{"POST", "/accounts/{id}/keys", s.createKey},
+		{"GET", "/accounts/{id}/keys", s.listKeys},
+		{"GET", "/keys/{id}", s.getKey},
+		{"PATCH", "/keys/{id}", s.changeKey},
+		{"DELETE", "/keys/{id}", s.deleteKey},
+
+		{"GET", "/requests", s.listRequests},
+		{"GET", "/lines", s.listLines},
+		{"GET", "/audit", s.audit},
+	}
+}

@@ -1,0 +1,282 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+const token = "operator-token-of-the-test"
+
+// operator calls the API of one node on one database.
+type operator struct {
+	t       *testing.T
+	handler http.Handler
+	keys    *account.Keys
+	db      *store.DB
+	log     *bytes.Buffer
+}
+
+func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *operator {
+	t.Helper()
+	keys := account.NewKeys(account.KeysOptions{DB: db})
+	t.Cleanup(keys.Close)
+	log := &bytes.Buffer{}
+	opts := Options{Token: token, DB: db, Keys: keys, Log: slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
+		Providers: map[string]catalog.Provider{"test": {Kinds: []catalog.Kind{"chat"}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://upstream.example/v1"}}}
+	for _, c := range change {
+		c(&opts)
+	}
+	return &operator{t: t, handler: New(opts), keys: keys, db: db, log: log}
+}
+
+// each runs a test as the operator of a fresh database of either engine.
+func each(t *testing.T, test func(t *testing.T, o *operator)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newOperator(t, db)) })
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// reply is an answer with its JSON.
+type reply struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request; headers come as pairs.
+func (o *operator) do(method, path, body string, headers ...string) reply {
+	o.t.Helper()
+	r := httptest.NewRequest(method, Base+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	o.handler.ServeHTTP(w, r)
+	return reply{t: o.t, status: w.Code, header: w.Header(), body: w.Body.String()}
+}
+
+// ok sends a request that must succeed.
+func (o *operator) ok(method, path, body string, headers ...string) reply {
+	o.t.Helper()
+	r := o.do(method, path, body, headers...)
+	if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
+		o.t.Fatalf("%s %s %s answered %d %s", method, path, body, r.status, r.body)
+	}
+	return r
+}
+
+// members returns the reply as an object.
+func (r reply) members() map[string]any {
+	r.t.Helper()
+	d := json.NewDecoder(strings.NewReader(r.body))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		r.t.Fatalf("%s: %v", r.body, err)
+	}
+	return m
+}
+
+func (r reply) text(name string) string {
+	r.t.Helper()
+	s, ok := r.members()[name].(string)
+	if !ok {
+		r.t.Fatalf("%s has no text %q", r.body, name)
+	}
+	return s
+}
+
+// want checks members of the reply, given as JSON.
+func (r reply) want(members string) {
+	r.t.Helper()
+	got, want := r.members(), reply{t: r.t, body: members}.members()
+	for name, v := range want {
+		g, ok := got[name]
+		a, _ := json.Marshal(g)
+		b, _ := json.Marshal(v)
+		if !ok || !bytes.Equal(a, b) {
+			r.t.Errorf("%s is %s, want %s, in %s", name, a, b, r.body)
+		}
+	}
+}
+
+// wantNames checks which members the reply has.
+func (r reply) wantNames(names ...string) {
+	r.t.Helper()
+	got := r.members()
+	for _, name := range names {
+		if _, ok := got[name]; !ok {
+			r.t.Errorf("%s lacks %s", r.body, name)
+		}
+		delete(got, name)
+	}
+	if len(got) > 0 {
+		r.t.Errorf("%s: surplus members %v", r.body, got)
+	}
+}
+
+// wantFault checks the error of a reply, complete in the /v1 shape.
+func (r reply) wantFault(code fault.Code, param string) {
+	r.t.Helper()
+	var e struct {
+		Error struct {
+			Message, Type, Code string
+			Param               *string
+		}
+	}
+	if err := json.Unmarshal([]byte(r.body), &e); err != nil {
+		r.t.Fatalf("%d %s: %v", r.status, r.body, err)
+	}
+	row, _ := fault.Lookup(code)
+	got := ""
+	if e.Error.Param != nil {
+		got = *e.Error.Param
+	}
+	if e.Error.Code != string(code) || r.status != row.Status || e.Error.Type != row.Type || got != param || e.Error.Message == "" {
+		r.t.Errorf("answered %d %s, want %d %s at %q", r.status, r.body, row.Status, code, param)
+	}
+}
+
+// list returns the elements of a list and whether there are more.
+func (r reply) list() (elements []map[string]any, more bool) {
+	r.t.Helper()
+	r.wantNames("object", "data", "has_more")
+	r.want(`{"object":"list"}`)
+	m := r.members()
+	for _, e := range m["data"].([]any) {
+		elements = append(elements, e.(map[string]any))
+	}
+	return elements, m["has_more"].(bool)
+}
+
+// accepts tells whether a key's secret opens the gateway on this node now.
+func (o *operator) accepts(secret string) bool {
+	o.t.Helper()
+	_, err := o.keys.Authenticate(o.t.Context(), secret, netip.MustParseAddr("192.0.2.1"), false)
+	if err != nil && fault.Of(err).Code != fault.InvalidAPIKey {
+		o.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x", "Bearer " + token[1:]} {
+			r := o.do("GET", "/accounts", "", "Authorization", header)
+			r.wantFault(fault.InvalidAPIKey, "")
+			if r.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%q: no WWW-Authenticate", header)
+			}
+			o.do("GET", "/nothing", "", "Authorization", header).wantFault(fault.InvalidAPIKey, "")
+		}
+		o.ok("GET", "/accounts", "", "Authorization", "bearer  "+token+" ")
+		for _, path := range []string{"", "/", "/nothing", "/accounts/", "/accounts//keys", "/accounts/x/nothing", "/accounts/x/keys/y",
+			"/codes", "/jobs", "/accounts/x/webhook", "/lines/main/drain", "/catalog/revisions/1/x", "/{id}"} {
+			o.do("GET", path, "").wantFault(fault.NotFound, "")
+		}
+		for path, allow := range map[string]string{
+			"/accounts": "GET, HEAD, POST", "/catalog": "GET, HEAD, PUT", "/keys/x": "DELETE, GET, HEAD, PATCH",
+			"/accounts/x/credits": "POST", "/audit": "GET, HEAD", "/accounts/x": "GET, HEAD, PATCH",
+		} {
+			r := o.do("TRACE", path, "")
+			r.wantFault(fault.MethodNotAllowed, "")
+			if got := r.header.Get("Allow"); got != allow {
+				t.Errorf("%s allows %q, want %q", path, got, allow)
+			}
+		}
+		if r := o.do("HEAD", "/accounts", ""); r.status != http.StatusOK {
+			t.Errorf("HEAD answered %d", r.status)
+		}
+		if r := o.ok("GET", "/accounts", ""); r.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("Cache-Control %q", r.header.Get("Cache-Control"))
+		}
+	})
+}
+
+func TestWithoutTokenNothingIsHere(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		o := newOperator(t, db, func(o *Options) { o.Token = "" })
+		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer " + token} {
+			o.do("GET", "/accounts", "", "Authorization", header).wantFault(fault.NotFound, "")
+			o.do("POST", "/accounts", `{"name":"x"}`, "Authorization", header).wantFault(fault.NotFound, "")
+		}
+	})
+}
+
+func TestUnknownIDs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		for _, id := range []string{"acct_none", "key_none", "%00", "%ff", strings.Repeat("x", 3000), "'%20OR%201=1"} {
+			for path, body := range map[string]string{
+				"GET /accounts/" + id: "", "PATCH /accounts/" + id: `{"name":"x"}`, "GET /accounts/" + id + "/users": "",
+				"POST /accounts/" + id + "/users":   `{"email":"a@example.com","password":"12345678"}`,
+				"PATCH /users/" + id:                `{"disabled":true}`,
+				"DELETE /users/" + id:               "",
+				"GET /users/" + id:                  "",
+				"POST /accounts/" + id + "/credits": `{"usd":1}`, "GET /accounts/" + id + "/entries": "",
+				"POST /accounts/" + id + "/keys": `{}`, "GET /accounts/" + id + "/keys": "",
+				"GET /keys/" + id: "", "PATCH /keys/" + id: `{}`, "DELETE /keys/" + id: "", "GET /catalog/revisions/" + id: "",
+			} {
+				method, path, _ := strings.Cut(path, " ")
+				o.do(method, path, body).wantFault(fault.NotFound, "")
+			}
+		}
+		if o.log.Len() > 0 {
+			t.Errorf("refusals were logged: %s", o.log)
+		}
+	})
+}
+
+// A database that is away is a 503 that is logged once, without the token.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		db, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := newOperator(t, db)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		o.do("POST", "/accounts", `{"name":"x"}`).wantFault(fault.ServiceUnavailable, "")
+		if log := o.log.String(); strings.Count(log, "\n") != 1 || strings.Contains(log, token) {
+			t.Errorf("log %q", log)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// Limits of a request body.
+const (
+	maxBody    = 1 << 20
+	maxCatalog = 4 << 20
+	bodyTime   = 30 * time.Second
+)
+
+// read returns the request's body of at most limit bytes.
+func (c *call) read(limit int64) ([]byte, error) {
+	conn := http.NewResponseController(c.w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // a writer without deadlines (a test's) reads without one
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, fault.New(fault.RequestTooLarge, "The request body is larger than the %d bytes allowed here.", limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		return nil, fault.New(fault.InvalidRequest, "The request body took too long to arrive. Please send the request again.")
+	case err != nil:
+		c.w.Header().Set("Connection", "close")
+		return nil, fault.New(fault.InvalidRequest, "The request body broke off before its end. Please send the request again.")
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, fault.New(fault.InvalidEncoding, "The request body is compressed. Send it without a Content-Encoding.")
+	}
+	return body, nil
+}
+
+// readObject reads the request's body as a JSON object.
+func (c *call) readObject() (object, error) {
+	body, err := c.read(maxBody)
+	if err != nil {
+		return object{}, err
+	}
+	return parseObject(body)
+}
+
+// object is a JSON object as it came, each member once.
+type object struct {
+	raw     []byte
+	members map[string]json.RawMessage
+	names   []string // in the order of the text
+}
+
+// parseObject is the gate of all JSON bodies: UTF-8, JSON, an object, no key
+// twice.
+func parseObject(body []byte) (object, error) {
+	if !utf8.Valid(body) {
+		return object{}, fault.New(fault.InvalidEncoding, "The request body is not UTF-8.")
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return object{}, fault.New(fault.InvalidJSON, "The request body is empty. Send a JSON object, for example {}.")
+	}
+	if !json.Valid(body) {
+		return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON: %s.", jsonFault(body))
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return object{}, fault.New(fault.InvalidRequest, "The request body must be a JSON object.")
+	}
+	o := object{raw: body, members: make(map[string]json.RawMessage)}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil { // cannot be: the text is valid
+			return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON.")
+		}
+		if _, twice := o.members[name]; twice {
+			return object{}, fault.At(fault.InvalidJSON, shown(name), "The field %q stands in the request twice. Send it once.", shown(name))
+		}
+		o.members[name] = value
+		o.names = append(o.names, name)
+	}
+	return o, nil
+}
+
+// jsonFault says where a text stops being JSON.
+func jsonFault(body []byte) string {
+	var v any
+	err := json.Unmarshal(body, &v)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return syntax.Error()
+	}
+	return "it cannot be read"
+}
+
+// field is one member that a body may have.
+type field struct {
+	name string
+	must string                     // completes "name must be …"
+	set  func(json.RawMessage) bool // takes the value; false: it is of another kind
+	null func()                     // what null does; nil: as if the field were absent
+}
+
+// decode hands the object's members to the fields. A member that is no field
+// is a fault, so that a misspelt limit never means no limit.
+func (o object) decode(fields ...field) error {
+	for _, name := range o.names {
+		if !known(fields, name) {
+			return fault.At(fault.InvalidRequest, shown(name), "There is no field %q here. %s", shown(name), listed(fields))
+		}
+	}
+	for _, f := range fields {
+		raw, ok := o.members[f.name]
+		switch {
+		case !ok:
+		case string(raw) == "null":
+			if f.null != nil {
+				f.null()
+			}
+		case !f.set(raw):
+			return fault.At(fault.InvalidRequest, f.name, "%s must be %s.", f.name, f.must)
+		}
+	}
+	return nil
+}
+
+func known(fields []field, name string) bool {
+	for _, f := range fields {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func listed(fields []field) string {
+	out := "The fields are"
+	for i, f := range fields {
+		if i > 0 {
+			out += ","
+		}
+		out += " " + f.name
+	}
+	return out + "."
+}
+
+// reads returns a setter that decodes a JSON value of type T into what to
+// makes of it.
+func reads[T any](to func(T)) func(json.RawMessage) bool {
+	return func(raw json.RawMessage) bool {
+		var v T
+		if json.Unmarshal(raw, &v) != nil {
+			return false
+		}
+		to(v)
+		return true
+	}
+}
+
+// clears returns what null does to an optional value.
+func clears[T any](to **T) func() { return func() { *to = nil } }
+
+func textField(name string, to *string) field {
+	return field{name: name, must: "a text", set: reads(func(v string) { *to = v })}
+}
+
+func optionalTextField(name string, to **string) field {
+	return field{name: name, must: "a text", set: reads(func(v string) { *to = &v })}
+}
+
+func flagField(name string, to **bool) field {
+	return field{name: name, must: "true or false", set: reads(func(v bool) { *to = &v })}
+}
+
+func countField(name string, to **int64) field {
+	return field{name: name, must: "a whole number", set: reads(func(v int64) { *to = &v }), null: clears(to)}
+}
+
+func moneyField(name string, to **money.Amount) field {
+	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000", set: reads(func(v money.Amount) { *to = &v }), null: clears(to)}
+}
+
+// textsField reads a list of texts; null in it is no text.
+func textsField(name string, to *[]string) field {
+	return field{name: name, must: "a list of texts", null: func() { *to = nil }, set: reads(func(list []*string) {
+		*to = make([]string, len(list))
+		for i, text := range list {
+			if text != nil {
+				(*to)[i] = *text
+			}
+		}
+	})}
+}

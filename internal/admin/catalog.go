@@ -1,0 +1,182 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// refreshTime bounds how long the answer of a PUT waits for this node to serve
+// from the new catalog.
+const refreshTime = time.Second
+
+// numbered is a document and its revision.
+type numbered struct {
+	doc      *catalog.Document
+	revision int64
+}
+
+func (s *server) getCatalog(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	n, err := view(s, c, func(tx *store.Tx) (n numbered, err error) {
+		n.doc, n.revision, err = catalog.CurrentTx(tx)
+		return n, err
+	})
+	if errors.Is(err, catalog.ErrNoRevision) {
+		return nil, fault.New(fault.NotFound, "No catalog was applied yet. Send one with PUT /admin/v1/catalog, or run `tollgate apply FILE`.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.document(n), nil
+}
+
+func (s *server) getRevision(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseInt(c.id, 10, 64)
+	if err != nil {
+		return nil, noRevision(c.id)
+	}
+	n, err := view(s, c, func(tx *store.Tx) (n numbered, err error) {
+		n.revision = number
+		n.doc, err = catalog.RevisionTx(tx, number)
+		return n, err
+	})
+	if errors.Is(err, catalog.ErrNoRevision) {
+		return nil, noRevision(c.id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.document(n), nil
+}
+
+func noRevision(number string) error {
+	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", shown(number))
+}
+
+// document shows a catalog in the form that the client wants, JSON by default.
+func (c *call) document(n numbered) text {
+	c.w.Header().Set("X-Catalog-Revision", strconv.FormatInt(n.revision, 10))
+	if wantsYAML(c.r.Header.Values("Accept")) {
+		return text{"application/yaml", n.doc.YAML()}
+	}
+	return text{"application/json", append(n.doc.JSON(), '\n')}
+}
+
+// wantsYAML tells which of the two forms an Accept header names first.
+func wantsYAML(accept []string) bool {
+	for _, line := range accept {
+		for kind := range strings.SplitSeq(line, ",") {
+			kind, _, _ = strings.Cut(kind, ";")
+			switch strings.ToLower(strings.TrimSpace(kind)) {
+			case "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml":
+				return true
+			case "application/json", "*/*", "application/*":
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// appliedAnswer is the answer of a PUT.
+type appliedAnswer struct {
+	Revision int64             `json:"revision"`
+	Changes  []string          `json:"changes"`
+	Warnings []catalog.Warning `json:"warnings"`
+	DryRun   bool              `json:"dry_run,omitempty"`
+}
+
+func (s *server) putCatalog(c *call) (any, error) {
+	values, err := c.query("dry_run")
+	if err != nil {
+		return nil, err
+	}
+	dryRun := values.Get("dry_run") == "true"
+	if values.Has("dry_run") && !dryRun && values.Get("dry_run") != "false" {
+		return nil, fault.At(fault.InvalidRequest, "dry_run", "dry_run must be true or false.")
+	}
+	body, err := c.read(maxCatalog)
+	if err != nil {
+		return nil, err
+	}
+	doc, warnings, err := catalog.Parse(body, s.Providers)
+	if err != nil {
+		return nil, invalidCatalog(err)
+	}
+	out := appliedAnswer{Warnings: append([]catalog.Warning{}, warnings...), DryRun: dryRun}
+	run, apply := view[catalog.Applied], catalog.PreviewTx
+	if !dryRun {
+		run, apply = change[catalog.Applied], catalog.ApplyTx
+	}
+	applied, err := run(s, c, func(tx *store.Tx) (catalog.Applied, error) { return apply(tx, doc) })
+	if err != nil {
+		return nil, err
+	}
+	out.Revision, out.Changes = applied.Revision, applied.Changes
+	if !dryRun {
+		s.refresh(c.r.Context())
+	}
+	return out, nil
+}
+
+// refresh makes this node serve from the new catalog before the answer says
+// that it is applied. Where that fails the watcher tries on.
+func (s *server) refresh(ctx context.Context) {
+	if s.Catalog == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	if err := s.Catalog.Refresh(ctx); err != nil {
+		s.Log.Warn("operator API: the new catalog is not in use here yet", "error", err)
+	}
+}
+
+// invalidCatalog is the 400 with everything that is wrong with a document.
+func invalidCatalog(err error) error {
+	var faults catalog.Faults
+	if !errors.As(err, &faults) || len(faults) == 0 {
+		return err
+	}
+	f := fault.At(fault.InvalidCatalog, shown(faults[0].Path), "The catalog was refused and nothing changed. The first of %d faults: %s", len(faults), faults[0])
+	f.Fields = map[string]any{"faults": faults}
+	return f
+}
+
+// revisionAnswer is one entry of the catalog's history.
+type revisionAnswer struct {
+	Revision int64    `json:"revision"`
+	Changes  []string `json:"changes"`
+	Created  int64    `json:"created"`
+}
+
+func (s *server) listRevisions(c *call) (any, error) {
+	_, after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	var before int64
+	if after != "" {
+		if before, err = strconv.ParseInt(after, 10, 64); err != nil || before < 1 {
+			return nil, fault.At(fault.InvalidRequest, "after", "after must be the number of a revision.")
+		}
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		found, more, err := catalog.HistoryTx(tx, before, limit)
+		return newList(found, more, func(r catalog.Revision) revisionAnswer {
+			return revisionAnswer{Revision: r.Number, Changes: r.Changes, Created: seconds(r.AppliedMS)}
+		}), err
+	})
+}

@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// keyAnswer is a key as operator.md shows it. A limit or list that is not set
+// is null.
+type keyAnswer struct {
+	ID            string        `json:"id"`
+	Account       string        `json:"account"`
+	Name          string        `json:"name"`
+	Hint          string        `json:"hint"`
+	Disabled      bool          `json:"disabled"`
+	RPM           *int64        `json:"rpm"`
+	DailyBudget   *money.Amount `json:"daily_budget_usd"`
+	TotalLimit    *money.Amount `json:"total_limit_usd"`
+	AllowedModels []string      `json:"allowed_models"`
+	AllowedIPs    []string      `json:"allowed_ips"`
+	SpentToday    money.Amount  `json:"spent_today_usd"`
+	Spent         money.Amount  `json:"spent_usd"`
+	Held          money.Amount  `json:"held_usd"`
+	LastUsed      *int64        `json:"last_used"`
+	Created       int64         `json:"created"`
+}
+
+func showKey(k account.Key) keyAnswer {
+	l := k.Ledger
+	out := keyAnswer{ID: k.ID, Account: k.Account, Name: k.Name, Hint: k.Hint, Disabled: l.Limits.Disabled,
+		RPM: l.Limits.RPM, DailyBudget: l.Limits.DailyBudget, TotalLimit: l.Limits.TotalLimit,
+		AllowedModels: k.AllowedModels, AllowedIPs: account.ShowIPs(k.AllowedIPs),
+		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Created: seconds(k.CreatedMS)}
+	if l.LastUsedMS > 0 {
+		used := seconds(l.LastUsedMS)
+		out.LastUsed = &used
+	}
+	return out
+}
+
+// newKeyAnswer is a key with its secret, shown once.
+type newKeyAnswer struct {
+	keyAnswer
+	Secret string `json:"key"`
+}
+
+func (k newKeyAnswer) lasting() any { return k.keyAnswer }
+
+// keyFields are the fields that may be set about a key, at its creation and
+// later. null clears a limit or a list.
+func keyFields(k *account.KeySettings) []field {
+	return []field{
+		textField("name", &k.Name),
+		countField("rpm", &k.RPM),
+		moneyField("daily_budget_usd", &k.DailyBudget),
+		moneyField("total_limit_usd", &k.TotalLimit),
+		textsField("allowed_models", &k.AllowedModels),
+		textsField("allowed_ips", &k.AllowedIPs),
+	}
+}
+
+func (s *server) createKey(c *call) (any, error) {
+	body, err := c.readObject()
+	if err != nil {
+		return nil, err
+	}
+	var settings account.KeySettings
+	if err := body.decode(keyFields(&settings)...); err != nil {
+		return nil, err
+	}
+	return s.update(c, body, func(tx *store.Tx) (any, error) {
+		k, secret, err := account.CreateKeyTx(tx, c.id, settings)
+		return newKeyAnswer{showKey(k), secret}, err
+	})
+}
+
+func (s *server) listKeys(c *call) (any, error) {
+	_, after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		found, more, err := account.ListKeysTx(tx, c.id, after, limit)
+		return newList(found, more, showKey), err
+	})
+}
+
+func (s *server) getKey(c *call) (any, error) {
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		k, err := account.GetKeyTx(tx, c.id)
+		return showKey(k), err
+	})
+}
+
+func (s *server) changeKey(c *call) (any, error) {
+	body, err := c.readObject()
+	if err != nil {
+		return nil, err
+	}
+	// Also after an error: the commit of one may have taken place.
+	defer s.Keys.Forget(c.id)
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		k, err := account.ChangeKeyTx(tx, c.id, func(k *account.KeySettings) error {
+			disabled := &k.Disabled
+			err := body.decode(append(keyFields(k), flagField("disabled", &disabled))...)
+			k.Disabled = *disabled
+			return err
+		})
+		return showKey(k), err
+	})
+}
+
+func (s *server) deleteKey(c *call) (any, error) {
+	defer s.Keys.Forget(c.id)
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		return gone{c.id, true}, account.DeleteKeyTx(tx, c.id)
+	})
+}

@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// An Idempotency-Key is remembered for a day (readings.md, Idempotency-Key).
+const (
+	onceScope  = "admin"
+	onceWindow = 24 * time.Hour
+	maxOnceKey = 255 // bytes
+)
+
+// fleeting is an answer with something that is shown once; lasting is what a
+// repetition of the request is answered.
+type fleeting interface{ lasting() any }
+
+// update runs do in one transaction and returns its answer. With an
+// Idempotency-Key the answer is saved in the same transaction, and a
+// repetition of the request gets it without doing anything. A refused request
+// does not use up its key.
+func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)) (any, error) {
+	key, err := c.onceKey()
+	if err != nil {
+		return nil, err
+	}
+	if key == "" {
+		return change(s, c, do)
+	}
+	print := s.fingerprint(c, body)
+	replayed := false
+	out, err := change(s, c, func(tx *store.Tx) (any, error) {
+		saved, err := ledger.OnceTx(tx, onceScope, key, print, onceWindow)
+		if errors.Is(err, ledger.ErrOtherBody) {
+			return nil, fault.At(fault.InvalidRequest, "Idempotency-Key",
+				"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with exactly the same path and body.")
+		}
+		if replayed = saved != nil; err != nil || replayed {
+			return json.RawMessage(saved), err
+		}
+		out, err := do(tx)
+		if err != nil {
+			return nil, err
+		}
+		lasting := out
+		if f, ok := out.(fleeting); ok {
+			lasting = f.lasting()
+		}
+		return out, ledger.SaveOnceTx(tx, onceScope, key, print, encode(lasting))
+	})
+	if err == nil && replayed {
+		c.w.Header().Set("Idempotent-Replayed", "true")
+	}
+	return out, err
+}
+
+// change runs do in one transaction.
+func change[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, err error) {
+	err = s.DB.Update(c.r.Context(), func(tx *store.Tx) error {
+		out, err = do(tx)
+		return err
+	})
+	return out, err
+}
+
+// view runs do on one snapshot.
+func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, err error) {
+	err = s.DB.View(c.r.Context(), func(tx *store.Tx) error {
+		out, err = do(tx)
+		return err
+	})
+	return out, err
+}
+
+// onceKey returns the request's Idempotency-Key; empty for none.
+func (c *call) onceKey() (string, error) {
+	values := c.r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	if len(values) > 1 || key == "" || len(key) > maxOnceKey || !plain(key) {
+		return "", fault.At(fault.InvalidRequest, "Idempotency-Key", "Send one Idempotency-Key of 1 to %d printable characters, a fresh UUID for example.", maxOnceKey)
+	}
+	return key, nil
+}
+
+// fingerprint tells requests apart that carry the same Idempotency-Key. It is
+// keyed, since a body may hold a password that its plain hash would give away.
+func (s *server) fingerprint(c *call, body object) []byte {
+	mac := hmac.New(sha256.New, s.token[:])
+	_, _ = io.WriteString(mac, c.r.Method+" "+c.r.URL.Path+"\n") // a hash's Write never fails
+	_, _ = mac.Write(body.raw)
+	return mac.Sum(nil)
+}
