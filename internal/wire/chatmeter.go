@@ -37,8 +37,8 @@ type Frame struct {
 	// Token is set when the frame holds text, reasoning, refusal or a tool
 	// call; roles, comments and empty deltas are none.
 	Token bool
-	// Finish is set when the frame ends a choice, Finished when the last
-	// choice has ended, in this frame or before it.
+	// Finish is set when the frame ends a choice, Finished when all choices
+	// that were asked for or seen have ended, in this frame or before it.
 	Finish, Finished bool
 	// Usage is set when the frame shows usage at its top level, UsageOnly when
 	// it shows nothing else (`choices: []`).
@@ -112,7 +112,7 @@ func (m *ChatMeter) Read(e Event) (Frame, error) {
 		m.readWhole(data, &f)
 	}
 	m.begun = m.begun || f.Token
-	f.Finished = m.finished.size() >= m.choices
+	f.Finished = m.finished.size() >= m.choices && m.Complete()
 	return f, nil
 }
 

@@ -67,3 +67,10 @@ func (r *ChatRequest) Prompt(c *Counter, perImage int64) int64 {
 	tokens += min(r.Bound.Images, maxCount>>20) * min(max(perImage, 0), 1<<20)
 	return min(tokens, maxCount)
 }
+
+// Estimate is a rough count of the prompt's tokens, without looking into it.
+func (r *ChatRequest) Estimate() int64 { return max(r.Bound.TextBytes, 0)/bytesPerToken + perPrompt }
+
+// Estimate is a rough count of the tokens produced so far, without looking
+// into the text.
+func (m *ChatMeter) Estimate() int64 { return (m.made.bytes + bytesPerToken - 1) / bytesPerToken }

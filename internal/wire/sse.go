@@ -47,11 +47,17 @@ type EventReader struct {
 
 	joined []byte
 	name   string
+	filled bool // the last read filled the buffer
 }
 
-// firstBuffer is the buffer that a reader begins with: several ordinary
-// chunks of a stream.
-const firstBuffer = 4096
+const (
+	// firstBuffer is the buffer that a reader begins with: several ordinary
+	// events.
+	firstBuffer = 4 << 10
+	// burstBuffer is what the buffer grows to, while reads fill it, so that
+	// many events are there at once.
+	burstBuffer = 32 << 10
+)
 
 // NewEventReader reads events of at most max bytes from src.
 func NewEventReader(src io.Reader, max int) *EventReader {
@@ -92,13 +98,14 @@ func (r *EventReader) fill() {
 		r.next, r.at = r.next-r.start, r.at-r.start
 		r.start, r.end = 0, n
 	}
-	if r.end == len(r.buf) {
+	if r.end == len(r.buf) || r.filled && len(r.buf) < burstBuffer {
 		grown := make([]byte, max(firstBuffer, min(2*len(r.buf), r.max+firstBuffer)))
 		copy(grown, r.buf[:r.end])
 		r.buf = grown
 	}
 	n, err := r.src.Read(r.buf[r.end:])
 	r.end += n
+	r.filled = r.end == len(r.buf)
 	r.err = err
 }
 
