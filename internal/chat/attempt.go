@@ -1,0 +1,114 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// run is one upstream call with the time it has.
+type run struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	body   io.ReadCloser
+	began  time.Time
+	over   bool
+}
+
+// limit gives the call a new limit: what names what has to happen within it.
+func (r *run) limit(within time.Duration, what string) {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.timer = time.AfterFunc(within, func() {
+		r.cancel(fmt.Errorf("%s within %s: %w", what, within, context.DeadlineExceeded))
+	})
+}
+
+// again starts the present limit anew.
+func (r *run) again(within time.Duration) { r.timer.Reset(within) }
+
+// close ends the call: what still runs at the provider is cancelled. It may be
+// called on nil and twice.
+func (r *run) close() {
+	if r == nil || r.over {
+		return
+	}
+	r.over = true
+	r.timer.Stop()
+	if r.body != nil {
+		_ = r.body.Close() // reading is over; there is nothing to lose
+	}
+	r.cancel(nil)
+}
+
+// attempt makes one upstream call and judges the beginning of its answer. The
+// answer is left in x; a call that failed is over when attempt returns.
+func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
+	x.tried++
+	r := &run{began: x.opts.Now()}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	times := on.Line.Times(x.Model)
+	if x.Body.Stream {
+		r.limit(times.FirstToken, "no token came")
+	} else {
+		r.limit(times.Total, "no whole answer came")
+	}
+	answer, err := on.Adapter.Chat(r.ctx, upstream.Call{
+		Form: wire.FormChat, Stream: x.Body.Stream, Body: x.requestBody(on),
+		IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried),
+	})
+	if err != nil {
+		return err
+	}
+	r.body = answer.Body
+	x.on, x.run = on, r
+	if x.Body.Stream {
+		x.stream, err = x.openStream(answer, times.Idle)
+	} else {
+		x.whole, err = x.readWhole(answer)
+	}
+	return err
+}
+
+// requestBody is the client's body with the owned fields as the line needs
+// them.
+func (x *exchange) requestBody(on line.On) []byte {
+	_, limit := x.Model.OutputLimit(x.Body.Limit)
+	edits := wire.ChatEdits{Model: on.ProviderModel, Limit: limit, LimitField: "max_tokens", AskUsage: true}
+	if x.Model.Reasoning {
+		edits.LimitField = "max_completion_tokens" // the only one that such models take
+	}
+	return x.Body.Body(edits)
+}
+
+// reported is the verdict on an error that a provider reported inside an
+// answer or a frame.
+func reported(e *wire.ProviderError) *upstream.Failure {
+	if e.Body != nil {
+		if f := upstream.Classify(200, "application/json", e.Body, nil); f != nil {
+			return f
+		}
+	}
+	return upstream.Fail(fault.UpstreamUnavailable, e)
+}
+
+// malformed is the verdict on what is not JSON.
+func malformed(contentType string, data []byte, err error) *upstream.Failure {
+	if f := upstream.Classify(200, contentType, data, nil); f != nil {
+		return f
+	}
+	return upstream.Fail(fault.UpstreamUnavailable, err)
+}

@@ -1,0 +1,26 @@
+package chat
+
+import (
+	"tollgate/internal/ledger"
+	"tollgate/internal/wire"
+)
+
+// imageTokens is our own count of an image in a prompt, where the provider
+// gave none: what a large vendor counts for one of ordinary size.
+const imageTokens = 765
+
+// usage completes what a provider reported. Without a report the prompt and
+// the answer are counted by ourselves, never above what the prompt can have.
+func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
+	if known {
+		return reported
+	}
+	reported.Prompt = min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.Body.Bound))
+	reported.Completion = completion(x.opts.Counter)
+	return reported
+}
+
+// tokens are a usage's counts on the receipt.
+func tokens(u wire.Usage) ledger.Tokens {
+	return ledger.Tokens{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
+}

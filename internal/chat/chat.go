@@ -1,0 +1,192 @@
+// Package chat owns the conduct of one chat request: it holds the highest
+// possible cost, lets the lines be tried, judges the beginning of the answer,
+// passes it to the client while its usage is read, and settles.
+//
+// Invariants:
+//   - Nothing runs without a hold, and every hold is ended exactly once.
+//   - Until the first byte went to the client any failure is an error answer
+//     that costs nothing. After it, what was produced is charged.
+//   - The end of an answer goes out only after its charge is durable: a whole
+//     answer from its status line on, a stream from the last choice's finish
+//     on. An end that could not be settled is cut off, so that no client takes
+//     the answer for complete.
+//   - Events are never split; those that have already arrived go out in one
+//     write.
+package chat
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/wire"
+)
+
+// endpoint is the path that receipts of chat completions name.
+const endpoint = "/v1/chat/completions"
+
+// statusClosed is what the request log shows for a client that left before the
+// first byte. No client sees it.
+const statusClosed = 499
+
+// Options are a conductor's surroundings and bounds. Ledger and Lines are
+// required; zero values stand for the defaults.
+type Options struct {
+	Ledger *ledger.Ledger
+	Lines  *line.Lines
+	// Counter counts tokens where a provider does not say how many there were.
+	Counter *wire.Counter
+	// Log gets what an operator must know and no answer shows.
+	Log *slog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// RequestTimeout is the longest a request may take over all lines.
+	// Default 15m.
+	RequestTimeout time.Duration
+	// WriteTimeout is how long a client may take to accept a write. Default
+	// 30s.
+	WriteTimeout time.Duration
+	// MaxAnswer is the longest whole answer of a provider, in bytes. Default
+	// 64 MiB.
+	MaxAnswer int64
+	// AnswerBudget bounds the bytes of all whole answers that the node holds
+	// at a time. Default four times MaxAnswer.
+	AnswerBudget int64
+	// ExposeLine names the line in the answer's header x-tollgate-line.
+	ExposeLine bool
+}
+
+// Conductor conducts chat requests. It is safe for concurrent use.
+type Conductor struct {
+	opts   Options
+	admit  func(context.Context, ledger.Admission) (hold, error)
+	refuse func(ledger.Refusal)
+	budget budget
+}
+
+// hold is the held money of a request: *ledger.Hold, or a test's.
+type hold interface {
+	Progress(ledger.Progress)
+	Settle(context.Context, ledger.End) error
+	Release(ledger.End)
+}
+
+// New makes a conductor.
+func New(o Options) *Conductor {
+	if o.Counter == nil {
+		o.Counter = &wire.Counter{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = 15 * time.Minute
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+	if o.MaxAnswer <= 0 {
+		o.MaxAnswer = 64 << 20
+	}
+	if o.AnswerBudget <= 0 {
+		o.AnswerBudget = 4 * o.MaxAnswer
+	}
+	c := &Conductor{opts: o}
+	c.budget.most = o.AnswerBudget
+	if o.Ledger != nil {
+		c.refuse = o.Ledger.Refused
+		c.admit = func(ctx context.Context, a ledger.Admission) (hold, error) {
+			h, err := o.Ledger.Admit(ctx, a)
+			if err != nil {
+				return nil, err // not a nil *ledger.Hold in a hold
+			}
+			return h, nil
+		}
+	}
+	return c
+}
+
+// Call is one chat-completions request that passed the front desk: its key may
+// use its model, and its body passed Check.
+type Call struct {
+	// Request, Account and Key are ids; KeyVersion is the version of the key's
+	// row that the checks were made on.
+	Request, Account, Key string
+	KeyVersion            int64
+	// Snapshot prices and routes the request; Model is of it.
+	Snapshot *catalog.Snapshot
+	Model    *catalog.Model
+	Body     *wire.ChatRequest
+	// Received is when the request arrived, by the conductor's clock.
+	Received time.Time
+}
+
+// Complete conducts one chat-completions request and writes its answer. ctx is
+// the client's: it ends when the client leaves.
+//
+// An error means that nothing was written: a *fault.Error for the door to
+// render, or ledger.ErrKeyChanged. It panics with http.ErrAbortHandler when the
+// connection has to be cut: the answer's end could not be settled, or the
+// client is gone. Otherwise it returns nil, also for a stream that broke off
+// and said so in its last event.
+func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Call) error {
+	x := &exchange{
+		Conductor: c, Call: call, client: ctx, w: w, control: http.NewResponseController(w),
+		choice: catalog.Choice{Options: call.Body.Options, Tools: call.Body.Tools},
+	}
+	if err := call.Model.CheckPriced(x.choice); err != nil {
+		f := fault.Of(err)
+		x.logRefusal(f.Status(), f.Code)
+		return err
+	}
+	var err error
+	if x.hold, err = c.admit(ctx, x.admission()); err != nil {
+		if x.gone() {
+			x.logRefusal(statusClosed, fault.ClientClosed)
+			panic(http.ErrAbortHandler)
+		}
+		return err
+	}
+	defer x.close()
+
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
+		fmt.Errorf("no answer within the request timeout of %s: %w", c.opts.RequestTimeout, context.DeadlineExceeded))
+	defer cancel()
+	x.attempts, err = c.opts.Lines.Try(ctx, call.Snapshot, call.Model, wire.FormChat, x.attempt)
+	switch {
+	case err != nil:
+		return x.fail(err)
+	case call.Body.Stream:
+		return x.pass()
+	}
+	return x.deliver()
+}
+
+// admission is what the ledger has to decide.
+func (x *exchange) admission() ledger.Admission {
+	return ledger.Admission{
+		Request: x.Request, Account: x.Account, Key: x.Key, KeyVersion: x.KeyVersion,
+		Model: x.Model.ID, Endpoint: endpoint,
+		Amount:    x.Model.HighestCost(x.Body.Bound, x.Body.Limit, x.Body.N, x.choice),
+		FreeDaily: x.Model.FreeDailyRequests,
+		Revision:  x.Snapshot.Revision,
+		Received:  x.Received,
+	}
+}
+
+// logRefusal logs a request that ended before it was admitted.
+func (x *exchange) logRefusal(status int, code fault.Code) {
+	x.refuse(ledger.Refusal{
+		Request: x.Request, Account: x.Account, Key: x.Key, Model: x.Model.ID, Endpoint: endpoint,
+		Status: status, Code: string(code), Received: x.Received, Duration: x.since(),
+	})
+}

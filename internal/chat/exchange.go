@@ -1,0 +1,146 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/wire"
+)
+
+// exchange is one request on its way. One goroutine owns it.
+type exchange struct {
+	*Conductor
+	Call
+	client  context.Context // ends when the client leaves
+	w       http.ResponseWriter
+	control *http.ResponseController
+	choice  catalog.Choice
+
+	hold     hold
+	ended    bool // the hold was settled or released
+	attempts []line.Attempt
+	tried    int
+
+	// What the good attempt left. One of whole and stream is set.
+	on     line.On
+	run    *run
+	whole  *whole
+	stream *stream
+
+	begun     bool // the first byte of the answer was handed to the connection
+	firstByte time.Duration
+	deadline  time.Time // of writes
+}
+
+// gone tells whether the client has left.
+func (x *exchange) gone() bool { return x.client.Err() != nil }
+
+// since is how long the request has been running.
+func (x *exchange) since() time.Duration { return x.opts.Now().Sub(x.Received) }
+
+// close lets go of everything that is still held, also after a panic.
+func (x *exchange) close() {
+	x.run.close()
+	if x.whole != nil {
+		x.budget.give(x.whole.reserved)
+	}
+	if !x.ended {
+		x.release(ledger.Failed, http.StatusServiceUnavailable, fault.ServiceUnavailable)
+	}
+	if !x.deadline.IsZero() {
+		// A later request on the connection has its own time.
+		_ = x.control.SetWriteDeadline(time.Time{})
+	}
+}
+
+// end fills in the receipt's facts that are the same for every end.
+func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledger.End {
+	x.ended = true
+	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.begun, FirstByte: x.firstByte, Duration: x.since()}
+	if n := len(x.attempts); n > 0 {
+		last := &x.attempts[n-1]
+		e.Line, e.Attempts = last.Line, x.attempts
+		if x.run != nil && last.Code == "" {
+			last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
+		}
+	}
+	return e
+}
+
+// release ends the request without a charge.
+func (x *exchange) release(outcome ledger.Outcome, status int, code fault.Code) {
+	x.hold.Release(x.end(outcome, status, code))
+}
+
+// settle ends the request with the charge for a usage. It does not end with
+// the client: the ledger bounds it.
+func (x *exchange) settle(u wire.Usage, code fault.Code) error {
+	if !x.begun {
+		x.firstByte = x.since()
+	}
+	e := x.end(ledger.Billed, http.StatusOK, code)
+	e.Cost, e.Tokens = x.Model.Cost(u, x.choice), tokens(u)
+	err := x.hold.Settle(context.WithoutCancel(x.client), e)
+	if err != nil {
+		x.opts.Log.Error("chat: an answer could not be settled", "request", x.Request, "account", x.Account, "streamed", e.Streamed, "error", err)
+	}
+	return err
+}
+
+// settleFirst settles an answer of which the client has seen nothing. Its
+// error is for the door; when nobody knows what became of the charge, the
+// connection is cut without an answer.
+func (x *exchange) settleFirst(u wire.Usage) error {
+	switch err := x.settle(u, ""); {
+	case err == nil:
+		return nil
+	case errors.Is(err, ledger.ErrNotSettled):
+		f := fault.Unavailable(err)
+		f.RetryAfter = time.Second
+		return f
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// fail ends a request of which the client has seen nothing with an error.
+func (x *exchange) fail(err error) error {
+	if x.gone() {
+		x.release(ledger.Closed, statusClosed, fault.ClientClosed)
+		panic(http.ErrAbortHandler)
+	}
+	f := fault.Of(err)
+	x.release(ledger.Failed, f.Status(), f.Code)
+	return err
+}
+
+// begin sends the status line. It is called when the first byte is about to be
+// handed to the connection.
+func (x *exchange) begin(contentType string) {
+	h := x.w.Header()
+	h.Set("Content-Type", contentType)
+	if x.opts.ExposeLine {
+		h.Set("x-tollgate-line", x.on.Line.ID)
+	}
+	if !x.begun {
+		x.begun, x.firstByte = true, x.since()
+	}
+	x.extend()
+	x.w.WriteHeader(http.StatusOK)
+}
+
+// extend gives the client time for the next write. The deadline is moved only
+// when a good part of it has passed.
+func (x *exchange) extend() {
+	now := x.opts.Now()
+	if x.deadline.Sub(now) > x.opts.WriteTimeout*3/4 {
+		return
+	}
+	x.deadline = now.Add(x.opts.WriteTimeout)
+	_ = x.control.SetWriteDeadline(x.deadline) // writers without deadlines are tests
+}

@@ -1,0 +1,292 @@
+package chat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+const (
+	// maxEvent is the longest event of a stream.
+	maxEvent = 8 << 20
+	// maxHeld bounds what is held back before the first token and after the
+	// finish.
+	maxHeld = 16 << 20
+	// burst is how much of what has already arrived goes out in one write.
+	burst = 32 << 10
+	// sentence is how much text shows whether it is an error sentence.
+	sentence = 300
+	// finishWait is how long the rest of a finished stream is waited for.
+	finishWait = 10 * time.Second
+	// progressEvery is how often the ledger is told what was produced.
+	progressEvery = 2 * time.Second
+)
+
+// stream is an answer that passes event by event.
+type stream struct {
+	contentType string
+	idle        time.Duration
+	reader      *wire.EventReader
+	meter       *wire.ChatMeter
+	edit        *wire.FrameEditor
+
+	out      []byte // edited events that were not sent yet
+	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
+	token    bool   // a token came
+	done     bool   // [DONE] came
+	progress time.Time
+}
+
+// openStream reads a stream up to its first token and judges the beginning.
+func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*stream, error) {
+	s := &stream{
+		contentType: answer.ContentType, idle: idle, held: -1,
+		reader: wire.NewEventReader(answer.Body, maxEvent),
+		meter:  wire.NewChatMeter(x.Body.N),
+		edit:   wire.NewFrameEditor(x.Model.ID),
+	}
+	for {
+		err := x.next(s)
+		switch {
+		case err == io.EOF:
+			return s, x.judgeEnded(s)
+		case err != nil:
+			return nil, err
+		case s.done || s.held >= 0:
+			return s, x.judgeEnded(s)
+		case len(s.out) > maxHeld:
+			return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
+		case s.token && len(x.on.Line.ErrorSentences) == 0:
+			return s, nil
+		case s.token && (len(s.meter.Text()) >= sentence || bytes.IndexByte(s.meter.Text(), '\n') >= 0):
+			return s, x.judgeSentence(s)
+		}
+	}
+}
+
+// judgeEnded judges a stream that has ended, or finished its last choice,
+// before anything of it was sent.
+func (x *exchange) judgeEnded(s *stream) error {
+	switch {
+	case !s.meter.Complete():
+		return upstream.Fail(fault.UpstreamConnectionError, errors.New("stream ended before it was finished"))
+	case s.token:
+		return x.judgeSentence(s)
+	case s.meter.Filtered():
+		return upstream.Fail(fault.ContentFilter, errors.New("empty stream, ended by the content filter"))
+	case s.meter.Limited():
+		return nil // ends normally with finish_reason length
+	}
+	return upstream.Fail(fault.EmptyCompletion, errors.New("stream without content"))
+}
+
+func (x *exchange) judgeSentence(s *stream) error {
+	if text := s.meter.Text(); x.on.Line.IsErrorSentence(string(text)) {
+		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", text))
+	}
+	return nil
+}
+
+// next reads one event and adds to out what the client gets of it. Its error
+// is io.EOF at the end of the stream, or a *upstream.Failure.
+func (x *exchange) next(s *stream) error {
+	e, err := s.reader.Next()
+	switch {
+	case err == io.EOF:
+		return err
+	case errors.Is(err, wire.ErrEventTooLarge):
+		return upstream.Fail(fault.UpstreamUnavailable, err)
+	case errors.Is(err, wire.ErrTruncated):
+		return upstream.Fail(fault.UpstreamConnectionError, err)
+	case err != nil:
+		return upstream.Interrupted(x.run.ctx, err)
+	}
+	f, err := s.meter.Read(e)
+	switch {
+	case err != nil:
+		return malformed("text/event-stream", e.Data, err)
+	case f.Err != nil:
+		return reported(f.Err)
+	}
+	s.token = s.token || f.Token
+	if f.Finished && s.held < 0 {
+		s.held = len(s.out)
+	}
+	switch {
+	case f.Done:
+		s.done = true // written anew, after the settlement
+	case f.UsageOnly && !x.Body.IncludeUsage: // nobody asked for it
+	case e.Data == nil && !x.begun: // a comment before the answer
+	default:
+		s.out = s.edit.Append(s.out, e)
+	}
+	return nil
+}
+
+// pass sends a stream as it comes, and settles it before its end.
+func (x *exchange) pass() error {
+	s := x.stream
+	x.run.limit(s.idle, "no more of the stream came")
+	for !s.done {
+		if !s.reader.Buffered() || len(s.out) >= burst {
+			if err := x.send(); err != nil {
+				return x.left()
+			}
+			x.note()
+			if s.held >= 0 {
+				x.run.again(min(s.idle, finishWait))
+			} else {
+				x.run.again(s.idle)
+			}
+		}
+		err := x.next(s)
+		var f *upstream.Failure
+		switch {
+		case err == nil && len(s.out) <= maxHeld:
+			continue
+		case err == nil:
+			f = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came after the finish"))
+		case err == io.EOF && s.meter.Complete():
+			return x.complete()
+		case err == io.EOF:
+			f = upstream.Fail(fault.UpstreamConnectionError, errors.New("stream ended before it was finished"))
+		case !errors.As(err, &f):
+			f = upstream.Fail(fault.UpstreamUnavailable, err)
+		}
+		switch {
+		case x.gone():
+			return x.left()
+		case s.held >= 0 && f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError):
+			return x.complete() // only the rest behind the whole answer is missing
+		}
+		return x.broken(f)
+	}
+	if !s.meter.Complete() {
+		return x.broken(upstream.Fail(fault.UpstreamConnectionError, errors.New("stream said [DONE] before it was finished")))
+	}
+	return x.complete()
+}
+
+// send writes what need not wait for the settlement, in one piece.
+func (x *exchange) send() error {
+	s := x.stream
+	ready := len(s.out)
+	if s.held >= 0 {
+		ready = s.held
+	}
+	if ready == 0 {
+		return nil
+	}
+	if x.gone() {
+		return x.client.Err()
+	}
+	if !x.begun {
+		h := x.w.Header()
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no") // proxies in front pass events on at once
+		x.begin(s.contentType)
+	}
+	x.extend()
+	if _, err := x.w.Write(s.out[:ready]); err != nil {
+		return err
+	}
+	s.out = append(s.out[:0], s.out[ready:]...)
+	if s.held >= 0 {
+		s.held = 0
+	}
+	return x.control.Flush()
+}
+
+// note tells the ledger what was produced so far, now and then, so that it is
+// charged if this node dies. It is estimated: counting would cost too much.
+func (x *exchange) note() {
+	s, now := x.stream, x.opts.Now()
+	switch {
+	case !x.begun:
+		return
+	case s.progress.IsZero():
+		s.progress = now
+	case now.Sub(s.progress) >= progressEvery:
+		s.progress = now
+		u, known := s.meter.Usage()
+		if !known {
+			u.Prompt, u.Completion = x.Body.Estimate(), s.meter.Estimate()
+		}
+		x.hold.Progress(ledger.Progress{Cost: x.Model.Cost(u, x.choice), Tokens: tokens(u), Line: x.on.Line.ID})
+	}
+}
+
+// produced is the usage of what the stream has brought.
+func (x *exchange) produced() wire.Usage {
+	reported, known := x.stream.meter.Usage()
+	return x.usage(reported, known, x.stream.meter.Completion)
+}
+
+// complete settles a stream that is whole, and sends its end.
+func (x *exchange) complete() error {
+	s := x.stream
+	if x.gone() {
+		return x.left()
+	}
+	x.run.close()
+	u := x.produced()
+	if x.Body.IncludeUsage && !s.meter.UsageShown() {
+		s.out = append(s.out, s.meter.UsageEvent(x.Model.ID, u)...)
+	}
+	s.out = append(s.out, wire.DoneEvent...)
+	if !x.begun {
+		if err := x.settleFirst(u); err != nil {
+			return err
+		}
+	} else if err := x.settle(u, ""); err != nil {
+		x.say(fault.New(fault.ServiceUnavailable,
+			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(err))
+		panic(http.ErrAbortHandler)
+	}
+	s.held = -1
+	_ = x.send() // settled: it stays charged when the client is gone
+	return nil
+}
+
+// broken ends a stream that broke off. If the client has seen nothing of it,
+// that is an error answer like another; else what was produced is charged and
+// the last event says what happened.
+func (x *exchange) broken(f *upstream.Failure) error {
+	x.on.Broke(f)
+	x.run.close()
+	if !x.begun {
+		return x.fail(f.Fault())
+	}
+	_ = x.settle(x.produced(), f.Code) // logged; what was streamed is charged later
+	x.say(f.FaultInStream())
+	return nil
+}
+
+// say sends what is ready and an error event behind it.
+func (x *exchange) say(f *fault.Error) {
+	s := x.stream
+	if s.held >= 0 {
+		s.out, s.held = s.out[:s.held], -1
+	}
+	s.out = append(s.out, wire.ErrorEvent(f.Object())...)
+	_ = x.send() // the client may be gone; there is nobody else to tell
+}
+
+// left ends a stream whose client is gone: the upstream call is cancelled, and
+// what was produced is charged if a byte of it was handed to the connection.
+func (x *exchange) left() error {
+	x.run.close()
+	if !x.begun {
+		return x.fail(fault.New(fault.ClientClosed, "The client left."))
+	}
+	_ = x.settle(x.produced(), fault.ClientClosed) // logged; charged later
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,105 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// firstRead is the buffer that a whole answer begins with.
+const firstRead = 8 << 10
+
+// whole is an answer that is not streamed, judged to be good.
+type whole struct {
+	*wire.ChatAnswer
+	contentType string
+	reserved    int64 // bytes taken from the budget
+}
+
+// readWhole buffers and judges an answer.
+func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
+	raw, err := x.readAll(answer.Body)
+	reserved := int64(cap(raw))
+	if err == nil {
+		var a *wire.ChatAnswer
+		if a, err = x.judge(answer.ContentType, raw); err == nil {
+			return &whole{a, answer.ContentType, reserved}, nil
+		}
+	}
+	x.budget.give(reserved)
+	return nil, err
+}
+
+// readAll reads a body up to the longest answer. The capacity of what it
+// returns, also with an error, is taken from the budget.
+func (x *exchange) readAll(body io.Reader) ([]byte, error) {
+	var buf []byte
+	for {
+		if len(buf) == cap(buf) {
+			grown := max(firstRead, int64(2*cap(buf)))
+			if int64(len(buf)) > x.opts.MaxAnswer {
+				return buf, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer is longer than max_answer, %d bytes", x.opts.MaxAnswer))
+			}
+			grown = min(grown, x.opts.MaxAnswer+1)
+			if !x.budget.take(grown - int64(cap(buf))) {
+				// No line is to blame, and another one would not help.
+				return buf, fault.New(fault.UpstreamUnavailable, "The service is handling too many long answers at the moment. You were not charged; please try again, or stream the answer.").
+					WithCause(errors.New("the budget for whole answers is used up"))
+			}
+			next := make([]byte, len(buf), grown)
+			copy(next, buf)
+			buf = next
+		}
+		n, err := body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF && int64(len(buf)) <= x.opts.MaxAnswer:
+			return buf, nil
+		case err != nil && err != io.EOF:
+			return buf, upstream.Interrupted(x.run.ctx, err)
+		}
+	}
+}
+
+// judge reads an answer of status 200 and finds the failures that look like
+// one.
+func (x *exchange) judge(contentType string, raw []byte) (*wire.ChatAnswer, error) {
+	a, err := wire.ReadChatAnswer(raw)
+	switch {
+	case err != nil:
+		return nil, malformed(contentType, raw, err)
+	case a.Err != nil:
+		return nil, reported(a.Err)
+	case a.Content && !a.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
+		return nil, upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
+	case a.Content:
+		return a, nil
+	case a.Filtered:
+		return nil, upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
+	case a.Limited && x.Body.Limit > 0:
+		return nil, upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
+	}
+	return nil, upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
+}
+
+// deliver settles and sends a whole answer.
+func (x *exchange) deliver() error {
+	if x.gone() {
+		return x.fail(x.client.Err())
+	}
+	x.run.close()
+	reported, known := x.whole.Usage()
+	if err := x.settleFirst(x.usage(reported, known, x.whole.Completion)); err != nil {
+		return err
+	}
+	body := x.whole.Body(x.Model.ID)
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.begin(x.whole.contentType)
+	_, _ = x.w.Write(body) // settled: it stays charged when the client is gone
+	return nil
+}
