@@ -124,7 +124,7 @@ func (x *exchange) next(s *stream) error {
 	case f.Done:
 		s.done = true // written anew, after the settlement
 	case f.UsageOnly && !x.Body.IncludeUsage: // nobody asked for it
-	case e.Data == nil && !x.begun: // a comment before the answer
+	case e.Data == nil && !s.token: // a comment before the answer
 	default:
 		s.out = s.edit.Append(s.out, e)
 	}

@@ -1,0 +1,454 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+// document is the catalog of these tests: a dollar a million tokens in, ten
+// out, so that amounts are easily read.
+const document = `
+models:
+  - id: swift-1
+    kind: chat
+    context_window: 100000
+    max_output_tokens: 1000
+    price: {input: 1, cached_input: 0.5, output: 10, options: {service_tier: {priority: 2}}, tools: {web_search: 0.01}}
+  - id: default-1
+    kind: chat
+    context_window: 100000
+    max_output_tokens: 1000
+    default_output_tokens: 100
+    reasoning: true
+    price: {input: 1, output: 10}
+lines:
+  - id: first
+    provider: script
+    models: {swift-1: vendor-model, default-1: vendor-model}
+    timeouts: {first_token: 10s, idle: 20s, total: 30s}
+    error_sentences: ["^service overloaded"]
+  - id: second
+    provider: script
+    models: {swift-1: vendor-model}
+    priority: 2
+    timeouts: {first_token: 10s, idle: 20s, total: 30s}
+`
+
+// snapshot makes the catalog of these tests.
+func snapshot(t testing.TB) *catalog.Snapshot {
+	t.Helper()
+	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}}
+	doc, _, err := catalog.Parse([]byte(document), providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
+}
+
+// reply is what a scripted provider answers: a failure, or a body that is sent
+// piece by piece.
+type reply struct {
+	failure *upstream.Failure
+	// pieces are read one by one; before piece i the reader waits for a value
+	// from gate, if there is one.
+	pieces []string
+	gate   <-chan struct{}
+	err    error // at the end; nil is the end of the body
+	stall  bool  // the end never comes
+}
+
+// provider is an adapter for tests: it answers with its replies in turn and
+// fails the test on surplus calls.
+type provider struct {
+	t testing.TB
+
+	mu      sync.Mutex
+	replies []reply
+	calls   []upstream.Call
+	open    int // bodies that were not closed
+	left    int // calls and reads that ended with the caller
+}
+
+// Chat implements upstream.Adapter.
+func (p *provider) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.Body = bytes.Clone(c.Body)
+	p.calls = append(p.calls, c)
+	if len(p.replies) == 0 {
+		p.t.Error("a call that the script has no reply for")
+		return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("no reply"))
+	}
+	r := p.replies[0]
+	p.replies = p.replies[1:]
+	if r.failure != nil {
+		return nil, r.failure
+	}
+	p.open++
+	contentType := "application/json"
+	if c.Stream {
+		contentType = "text/event-stream; charset=utf-8"
+	}
+	return &upstream.Answer{Body: &scripted{ctx: ctx, provider: p, reply: r}, ContentType: contentType, Stream: c.Stream}, nil
+}
+
+// scripted is the body of a reply.
+type scripted struct {
+	ctx      context.Context
+	provider *provider
+	reply    reply
+	rest     string
+	closed   bool
+}
+
+// Read implements io.Reader.
+func (s *scripted) Read(b []byte) (int, error) {
+	if s.rest == "" {
+		if err := s.wait(); err != nil {
+			s.provider.mu.Lock()
+			s.provider.left++
+			s.provider.mu.Unlock()
+			return 0, err
+		}
+	}
+	if s.rest == "" {
+		if s.reply.err != nil {
+			return 0, s.reply.err
+		}
+		return 0, io.EOF
+	}
+	n := copy(b, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// wait makes the next piece the rest, or finds the caller gone.
+func (s *scripted) wait() error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if len(s.reply.pieces) == 0 {
+		if !s.reply.stall {
+			return nil
+		}
+		<-s.ctx.Done()
+		return s.ctx.Err()
+	}
+	if s.reply.gate != nil {
+		select {
+		case <-s.reply.gate:
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+	s.rest, s.reply.pieces = s.reply.pieces[0], s.reply.pieces[1:]
+	return nil
+}
+
+// Close implements io.Closer.
+func (s *scripted) Close() error {
+	s.provider.mu.Lock()
+	defer s.provider.mu.Unlock()
+	if s.closed {
+		s.provider.t.Error("a body was closed twice")
+	}
+	s.closed = true
+	s.provider.open--
+	return nil
+}
+
+// books is a ledger for tests: it keeps the contract of package ledger and
+// does as it is told.
+type books struct {
+	t testing.TB
+
+	mu        sync.Mutex
+	refuse    error // of Admit
+	failing   error // of Settle
+	settling  func()
+	amounts   []ledger.Admission
+	ends      []ledger.End
+	released  []bool
+	progress  []ledger.Progress
+	refusals  []ledger.Refusal
+	isSettled bool
+}
+
+func (b *books) admit(ctx context.Context, a ledger.Admission) (hold, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse != nil {
+		return nil, b.refuse
+	}
+	b.amounts = append(b.amounts, a)
+	return b, nil
+}
+
+// Progress implements hold.
+func (b *books) Progress(p ledger.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.progress = append(b.progress, p)
+}
+
+// Settle implements hold.
+func (b *books) Settle(ctx context.Context, e ledger.End) error {
+	if b.settling != nil {
+		b.settling()
+	}
+	if ctx.Err() != nil {
+		b.t.Error("a settlement ended with its client")
+	}
+	b.end(e, false)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isSettled = b.failing == nil
+	return b.failing
+}
+
+// Release implements hold.
+func (b *books) Release(e ledger.End) { b.end(e, true) }
+
+func (b *books) end(e ledger.End, released bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.ends) > 0 {
+		b.t.Errorf("a hold was ended twice: %+v, %+v", b.ends[0], e)
+	}
+	b.ends, b.released = append(b.ends, e), append(b.released, released)
+}
+
+func (b *books) settled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isSettled
+}
+
+// client is the connection to a client. It remembers what came, in which
+// writes, and whether it came before the settlement.
+type client struct {
+	header http.Header
+	books  *books
+
+	mu       sync.Mutex
+	status   int
+	pending  []byte   // written, not flushed
+	writes   []string // what each flush sent
+	early    string   // what was sent before the settlement
+	failing  error    // of writes, from the second on
+	onFlush  func(sent string)
+	deadline time.Time
+}
+
+// Header implements http.ResponseWriter.
+func (c *client) Header() http.Header { return c.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (c *client) WriteHeader(status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = status
+}
+
+// Write implements http.ResponseWriter.
+func (c *client) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failing != nil && len(c.writes) > 0 {
+		return 0, c.failing
+	}
+	c.pending = append(c.pending, p...)
+	return len(p), nil
+}
+
+// FlushError is what http.ResponseController calls.
+func (c *client) FlushError() error {
+	c.mu.Lock()
+	sent := string(c.pending)
+	c.pending = nil
+	c.writes = append(c.writes, sent)
+	if !c.books.settled() {
+		c.early += sent
+	}
+	onFlush := c.onFlush
+	c.mu.Unlock()
+	if onFlush != nil {
+		onFlush(sent)
+	}
+	return nil
+}
+
+// SetWriteDeadline is what http.ResponseController calls.
+func (c *client) SetWriteDeadline(t time.Time) error {
+	c.deadline = t
+	return nil
+}
+
+// body is all that the client got.
+func (c *client) body() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b bytes.Buffer
+	for _, w := range c.writes {
+		b.WriteString(w)
+	}
+	b.Write(c.pending)
+	return b.String()
+}
+
+// trial is one request through a conductor with all its surroundings faked.
+type trial struct {
+	t        testing.TB
+	provider *provider
+	books    *books
+	client   *client
+	opts     Options
+	ctx      context.Context
+}
+
+func newTrial(t testing.TB, replies ...reply) *trial {
+	b := &books{t: t}
+	return &trial{
+		t: t, books: b, provider: &provider{t: t, replies: replies},
+		client: &client{header: http.Header{}, books: b}, ctx: context.Background(),
+	}
+}
+
+// outcome is what came of a trial: the error for the door, or a panic.
+type outcome struct {
+	err error
+	cut bool
+}
+
+// run conducts a request with the given body.
+func (tr *trial) run(body string) (out outcome) {
+	tr.t.Helper()
+	opts := tr.opts
+	opts.Lines = line.New(line.Options{Open: func(upstream.Target) (upstream.Adapter, error) { return tr.provider, nil }})
+	c := New(opts)
+	c.admit = tr.books.admit
+	c.refuse = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
+	defer func() {
+		if r := recover(); r != nil {
+			if err, ok := r.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				panic(r)
+			}
+			out.cut = true
+		}
+		if tr.provider.open != 0 {
+			tr.t.Errorf("%d bodies of the provider were left open", tr.provider.open)
+		}
+		if held := c.budget.held.Load(); held != 0 {
+			tr.t.Errorf("%d bytes of the budget were not given back", held)
+		}
+		if n := len(tr.books.amounts); n != len(tr.books.ends) {
+			tr.t.Errorf("%d holds, %d ends", n, len(tr.books.ends))
+		}
+		if !tr.client.deadline.IsZero() {
+			tr.t.Error("a write deadline was left on the connection")
+		}
+	}()
+	out.err = c.Complete(tr.ctx, tr.client, call(tr.t, snapshot(tr.t), body))
+	return out
+}
+
+// call makes the call of a request body.
+func call(t testing.TB, s *catalog.Snapshot, body string) Call {
+	t.Helper()
+	r, err := wire.OpenChat([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := s.Model(id)
+	if !ok {
+		t.Fatalf("no model %s", id)
+	}
+	return Call{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: s, Model: m, Body: r, Received: time.Now()}
+}
+
+// end is the one end of the trial's hold.
+func (tr *trial) end() ledger.End {
+	tr.t.Helper()
+	if len(tr.books.ends) != 1 {
+		tr.t.Fatalf("%d ends", len(tr.books.ends))
+	}
+	return tr.books.ends[0]
+}
+
+// want checks how the request ended in the books.
+func (tr *trial) want(o ledger.Outcome, cost string, status int, code fault.Code) {
+	tr.t.Helper()
+	e := tr.end()
+	if e.Outcome != o || e.Cost.String() != cost || e.Status != status || e.Code != string(code) {
+		tr.t.Errorf("ended with outcome %d, cost %s, status %d, code %q; want %d, %s, %d, %q",
+			e.Outcome, e.Cost, e.Status, e.Code, o, cost, status, code)
+	}
+	if released := tr.books.released[0]; released != (o != ledger.Billed) {
+		tr.t.Errorf("released: %v", released)
+	}
+}
+
+// wantFault checks the error for the door.
+func wantFault(t testing.TB, out outcome, code fault.Code) *fault.Error {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(out.err, &f) || f.Code != code || out.cut {
+		t.Fatalf("got %v, cut %v; want %s", out.err, out.cut, code)
+	}
+	return f
+}
+
+// Bodies of requests and pieces of answers.
+const (
+	ask       = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}]}`
+	askStream = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"stream":true}`
+	askUsage  = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true}}`
+
+	role      = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
+	hello     = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}` + "\n\n"
+	world     = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":" world"},"finish_reason":null}]}` + "\n\n"
+	stop      = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	usage     = `data: {"id":"c","created":7,"model":"vendor-model","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10}}` + "\n\n"
+	doneEvent = "data: [DONE]\n\n"
+
+	whole1 = `{"id":"c","model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"Hello world"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
+)
+
+// ours is an event as the client gets it.
+func ours(events ...string) string {
+	var b bytes.Buffer
+	for _, e := range events {
+		b.WriteString(string(bytes.ReplaceAll([]byte(e), []byte("vendor-model"), []byte("swift-1"))))
+	}
+	return b.String()
+}
+
+// errorEvent is the last event of a stream that broke off.
+func errorEvent(f *fault.Error) string { return fmt.Sprintf("data: {\"error\":%s}\n\n", f.Object()) }

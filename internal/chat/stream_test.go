@@ -1,0 +1,379 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+)
+
+type attemptRow = line.Attempt
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	ownUsage := func(prompt, completion int) string {
+		return fmt.Sprintf(`data: {"id":"c","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`+"\n\n",
+			prompt, completion, prompt+completion)
+	}
+	stopUsage := strings.Replace(stop, `"stop"}]`, `"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}`, 1)
+	groqUsage := strings.Replace(stop, `"stop"}]`, `"stop"}],"x_groq":{"usage":{"prompt_tokens":100,"completion_tokens":10}}`, 1)
+	second := strings.ReplaceAll(hello, `"index":0`, `"index":1`)
+	stopSecond := strings.ReplaceAll(stop, `"index":0`, `"index":1`)
+	two := strings.Replace(askStream, `{"model"`, `{"n":2,"model"`, 1)
+	call1 := strings.Replace(hello, `{"content":"Hello"}`, `{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}`, 1)
+	call2 := strings.Replace(hello, `{"content":"Hello"}`, `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`, 1)
+	stopCall := strings.Replace(stop, `"stop"`, `"tool_calls"`, 1)
+	thought := strings.Replace(hello, `"content"`, `"reasoning_content"`, 1)
+	atLimit := strings.Replace(stop, `"stop"`, `"length"`, 1)
+	for name, test := range map[string]struct {
+		body   string
+		pieces []string
+		want   string
+		cost   string
+	}{
+		"usage not asked":          {askStream, []string{role, hello, world, stop, usage, doneEvent}, ours(role, hello, world, stop, doneEvent), costUsage},
+		"usage asked":              {askUsage, []string{role, hello, world, stop, usage, doneEvent}, ours(role, hello, world, stop, usage, doneEvent), costUsage},
+		"no usage":                 {askStream, []string{role, hello, world, stop, doneEvent}, ours(role, hello, world, stop, doneEvent), costBoth},
+		"no usage, asked":          {askUsage, []string{role, hello, world, stop, doneEvent}, ours(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
+		"usage with the finish":    {askUsage, []string{hello, stopUsage, doneEvent}, ours(hello, stopUsage, doneEvent), costUsage},
+		"usage where none looks":   {askUsage, []string{hello, groqUsage, doneEvent}, ours(hello, groqUsage) + ownUsage(100, 10) + doneEvent, costUsage},
+		"without [DONE]":           {askStream, []string{role, hello, stop, usage}, ours(role, hello, stop, doneEvent), costUsage},
+		"one piece":                {askStream, []string{role + hello + world + stop + usage + doneEvent}, ours(role, hello, world, stop, doneEvent), costUsage},
+		"split in events":          {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), ours(role, hello, stop, doneEvent), costUsage},
+		"comments":                 {askStream, []string{": queued\n\n", role, ": queued\n\n", hello, ": wait\n\n", stop, usage, doneEvent}, ours(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
+		"two choices":              {two, []string{hello, second, stop, second, stopSecond, usage, doneEvent}, ours(hello, second, stop, second, stopSecond, doneEvent), costUsage},
+		"more after the finish":    {askStream, []string{hello, stop, ": x\n\n", usage, doneEvent, hello}, ours(hello, stop, ": x\n\n", doneEvent), costUsage},
+		"tool calls":               {askStream, []string{role, call1, call2, stopCall, usage, doneEvent}, ours(role, call1, call2, stopCall, doneEvent), costUsage},
+		"only thinking, limit":     {askStream, []string{role, thought, atLimit, usage, doneEvent}, ours(role, thought, atLimit, doneEvent), costUsage},
+		"nothing shown, limit":     {askStream, []string{role, atLimit, usage, doneEvent}, ours(role, atLimit, doneEvent), costUsage},
+		"not a sentence after all": {askStream, []string{strings.Replace(hello, "Hello", "not service overloaded", 1), stop, usage, doneEvent}, ours(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, reply{pieces: test.pieces})
+			if out := tr.run(test.body); out.err != nil || out.cut {
+				t.Fatal(out)
+			}
+			tr.want(ledger.Billed, test.cost, 200, "")
+			if got := tr.client.body(); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if strings.Contains(tr.client.early, "finish_reason\":\"") && !strings.Contains(test.body, `"n":2`) || strings.Contains(tr.client.early, "[DONE]") {
+				t.Errorf("sent before the settlement: %s", tr.client.early)
+			}
+			for _, sent := range tr.client.writes {
+				if !strings.HasSuffix(sent, "\n\n") {
+					t.Errorf("an event was split: %q", sent)
+				}
+			}
+			if h := tr.client.header; h.Get("Content-Type") != "text/event-stream; charset=utf-8" || h.Get("x-tollgate-line") != "" || tr.client.status != 200 {
+				t.Errorf("status %d, header %v", tr.client.status, h)
+			}
+		})
+	}
+}
+
+func TestStreamGoesOutAsItComes(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	tr := newTrial(t, reply{pieces: []string{role, hello + world + world, world, stop, usage, doneEvent}, gate: gate})
+	var got []string
+	seen := make(chan struct{})
+	tr.client.onFlush = func(sent string) {
+		got = append(got, sent)
+		seen <- struct{}{}
+	}
+	go func() {
+		gate <- struct{}{}
+		gate <- struct{}{} // the first token and all that came with it
+		<-seen
+		gate <- struct{}{}
+		<-seen
+		gate <- struct{}{} // the finish waits for the end
+		gate <- struct{}{}
+		gate <- struct{}{}
+		<-seen
+	}()
+	// The line has error sentences, so the beginning waits for more text.
+	tr.provider.replies[0].pieces[1] = strings.Replace(tr.provider.replies[0].pieces[1], "Hello", `Hello\n`, 1)
+	if out := tr.run(askStream); out.err != nil || out.cut {
+		t.Fatal(out)
+	}
+	first := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	want := []string{ours(role, first, world, world), ours(world), ours(stop, doneEvent)}
+	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+		t.Errorf("writes %q\nwant   %q", got, want)
+	}
+}
+
+func TestStreamFailsBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
+	filtered := strings.Replace(stop, `"stop"`, `"content_filter"`, 1)
+	for name, test := range map[string]struct {
+		reply reply
+		code  fault.Code
+		lines int
+	}{
+		"nothing":              {reply{}, fault.UpstreamConnectionError, 2},
+		"only a role":          {reply{pieces: []string{role}}, fault.UpstreamConnectionError, 2},
+		"only done":            {reply{pieces: []string{doneEvent}}, fault.UpstreamConnectionError, 2},
+		"role and done":        {reply{pieces: []string{role, doneEvent}}, fault.UpstreamConnectionError, 2},
+		"no content":           {reply{pieces: []string{role, stop, usage, doneEvent}}, fault.EmptyCompletion, 2},
+		"filtered":             {reply{pieces: []string{role, filtered, doneEvent}}, fault.ContentFilter, 1},
+		"error":                {reply{pieces: []string{role, busy}}, fault.UpstreamBusy, 2},
+		"error with the token": {reply{pieces: []string{role + hello + busy}}, fault.UpstreamBusy, 2},
+		"no JSON":              {reply{pieces: []string{"data: oops\n\n"}}, fault.UpstreamUnavailable, 2},
+		"cut event":            {reply{pieces: []string{role, hello[:20]}}, fault.UpstreamConnectionError, 2},
+		"reset":                {reply{pieces: []string{role}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
+		"too large":            {reply{pieces: []string{"data: " + strings.Repeat("x", maxEvent+1)}}, fault.UpstreamUnavailable, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, test.reply, test.reply)
+			f := wantFault(t, tr.run(askStream), test.code)
+			tr.want(ledger.Failed, "0", f.Status(), test.code)
+			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
+				t.Errorf("%d lines asked, client got %d %q", len(tr.provider.calls), tr.client.status, tr.client.body())
+			}
+		})
+	}
+}
+
+func TestStreamBreaksOff(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // shows that it is no error sentence
+	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
+	early := strings.Replace(begin, `}]}`, `}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, 1)
+	for name, test := range map[string]struct {
+		pieces []string
+		err    error
+		code   fault.Code
+		sent   string
+		cost   string
+	}{
+		"end":          {[]string{role, begin}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
+		"done":         {[]string{role, begin, doneEvent}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
+		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
+		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, ours(role, begin), costBoth},
+		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
+		"named error":  {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
+		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, ours(role, begin), costBoth},
+		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, ours(role, early, world), costUsage},
+		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := make(chan struct{})
+			tr := newTrial(t, reply{pieces: test.pieces, gate: gate, err: test.err})
+			go func() {
+				for range test.pieces {
+					gate <- struct{}{}
+				}
+			}()
+			if out := tr.run(askStream); out.err != nil || out.cut {
+				t.Fatal(out)
+			}
+			tr.want(ledger.Billed, test.cost, 200, test.code)
+			if !tr.end().Streamed {
+				t.Error("the end does not say that the client saw a part")
+			}
+			want := test.sent + errorEvent((&upstream.Failure{Code: test.code}).FaultInStream())
+			if got := tr.client.body(); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if len(tr.provider.calls) != 1 {
+				t.Error("another line was asked after the first byte")
+			}
+		})
+	}
+}
+
+func TestARestThatNeverComes(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]reply{"stalls": {stall: true}, "reset": {err: errors.New("reset")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				last.pieces = []string{role, hello, stop}
+				tr := newTrial(t, last)
+				start := time.Now()
+				if out := tr.run(askStream); out.err != nil || out.cut {
+					t.Fatal(out)
+				}
+				tr.want(ledger.Billed, costHello, 200, "")
+				if got := tr.client.body(); got != ours(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
+					t.Errorf("got %s after %s", got, time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+func TestStreamTimeouts(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	for name, test := range map[string]struct {
+		replies []reply
+		request time.Duration
+		took    time.Duration
+		fail    bool
+	}{
+		"first token":                 {[]reply{{pieces: []string{role, ": x\n\n"}, stall: true}, {stall: true}}, 0, 20 * time.Second, true},
+		"idle":                        {[]reply{{pieces: []string{begin, world}, stall: true}}, 0, 20 * time.Second, false},
+		"request, before the token":   {[]reply{{stall: true}}, 5 * time.Second, 5 * time.Second, true},
+		"request, after the token":    {[]reply{{pieces: []string{begin}, stall: true}}, 5 * time.Second, 5 * time.Second, false},
+		"second line within the time": {[]reply{{stall: true}, {pieces: []string{begin}, stall: true}}, 15 * time.Second, 15 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrial(t, test.replies...)
+				tr.opts.RequestTimeout = test.request
+				start := time.Now()
+				out := tr.run(askStream)
+				if took := time.Since(start); took != test.took {
+					t.Errorf("took %s, want %s", took, test.took)
+				}
+				if test.fail {
+					wantFault(t, out, fault.UpstreamTimeout)
+					tr.want(ledger.Failed, "0", 502, fault.UpstreamTimeout)
+					return
+				}
+				if e := tr.end(); out.err != nil || out.cut || e.Outcome != ledger.Billed || e.Code != "upstream_timeout" || e.Cost == 0 {
+					t.Errorf("%+v, end %+v", out, e)
+				}
+				if got := tr.client.body(); !strings.HasSuffix(got, errorEvent((&upstream.Failure{Code: fault.UpstreamTimeout}).FaultInStream())) {
+					t.Errorf("got %s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestStreamThatCannotBeSettled(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
+		gate := make(chan struct{})
+		tr := newTrial(t, reply{pieces: []string{begin, stop, usage, doneEvent}, gate: gate})
+		tr.books.failing = failing
+		go func() {
+			for range 4 {
+				gate <- struct{}{}
+			}
+		}()
+		out := tr.run(askUsage)
+		got := tr.client.body()
+		if !out.cut || strings.Contains(got, "stop") || strings.Contains(got, "usage\"") || strings.Contains(got, "[DONE]") || !strings.Contains(got, `"code":"service_unavailable"`) {
+			t.Errorf("%+v, client got %s", out, got)
+		}
+	}
+	// All of it came at once, so nothing was sent yet.
+	tr := newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
+	tr.books.failing = ledger.ErrNotSettled
+	wantFault(t, tr.run(askStream), fault.ServiceUnavailable)
+	if tr.client.status != 0 {
+		t.Error("a status was written")
+	}
+	tr = newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
+	tr.books.failing = ledger.ErrUnknown
+	if out := tr.run(askStream); !out.cut || tr.client.status != 0 {
+		t.Errorf("%+v, status %d", out, tr.client.status)
+	}
+}
+
+func TestClientLeavesAStream(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	for name, test := range map[string]struct {
+		pieces  []string
+		outcome ledger.Outcome
+		status  int
+		cost    string
+	}{
+		"before the head":  {nil, ledger.Closed, 499, "0"},
+		"before the token": {[]string{role}, ledger.Closed, 499, "0"},
+		"after the token":  {[]string{role, begin}, ledger.Billed, 200, costBoth},
+		"after the finish": {[]string{role, begin, stop}, ledger.Billed, 200, costBoth},
+		"after the usage":  {[]string{role, begin, stop, usage}, ledger.Billed, 200, costUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrial(t, reply{pieces: test.pieces, stall: true})
+				ctx, leave := context.WithCancel(context.Background())
+				tr.ctx = ctx
+				time.AfterFunc(time.Second, leave)
+				if out := tr.run(askStream); !out.cut {
+					t.Error(out)
+				}
+				tr.want(test.outcome, test.cost, test.status, fault.ClientClosed)
+				if tr.provider.left != 1 || len(tr.provider.calls) != 1 {
+					t.Error("the upstream call was not cancelled, or another one made")
+				}
+				if got := tr.client.body(); strings.Contains(got, "error") || strings.Contains(got, "stop") {
+					t.Errorf("client got %s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestClientThatStopsReading(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	gate := make(chan struct{})
+	tr := newTrial(t, reply{pieces: []string{begin, world, world, stop}, gate: gate})
+	tr.client.failing = errors.New("i/o timeout")
+	go func() {
+		gate <- struct{}{}
+		gate <- struct{}{}
+	}()
+	if out := tr.run(askStream); !out.cut {
+		t.Error(out)
+	}
+	tr.want(ledger.Billed, "0.000038", 200, fault.ClientClosed)
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		pieces := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
+		for range 100 {
+			pieces = append(pieces, strings.Replace(world, "world", "wonderful", 1))
+		}
+		tr := newTrial(t, reply{pieces: append(pieces, stop, usage, doneEvent), gate: gate})
+		go func() {
+			for range len(pieces) + 3 {
+				time.Sleep(100 * time.Millisecond)
+				gate <- struct{}{}
+			}
+		}()
+		if out := tr.run(askStream); out.err != nil || out.cut {
+			t.Fatal(out)
+		}
+		if n := len(tr.books.progress); n < 4 || n > 5 { // ten seconds
+			t.Fatalf("%d notes of progress", n)
+		}
+		last := tr.books.progress[0]
+		for _, p := range tr.books.progress[1:] {
+			if p.Cost <= last.Cost || p.Tokens.Completion <= last.Tokens.Completion || p.Line != "first" {
+				t.Errorf("progress %+v after %+v", p, last)
+			}
+			last = p
+		}
+		if last.Cost > tr.books.amounts[0].Amount {
+			t.Errorf("progress %s above the hold", last.Cost)
+		}
+	})
+}
