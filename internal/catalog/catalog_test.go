@@ -108,3 +108,22 @@ func TestPrintedDocumentsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// Operators share pieces of a document with anchors; JSON and YAML with the
+// line ends and marks of any editor are read alike.
+func TestSpellingsOfOneDocument(t *testing.T) {
+	t.Parallel()
+	want := mustParse(t, "models:\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\n- {id: b, kind: image, price: {1K: 0.5, 2K: 3}}\n")
+	for name, text := range map[string]string{
+		"line ends":       "models:\r\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\r\n- {id: b, kind: image, price: {1K: 0.5, 2K: 3}}\r\n",
+		"byte order mark": "\ufeffmodels: [{id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}, {id: b, kind: image, price: {1K: 0.5, 2K: 3}}]",
+		"tabs in JSON":    "{\n\t\"models\": [{\"id\": \"a\", \"kind\": \"image\", \"price\": {\"1K\": 0.5, \"2K\": \"1.0\"}, \"ratios\": [\"1:1\", \"16:9\"]}, {\"id\": \"b\", \"kind\": \"image\", \"price\": {\"1K\": 5e-1, \"2K\": 3}}],\n\t\"lines\": null}",
+		"anchors":         "models:\n- &a\n  id: a\n  kind: image\n  price: &p\n    1K: 0.5\n    2K: 1\n  ratios: [1:1, 16:9]\n- id: b\n  kind: image\n  price:\n    <<: *p\n    2K: 3\n",
+		"merged lists":    "models:\n- {id: a, kind: image, price: &p {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\n- id: b\n  kind: image\n  price:\n    <<: [{1K: 0.5}, *p]\n    2K: 3\n",
+	} {
+		doc := mustParse(t, text)
+		if !Equal(doc, want) {
+			t.Errorf("%s: %s", name, doc.canonical())
+		}
+	}
+}

@@ -312,7 +312,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	} else {
 		m.Tiers = r.tiers(t.at(key), price)
 	}
-	m.Ratios = t.names("ratios", ratioName, `a ratio such as "16:9"`)
+	m.Ratios = t.names("ratios", ratioName, `a ratio in quotes such as "16:9"`)
 	m.MaxReferences = t.count("max_references", 0, maxPieces, 0)
 }
 

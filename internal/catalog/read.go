@@ -423,9 +423,8 @@ func (t *table) names(key string, pattern *regexp.Regexp, what string) []string 
 	var out []string
 	for i, n := range t.list(key, maxList) {
 		path := fmt.Sprintf("%s[%d]", t.at(key), i)
-		s, ok := t.scalar(path, n)
+		s := n.text // none of a list or mapping, which no pattern matches
 		switch {
-		case !ok:
 		case !pattern.MatchString(s):
 			t.reader.fault(path, n, "must be %s", what)
 		case slices.Contains(out, s):

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -173,42 +172,53 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*node, error) {
 	return target, nil
 }
 
+// table reads a mapping. What is written in it beats what `<<` merges into it,
+// an earlier merge beats a later; merged keys stand where their `<<` stands,
+// since the order of resolution tiers has a meaning.
 func (r *yamlReader) table(n *node, values []*ast.MappingValueNode, depth int) (*node, error) {
 	n.kind = tableNode
-	var merged []field
+	written := map[string]bool{}
 	for _, entry := range values {
-		value, err := r.value(entry.Value, depth+1)
-		if err != nil {
-			return nil, err
-		}
 		if entry.Key.IsMergeKey() {
-			from, err := mergeable(value)
-			if err != nil {
-				return nil, err
-			}
-			merged = append(merged, from...)
 			continue
 		}
 		key, err := r.key(entry.Key)
 		if err != nil {
 			return nil, err
 		}
-		n.fields = append(n.fields, field{name: key, at: place(entry.Key), value: value})
-		n.size += 1 + value.size
+		written[key] = true
 	}
-	// What is written beats what is merged, an earlier merge beats a later.
-	known := make(map[string]bool, len(n.fields))
-	for _, f := range n.fields {
-		known[f.name] = true
-	}
-	for _, f := range merged {
-		if !known[f.name] {
-			known[f.name] = true
-			n.fields = append(n.fields, f)
-			n.size += 1 + f.value.size
+	for _, entry := range values {
+		value, err := r.value(entry.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if !entry.Key.IsMergeKey() {
+			key, err := r.key(entry.Key)
+			if err != nil {
+				return nil, err
+			}
+			n.add(field{name: key, at: place(entry.Key), value: value})
+			continue
+		}
+		merged, err := mergeable(value)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range merged {
+			if !written[f.name] {
+				written[f.name] = true
+				n.add(f)
+			}
 		}
 	}
 	return n, nil
+}
+
+// add appends a field and counts it.
+func (n *node) add(f field) {
+	n.fields = append(n.fields, f)
+	n.size += 1 + f.value.size
 }
 
 // mergeable returns the fields that `<<` brings in: of a mapping or of a list
@@ -242,5 +252,5 @@ func (r *yamlReader) key(k ast.MapKeyNode) (string, error) {
 			return r.key(inner)
 		}
 	}
-	return "", unreadable(place(k), "%s", fmt.Sprintf("a key must be a plain text, not %s", k.Type()))
+	return "", unreadable(place(k), "a key must be a plain text, not %s", k.Type())
 }
