@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -124,6 +125,24 @@ func TestSpellingsOfOneDocument(t *testing.T) {
 		doc := mustParse(t, text)
 		if !Equal(doc, want) {
 			t.Errorf("%s: %s", name, doc.canonical())
+		}
+	}
+}
+
+func TestOptionsKeepTheirTypes(t *testing.T) {
+	t.Parallel()
+	doc := mustParse(t, onLine(`provider: sandbox, options: {word: fast, quoted: "1", yes: true, whole: 3, big: 1e3, part: 0.25, tiny: 1e-9, list: [1, x], inner: {deep: false}, none: null}`))
+	want := map[string]any{
+		"word": "fast", "quoted": "1", "yes": true, "whole": int64(3), "big": int64(1000), "part": 0.25, "tiny": 1e-9,
+		"list": []any{int64(1), "x"}, "inner": map[string]any{"deep": false},
+	}
+	for name, text := range map[string]string{"as written": "", "as YAML": string(doc.YAML()), "as JSON": string(doc.JSON())} {
+		got := doc
+		if text != "" {
+			got = mustParse(t, text)
+		}
+		if !reflect.DeepEqual(got.Lines[0].Options, want) {
+			t.Errorf("%s: %#v", name, got.Lines[0].Options)
 		}
 	}
 }

@@ -186,6 +186,7 @@ func TestLimitsOfADocument(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"size":               {strings.Repeat(" ", maxDocument+1), "must not be larger than 4 MiB"},
 		"a billion laughs":   {laughs, "holds more than 500000 values"},
+		"size once written":  {sharing(200), "must not be larger than 4 MiB"},
 		"nested brackets":    {strings.Repeat("[", 1<<16), "nested deeper"},
 		"nested braces":      {strings.Repeat("{a: ", 1<<15), "nested deeper"},
 		"nested JSON":        {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nested deeper"},
@@ -205,6 +206,16 @@ func TestLimitsOfADocument(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sharing is a small text whose lines share long lists through an alias.
+func sharing(lines int) string {
+	var out strings.Builder
+	out.WriteString("models: [" + chatModel + "]\nlines:\n- {id: l, provider: sandbox, models: {a: b}, error_sentences: &s [" + strings.Repeat(strings.Repeat("x", maxSentence)+", ", maxSentences) + "]}\n")
+	for i := range lines {
+		fmt.Fprintf(&out, "- {id: l%d, provider: sandbox, models: {a: b}, error_sentences: *s}\n", i)
+	}
+	return out.String()
 }
 
 // indented is a block nested depth levels deep.

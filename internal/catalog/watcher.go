@@ -20,6 +20,10 @@ type WatcherOptions struct {
 	Interval  time.Duration // between two looks at the database; 0: a second
 }
 
+// lookTimeout bounds one look at the database, so that one that hangs does not
+// keep the node from the next look.
+const lookTimeout = 5 * time.Second
+
 // Watcher holds the newest snapshot of a node.
 type Watcher struct {
 	opts    WatcherOptions
@@ -76,6 +80,8 @@ func (w *Watcher) Run(ctx context.Context) {
 func (w *Watcher) Refresh(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	var (
 		head int64
 		raw  string
