@@ -211,8 +211,10 @@ func TestNodesPickUpRevisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if look() != one || look() != one {
-			t.Error("a revision that cannot be loaded replaced the former")
+		for range 2 {
+			if look() != one {
+				t.Error("a revision that cannot be loaded replaced the former")
+			}
 		}
 		if said := j.all(); strings.Count(said, "cannot be loaded") != 1 {
 			t.Errorf("logged: %s", said)
