@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// benchToken opens the operator API of the gateways that the bench starts.
+const benchToken = "bench-operator"
+
+// target is one way to the upstream.
+type target struct {
+	name    string
+	process *process // whose CPU counts; nil for the direct way
+	base    func(s scenario) string
+	key     string
+}
+
+// round is one measurement of one target.
+type round struct {
+	load
+	cpu  time.Duration // of the process, a thousand requests
+	peak float64       // resident memory so far, MiB
+}
+
+// benchChat prints requests a second and CPU of the gateway on each database,
+// beside the direct upstream and a plain reverse proxy.
+func benchChat(o options) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	gateway := filepath.Join(o.folder, "tollgate")
+	build := exec.Command("go", "build", "-trimpath", "-o", gateway, "./cmd/tollgate")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the gateway: %w\n%s", err, out)
+	}
+	upstream, err := startProcess(nil, self, "upstream")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = upstream.stop() }()
+	proxy, err := startProcess(nil, self, "proxy", upstream.url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = proxy.stop() }()
+	targets := []target{
+		{name: "direct", base: func(s scenario) string { return upstream.url + "/" + s.name + "/v1" }},
+		{name: "ReverseProxy", process: proxy, base: func(s scenario) string { return proxy.url + "/" + s.name + "/v1" }},
+	}
+	engines := []string{"SQLite"}
+	if o.postgres != "" {
+		engines = append(engines, "PostgreSQL")
+	}
+	idle := newTable("tollgate on", "start to ready ms", "idle resident MiB")
+	for _, engine := range engines {
+		t, stop, err := startGateway(o, gateway, engine, upstream.url)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		idle.add(engine, millis(t.process.ready), fmt.Sprintf("%.0f", idleMemory(t.process)))
+		targets = append(targets, t)
+	}
+
+	fmt.Printf("### Chat: %d rounds of %s, medians\n\n", o.rounds, o.span)
+	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")
+	for _, name := range o.cases {
+		s, err := findScenario(name)
+		if err != nil {
+			return err
+		}
+		found := map[string][]round{}
+		for n := range o.rounds + 1 { // the first warms up
+			for _, t := range targets {
+				r, err := measureChat(s, t, o.span)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", name, t.name, err)
+				}
+				if r.requests == 0 {
+					return fmt.Errorf("%s, %s: no request succeeded: %s\n%s", name, t.name, r.firstError, t.logged())
+				}
+				if n > 0 {
+					found[t.name] = append(found[t.name], r)
+				}
+			}
+		}
+		plain := median(found["ReverseProxy"], func(r round) time.Duration { return r.cpu })
+		for _, t := range targets {
+			all := found[t.name]
+			used, times, peak := "", "", ""
+			if t.process != nil {
+				d := median(all, func(r round) time.Duration { return r.cpu })
+				used = fmt.Sprintf("%.3f", d.Seconds())
+				times = fmt.Sprintf("%.2f", float64(d)/float64(max(1, plain)))
+				peak = fmt.Sprintf("%.0f", median(all, func(r round) float64 { return r.peak }))
+			}
+			failed := 0
+			for _, r := range all {
+				failed += r.failed
+			}
+			out.add(name, t.name,
+				fmt.Sprintf("%.0f", median(all, func(r round) float64 { return float64(r.requests) / r.took.Seconds() })),
+				used, times,
+				millis(median(all, func(r round) time.Duration { return r.p50 })),
+				millis(median(all, func(r round) time.Duration { return r.p99 })),
+				peak, fmt.Sprint(failed))
+		}
+	}
+	out.print()
+	for _, name := range o.cases {
+		s, err := findScenario(name)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("- %s: %s\n", s.name, s.note)
+	}
+	fmt.Println()
+	idle.print()
+	return nil
+}
+
+// logged returns what the target's process wrote, when it has ended.
+func (t target) logged() string {
+	if t.process == nil {
+		return ""
+	}
+	if err := t.process.stop(); err != nil {
+		return err.Error()
+	}
+	return t.process.log.String()
+}
+
+// measureChat drives one target for a span.
+func measureChat(s scenario, t target, span time.Duration) (round, error) {
+	var before time.Duration
+	var err error
+	if t.process != nil {
+		if before, err = cpu(t.process.cmd.Process.Pid); err != nil {
+			return round{}, err
+		}
+	}
+	var r round
+	if r.load, err = drive(s, t.base(s), t.key, span); err != nil {
+		return round{}, err
+	}
+	if t.process == nil || r.requests == 0 {
+		return r, nil
+	}
+	after, err := cpu(t.process.cmd.Process.Pid)
+	if err != nil {
+		return round{}, err
+	}
+	r.cpu = (after - before) * 1000 / time.Duration(r.requests)
+	r.peak, err = memory(t.process.cmd.Process.Pid, "VmHWM")
+	return r, err
+}
+
+// idleMemory returns what a process keeps resident when nothing happens.
+func idleMemory(p *process) float64 {
+	<-time.After(2 * time.Second)
+	mib, err := memory(p.cmd.Process.Pid, "VmRSS")
+	if err != nil {
+		return 0
+	}
+	return mib
+}
+
+// startGateway starts the gateway on a fresh database with a model and a line
+// for each scenario and one account, whose key has every limit set. The time to
+// ready is that of a second start: the first one makes the database.
+func startGateway(o options, program, engine, upstream string) (target, func(), error) {
+	ctx, fail := timeout()
+	defer fail()
+	database, drop, err := freshDatabase(ctx, o, engine)
+	if err != nil {
+		return target{}, nil, err
+	}
+	catalog := filepath.Join(o.folder, "catalog.yaml")
+	if err := os.WriteFile(catalog, []byte(benchCatalog(upstream)), 0o644); err != nil {
+		return target{}, nil, err
+	}
+	env := []string{
+		"TOLLGATE_DATABASE=" + database, "TOLLGATE_CATALOG=" + catalog, "TOLLGATE_LISTEN=127.0.0.1:0",
+		"TOLLGATE_MEDIA=file:" + filepath.Join(o.folder, "media"), "TOLLGATE_NO_DEMO=true",
+		"TOLLGATE_ADMIN_TOKEN=" + benchToken, "BENCH_UPSTREAM_KEY=none",
+	}
+	first, err := startProcess(env, program, "serve")
+	if err != nil {
+		return target{}, nil, err
+	}
+	key, err := openAccount(first.url)
+	if err != nil {
+		return target{}, nil, err
+	}
+	if err := first.stop(); err != nil {
+		return target{}, nil, err
+	}
+	second, err := startProcess(env, program, "serve")
+	if err != nil {
+		return target{}, nil, err
+	}
+	stop := func() {
+		_ = second.stop()
+		audit := exec.Command(program, "audit")
+		audit.Env = append(os.Environ(), env...)
+		if out, err := audit.CombinedOutput(); err != nil {
+			fmt.Printf("**The books on %s do not agree** (%v):\n\n%s\n", engine, err, out)
+		} else {
+			fmt.Printf("Books on %s after the run: %s\n", engine, bytes.TrimSpace(out))
+		}
+		if err := drop(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	return target{
+		name:    "tollgate, " + engine,
+		process: second,
+		base:    func(scenario) string { return second.url + "/v1" },
+		key:     key,
+	}, stop, nil
+}
+
+// benchCatalog has a model and a line for each scenario.
+func benchCatalog(upstream string) string {
+	var models, lines strings.Builder
+	for _, s := range scenarios {
+		fmt.Fprintf(&models, "  - {id: %s, kind: chat, state: open, forms: [chat], context_window: 128000, max_output_tokens: 4096, price: {input: 0.25, output: 2.00}}\n", s.name)
+		fmt.Fprintf(&lines, "  - {id: line-%s, provider: openai, base_url: \"%s/%s/v1\", api_key: \"${BENCH_UPSTREAM_KEY}\", models: {%s: bench}, forms: [chat]}\n",
+			s.name, upstream, s.name, s.name)
+	}
+	return "models:\n" + models.String() + "lines:\n" + lines.String()
+}
+
+// openAccount makes an account with money and returns a key of it.
+func openAccount(url string) (string, error) {
+	account, err := operate(url, "/accounts", `{"name":"bench"}`, "id")
+	if err != nil {
+		return "", err
+	}
+	if _, err := operate(url, "/accounts/"+account+"/credits", `{"usd":1000000}`, ""); err != nil {
+		return "", err
+	}
+	return operate(url, "/accounts/"+account+"/keys", `{"name":"bench","rpm":100000000,"daily_budget_usd":500000,"total_limit_usd":900000,"allowed_ips":["127.0.0.0/8"]}`, "key")
+}
+
+// operate posts to the operator API and returns one member of the answer.
+func operate(url, path, body, member string) (string, error) {
+	ctx, cancel := timeout()
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/admin/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+benchToken)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return "", err
+	}
+	var answer map[string]any
+	if err := json.Unmarshal(raw, &answer); err != nil || res.StatusCode >= 300 {
+		return "", fmt.Errorf("%s: %s: %s", path, res.Status, raw)
+	}
+	value, _ := answer[member].(string)
+	return value, nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// median returns the middle of some measurements by one of their figures.
+func median[T any, F cmp.Ordered](all []T, figure func(T) F) F {
+	values := make([]F, len(all))
+	for i, one := range all {
+		values[i] = figure(one)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// percentile returns the value below which a share of the sorted spans lies.
+func percentile(sorted []time.Duration, share float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(float64(len(sorted))*share))]
+}
+
+// millis writes a span in milliseconds.
+func millis(d time.Duration) string {
+	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 2, 64)
+}
+
+// table prints a Markdown table, its first column left and the rest right.
+type table struct {
+	header []string
+	rows   [][]string
+}
+
+func newTable(header ...string) *table { return &table{header: header} }
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print() {
+	fmt.Println("| " + strings.Join(t.header, " | ") + " |")
+	fmt.Println("|---" + strings.Repeat("|---:", len(t.header)-1) + "|")
+	for _, row := range t.rows {
+		fmt.Println("| " + strings.Join(row, " | ") + " |")
+	}
+	fmt.Println()
+}
+
+// tick is the kernel's unit of process times, 100 a second on Linux.
+const tick = 10 * time.Millisecond
+
+// cpu returns the processor time that a process has used, user and system.
+func cpu(pid int) (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the name in parentheses; it may hold spaces.
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("process %d: unknown form of stat", pid)
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * tick, err
+}
+
+// memory returns a figure of a process's memory in MiB: VmRSS is what is
+// resident now, VmHWM the most that ever was.
+func memory(pid int, figure string) (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if value, ok := strings.CutPrefix(line, figure+":"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			return kb / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d: no %s", pid, figure)
+}

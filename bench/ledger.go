@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// subject is something that holds and settles: the ledger or the spike.
+type subject interface {
+	// pair holds and settles once and returns how long the hold took.
+	pair(ctx context.Context, account int) (hold time.Duration, err error)
+	// batches returns how many transactions were committed so far, and how many
+	// operations they had in all.
+	batches() (transactions, operations int64)
+	close() error
+}
+
+// pairs is what one measurement found.
+type pairs struct {
+	rate     float64       // pairs a second
+	cpu      time.Duration // of this process, a pair
+	hold50   time.Duration
+	hold99   time.Duration
+	pair50   time.Duration
+	perBatch float64 // operations a transaction
+}
+
+// benchLedger prints hold+settle pairs a second, each case beside the spike.
+func benchLedger(o options) error {
+	fmt.Printf("### Ledger: hold and settle, %d callers\n\n", o.callers)
+	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "hold p50 ms", "hold p99 ms", "pair p50 ms", "operations/commit")
+	engines := []string{"SQLite"}
+	if o.postgres != "" {
+		engines = append(engines, "PostgreSQL")
+	}
+	for _, engine := range engines {
+		for _, accounts := range o.accounts {
+			found := map[string][]pairs{}
+			for range o.rounds {
+				for _, name := range []string{"tollgate", "spike"} {
+					p, err := measurePairs(o, engine, name, accounts)
+					if err != nil {
+						return fmt.Errorf("%s, %s, %d accounts: %w", engine, name, accounts, err)
+					}
+					found[name] = append(found[name], p)
+				}
+			}
+			for _, name := range []string{"tollgate", "spike"} {
+				all := found[name]
+				out.add(fmt.Sprintf("%s, %d", engine, accounts), name,
+					fmt.Sprintf("%.0f", median(all, func(p pairs) float64 { return p.rate })),
+					fmt.Sprintf("%.0f", float64(median(all, func(p pairs) time.Duration { return p.cpu }))/1e3),
+					millis(median(all, func(p pairs) time.Duration { return p.hold50 })),
+					millis(median(all, func(p pairs) time.Duration { return p.hold99 })),
+					millis(median(all, func(p pairs) time.Duration { return p.pair50 })),
+					fmt.Sprintf("%.0f", median(all, func(p pairs) float64 { return p.perBatch })))
+			}
+		}
+	}
+	out.print()
+	fmt.Print("CPU is this process alone: with PostgreSQL the server's comes on top.\n\n")
+	return nil
+}
+
+// measurePairs runs one subject on a fresh database.
+func measurePairs(o options, engine, name string, accounts int) (p pairs, err error) {
+	ctx := context.Background()
+	url, drop, err := freshDatabase(ctx, o, engine)
+	if err != nil {
+		return pairs{}, err
+	}
+	defer func() {
+		if dropErr := drop(); err == nil {
+			err = dropErr
+		}
+	}()
+	var s subject
+	if name == "spike" {
+		s, err = openSpike(ctx, url, accounts)
+	} else {
+		s, err = openLedger(ctx, url, accounts)
+	}
+	if err != nil {
+		return pairs{}, err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if _, err := runPairs(ctx, s, o.callers, accounts, o.span/4); err != nil { // warm up
+		return pairs{}, err
+	}
+	return runPairs(ctx, s, o.callers, accounts, o.span)
+}
+
+// runPairs keeps the callers busy for a span.
+func runPairs(ctx context.Context, s subject, callers, accounts int, span time.Duration) (pairs, error) {
+	type caller struct{ hold, pair []time.Duration }
+	all := make([]caller, callers)
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	cpuBefore, err := ownCPU()
+	if err != nil {
+		return pairs{}, err
+	}
+	transactions, operations := s.batches()
+	start := time.Now()
+	for i := range all {
+		wg.Go(func() {
+			for n := i; time.Since(start) < span && failed.Load() == nil; n += callers {
+				began := time.Now()
+				hold, err := s.pair(ctx, n%accounts)
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				all[i].hold = append(all[i].hold, hold)
+				all[i].pair = append(all[i].pair, time.Since(began))
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	if err := failed.Load(); err != nil {
+		return pairs{}, *err
+	}
+	cpuAfter, err := ownCPU()
+	if err != nil {
+		return pairs{}, err
+	}
+	var hold, pair []time.Duration
+	for _, c := range all {
+		hold, pair = append(hold, c.hold...), append(pair, c.pair...)
+	}
+	if len(pair) == 0 {
+		return pairs{}, fmt.Errorf("no pair within %s", span)
+	}
+	slices.Sort(hold)
+	slices.Sort(pair)
+	transactionsAfter, operationsAfter := s.batches()
+	return pairs{
+		rate:     float64(len(pair)) / took.Seconds(),
+		cpu:      (cpuAfter - cpuBefore) / time.Duration(len(pair)),
+		hold50:   percentile(hold, 0.50),
+		hold99:   percentile(hold, 0.99),
+		pair50:   percentile(pair, 0.50),
+		perBatch: float64(operationsAfter-operations) / float64(max(1, transactionsAfter-transactions)),
+	}, nil
+}
+
+// ownCPU returns the processor time of this process.
+func ownCPU() (time.Duration, error) {
+	var u syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+}
+
+// freshDatabase returns the address of an empty database and how to drop it.
+func freshDatabase(ctx context.Context, o options, engine string) (url string, drop func() error, err error) {
+	if engine == "SQLite" {
+		folder, err := os.MkdirTemp(o.folder, "sqlite-")
+		return "sqlite:" + filepath.Join(folder, "bench.db"), func() error { return os.RemoveAll(folder) }, err
+	}
+	admin, err := sql.Open("pgx", o.postgres)
+	if err != nil {
+		return "", nil, err
+	}
+	name := strings.ToLower(id.New("bench_"))
+	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name); err != nil {
+		return "", nil, err
+	}
+	drop = func() error {
+		_, err := admin.ExecContext(ctx, `DROP DATABASE `+name+` WITH (FORCE)`)
+		admin.Close()
+		return err
+	}
+	return strings.Replace(o.postgres, "/postgres?", "/"+name+"?", 1), drop, nil
+}
+
+// books is the ledger as a subject.
+type books struct {
+	db           *store.DB
+	ledger       *ledger.Ledger
+	accounts     []string
+	transactions atomic.Int64
+	operations   atomic.Int64
+}
+
+// openLedger opens the ledger with accounts that have a balance and a key with
+// every limit set, so that every check is made.
+func openLedger(ctx context.Context, url string, accounts int) (*books, error) {
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx); err != nil {
+		return nil, err
+	}
+	b := &books{db: db}
+	b.ledger = ledger.New(ledger.Options{
+		DB:  db,
+		Log: slog.New(slog.DiscardHandler),
+		Observer: ledger.Observer{Batch: func(operations int, _ time.Duration) {
+			b.transactions.Add(1)
+			b.operations.Add(int64(operations))
+		}},
+	})
+	rpm, budget, total := int64(1_000_000_000), 1_000_000*money.USD, 10_000_000*money.USD
+	limits := ledger.KeyLimits{RPM: &rpm, DailyBudget: &budget, TotalLimit: &total}
+	if err := db.Update(ctx, func(tx *store.Tx) error {
+		b.accounts = b.accounts[:0]
+		for range accounts {
+			account := id.New("acct_")
+			b.accounts = append(b.accounts, account)
+			if err := ledger.OpenAccountTx(tx, account, 0); err != nil {
+				return err
+			}
+			if _, err := ledger.CreditTx(tx, account, 100_000*money.USD, "bench"); err != nil {
+				return err
+			}
+			if err := ledger.OpenKeyTx(tx, "key_"+account, account, limits); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return b, b.ledger.Start(ctx)
+}
+
+func (b *books) pair(ctx context.Context, account int) (time.Duration, error) {
+	began := time.Now()
+	hold, err := b.ledger.Admit(ctx, ledger.Admission{
+		Request: id.New("req_"), Account: b.accounts[account], Key: "key_" + b.accounts[account], KeyVersion: 1,
+		Model: "swift-1", Endpoint: "/v1/chat/completions", Amount: 10_000_000, Revision: 1, Received: began,
+	})
+	if err != nil {
+		return 0, err
+	}
+	held := time.Since(began)
+	return held, hold.Settle(ctx, ledger.End{
+		Outcome: ledger.Billed, Cost: 1_234_567, Tokens: ledger.Tokens{Prompt: 100, Completion: 50},
+		Status: 200, Line: "main", FirstByte: held, Duration: held,
+	})
+}
+
+func (b *books) batches() (int64, int64) { return b.transactions.Load(), b.operations.Load() }
+
+func (b *books) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := b.ledger.Close(ctx); err != nil {
+		return err
+	}
+	report, err := ledger.Audit(ctx, b.db)
+	if err != nil {
+		return err
+	}
+	if !report.OK {
+		return fmt.Errorf("the books do not agree: %+v", report.Differences)
+	}
+	return b.db.Close()
+}

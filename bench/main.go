@@ -1,0 +1,104 @@
+// Command bench owns the measurements behind BENCHMARKS.md: the ledger beside a
+// minimal spike that groups commits and nothing else, and the gateway beside
+// the direct upstream and a plain Go reverse proxy. It prints Markdown.
+//
+// Invariants: what is compared alternates in one run on one machine, and each
+// figure is the median of its rounds; whatever is measured for its CPU is a
+// process of its own, or alone in this one; nothing is judged here, so a slow
+// machine fails no test.
+//
+// Usage, under scripts/postgres so that TOLLGATE_TEST_POSTGRES is set:
+//
+//	go run ./bench                    everything
+//	go run ./bench -only ledger
+//	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// options are what the flags say.
+type options struct {
+	only     string
+	cases    []string
+	accounts []int
+	rounds   int
+	span     time.Duration // of one measurement
+	callers  int
+	postgres string // address of a server, empty: SQLite alone
+	folder   string // for databases and binaries
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	if len(os.Args) > 1 {
+		switch os.Args[1] { // roles that the bench starts itself in
+		case "upstream":
+			log.Fatal(runUpstream())
+		case "proxy":
+			log.Fatal(runProxy(os.Args[2]))
+		}
+	}
+	var o options
+	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
+	flag.StringVar(&o.only, "only", "", "ledger or chat; empty: both")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
+	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
+	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
+	flag.Parse()
+	o.cases = strings.Split(*cases, ",")
+	o.accounts = []int{1, 1000}
+	o.span = time.Duration(*seconds * float64(time.Second))
+	o.postgres = os.Getenv("TOLLGATE_TEST_POSTGRES")
+	if err := run(o); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(o options) error {
+	if o.postgres == "" {
+		log.Print("TOLLGATE_TEST_POSTGRES is not set: PostgreSQL is NOT measured; use `make bench`")
+	}
+	var err error
+	if o.folder, err = filepath.Abs("build/bench"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.folder, 0o755); err != nil {
+		return err
+	}
+	fmt.Printf("%s, %d CPUs, %s\n\n", processor(), runtime.NumCPU(), runtime.Version())
+	if o.only != "chat" {
+		if err := benchLedger(o); err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
+	}
+	if o.only != "ledger" {
+		if err := benchChat(o); err != nil {
+			return fmt.Errorf("chat: %w", err)
+		}
+	}
+	return nil
+}
+
+// processor names the machine's processor, as far as the system tells.
+func processor() string {
+	raw, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(raw)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
