@@ -8,10 +8,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Bounds of a made-up value: how deep references and objects may nest, and how
-// long strings and arrays get.
+// Bounds of a made-up value: how deep references and objects may nest, how many
+// values it has in all, and how long strings and arrays get. A schema that
+// refers to itself would grow without end otherwise.
 const (
 	maxDepth  = 16
+	maxValues = 500
 	maxString = 1000
 	maxItems  = 50
 )
@@ -22,29 +24,38 @@ func sample(schema gjson.Result) []byte {
 	if !schema.IsObject() {
 		return []byte("{}")
 	}
-	out, err := json.Marshal(sampleValue(schema, schema, 0))
+	s := sampler{root: schema, left: maxValues}
+	out, err := json.Marshal(s.value(schema, 0))
 	if err != nil { // a value of the schema's own that Go cannot write
 		return []byte("{}")
 	}
 	return out
 }
 
-// sampleValue makes the value of one schema; root resolves its references.
-func sampleValue(root, s gjson.Result, depth int) any {
-	if depth > maxDepth {
+// sampler makes one value; root resolves its references, left is how many
+// values may still be made.
+type sampler struct {
+	root gjson.Result
+	left int
+}
+
+// value makes the value of one schema; null where a bound is reached.
+func (p *sampler) value(s gjson.Result, depth int) any {
+	if depth > maxDepth || p.left <= 0 {
 		return nil
 	}
+	p.left--
 	for _, given := range []string{"const", "default", "enum.0", "examples.0"} {
 		if v := s.Get(given); v.Exists() {
 			return json.RawMessage(v.Raw)
 		}
 	}
 	if ref := s.Get(`$ref`); ref.Exists() {
-		return sampleValue(root, resolve(root, ref.Str), depth+1)
+		return p.value(resolve(p.root, ref.Str), depth+1)
 	}
 	for _, choice := range []string{"anyOf.0", "oneOf.0", "allOf.0"} {
 		if v := s.Get(choice); v.Exists() {
-			return sampleValue(root, v, depth+1)
+			return p.value(v, depth+1)
 		}
 	}
 	kind := s.Get("type")
@@ -63,7 +74,7 @@ func sampleValue(root, s gjson.Result, depth int) any {
 	case kind.Str == "array":
 		items := []any{}
 		for range min(max(0, s.Get("minItems").Int()), maxItems) {
-			items = append(items, sampleValue(root, s.Get("items"), depth+1))
+			items = append(items, p.value(s.Get("items"), depth+1))
 		}
 		return items
 	default:
@@ -71,7 +82,7 @@ func sampleValue(root, s gjson.Result, depth int) any {
 		properties := s.Get("properties")
 		for _, name := range s.Get("required").Array() {
 			if name.Type == gjson.String {
-				members[name.Str] = sampleValue(root, member(properties, name.Str), depth+1)
+				members[name.Str] = p.value(member(properties, name.Str), depth+1)
 			}
 		}
 		return members

@@ -1,0 +1,557 @@
+package sandbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/goleak"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/sandbox"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, options map[string]any) *sandbox.Adapter {
+	t.Helper()
+	if err := sandbox.Info().CheckOptions(options); err != nil {
+		t.Fatal(err)
+	}
+	a, err := sandbox.New(upstream.Target{Line: "sandbox", Provider: sandbox.Provider, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*upstream.Answer, error) {
+	return a.Chat(ctx, upstream.Call{Form: wire.FormChat, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
+}
+
+// read returns the whole answer to a request.
+func read(t *testing.T, options map[string]any, stream bool, body string) string {
+	t.Helper()
+	answer, err := chat(t.Context(), open(t, options), stream, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	out, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// frames splits a stream into the data of its events and checks its form.
+func frames(t *testing.T, stream string) []gjson.Result {
+	t.Helper()
+	var out []gjson.Result
+	events := strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n")
+	for i, e := range events {
+		data, ok := strings.CutPrefix(e, "data: ")
+		if !ok || strings.Contains(data, "\n") {
+			t.Fatalf("event %d: %q", i, e)
+		}
+		if i == len(events)-1 {
+			if data != "[DONE]" {
+				t.Fatalf("the stream ends with %q", data)
+			}
+			break
+		}
+		if !json.Valid([]byte(data)) {
+			t.Fatalf("event %d is no JSON: %s", i, data)
+		}
+		out = append(out, gjson.Parse(data))
+	}
+	return out
+}
+
+// joined puts the choices of a stream together as a plain answer has them.
+type joined struct {
+	content, reasoning, tool, arguments, finish string
+}
+
+// join reads frames as a client does: by index, finish last.
+func join(t *testing.T, frames []gjson.Result) (choices []joined, usage gjson.Result) {
+	t.Helper()
+	opened := map[int64]bool{}
+	for _, f := range frames {
+		if f.Get("object").Str != "chat.completion.chunk" || f.Get("id").Str != frames[0].Get("id").Str ||
+			f.Get("created").Int() != frames[0].Get("created").Int() || !f.Get("choices").IsArray() {
+			t.Fatalf("frame %s", f.Raw)
+		}
+		if u := f.Get("usage"); u.Exists() {
+			usage = u
+		}
+		for _, c := range f.Get("choices").Array() {
+			i := c.Get("index").Int()
+			for int(i) >= len(choices) {
+				choices = append(choices, joined{})
+			}
+			if c.Get("delta.role").Str == "assistant" {
+				opened[i] = true
+			}
+			if !opened[i] {
+				t.Fatalf("choice %d does not begin with its role", i)
+			}
+			at := &choices[i]
+			if at.finish != "" {
+				t.Fatalf("choice %d goes on after its finish", i)
+			}
+			at.content += c.Get("delta.content").Str
+			at.reasoning += c.Get("delta.reasoning_content").Str
+			at.tool += c.Get("delta.tool_calls.0.function.name").Str
+			at.arguments += c.Get("delta.tool_calls.0.function.arguments").Str
+			at.finish = c.Get("finish_reason").Str
+		}
+	}
+	return choices, usage
+}
+
+const hello = `{"model":"small","messages":[{"role":"user","content":"hello there"}]}`
+
+// TestPlainAndStreamedAgree: the same request brings the same answer either
+// way, whatever it asks for.
+func TestPlainAndStreamedAgree(t *testing.T) {
+	t.Parallel()
+	weather := `"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",
+		"properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3},"unit":{"enum":["C","F"]}},"required":["city","days","unit"]}}}]`
+	long := strings.Repeat("word ", 3000)
+	for _, tt := range []struct {
+		name, body string
+		options    map[string]any
+		check      func(t *testing.T, a gjson.Result)
+	}{
+		{"hello", `"messages":[{"role":"user","content":"hello there"}]`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.finish_reason", "stop")
+			if !strings.Contains(a.Get("choices.0.message.content").Str, "hello there") {
+				t.Errorf("content %s", a.Get("choices.0.message.content"))
+			}
+		}},
+		{"parts and image", `"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},{"type":"image_url","image_url":{"url":"data:,x"}}]}]`, nil,
+			func(t *testing.T, a gjson.Result) {
+				if a.Get("usage.prompt_tokens").Int() < 85 || !strings.Contains(a.Get("choices.0.message.content").Str, "what is this") {
+					t.Errorf("%s", a.Raw)
+				}
+			}},
+		{"max_tokens", `"messages":[{"role":"user","content":"hello"}],"max_tokens":3`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.finish_reason", "length")
+			want(t, a, "usage.completion_tokens", "3")
+		}},
+		{"smaller limit wins", `"messages":[{"role":"user","content":"hello"}],"max_tokens":9,"max_completion_tokens":2`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "usage.completion_tokens", "2")
+		}},
+		{"stop", `"messages":[{"role":"user","content":"one STOP two"}],"stop":["STOP"]`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.finish_reason", "stop")
+			if c := a.Get("choices.0.message.content").Str; !strings.HasSuffix(c, "one ") {
+				t.Errorf("content %q", c)
+			}
+		}},
+		{"n", `"messages":[{"role":"user","content":"hello"}],"n":3`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.#", "3")
+			want(t, a, "choices.2.index", "2")
+		}},
+		{"tool required", `"messages":[{"role":"user","content":"hello"}],"tool_choice":"required",` + weather, nil, checkCall},
+		{"tool named by the choice", `"messages":[{"role":"user","content":"hello"}],"tool_choice":{"type":"function","function":{"name":"get_weather"}},` + weather, nil, checkCall},
+		{"tool named by the user", `"messages":[{"role":"user","content":"please Get Weather for me"}],` + weather, nil, checkCall},
+		{"tool not wanted", `"messages":[{"role":"user","content":"get_weather"}],"tool_choice":"none",` + weather, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.finish_reason", "stop")
+		}},
+		{"tool answered", `"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"12 degrees"}],` + weather, nil,
+			func(t *testing.T, a gjson.Result) {
+				want(t, a, "choices.0.message.content", "The tool answered: 12 degrees")
+			}},
+		{"json object", `"messages":[{"role":"user","content":"say \"hi\""}],"response_format":{"type":"json_object"}`, nil, func(t *testing.T, a gjson.Result) {
+			if c := a.Get("choices.0.message.content").Str; !json.Valid([]byte(c)) || gjson.Get(c, "answer").Str != `say "hi"` {
+				t.Errorf("content %s", c)
+			}
+		}},
+		{"json schema", `"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object",
+			"$defs":{"point":{"type":"object","properties":{"x":{"type":"number"}},"required":["x"]}},
+			"properties":{"at":{"$ref":"#/$defs/point"},"tags":{"type":"array","minItems":2,"items":{"type":"string"}},"ok":{"type":["boolean","null"]}},
+			"required":["at","tags","ok"]}}}`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.message.content", `{"at":{"x":1},"ok":true,"tags":["example","example"]}`)
+		}},
+		{"reasoning by name", `"model":"small-reasoner","messages":[{"role":"user","content":"hello"}]`, nil, checkReasoning},
+		{"reasoning by option", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"reasoning": true}, checkReasoning},
+		{"reasoning eats the limit", `"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, map[string]any{"reasoning": true}, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.finish_reason", "length")
+			want(t, a, "choices.0.message.content", "")
+			want(t, a, "usage.completion_tokens_details.reasoning_tokens", "2")
+		}},
+		{"conversation is cached", `"messages":[{"role":"user","content":"` + long + `"},{"role":"assistant","content":"ok"},{"role":"user","content":"more"}]`, nil,
+			func(t *testing.T, a gjson.Result) {
+				cached, prompt := a.Get("usage.prompt_tokens_details.cached_tokens").Int(), a.Get("usage.prompt_tokens").Int()
+				if cached < 1024 || cached >= prompt || cached%128 != 0 {
+					t.Errorf("cached %d of %d", cached, prompt)
+				}
+			}},
+		{"given length", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"tokens": int64(500)}, func(t *testing.T, a gjson.Result) {
+			want(t, a, "usage.completion_tokens", "500")
+		}},
+		{"service tier", `"messages":[{"role":"user","content":"hello"}],"service_tier":"flex"`, nil, func(t *testing.T, a gjson.Result) {
+			want(t, a, "service_tier", "flex")
+		}},
+		{"empty", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"fail": "empty"}, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.message.content", "")
+			want(t, a, "choices.0.finish_reason", "stop")
+		}},
+		{"filter", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"fail": "filter"}, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.message.content", "")
+			want(t, a, "choices.0.finish_reason", "content_filter")
+		}},
+		{"sentence", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"fail": "sentence"}, func(t *testing.T, a gjson.Result) {
+			want(t, a, "choices.0.message.content", "service overloaded, please try again later")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := tt.body
+			if !strings.Contains(body, `"model"`) {
+				body = `"model":"small",` + body
+			}
+			raw := read(t, tt.options, false, "{"+body+"}")
+			if f := upstream.Classify(200, "application/json", []byte(raw), nil); f != nil || !json.Valid([]byte(raw)) {
+				t.Fatalf("not a good answer (%v): %s", f, raw)
+			}
+			a := gjson.Parse(raw)
+			want(t, a, "object", "chat.completion")
+			u := a.Get("usage")
+			if u.Get("total_tokens").Int() != u.Get("prompt_tokens").Int()+u.Get("completion_tokens").Int() || u.Get("prompt_tokens").Int() <= 0 {
+				t.Errorf("usage %s", u.Raw)
+			}
+			tt.check(t, a)
+
+			choices, usage := join(t, frames(t, read(t, tt.options, true, `{"stream":true,"stream_options":{"include_usage":true},`+body+"}")))
+			if usage.Raw != u.Raw {
+				t.Errorf("streamed usage %s, plain %s", usage.Raw, u.Raw)
+			}
+			for i, c := range a.Get("choices").Array() {
+				plain := joined{
+					content: c.Get("message.content").Str, reasoning: c.Get("message.reasoning_content").Str,
+					tool: c.Get("message.tool_calls.0.function.name").Str, arguments: c.Get("message.tool_calls.0.function.arguments").Str,
+					finish: c.Get("finish_reason").Str,
+				}
+				if i >= len(choices) || choices[i] != plain {
+					t.Errorf("choice %d: streamed %+v\nplain %+v", i, choices, plain)
+				}
+			}
+		})
+	}
+}
+
+func want(t *testing.T, a gjson.Result, path, value string) {
+	t.Helper()
+	if got := a.Get(path); !got.Exists() || got.String() != value {
+		t.Errorf("%s = %q, want %q", path, got.String(), value)
+	}
+}
+
+func checkCall(t *testing.T, a gjson.Result) {
+	t.Helper()
+	want(t, a, "choices.0.finish_reason", "tool_calls")
+	call := a.Get("choices.0.message.tool_calls.0")
+	want(t, call, "type", "function")
+	want(t, call, "function.name", "get_weather")
+	want(t, call, "function.arguments", `{"city":"example","days":3,"unit":"C"}`)
+	if call.Get("id").Str == "" || a.Get("choices.0.message.content").Type != gjson.Null {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+func checkReasoning(t *testing.T, a gjson.Result) {
+	t.Helper()
+	reasoning := a.Get("usage.completion_tokens_details.reasoning_tokens").Int()
+	if reasoning <= 0 || reasoning >= a.Get("usage.completion_tokens").Int() ||
+		a.Get("choices.0.message.reasoning_content").Str == "" || a.Get("choices.0.message.content").Str == "" {
+		t.Errorf("%s", a.Raw)
+	}
+}
+
+func TestUsageOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
+	if s := read(t, nil, true, hello); strings.Contains(s, "usage") {
+		t.Errorf("usage was not asked for: %s", s)
+	}
+	if s := read(t, map[string]any{"usage": false}, false, hello); strings.Contains(s, "usage") {
+		t.Errorf("usage is switched off: %s", s)
+	}
+}
+
+func TestSameRequestSameAnswer(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			if a, b := read(t, nil, stream, hello), read(t, nil, stream, hello); a != b {
+				t.Errorf("%s\n%s", a, b)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for kind, tt := range map[string]struct {
+		code   fault.Code
+		health upstream.Health
+	}{
+		"busy":          {fault.UpstreamBusy, upstream.HealthCool},
+		"overloaded":    {fault.UpstreamBusy, upstream.HealthCool},
+		"unavailable":   {fault.UpstreamUnavailable, upstream.HealthFail},
+		"credential":    {fault.UpstreamUnavailable, upstream.HealthCredential},
+		"quota":         {fault.UpstreamUnavailable, upstream.HealthCredential},
+		"model":         {fault.UpstreamUnavailable, upstream.HealthModel},
+		"prompt_filter": {fault.UpstreamPromptFilter, upstream.HealthNone},
+		"rejection":     {"context_length_exceeded", upstream.HealthNone},
+		"page":          {fault.UpstreamUnavailable, upstream.HealthFail},
+		"connection":    {fault.UpstreamConnectionError, upstream.HealthFail},
+	} {
+		for _, stream := range []bool{false, true} {
+			_, err := chat(t.Context(), open(t, map[string]any{"fail": kind}), stream, hello)
+			var f *upstream.Failure
+			if !errors.As(err, &f) || f.Code != tt.code || f.Health != tt.health {
+				t.Errorf("%s: %v", kind, err)
+			} else if kind == "busy" && f.RetryAfter != time.Second {
+				t.Errorf("busy: wait %s", f.RetryAfter)
+			} else if kind == "rejection" && (f.Passed == nil || f.Passed.Param != "messages") {
+				t.Errorf("rejection: %+v", f.Passed)
+			}
+		}
+	}
+}
+
+// TestRequestsThatProvidersReject: what the gateway leaves to the provider's
+// judgement is judged.
+func TestRequestsThatProvidersReject(t *testing.T) {
+	t.Parallel()
+	for body, param := range map[string]string{
+		`{"messages":[]}`: "messages",
+		`{"messages":[{"role":"user","content":"x"}],"temperature":3}`:   "temperature",
+		`{"messages":[{"role":"user","content":"x"}],"temperature":"a"}`: "temperature",
+		`{`: "",
+	} {
+		_, err := chat(t.Context(), open(t, nil), false, body)
+		var f *upstream.Failure
+		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != param {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	_, err := open(t, nil).Chat(t.Context(), upstream.Call{Form: wire.FormMessages, Body: []byte(hello)})
+	var f *upstream.Failure
+	if !errors.As(err, &f) || f.Code != fault.UpstreamUnavailable {
+		t.Errorf("another form: %v", err)
+	}
+}
+
+func TestFailRate(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[float64]int{0: 0, 0.1: 10, 0.25: 25, 0.5: 50, 1: 100} {
+		a := open(t, map[string]any{"fail": "unavailable", "fail_rate": rate})
+		failed := 0
+		for range 100 {
+			if _, err := chat(t.Context(), a, false, hello); err != nil {
+				failed++
+			}
+		}
+		if failed != want {
+			t.Errorf("rate %g: %d of 100 failed", rate, failed)
+		}
+	}
+}
+
+func TestBreaks(t *testing.T) {
+	t.Parallel()
+	for after := range 4 {
+		for _, stream := range []bool{false, true} {
+			answer, err := chat(t.Context(), open(t, map[string]any{"break_after": after}), stream, hello)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("after %d: %v", after, err)
+			}
+			if got := strings.Count(string(out), `"content":`) - 1; stream && got != after {
+				t.Errorf("%d tokens came, want %d: %s", got, after, out)
+			}
+			if strings.Contains(string(out), "[DONE]") {
+				t.Error("a broken stream looks whole")
+			}
+		}
+	}
+}
+
+func TestErrorInside(t *testing.T) {
+	t.Parallel()
+	plain := read(t, map[string]any{"fail": "error_inside"}, false, hello)
+	if f := upstream.Classify(200, "application/json", []byte(plain), nil); f == nil || f.Code != fault.UpstreamUnavailable {
+		t.Errorf("%s: %v", plain, f)
+	}
+	stream := read(t, map[string]any{"fail": "error_inside", "break_after": 2}, true, hello)
+	events := strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n")
+	if len(events) != 4 || !strings.HasPrefix(events[3], `data: {"error":{`) {
+		t.Errorf("%s", stream)
+	}
+}
+
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	options := map[string]any{"delay": "2s", "chunk_delay": "100ms", "tokens": 11}
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			answer, err := chat(t.Context(), open(t, options), stream, hello)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stream && time.Since(start) != 0 {
+				t.Error("the head of a stream waits for its first token")
+			}
+			if _, err := io.ReadAll(answer.Body); err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			// A plain answer waits for its last token too, which makes one more pause.
+			if took, want := time.Since(start), 3*time.Second; took < want || took > want+100*time.Millisecond {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
+}
+
+// TestWaitsEnd: whatever the sandbox waits for, the caller's leaving ends it.
+func TestWaitsEnd(t *testing.T) {
+	t.Parallel()
+	ways := map[string]map[string]any{
+		"delay":       {"delay": "1h"},
+		"chunk delay": {"chunk_delay": "1h"},
+		"timeout":     {"fail": "timeout"},
+		"stall":       {"stall_after": 1},
+		"stall first": {"stall_after": 0},
+	}
+	for name, options := range ways {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					answer, err := chat(ctx, open(t, options), stream, hello)
+					if err == nil {
+						_, err = io.ReadAll(answer.Body)
+						answer.Body.Close()
+					}
+					if f := upstream.Interrupted(ctx, err); f.Code != fault.UpstreamTimeout {
+						t.Errorf("deadline: %v", f)
+					}
+				})
+				synctest.Test(t, func(t *testing.T) {
+					answer, err := chat(t.Context(), open(t, map[string]any{"stall_after": 1}), stream, hello)
+					if err != nil {
+						t.Fatal(err)
+					}
+					done := make(chan error, 1)
+					go func() {
+						_, err := io.ReadAll(answer.Body)
+						done <- err
+					}()
+					synctest.Wait() // the reader waits for more
+					answer.Body.Close()
+					answer.Body.Close()
+					if err := <-done; err == nil {
+						t.Error("a closed body ended like a whole one")
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	check := sandbox.Info().CheckOptions
+	for _, good := range []map[string]any{
+		nil,
+		{"delay": "1s", "chunk_delay": "0s", "tokens": 3.0, "usage": true, "reasoning": false, "fail": "busy", "fail_rate": int64(1), "break_after": uint64(0), "stall_after": 2},
+	} {
+		if err := check(good); err != nil {
+			t.Errorf("%v: %v", good, err)
+		}
+	}
+	for _, bad := range []map[string]any{
+		{"speed": 1}, {"delay": 5}, {"delay": "-1s"}, {"delay": "2h"}, {"chunk_delay": "soon"}, {"tokens": 0}, {"tokens": 1.5},
+		{"tokens": 1e9}, {"tokens": "3"}, {"usage": "yes"}, {"reasoning": 1}, {"fail": "often"}, {"fail": true},
+		{"fail_rate": 1.1}, {"fail_rate": -0.1}, {"fail_rate": "1"}, {"break_after": -1}, {"stall_after": nil},
+	} {
+		err := check(bad)
+		if err == nil {
+			t.Errorf("%v was accepted", bad)
+			continue
+		}
+		for name := range bad {
+			if !strings.Contains(err.Error(), name) {
+				t.Errorf("%v: the error does not name the option: %v", bad, err)
+			}
+		}
+		if _, err := sandbox.New(upstream.Target{Line: "main", Options: bad}); err == nil {
+			t.Errorf("%v opens", bad)
+		}
+	}
+	if err := check(map[string]any{"fail": "x"}); !strings.Contains(err.Error(), "prompt_filter") {
+		t.Errorf("the error does not list the kinds: %v", err)
+	}
+}
+
+// FuzzRequest: any body gets a well-formed answer or a rejection.
+func FuzzRequest(f *testing.F) {
+	for _, body := range []string{hello, `{"messages":[{"content":[{"type":"text"}]}],"n":1e99,"stop":"","max_tokens":-1}`,
+		`{"messages":[1],"tools":[{"function":{"name":"a","parameters":{"type":"array","minItems":9e9,"items":{"$ref":"#"}}}}],"tool_choice":"required"}`,
+		`{"messages":[0],"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"number","minimum":1e308,"multipleOf":1e-308}}}}`} {
+		f.Add([]byte(body), true)
+		f.Add([]byte(body), false)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, stream bool) {
+		a, err := sandbox.New(upstream.Target{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := chat(t.Context(), a, stream, string(body))
+		var failure *upstream.Failure
+		if err != nil {
+			if !errors.As(err, &failure) {
+				t.Fatalf("%T", err)
+			}
+			return
+		}
+		defer answer.Body.Close()
+		out, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stream {
+			join(t, frames(t, string(out)))
+		} else if !json.Valid(out) {
+			t.Errorf("no JSON: %s", out)
+		}
+	})
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	info := sandbox.Info()
+	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat"}) || !slices.Equal(info.Forms, []wire.Form{wire.FormChat}) {
+		t.Errorf("%+v", info)
+	}
+}
