@@ -1,0 +1,350 @@
+package line_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// snapshot makes a catalog of one model and the given lines.
+func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
+	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: lines}
+	return catalog.NewSnapshot(revision, doc,
+		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+		func(string) (string, bool) { return "", false })
+}
+
+// spec is a line that serves the model under a name of its own.
+func spec(id string) catalog.LineSpec {
+	return catalog.LineSpec{ID: id, Provider: "fake", Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
+}
+
+// provider opens adapters that answer with an empty body, and counts them.
+type provider struct{ opened []string }
+
+func (p *provider) open(t upstream.Target) (upstream.Adapter, error) {
+	p.opened = append(p.opened, t.Line)
+	if t.Line == "broken" {
+		return nil, errors.New("cannot be opened")
+	}
+	return p, nil
+}
+
+func (p *provider) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
+	return &upstream.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
+}
+
+// try walks with an attempt that looks up each line's end by its id; a line
+// that is not listed answers.
+func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.Attempt, error) {
+	m, _ := s.Model("swift")
+	return l.Try(ctx, s, m, wire.FormChat, func(_ context.Context, on line.On) error { return ends[on.Line.ID] })
+}
+
+func rejection() *upstream.Failure {
+	return upstream.Classify(400, "", []byte(`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil)
+}
+
+func TestWalk(t *testing.T) {
+	t.Parallel()
+	fail := func(code fault.Code) error { return upstream.Fail(code, errors.New("why")) }
+	odd := errors.New("no failure of a line")
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		ends  map[string]error
+		asked string // lines asked, in order
+		code  fault.Code
+		err   error // an error that is returned as it is
+	}{
+		{name: "first answers", lines: []string{"a", "b"}, asked: "a"},
+		{name: "second answers", lines: []string{"a", "b", "c"}, ends: map[string]error{"a": fail(fault.UpstreamTimeout)}, asked: "a b"},
+		{name: "none answers", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamTimeout)},
+			asked: "a b", code: fault.UpstreamTimeout},
+		{name: "all are busy", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamBusy)},
+			asked: "a b", code: fault.UpstreamBusy},
+		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, asked: "a", code: "context_length_exceeded"},
+		{name: "a wrapped rejection too", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())}, asked: "a", code: "context_length_exceeded"},
+		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, asked: "a", code: fault.ContentFilter},
+		{name: "too small a limit ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.MaxTokensTooSmall)}, asked: "a", code: fault.MaxTokensTooSmall},
+		{name: "client that left ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ClientClosed)}, asked: "a", code: fault.ClientClosed},
+		{name: "prompt filter beats later failures", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
+			asked: "a b", code: fault.UpstreamPromptFilter},
+		{name: "rejection beats prompt filter", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
+			asked: "a b", code: "context_length_exceeded"},
+		{name: "another error is returned as it is", lines: []string{"a", "b"}, ends: map[string]error{"a": odd}, asked: "a", err: odd},
+		{name: "no line", asked: "", code: fault.UpstreamUnavailable},
+		{name: "a line that cannot be opened", lines: []string{"broken", "b"}, asked: "broken b"},
+		{name: "nothing else", lines: []string{"broken"}, asked: "broken", code: fault.UpstreamUnavailable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var specs []catalog.LineSpec
+			for _, id := range tt.lines {
+				specs = append(specs, spec(id))
+			}
+			attempts, err := try(t.Context(), line.New(line.Options{Open: (&provider{}).open}), snapshot(1, specs...), tt.ends)
+			var asked []string
+			for _, a := range attempts {
+				asked = append(asked, a.Line)
+			}
+			if got := strings.Join(asked, " "); got != tt.asked {
+				t.Errorf("asked %q, want %q", got, tt.asked)
+			}
+			var e *fault.Error
+			switch {
+			case tt.err != nil:
+				if err != tt.err {
+					t.Errorf("error %v", err)
+				}
+			case tt.code == "":
+				if err != nil {
+					t.Errorf("error %v", err)
+				}
+			case !errors.As(err, &e) || e.Code != tt.code:
+				t.Errorf("error %v, want %s", err, tt.code)
+			case strings.Contains(e.Message, "vendor") || strings.Contains(e.Message, "line"):
+				t.Errorf("the message names what clients must not see: %q", e.Message)
+			}
+		})
+	}
+}
+
+func TestUnusableLinesAreNotAsked(t *testing.T) {
+	t.Parallel()
+	out, disabled, form := spec("out"), spec("disabled"), spec("form")
+	out.APIKey = "${NOT_SET}"
+	disabled.Enabled = false
+	form.Provider = "unknown"
+	p := &provider{}
+	attempts, err := try(t.Context(), line.New(line.Options{Open: p.open}), snapshot(1, out, disabled, form), nil)
+	if fault.Of(err) == nil || fault.Of(err).Code != fault.UpstreamUnavailable || fault.Of(err).Status() != 502 {
+		t.Errorf("error %v", err)
+	}
+	if len(attempts) != 0 || len(p.opened) != 0 {
+		t.Errorf("attempts %v, opened %v", attempts, p.opened)
+	}
+}
+
+// TestEndOfTime: when the request's time is over no further line is asked.
+func TestEndOfTime(t *testing.T) {
+	t.Parallel()
+	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := snapshot(1, spec("a"), spec("b"))
+		m, _ := s.Model("swift")
+		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(ctx, s, m, wire.FormChat,
+			func(context.Context, line.On) error {
+				cancel(cause)
+				return upstream.Fail(fault.UpstreamBusy, nil)
+			})
+		if len(attempts) != 1 || fault.Of(err).Code != code {
+			t.Errorf("%v: %d attempts, error %v", cause, len(attempts), err)
+		}
+	}
+}
+
+func TestAttemptsAreTraced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot(1, spec("a"), spec("b"))
+		m, _ := s.Model("swift")
+		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), s, m, wire.FormChat,
+			func(_ context.Context, on line.On) error {
+				if want := "vendor-" + on.Line.ID; on.ProviderModel != want {
+					t.Errorf("provider's model %q, want %q", on.ProviderModel, want)
+				}
+				time.Sleep(20 * time.Millisecond) // on the bubble's clock
+				if on.Line.ID == "a" {
+					return upstream.Classify(503, "text/plain", []byte("down"), nil)
+				}
+				return nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []line.Attempt{
+			{Line: "a", Status: 503, Code: "upstream_unavailable", Cause: "text/plain: down", DurationMS: 20},
+			{Line: "b", Status: 200, FirstByteMS: 20, DurationMS: 20},
+		}
+		if len(attempts) != 2 || attempts[0] != want[0] || attempts[1] != want[1] {
+			t.Errorf("%+v\nwant %+v", attempts, want)
+		}
+	})
+}
+
+// TestAdaptersAreKept: one adapter a line and revision, for the two newest.
+func TestAdaptersAreKept(t *testing.T) {
+	t.Parallel()
+	p := &provider{}
+	l := line.New(line.Options{Open: p.open})
+	one, two, three := snapshot(1, spec("a")), snapshot(2, spec("a")), snapshot(3, spec("a"))
+	for i, step := range []struct {
+		s      *catalog.Snapshot
+		opened int
+	}{
+		{one, 1}, {one, 1}, {two, 2}, {one, 2}, {two, 2}, {three, 3}, {two, 3},
+		{one, 4}, {one, 5}, // gone: a straggler gets one of its own
+		{three, 5},
+	} {
+		if _, err := try(t.Context(), l, step.s, nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.opened) != step.opened {
+			t.Fatalf("step %d: %d adapters were opened, want %d", i, len(p.opened), step.opened)
+		}
+	}
+}
+
+func TestStates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disabled, out := spec("disabled"), spec("out")
+		disabled.Enabled, out.APIKey, out.MaxConcurrent = false, "${NOT_SET}", 7
+		s := snapshot(1, spec("a"), disabled, out)
+		m, _ := s.Model("swift")
+		registry := prometheus.NewPedanticRegistry()
+		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry})
+		var answer *upstream.Answer
+		var ons []line.On
+		run := func(wait time.Duration, end error) {
+			_, _ = l.Try(t.Context(), s, m, wire.FormChat, func(ctx context.Context, on line.On) error {
+				ons = append(ons, on)
+				answer, _ = on.Adapter.Chat(ctx, upstream.Call{})
+				time.Sleep(wait) // on the bubble's clock
+				if end != nil {
+					answer.Body.Close()
+				}
+				return end
+			})
+		}
+		a := func() line.State { return l.States(s)[0] }
+
+		if got := a(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
+			t.Errorf("before anything: %+v", got)
+		}
+		run(30*time.Millisecond, nil)
+		if got := a(); got.InFlight != 1 || *got.SuccessRate != 1 || *got.FirstByteMS != 30 {
+			t.Errorf("while it streams: %+v", got)
+		}
+		answer.Body.Close()
+		answer.Body.Close()
+		if got := a(); got.InFlight != 0 {
+			t.Errorf("after two closes: %d in flight", got.InFlight)
+		}
+		run(0, upstream.Fail(fault.UpstreamTimeout, errors.New("late")))
+		run(0, rejection())                               // the request's fault
+		run(0, upstream.Fail(fault.ClientClosed, nil))    // the client's
+		run(0, upstream.Fail(fault.EmptyCompletion, nil)) // half
+		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5 || got.Cause != "empty_completion" || got.InFlight != 0 {
+			t.Errorf("after failures: %+v, rate %v", got, *got.SuccessRate)
+		}
+		// An answer that began and broke off is no success any more, once.
+		broken := upstream.Fail(fault.UpstreamConnectionError, errors.New("cut"))
+		ons[0].Broke(upstream.Fail(fault.ClientClosed, nil))
+		ons[0].Broke(broken)
+		ons[0].Broke(broken)
+		ons[1].Broke(broken) // had failed already
+		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
+			t.Errorf("after a break: %+v, rate %v", got, *got.SuccessRate)
+		}
+		states := l.States(s)
+		if states[1].State != "disabled" || states[2].State != "out_of_service" ||
+			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
+			t.Errorf("%+v", states[1:])
+		}
+		if got := line.Capped(s); len(got) != 1 || got[0] != "out" {
+			t.Errorf("capped %v", got)
+		}
+		checkMetrics(t, registry, map[string]float64{
+			"tollgate_line_attempts_total a ok": 1, "tollgate_line_attempts_total a upstream_timeout": 1,
+			"tollgate_line_attempts_total a rejected": 1, "tollgate_line_attempts_total a client_closed": 1,
+			"tollgate_line_attempts_total a empty_completion": 1, "tollgate_line_broken_total a upstream_connection_error": 1,
+			"tollgate_line_in_flight a": 0, "tollgate_line_first_byte_seconds a": 1,
+		})
+
+		time.Sleep(6 * time.Minute) // on the bubble's clock: nothing is recent any more
+		if got := a(); got.Attempts != 0 || got.SuccessRate != nil || got.Cause != "" {
+			t.Errorf("later: %+v", got)
+		}
+		// A line that is gone takes its metrics along.
+		s = snapshot(2, spec("b"))
+		m, _ = s.Model("swift")
+		run(0, upstream.Fail(fault.UpstreamTimeout, nil))
+		checkMetrics(t, registry, map[string]float64{
+			"tollgate_line_attempts_total b ok": 0, "tollgate_line_attempts_total b upstream_timeout": 1,
+			"tollgate_line_in_flight b": 0, "tollgate_line_first_byte_seconds b": 0,
+		})
+	})
+}
+
+// checkMetrics compares all series of a registry: counters and gauges by
+// value, histograms by count.
+func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	for name, value := range want {
+		if v, ok := got[name]; !ok || v != value {
+			t.Errorf("%s = %g (present %t), want %g", name, v, ok, value)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("surplus series %s", name)
+		}
+	}
+}
+
+// TestRecentIsBounded: only the last attempts count, and one that left the
+// window cannot be revised.
+func TestRecentIsBounded(t *testing.T) {
+	t.Parallel()
+	l := line.New(line.Options{Open: (&provider{}).open})
+	s := snapshot(1, spec("a"))
+	m, _ := s.Model("swift")
+	var first line.On
+	for i := range 300 {
+		_, err := l.Try(t.Context(), s, m, wire.FormChat, func(_ context.Context, on line.On) error {
+			if i == 0 {
+				first = on
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.Broke(upstream.Fail(fault.UpstreamConnectionError, nil))
+	if got := l.States(s)[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
+		t.Errorf("%+v, rate %v", got, *got.SuccessRate)
+	}
+}
