@@ -7,6 +7,7 @@
 //     an answer has begun or the request itself was rejected.
 //   - What a client is told after a failed walk follows from the failures
 //     alone (verdict, a pure function); lines and providers are not named.
+//   - No failure leaves it with the line's credential in it, whoever judged it.
 //   - What is kept in memory is bounded by the lines of the newest catalog.
 package line
 
@@ -84,8 +85,10 @@ type On struct {
 
 // Broke tells that an answer which had begun on the line broke off, so that the
 // attempt no longer counts as a good one. Calls after the first do nothing.
-// A client that left is no failure of the line: its health effect is none.
-func (on On) Broke(f *upstream.Failure) { on.visit.broke(f) }
+// A client that left is no failure of the line: its health effect is none. The
+// line's credential, should the provider have repeated it, is gone from f
+// afterwards, so call it before f is shown to anybody.
+func (on On) Broke(f *upstream.Failure) { on.visit.broke(f.Redact(on.visit.key)) }
 
 // Attempt is what the request log keeps of one attempt.
 type Attempt struct {
@@ -158,7 +161,7 @@ func (l *Lines) visit(ctx context.Context, s *catalog.Snapshot, m *catalog.Model
 		// The catalog checked the line, so this is another version's line.
 		err = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", err))
 	}
-	v := &visit{tally: t, now: l.now}
+	v := &visit{tally: t, now: l.now, key: ln.Key()}
 	if err == nil {
 		err = attempt(ctx, On{
 			Line:          ln,
@@ -175,6 +178,7 @@ func (l *Lines) visit(ctx context.Context, s *catalog.Snapshot, m *catalog.Model
 		a.Status, a.FirstByteMS = 200, a.DurationMS
 		v.answered(took)
 	case errors.As(err, &f):
+		f.Redact(v.key)
 		a.Status, a.Code = f.Status, string(f.Code)
 		if f.Cause != nil {
 			a.Cause = f.Cause.Error()

@@ -294,6 +294,37 @@ func TestStates(t *testing.T) {
 	})
 }
 
+// TestCredentialIsRedacted: a provider's error inside a good answer, judged by
+// whoever reads the answer, may repeat the credential as well.
+func TestCredentialIsRedacted(t *testing.T) {
+	t.Parallel()
+	const key = "sk-line-credential-0123456789"
+	keyed := spec("a")
+	keyed.APIKey = "${KEY}"
+	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: []catalog.LineSpec{keyed}}
+	s := catalog.NewSnapshot(1, doc,
+		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+		func(string) (string, bool) { return key, true })
+	m, _ := s.Model("swift")
+	said := func() *upstream.Failure {
+		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+key+`"}}`), nil)
+	}
+	l := line.New(line.Options{Open: (&provider{}).open})
+	attempts, err := l.Try(t.Context(), s, m, wire.FormChat, func(context.Context, line.On) error { return said() })
+	if text := err.Error() + attempts[0].Cause; strings.Contains(text, key) || !strings.Contains(text, "bad [redacted]") {
+		t.Errorf("%s", text)
+	}
+	var on line.On
+	if _, err := l.Try(t.Context(), s, m, wire.FormChat, func(_ context.Context, o line.On) error { on = o; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	f := said()
+	on.Broke(f)
+	if text := f.Error() + f.FaultInStream().Message; strings.Contains(text, key) {
+		t.Errorf("%s", text)
+	}
+}
+
 // checkMetrics compares all series of a registry: counters and gauges by
 // value, histograms by count.
 func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]float64) {

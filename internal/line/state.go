@@ -163,6 +163,7 @@ func (t *tally) report(now time.Time, s *State) {
 type visit struct {
 	tally *tally
 	now   func() time.Time
+	key   string // the line's credential, to take out of what is said about it
 	once  sync.Once
 	// number is the outcome's in the tally; set before the walk returns.
 	number  uint64
