@@ -11,14 +11,14 @@ import (
 	"tollgate/internal/fault"
 )
 
-// The verdicts of the table, by the number of their row in ARCHITECTURE.md's
-// list of failures.
+// verdict is what Classify decides about an answer.
 type verdict struct {
 	code   fault.Code
 	health Health
 	passed int // the status passed on; 0: nothing is
 }
 
+// The verdicts that the table knows, but for rejections.
 var (
 	timeout      = verdict{fault.UpstreamTimeout, HealthFail, 0}
 	busy         = verdict{fault.UpstreamBusy, HealthCool, 0}

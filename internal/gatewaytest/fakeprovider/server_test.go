@@ -75,7 +75,9 @@ func TestReplies(t *testing.T) {
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.Answer("scripted", 1, 1))
-	p.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Body: "echo " + string(r.Body)} })
+	p.Always(func(r fakeprovider.Request) fakeprovider.Reply {
+		return fakeprovider.Reply{Body: "echo " + string(r.Body)}
+	})
 	for i, want := range []string{`{"id"`, "echo two"} {
 		resp, err := post(t, p, []string{"one", "two"}[i])
 		if err != nil {
