@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"unicode/utf8"
+
+	"tollgate/internal/account"
+	"tollgate/internal/fault"
+)
+
+// Whatever a stranger sends is refused with a fault or decoded to what a
+// standard reader of JSON sees.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"name":"a","rpm":5}`, `{"rpm":null,"allowed_ips":["10.0.0.0/8"]}`, `{"name":"a","n\u0061me":"b"}`,
+		`[]`, `{"daily_budget_usd":"1e3"}`, `{"total_limit_usd":0.1}`, `{"a":{"a":1}}`, "{\"\xff\":1}", `{"name":"\ud800"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		o, err := parseObject(body)
+		if err == nil {
+			var settings account.KeySettings
+			err = o.decode(keyFields(&settings)...)
+			var plain struct {
+				Name string
+				RPM  *int64
+			}
+			if err == nil && json.Unmarshal(body, &plain) != nil {
+				t.Fatalf("%q was decoded, but is not what it should be", body)
+			}
+			if err == nil && (plain.Name != settings.Name || (plain.RPM == nil) != (settings.RPM == nil)) {
+				t.Fatalf("%q was decoded to %+v", body, settings)
+			}
+		}
+		var fe *fault.Error
+		if err != nil && (!errors.As(err, &fe) || fe.Status() != 400 || !utf8.ValidString(fe.Message) || !utf8.ValidString(fe.Param) || len(fe.Message) > 2000) {
+			t.Fatalf("%q was refused with %v", body, err)
+		}
+		if err == nil && !utf8.Valid(body) {
+			t.Fatalf("%q was accepted", body)
+		}
+	})
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	tree := plant([]route{{method: "GET", path: "/a"}, {method: "GET", path: "/a/{id}"}, {method: "POST", path: "/a/{id}/b"}, {method: "GET", path: "/a/fixed"}})
+	for path, want := range map[string]string{
+		"/a": "GET ", "/a/x": "GET x", "/a/x/b": "POST x", "/a/fixed": "GET ", "/a/{id}": "GET {id}",
+		"": "", "/": "", "a": "", "/b": "", "/a/": "", "/a//b": "", "/a/x/b/": "", "/a/x/c": "", "//a": "",
+	} {
+		methods, id := tree.find(path)
+		got := ""
+		for method := range methods {
+			got = method + " " + id
+		}
+		if got != want {
+			t.Errorf("find(%q) = %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+)
+
+// document is a catalog with one model at a price and its line.
+func document(price string) string {
+	return `models:
+  - id: swift-1
+    kind: chat
+    state: open
+    forms: [chat]
+    context_window: 1000
+    max_output_tokens: 100
+    price: {input: ` + price + `, output: 2}
+lines:
+  - id: main
+    provider: test
+    models: {swift-1: vendor-swift}
+`
+}
+
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Interval: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
+		o.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
+
+		dry := o.ok("PUT", "/catalog?dry_run=true", document("0.25"), "Content-Type", "application/yaml")
+		dry.wantNames("revision", "changes", "warnings", "dry_run")
+		dry.want(`{"revision":0,"warnings":[]}`)
+		o.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
+
+		put := o.ok("PUT", "/catalog", document("0.25"))
+		put.wantNames("revision", "changes", "warnings")
+		put.want(`{"revision":1,"changes":["model swift-1: added","line main: added"],"warnings":[]}`)
+		if got := watcher.Current().Revision; got != 1 {
+			t.Errorf("after the answer this node serves revision %d", got)
+		}
+		current := o.ok("GET", "/catalog", "")
+		if !strings.HasPrefix(current.body, "{") || current.header.Get("X-Catalog-Revision") != "1" {
+			t.Errorf("current %s", current.body)
+		}
+		for accept, kind := range map[string]string{
+			"application/yaml": "application/yaml", "text/yaml, application/json": "application/yaml",
+			"application/json": "application/json", "*/*": "application/json", "text/html, application/json;q=0.9, application/yaml": "application/json",
+		} {
+			r := o.do("GET", "/catalog", "", "Accept", accept)
+			if r.status != 200 || r.header.Get("Content-Type") != kind || (kind == "application/yaml") != strings.Contains(r.body, "- id: swift-1") {
+				t.Errorf("Accept %q: %d %s %s", accept, r.status, r.header.Get("Content-Type"), r.body)
+			}
+			// What was read can be sent back, and changes nothing.
+			o.ok("PUT", "/catalog", r.body, "Content-Type", kind).want(`{"revision":1,"changes":[]}`)
+		}
+
+		o.ok("PUT", "/catalog?dry_run=false", document("0.3")).want(`{"revision":2,"changes":["model swift-1: price.input 0.25 -> 0.3"]}`)
+		history, more := o.ok("GET", "/catalog/revisions?limit=1", "").list()
+		if len(history) != 1 || !more || fmt.Sprint(history[0]["revision"]) != "2" {
+			t.Errorf("history %v", history)
+		}
+		history, more = o.ok("GET", "/catalog/revisions?after=2", "").list()
+		if len(history) != 1 || more || fmt.Sprint(history[0]["revision"]) != "1" {
+			t.Errorf("history %v", history)
+		}
+		old := o.ok("GET", "/catalog/revisions/1", "")
+		if old.body != current.body || old.header.Get("X-Catalog-Revision") != "1" {
+			t.Errorf("revision 1 is %s", old.body)
+		}
+		o.do("GET", "/catalog/revisions/3", "").wantFault(fault.NotFound, "")
+		o.do("GET", "/catalog/revisions/-1", "").wantFault(fault.NotFound, "")
+	})
+}
+
+func TestCatalogFaults(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		o.ok("PUT", "/catalog", document("0.25"))
+		r := o.do("PUT", "/catalog", document("-1")+"surplus: 1\n")
+		r.wantFault(fault.InvalidCatalog, "models[0].price.input")
+		faults, ok := r.members()["faults"].([]any)
+		if !ok || len(faults) != 2 {
+			t.Errorf("faults in %s", r.body)
+		}
+		for _, f := range faults {
+			if m, ok := f.(map[string]any); !ok || m["path"] == "" || m["message"] == "" {
+				t.Errorf("fault %v", f)
+			}
+		}
+		for _, body := range []string{"", "[]", "{", "models: [", "\xff"} {
+			for _, query := range []string{"", "?dry_run=true"} {
+				r := o.do("PUT", "/catalog"+query, body)
+				if r.status != 400 || !strings.Contains(r.body, `"code":"invalid_catalog"`) || !strings.Contains(r.body, `"faults":[{`) {
+					t.Errorf("%q answered %d %s", body, r.status, r.body)
+				}
+			}
+		}
+		o.do("PUT", "/catalog", strings.Repeat("#", maxCatalog+1)).wantFault(fault.RequestTooLarge, "")
+		o.do("PUT", "/catalog?dry_run=maybe", document("1")).wantFault(fault.InvalidRequest, "dry_run")
+		o.do("PUT", "/catalog?dryrun=true", document("1")).wantFault(fault.InvalidRequest, "dryrun")
+		if history, _ := o.ok("GET", "/catalog/revisions", "").list(); len(history) != 1 {
+			t.Errorf("refused documents left %v", history)
+		}
+		o.do("GET", "/catalog/revisions?after=x", "").wantFault(fault.InvalidRequest, "after")
+	})
+}

@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		k := o.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
+			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","::ffff:10.1.2.3/104"]}`)
+		fields := []string{"id", "account", "name", "hint", "disabled", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_models",
+			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "last_used", "created"}
+		k.wantNames(append(fields, "key")...)
+		k.want(`{"account":"` + account + `","name":"ci","disabled":false,"rpm":60,"daily_budget_usd":5,"total_limit_usd":50.000000001,
+			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","10.0.0.0/8"],"spent_today_usd":0,"spent_usd":0,"held_usd":0,"last_used":null}`)
+		id, secret := k.text("id"), k.text("key")
+		if !strings.HasPrefix(id, "key_") || !strings.HasPrefix(secret, "sk-") || !o.accepts(secret) {
+			t.Errorf("key %s", k.body)
+		}
+		shown := o.ok("GET", "/keys/"+id, "")
+		shown.wantNames(fields...)
+		list := o.ok("GET", "/accounts/"+account+"/keys", "")
+		if elements, _ := list.list(); len(elements) != 1 || strings.Contains(list.body+shown.body, secret[8:40]) {
+			t.Errorf("list %s", list.body)
+		}
+
+		// null clears a limit, what is left out stays.
+		o.ok("PATCH", "/keys/"+id, `{"rpm":null,"allowed_models":null,"daily_budget_usd":0.5}`).
+			want(`{"name":"ci","rpm":null,"allowed_models":null,"daily_budget_usd":0.5,"total_limit_usd":50.000000001,"allowed_ips":["192.0.2.7","10.0.0.0/8"]}`)
+		o.ok("PATCH", "/keys/"+id, `{"daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"name":"","disabled":null}`).
+			want(`{"name":"","daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"disabled":false}`)
+		o.ok("POST", "/accounts/"+account+"/keys", `{}`).want(`{"name":"","rpm":null,"daily_budget_usd":null,"total_limit_usd":null,"allowed_models":null,"allowed_ips":null}`)
+		o.ok("POST", "/accounts/"+account+"/keys", `{"rpm":null,"daily_budget_usd":0}`).want(`{"rpm":null,"daily_budget_usd":0}`)
+	})
+}
+
+// A change counts for the next request on this node, not two seconds later.
+func TestKeyCacheIsTold(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		k := o.ok("POST", "/accounts/"+account+"/keys", `{}`)
+		id, secret := k.text("id"), k.text("key")
+		for i, step := range []struct {
+			method, path, body string
+			want               bool
+		}{
+			{"PATCH", "/keys/" + id, `{"disabled":true}`, false},
+			{"PATCH", "/keys/" + id, `{"disabled":false}`, true},
+			{"PATCH", "/accounts/" + account, `{"disabled":true}`, false},
+			{"PATCH", "/accounts/" + account, `{"disabled":false}`, true},
+			{"DELETE", "/keys/" + id, ``, false},
+		} {
+			if o.ok(step.method, step.path, step.body); o.accepts(secret) != step.want {
+				t.Errorf("after step %d the key is accepted: %v", i, !step.want)
+			}
+		}
+		if list, _ := o.ok("GET", "/accounts/"+account+"/keys", "").list(); len(list) != 0 {
+			t.Errorf("a deleted key is listed: %v", list)
+		}
+		for _, method := range []string{"GET", "PATCH", "DELETE"} {
+			o.do(method, "/keys/"+id, `{}`).wantFault(fault.NotFound, "")
+		}
+	})
+}
+
+func TestKeyFaults(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		id := o.ok("POST", "/accounts/"+account+"/keys", `{"rpm":5}`).text("id")
+		for body, param := range map[string]string{
+			`{"name":5}`: "name",
+			`{"name":"` + strings.Repeat("x", 201) + `"}`: "name",
+			`{"rpm":0}`:                                "rpm",
+			`{"rpm":-1}`:                               "rpm",
+			`{"rpm":1.5}`:                              "rpm",
+			`{"rpm":"5"}`:                              "rpm",
+			`{"rpm":99999999999999999999}`:             "rpm",
+			`{"rpm":1000001}`:                          "rpm",
+			`{"daily_budget_usd":-1}`:                  "daily_budget_usd",
+			`{"daily_budget_usd":"much"}`:              "daily_budget_usd",
+			`{"daily_budget_usd":[]}`:                  "daily_budget_usd",
+			`{"daily_budget_usd":""}`:                  "daily_budget_usd",
+			`{"total_limit_usd":-0.000000001}`:         "total_limit_usd",
+			`{"total_limit_usd":0.0000000001}`:         "total_limit_usd",
+			`{"total_limit_usd":1e10}`:                 "total_limit_usd",
+			`{"allowed_models":[]}`:                    "allowed_models",
+			`{"allowed_models":"swift-1"}`:             "allowed_models",
+			`{"allowed_models":["a",""]}`:              "allowed_models[1]",
+			`{"allowed_models":[null]}`:                "allowed_models[0]",
+			`{"allowed_models":[5]}`:                   "allowed_models",
+			`{"allowed_ips":[]}`:                       "allowed_ips",
+			`{"allowed_ips":["192.0.2.1","nonsense"]}`: "allowed_ips[1]",
+			`{"allowed_ips":["192.0.2.1/33"]}`:         "allowed_ips[0]",
+			`{"allowed_ips":{"a":1}}`:                  "allowed_ips",
+			`{"budget":5}`:                             "budget",
+			`{"key":"sk-mine"}`:                        "key",
+		} {
+			o.do("POST", "/accounts/"+account+"/keys", body).wantFault(fault.InvalidRequest, param)
+			o.do("PATCH", "/keys/"+id, body).wantFault(fault.InvalidRequest, param)
+		}
+		o.do("POST", "/accounts/"+account+"/keys", `{"disabled":true}`).wantFault(fault.InvalidRequest, "disabled")
+		o.do("PATCH", "/keys/"+id, `{"disabled":"yes"}`).wantFault(fault.InvalidRequest, "disabled")
+		list, _ := o.ok("GET", "/accounts/"+account+"/keys", "").list()
+		if len(list) != 1 {
+			t.Errorf("refused requests left %v", list)
+		}
+		o.ok("GET", "/keys/"+id, "").want(`{"rpm":5,"total_limit_usd":null,"allowed_models":null,"disabled":false}`)
+	})
+}

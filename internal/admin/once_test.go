@@ -1,0 +1,158 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		first := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
+		again := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
+		if again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("first %s, again %s %v", first.body, again.body, again.header)
+		}
+		id := first.text("id")
+		credits := "/accounts/" + id + "/credits"
+		for range 3 {
+			o.ok("POST", credits, `{"usd":5}`, "Idempotency-Key", "k-credit").want(`{"balance_usd":5}`)
+		}
+		o.ok("POST", credits, `{"usd":5}`, "Idempotency-Key", "k-credit-2").want(`{"balance_usd":10}`)
+		o.ok("POST", credits, `{"usd":5}`).want(`{"balance_usd":15}`)
+
+		for _, other := range []struct{ path, body string }{
+			{credits, `{"usd":6}`}, {credits, `{"usd": 5}`}, {"/accounts/" + id + "/keys", `{}`}, {"/accounts", `{"name":"a"}`},
+		} {
+			o.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
+		}
+		// A refused request does not use up its key.
+		o.do("POST", credits, `{"usd":0}`, "Idempotency-Key", "k-late").wantFault(fault.InvalidRequest, "usd")
+		o.do("POST", "/accounts/acct_none/credits", `{"usd":1}`, "Idempotency-Key", "k-late").wantFault(fault.NotFound, "")
+		o.ok("POST", credits, `{"usd":1}`, "Idempotency-Key", "k-late").want(`{"balance_usd":16}`)
+
+		for _, key := range []string{"", strings.Repeat("x", 256), "a\x01b", "\xff"} {
+			o.do("POST", credits, `{"usd":1}`, "Idempotency-Key", key).wantFault(fault.InvalidRequest, "Idempotency-Key")
+		}
+		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":16}`)
+		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 1 {
+			t.Errorf("accounts %v", list)
+		}
+	})
+}
+
+// The repetition shows the key without its secret, and neither the secret nor
+// a password stands in what was saved.
+func TestOnceKeepsNoSecret(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		first := o.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
+		again := o.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
+		members := first.members()
+		delete(members, "key")
+		for name := range members {
+			if fmt.Sprint(again.members()[name]) != fmt.Sprint(members[name]) {
+				t.Errorf("%s: first %s, again %s", name, first.body, again.body)
+			}
+		}
+		if _, ok := again.members()["key"]; ok || again.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("again %s %v", again.body, again.header)
+		}
+		o.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
+		var saved string
+		if err := o.db.View(t.Context(), func(tx *store.Tx) error {
+			rows, err := tx.Query(`SELECT scope, key, fingerprint, answer FROM ledger_once`)
+			if err != nil {
+				return err
+			}
+			for rows.Next() {
+				var row [4]string
+				if err := rows.Scan(&row[0], &row[1], &row[2], &row[3]); err != nil {
+					return err
+				}
+				saved += fmt.Sprint(row)
+			}
+			return rows.Close()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if secret := first.text("key"); strings.Contains(saved, secret[8:40]) || strings.Contains(saved, "horse") || strings.Contains(saved, "argon2") {
+			t.Errorf("saved %s", saved)
+		}
+	})
+}
+
+func TestOnceForgetsAfterADay(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		var mu sync.Mutex
+		now := time.Unix(1_800_000_000, 0)
+		db := storetest.Open(t, url, store.Options{Now: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		}})
+		later := func(d time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(d)
+		}
+		o := newOperator(t, db)
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		credit := func(want int) {
+			o.ok("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "k").want(fmt.Sprintf(`{"balance_usd":%d}`, want))
+		}
+		credit(5)
+		later(23 * time.Hour)
+		credit(5)
+		later(2 * time.Hour)
+		credit(10)
+		credit(10)
+	})
+}
+
+// Of requests that carry the same key at the same moment one works, and all
+// get its answer.
+func TestOnceTwins(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		const twins = 8
+		replies := make(chan reply, 2*twins)
+		var all sync.WaitGroup
+		for range twins {
+			all.Go(func() {
+				replies <- o.do("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "credit")
+			})
+			all.Go(func() {
+				replies <- o.do("POST", "/accounts/"+id+"/keys", `{}`, "Idempotency-Key", "key")
+			})
+		}
+		all.Wait()
+		close(replies)
+		firsts := 0
+		for r := range replies {
+			if r.status != http.StatusOK {
+				t.Fatalf("answered %d %s", r.status, r.body)
+			}
+			if r.header.Get("Idempotent-Replayed") == "" {
+				firsts++
+			}
+		}
+		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
+		keys, _ := o.ok("GET", "/accounts/"+id+"/keys", "").list()
+		entries, _ := o.ok("GET", "/accounts/"+id+"/entries", "").list()
+		if len(keys) != 1 || len(entries) != 1 || firsts != 2 {
+			t.Errorf("%d keys, %d entries, %d requests worked", len(keys), len(entries), firsts)
+		}
+	})
+}
