@@ -306,3 +306,36 @@ func TestKeysDamagedRow(t *testing.T) {
 		wantFault(t, err, fault.ServiceUnavailable, "")
 	})
 }
+
+// The hot path allocates nothing.
+func TestKeysHitAllocatesNothing(t *testing.T) {
+	clock := newClock()
+	k := NewKeys(KeysOptions{Now: clock.Now})
+	secret := newSecret()
+	d := digestOf(secret)
+	k.remember([]digest{d}, map[digest]finding{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0, clock.Now())
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(100, func() {
+		if p, err := k.AuthenticateCall(ctx, secret, customer); err != nil || !p.AllowsModel("m") {
+			t.Fatal(p, err)
+		}
+	}); n != 0 {
+		t.Errorf("a remembered key costs %v allocations", n)
+	}
+}
+
+func BenchmarkKeysHit(b *testing.B) {
+	k := NewKeys(KeysOptions{})
+	secret := newSecret()
+	d := digestOf(secret)
+	k.remember([]digest{d}, map[digest]finding{d: {good: true}}, 0, time.Now().Add(24*time.Hour))
+	ctx := context.Background()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := k.AuthenticateCall(ctx, secret, customer); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

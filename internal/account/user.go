@@ -48,6 +48,9 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return User{}, err
 	}
+	if err := claimEmailTx(tx, email); err != nil {
+		return User{}, err
+	}
 	now, err := tx.NowMS()
 	if err != nil {
 		return User{}, err
@@ -117,6 +120,9 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 		if u.Email, err = ParseEmail(*c.Email); err != nil {
 			return User{}, err
 		}
+		if err := claimEmailTx(tx, u.Email); err != nil {
+			return User{}, err
+		}
 	}
 	if c.Disabled != nil {
 		u.Disabled = *c.Disabled
@@ -151,6 +157,12 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 		return notFound("user", user)
 	}
 	return nil
+}
+
+// claimEmailTx makes those who want an email at the same moment wait for each
+// other, so that all but one find it taken instead of failing on the index.
+func claimEmailTx(tx *store.Tx, email string) error {
+	return tx.Serialize("account_user email " + email)
 }
 
 func emailTaken(email string) error {

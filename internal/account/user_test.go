@@ -2,6 +2,10 @@ package account
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"tollgate/internal/fault"
@@ -96,6 +100,43 @@ func TestUserFaults(t *testing.T) {
 		// One's own email again is no conflict.
 		if same := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, one.ID, UserChange{Email: &taken}) }); same != one {
 			t.Errorf("changed %+v to %+v", one, same)
+		}
+	})
+}
+
+// Of those who want an email at the same moment one gets it, by creation or by
+// change, and the others are told that it is taken.
+func TestUserEmailRace(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		email := "wanted@example.com"
+		var won atomic.Int64
+		var all sync.WaitGroup
+		race := func(want func(tx *store.Tx) (User, error)) {
+			all.Go(func() {
+				_, err := try(t, db, want)
+				var f *fault.Error
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != "email":
+					t.Error(err)
+				}
+			})
+		}
+		for n := range 4 {
+			u := update(t, db, func(tx *store.Tx) (User, error) {
+				return CreateUserTx(tx, a.ID, SignIn{Email: fmt.Sprintf("%d@example.com", n), PasswordHash: "$h"})
+			})
+			race(func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Email: &email}) })
+			race(func(tx *store.Tx) (User, error) {
+				return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$h"})
+			})
+		}
+		all.Wait()
+		if n := won.Load(); n != 1 {
+			t.Errorf("%d users got the email", n)
 		}
 	})
 }
