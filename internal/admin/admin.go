@@ -45,7 +45,8 @@ type Options struct {
 	// Catalog is this node's watcher, which takes a new catalog at once; nil
 	// leaves that to the watchers' own rhythm.
 	Catalog *catalog.Watcher
-	// Lines returns the state of each line on this node; nil: none.
+	// Lines returns the state of each line on this node; nil: what Catalog
+	// says of them, without what was measured.
 	Lines func() []LineState
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger

@@ -26,6 +26,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
+// providers has the one adapter that the tests' lines use.
+var providers = map[string]catalog.Provider{
+	"test": {Kinds: []catalog.Kind{"chat"}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://upstream.example/v1"},
+}
+
 const token = "operator-token-of-the-test"
 
 // operator calls the API of one node on one database.
@@ -43,7 +48,7 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *operator
 	t.Cleanup(keys.Close)
 	log := &bytes.Buffer{}
 	opts := Options{Token: token, DB: db, Keys: keys, Log: slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
-		Providers: map[string]catalog.Provider{"test": {Kinds: []catalog.Kind{"chat"}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://upstream.example/v1"}}}
+		Providers: providers}
 	for _, c := range change {
 		c(&opts)
 	}
@@ -274,7 +279,11 @@ func TestDatabaseAway(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		o.do("POST", "/accounts", `{"name":"x"}`).wantFault(fault.ServiceUnavailable, "")
+		r := o.do("POST", "/accounts", `{"name":"x"}`)
+		r.wantFault(fault.ServiceUnavailable, "")
+		if r.header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+		}
 		if log := o.log.String(); strings.Count(log, "\n") != 1 || strings.Contains(log, token) {
 			t.Errorf("log %q", log)
 		}

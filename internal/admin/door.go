@@ -7,11 +7,16 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
 )
+
+// retryAfter is what a 503 asks for: the database may be back in a moment
+// (readings.md, Headers of refusals).
+const retryAfter = time.Second
 
 // call is one request on its way through.
 type call struct {
@@ -75,6 +80,9 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	f := fault.Of(err)
 	if f.Status() >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("operator API: request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if f.Code == fault.ServiceUnavailable && f.RetryAfter == 0 {
+		f.RetryAfter = retryAfter
 	}
 	f.Write(w)
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/ledger"
 )
 
@@ -22,15 +23,40 @@ type LineState struct {
 	FirstByteMS  *int64   `json:"first_byte_ms"` // of recent attempts
 }
 
+// The states of a line that the catalog alone decides.
+const (
+	lineInService    = "in_service"
+	lineOutOfService = "out_of_service"
+	lineDisabled     = "disabled"
+)
+
 func (s *server) listLines(c *call) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
 	}
 	var found []LineState
-	if s.Lines != nil {
+	switch {
+	case s.Lines != nil:
 		found = s.Lines()
+	case s.Catalog != nil:
+		for _, l := range s.Catalog.Current().AllLines() {
+			found = append(found, unmeasured(l))
+		}
 	}
 	return newList(found, false, func(l LineState) LineState { return l }), nil
+}
+
+// unmeasured is the state of a line as far as its catalog and this node's
+// environment decide it.
+func unmeasured(l *catalog.Line) LineState {
+	out := LineState{ID: l.ID, Provider: l.Provider, State: lineInService}
+	switch {
+	case !l.Enabled:
+		out.State, out.Cause = lineDisabled, "enabled is false in the catalog"
+	case l.Out != "":
+		out.State, out.Cause = lineOutOfService, l.Out
+	}
+	return out
 }
 
 // audit recomputes the books; one at a time, since it reads all of them.
