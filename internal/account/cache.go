@@ -77,7 +77,8 @@ func (k *Keys) Authenticate(ctx context.Context, secret string, from netip.Addr,
 
 // AuthenticateCall is Authenticate for a request that goes through admission:
 // it accepts an older memory, since admission checks the key's version in the
-// transaction that holds the money. After ledger.ErrKeyChanged call
+// transaction that holds the money. After ledger.ErrKeyChanged, and before a
+// refusal because of an allowlist that may have been widened since, call
 // Authenticate with fresh.
 func (k *Keys) AuthenticateCall(ctx context.Context, secret string, from netip.Addr) (Principal, error) {
 	return k.authenticate(ctx, secret, from, maxCallAge)
