@@ -113,7 +113,7 @@ func (r *EventReader) fill() {
 func (r *EventReader) last() (Event, error) {
 	rest := r.buf[r.start:r.end]
 	switch {
-	case r.err != io.EOF:
+	case !errors.Is(r.err, io.EOF):
 		return Event{}, r.err
 	case len(bytes.Trim(rest, "\r\n")) == 0:
 		return Event{}, io.EOF

@@ -62,7 +62,7 @@ func (s *streamBody) Read(p []byte) (int, error) {
 		}
 		frame, err := s.next()
 		if err != nil {
-			if n > 0 && (err == io.EOF || err == io.ErrUnexpectedEOF) {
+			if n > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 				return n, nil // the next read finds it again
 			}
 			return n, err
