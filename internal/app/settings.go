@@ -1,0 +1,135 @@
+package app
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Settings is everything an operator can set for one process. Values are
+// validated when they are read (ReadSettings); nothing here is checked again.
+type Settings struct {
+	Listen              string         // host:port of the door; port 0 picks a free one
+	PublicURL           string         // base address that users see, without a slash at the end; empty: http:// + the address listened on
+	Database            string         // sqlite:PATH or postgres://…
+	Media               string         // file:DIR or s3://BUCKET?…
+	MediaURL            string         // address of the media host in links; empty: the public address + /media
+	Catalog             string         // path of the file applied while the database has no catalog; empty: none
+	AdminToken          string         // bearer token of the operator API; empty: the operator API answers 404
+	PrivateNetworks     []netip.Prefix // networks that user-given addresses may reach although they are not public
+	StartLimit          time.Duration  // longest a job waits for its start
+	JobRetention        time.Duration  // age at which job records go
+	MediaRetention      time.Duration  // age at which result files go
+	DeliveryRetention   time.Duration  // age at which the delivery log goes
+	WebhookTimeout      time.Duration  // longest a receiver may take to answer
+	WebhookRetries      []time.Duration
+	MaxBody             int64         // largest request body, bytes
+	ShutdownGrace       time.Duration // longest a stopping process waits for running requests
+	RequestTimeout      time.Duration // longest a chat request may take over all lines
+	OutageGrace         time.Duration // longest running answers wait for a database that is away
+	MaxAnswer           int64         // largest buffered answer of a provider, bytes
+	NodeLease           time.Duration // silence after which a node is dead
+	RequestRetention    time.Duration // age at which rows of the request log go
+	DatabaseConnections int           // PostgreSQL connections of this process
+	TrustedProxies      []netip.Prefix
+	MetricsListen       string // host:port that serves /metrics without a token; empty: none
+	ExposeLine          bool   // answers carry x-tollgate-line
+	AlertURL            string // where line alerts are posted; empty: nowhere
+	NoDemo              bool   // a first start leaves demo account and sandbox catalog out
+	LogLevel            slog.Level
+	LogFormat           string // text or json
+}
+
+// Setting describes one key: how it is spelled in each source, its default and
+// what it means. The file uses Key, the command line Flag, the environment Env.
+type Setting struct {
+	Key     string
+	Default string // as text; empty: none
+	Help    string // one clause, for --help and the documents
+	Switch  bool   // true or false; the flag alone means true
+	List    bool   // several values: a YAML list, or separated by commas
+	Secret  bool   // its value never appears in a message
+	read    func(s *Settings, text string) error
+}
+
+// Flag returns the long flag of the setting, without dashes in front.
+func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
+
+// Env returns the environment variable of the setting.
+func (s Setting) Env() string { return "TOLLGATE_" + strings.ToUpper(s.Key) }
+
+// AllSettings returns every setting, in the order of the documents.
+func AllSettings() []Setting {
+	return []Setting{
+		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",
+			read: func(s *Settings, t string) error { return readListen(&s.Listen, t) }},
+		{Key: "public_url", Help: "base address that users see (default: http:// + the listen address)",
+			read: func(s *Settings, t string) error { return readURL(&s.PublicURL, t) }},
+		{Key: "database", Default: "sqlite:data/tollgate.db", Help: "sqlite:PATH or postgres://…", Secret: true,
+			read: func(s *Settings, t string) error { return readDatabase(&s.Database, t) }},
+		{Key: "media", Default: "file:data/media", Help: "file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true",
+			read: func(s *Settings, t string) error { return readMedia(&s.Media, t) }},
+		{Key: "media_url", Help: "address of the media host in result links (default: the public address + /media)",
+			read: func(s *Settings, t string) error { return readURL(&s.MediaURL, t) }},
+		{Key: "catalog", Help: "catalog file applied at start while the database has no catalog",
+			read: func(s *Settings, t string) error { s.Catalog = t; return nil }},
+		{Key: "admin_token", Help: "bearer token of the operator API; while unset it answers 404", Secret: true,
+			read: func(s *Settings, t string) error { return readToken(&s.AdminToken, t) }},
+		{Key: "private_networks", Help: "CIDRs that user-given addresses may reach although they are not public; for development", List: true,
+			read: func(s *Settings, t string) error { return readNetworks(&s.PrivateNetworks, t) }},
+		{Key: "start_limit", Default: "15m", Help: "a queued job that has not started by then fails",
+			read: func(s *Settings, t string) error { return readDuration(&s.StartLimit, t) }},
+		{Key: "job_retention", Default: "72h", Help: "how long job records are kept",
+			read: func(s *Settings, t string) error { return readDuration(&s.JobRetention, t) }},
+		{Key: "media_retention", Default: "1440h", Help: "how long result files are kept",
+			read: func(s *Settings, t string) error { return readDuration(&s.MediaRetention, t) }},
+		{Key: "delivery_retention", Default: "720h", Help: "how long the delivery log is kept",
+			read: func(s *Settings, t string) error { return readDuration(&s.DeliveryRetention, t) }},
+		{Key: "webhook_timeout", Default: "10s", Help: "answer deadline of a webhook receiver",
+			read: func(s *Settings, t string) error { return readDuration(&s.WebhookTimeout, t) }},
+		{Key: "webhook_retries", Default: "1m,5m,30m,2h,6h", Help: "waits between the attempts of a delivery", List: true,
+			read: func(s *Settings, t string) error { return readDurations(&s.WebhookRetries, t) }},
+		{Key: "max_body", Default: "32MiB", Help: "largest request body",
+			read: func(s *Settings, t string) error { return readSize(&s.MaxBody, t) }},
+		{Key: "shutdown_grace", Default: "30s", Help: "how long running requests may take to finish after SIGTERM",
+			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownGrace, t) }},
+		{Key: "request_timeout", Default: "15m", Help: "longest a chat request may take over all lines",
+			read: func(s *Settings, t string) error { return readDuration(&s.RequestTimeout, t) }},
+		{Key: "outage_grace", Default: "30s", Help: "how long running answers wait for a database that is away before they are cut",
+			read: func(s *Settings, t string) error { return readDuration(&s.OutageGrace, t) }},
+		{Key: "max_answer", Default: "64MiB", Help: "largest buffered (not streamed) answer of a provider",
+			read: func(s *Settings, t string) error { return readSize(&s.MaxAnswer, t) }},
+		{Key: "node_lease", Default: "15s", Help: "a node that has not renewed for this long is dead and its holds are taken over",
+			read: func(s *Settings, t string) error { return readDuration(&s.NodeLease, t) }},
+		{Key: "request_retention", Default: "2160h", Help: "how long rows of the request log are kept; movements of money stay",
+			read: func(s *Settings, t string) error { return readDuration(&s.RequestRetention, t) }},
+		{Key: "database_connections", Default: "16", Help: "PostgreSQL connections of this node",
+			read: func(s *Settings, t string) error { return readCount(&s.DatabaseConnections, t, 2, 1000) }},
+		{Key: "trusted_proxies", Help: "CIDRs whose X-Forwarded-For is believed", List: true,
+			read: func(s *Settings, t string) error { return readNetworks(&s.TrustedProxies, t) }},
+		{Key: "metrics_listen", Help: "address of its own that serves /metrics without a token",
+			read: func(s *Settings, t string) error { return readListen(&s.MetricsListen, t) }},
+		{Key: "expose_line", Default: "false", Help: "answers of chat endpoints carry x-tollgate-line", Switch: true,
+			read: func(s *Settings, t string) error { return readSwitch(&s.ExposeLine, t) }},
+		{Key: "alert_url", Help: "gets a POST when a line leaves or returns to service", Secret: true,
+			read: func(s *Settings, t string) error { return readURL(&s.AlertURL, t) }},
+		{Key: "no_demo", Default: "false", Help: "leaves demo account and sandbox catalog out of a first start", Switch: true,
+			read: func(s *Settings, t string) error { return readSwitch(&s.NoDemo, t) }},
+		{Key: "log_level", Default: "info", Help: "debug, info, warn or error",
+			read: func(s *Settings, t string) error { return readLevel(&s.LogLevel, t) }},
+		{Key: "log_format", Default: "text", Help: "text or json",
+			read: func(s *Settings, t string) error { return readChoice(&s.LogFormat, t, "text", "json") }},
+	}
+}
+
+// settingOf finds the description of a key.
+func settingOf(key string) (Setting, bool) {
+	all := AllSettings()
+	i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key })
+	if i < 0 {
+		return Setting{}, false
+	}
+	return all[i], true
+}

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// ConfigEnv names the settings file when no flag does.
+const ConfigEnv = "TOLLGATE_CONFIG"
+
+// largestFile bounds the settings file; a real one has a few hundred bytes.
+const largestFile = 1 << 20
+
+// Sources is where settings come from, strongest first.
+type Sources struct {
+	Flags  map[string]string                 // by key; only the flags that were given
+	Lookup func(name string) (string, bool)  // the environment; an empty variable counts as unset
+	File   string                            // YAML file; empty: the one that ConfigEnv names, if any
+	Read   func(path string) ([]byte, error) // reads the file; nil: the file system
+}
+
+// given is one value as somebody wrote it.
+type given struct {
+	text   string
+	source string // where it was written, for messages
+}
+
+// ReadSettings reads every setting from the strongest source that has it and
+// its default otherwise. The error is one line that names the setting, where
+// it was written and what is wrong with it; values of secrets are not in it.
+func ReadSettings(src Sources) (*Settings, error) {
+	file, err := src.file()
+	if err != nil {
+		return nil, err
+	}
+	settings := new(Settings)
+	for _, s := range AllSettings() {
+		value := src.pick(s, file)
+		if value.text == "" && s.Default == "" {
+			continue
+		}
+		if err := s.read(settings, value.text); err != nil {
+			not := fmt.Sprintf(", not %q", value.text)
+			if s.Secret {
+				not = ""
+			}
+			return nil, fmt.Errorf("%s (%s): %w%s", s.Key, value.source, err, not)
+		}
+	}
+	return settings, nil
+}
+
+// pick returns the value of a setting from the strongest source.
+func (src Sources) pick(s Setting, file map[string]given) given {
+	if text, ok := src.Flags[s.Key]; ok {
+		return given{text, "--" + s.Flag()}
+	}
+	if text, ok := src.Lookup(s.Env()); ok && text != "" {
+		return given{text, s.Env()}
+	}
+	if value, ok := file[s.Key]; ok {
+		return value
+	}
+	return given{s.Default, "default"}
+}
+
+// file reads the settings file; no file is an empty one.
+func (src Sources) file() (map[string]given, error) {
+	path := src.File
+	if path == "" {
+		path, _ = src.Lookup(ConfigEnv)
+	}
+	if path == "" {
+		return nil, nil
+	}
+	read := src.Read
+	if read == nil {
+		read = os.ReadFile
+	}
+	raw, err := read(path)
+	if err != nil {
+		var where *fs.PathError
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return nil, fmt.Errorf("config (%s): %w", path, err)
+	}
+	return parseFile(path, raw)
+}
+
+// parseFile reads a YAML mapping of settings. Unknown and repeated keys, and
+// values of the wrong form, are errors with their line.
+func parseFile(path string, raw []byte) (map[string]given, error) {
+	if len(raw) > largestFile {
+		return nil, fmt.Errorf("config (%s): larger than %d bytes", path, largestFile)
+	}
+	doc, err := parser.ParseBytes(raw, 0)
+	if err != nil {
+		return nil, syntaxFault(path, err)
+	}
+	out := make(map[string]given)
+	for i, part := range doc.Docs {
+		entries, err := entriesOf(part.Body)
+		if err != nil || i > 0 {
+			return nil, fmt.Errorf("config (%s): must be one YAML mapping of settings", path)
+		}
+		for _, entry := range entries {
+			where := position(path, entry.Key)
+			key, _, _ := textOf(entry.Key, false)
+			setting, known := settingOf(key)
+			if !known {
+				return nil, fmt.Errorf("%s (%s): unknown setting", oneLine(key), where)
+			}
+			if _, twice := out[key]; twice {
+				return nil, fmt.Errorf("%s (%s): set twice", key, where)
+			}
+			text, set, err := textOf(entry.Value, setting.List)
+			if err != nil {
+				return nil, fmt.Errorf("%s (%s): %w", key, where, err)
+			}
+			if set {
+				out[key] = given{text, where}
+			}
+		}
+	}
+	return out, nil
+}
+
+// entriesOf returns the entries of a mapping; an empty document has none.
+func entriesOf(node ast.Node) ([]*ast.MappingValueNode, error) {
+	switch n := node.(type) {
+	case nil, *ast.CommentGroupNode, *ast.NullNode:
+		return nil, nil
+	case *ast.MappingNode:
+		return n.Values, nil
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, nil
+	}
+	return nil, errors.New("not a mapping")
+}
+
+// textOf returns the text of a scalar, or the entries of a list joined with
+// commas; false for null, which leaves the setting unset.
+func textOf(node ast.Node, list bool) (string, bool, error) {
+	if sequence, ok := node.(*ast.SequenceNode); ok {
+		if !list {
+			return "", false, errors.New("must be one value, not a list")
+		}
+		var parts []string
+		for _, value := range sequence.Values {
+			text, set, err := textOf(value, false)
+			if err != nil || !set {
+				return "", false, errors.New("must be a list of plain values")
+			}
+			parts = append(parts, text)
+		}
+		return strings.Join(parts, ","), true, nil
+	}
+	switch n := node.(type) {
+	case *ast.NullNode:
+		return "", false, nil
+	case *ast.StringNode:
+		return n.Value, true, nil
+	case *ast.LiteralNode:
+		return strings.TrimSpace(n.Value.Value), true, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return n.GetToken().Value, true, nil
+	}
+	return "", false, errors.New("must be a plain value")
+}
+
+// position is FILE:LINE:COLUMN of a node.
+func position(path string, node ast.Node) string {
+	at := node.GetToken().Position
+	return fmt.Sprintf("%s:%d:%d", path, at.Line, at.Column)
+}
+
+// syntaxFault is one line about a file that is no YAML.
+func syntaxFault(path string, err error) error {
+	var fault yaml.Error
+	if errors.As(err, &fault) {
+		at := fault.GetToken().Position
+		return fmt.Errorf("config (%s:%d:%d): %s", path, at.Line, at.Column, oneLine(fault.GetMessage()))
+	}
+	return fmt.Errorf("config (%s): is not valid YAML", path)
+}
+
+// oneLine keeps what a file says from breaking a message into lines.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,230 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The readers below turn the text of one setting into its value. Their errors
+// say what the value must be; who calls them adds the setting and the source.
+
+// readListen reads host:port with a number for a port.
+func readListen(to *string, text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return errors.New("must be HOST:PORT")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return errors.New("must end in a port from 0 to 65535")
+	}
+	*to = text
+	return nil
+}
+
+// readURL reads an absolute http or https address; a slash at its end is cut.
+func readURL(to *string, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Fragment != "" {
+		return errors.New("must be an http:// or https:// address")
+	}
+	*to = strings.TrimRight(text, "/")
+	return nil
+}
+
+// readDatabase reads which database to use; store judges the rest of it.
+func readDatabase(to *string, text string) error {
+	path, sqlite := strings.CutPrefix(text, "sqlite:")
+	switch {
+	case sqlite && path != "":
+	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+	default:
+		return errors.New("must be sqlite:PATH or postgres://…")
+	}
+	*to = text
+	return nil
+}
+
+// readMedia reads where result files are kept.
+func readMedia(to *string, text string) error {
+	fault := errors.New("must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
+	if dir, file := strings.CutPrefix(text, "file:"); file {
+		if dir == "" {
+			return fault
+		}
+		*to = text
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "s3" || u.Host == "" {
+		return fault
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return fault
+	}
+	for name := range query {
+		if !slices.Contains([]string{"endpoint", "region", "path_style"}, name) {
+			return fault
+		}
+	}
+	*to = text
+	return nil
+}
+
+// readToken reads a bearer token: visible ASCII, so that every client can send
+// it in a header.
+func readToken(to *string, text string) error {
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("must be visible ASCII characters without spaces")
+	}
+	*to = text
+	return nil
+}
+
+// readNetworks reads CIDRs separated by commas; a bare address is a network of
+// one. IPv4 networks mapped into IPv6 are taken for what they are.
+func readNetworks(to *[]netip.Prefix, text string) error {
+	var out []netip.Prefix
+	for _, part := range splitList(text) {
+		network, err := netip.ParsePrefix(part)
+		if err != nil {
+			address, err := netip.ParseAddr(part)
+			if err != nil || address.Zone() != "" {
+				return fmt.Errorf("must be a list of CIDRs such as 10.0.0.0/8; %q is none", part)
+			}
+			network = netip.PrefixFrom(address, address.BitLen())
+		}
+		if network.Addr().Is4In6() {
+			if network.Bits() < 96 {
+				return fmt.Errorf("%q is a network of mapped IPv4 addresses: write it as IPv4", part)
+			}
+			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
+		}
+		out = append(out, network.Masked())
+	}
+	*to = out
+	return nil
+}
+
+// longestDuration keeps every sum of a time and a setting in range.
+const longestDuration = 100 * 365 * 24 * time.Hour
+
+// readDuration reads a Go duration above 0.
+func readDuration(to *time.Duration, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > longestDuration {
+		return errors.New("must be a duration above 0, such as 90s, 15m or 72h")
+	}
+	*to = d
+	return nil
+}
+
+// mostRetries bounds the retries of a delivery.
+const mostRetries = 50
+
+// readDurations reads durations separated by commas; none is a list too.
+func readDurations(to *[]time.Duration, text string) error {
+	out := []time.Duration{}
+	for _, part := range splitList(text) {
+		var d time.Duration
+		if err := readDuration(&d, part); err != nil {
+			return errors.New("must be a list of durations above 0, such as 1m,5m,30m")
+		}
+		out = append(out, d)
+	}
+	if len(out) > mostRetries {
+		return fmt.Errorf("must not have more than %d entries", mostRetries)
+	}
+	*to = out
+	return nil
+}
+
+// largestSize bounds bodies and answers that are held in memory.
+const largestSize = 1 << 30
+
+// readSize reads a number of bytes: 32MiB, 512KiB, 10MB, 1048576.
+func readSize(to *int64, text string) error {
+	fault := errors.New("must be a size from 1B to 1GiB, such as 32MiB")
+	digits := text
+	unit := int64(1)
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1},
+	} {
+		if rest, ok := strings.CutSuffix(text, u.name); ok {
+			digits, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit || n*unit > largestSize {
+		return fault
+	}
+	*to = n * unit
+	return nil
+}
+
+// readCount reads a whole number within bounds.
+func readCount(to *int, text string, low, high int) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > high {
+		return fmt.Errorf("must be a whole number from %d to %d", low, high)
+	}
+	*to = n
+	return nil
+}
+
+// readSwitch reads true or false.
+func readSwitch(to *bool, text string) error {
+	switch strings.ToLower(text) {
+	case "true", "1":
+		*to = true
+	case "false", "0":
+		*to = false
+	default:
+		return errors.New("must be true or false")
+	}
+	return nil
+}
+
+// readLevel reads the lowest level that is logged.
+func readLevel(to *slog.Level, text string) error {
+	var name string
+	if err := readChoice(&name, strings.ToLower(text), "debug", "info", "warn", "error"); err != nil {
+		return err
+	}
+	return to.UnmarshalText([]byte(name))
+}
+
+// readChoice reads one of the given words.
+func readChoice(to *string, text string, words ...string) error {
+	if !slices.Contains(words, text) {
+		return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+	}
+	*to = text
+	return nil
+}
+
+// splitList splits at commas and trims; an empty text has no parts.
+func splitList(text string) []string {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	parts := strings.Split(text, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
