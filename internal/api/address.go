@@ -1,0 +1,75 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// clientAddress returns the address that an allowlist sees: the connection's,
+// or, when that is a trusted proxy, the first from the right in
+// X-Forwarded-For that is not trusted (operator.md, Client address). An entry
+// that is no address ends the walk, since what stands left of it was written by
+// nobody we trust; then the last good address counts. Addresses come back
+// without zone and IPv4 as IPv4. The zero address means that there is none.
+func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
+	client, _ := parseAddress(r.RemoteAddr)
+	if len(trusted) == 0 {
+		return client
+	}
+	lines := r.Header["X-Forwarded-For"]
+	for i := len(lines) - 1; i >= 0; i-- {
+		for rest := lines[i]; rest != ""; {
+			var entry string
+			if comma := strings.LastIndexByte(rest, ','); comma >= 0 {
+				rest, entry = rest[:comma], rest[comma+1:]
+			} else {
+				rest, entry = "", rest
+			}
+			if !within(client, trusted) {
+				return client
+			}
+			if entry = strings.TrimSpace(entry); entry == "" {
+				continue
+			}
+			next, ok := parseAddress(entry)
+			if !ok {
+				return client
+			}
+			client = next
+		}
+	}
+	return client
+}
+
+// parseAddress reads an address with or without a port, IPv6 with or without
+// brackets.
+func parseAddress(text string) (netip.Addr, bool) {
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return plain(withPort.Addr()), true
+	}
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); !ok || !strings.Contains(inner, ":") {
+			return netip.Addr{}, false
+		}
+		text = inner
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return plain(address), true
+}
+
+// plain takes the zone off an address and the IPv6 wrapping off an IPv4 one.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// within says whether a lies in one of the networks.
+func within(a netip.Addr, networks []netip.Prefix) bool {
+	for _, network := range networks {
+		if network.Contains(a) {
+			return true
+		}
+	}
+	return false
+}

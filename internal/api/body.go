@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+)
+
+// A request body has bodyGrace to arrive and a second more for each bodyRate
+// bytes that it may be long, so that a slow line is served and a silent one is
+// not kept for ever.
+const (
+	bodyGrace = 30 * time.Second
+	bodyRate  = 64 << 10
+)
+
+// firstBuffer bounds what is reserved for a body on its announced length alone.
+const firstBuffer = 1 << 20
+
+// readBody reads the whole body of a request: at most limit bytes (413), within
+// the time above, not compressed (400).
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	tooLarge := fault.New(fault.RequestTooLarge,
+		"The request body is larger than the %d bytes allowed here. Send less in one request.", limit)
+	if r.ContentLength > limit {
+		return nil, tooLarge
+	}
+	length := r.ContentLength
+	if length < 0 {
+		length = limit
+	}
+	conn := http.NewResponseController(w)
+	// A writer without deadlines (a test's) reads without one.
+	_ = conn.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(length/bodyRate)*time.Second))
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0)+bytes.MinRead, firstBuffer)))
+	_, err := body.ReadFrom(http.MaxBytesReader(unwrapped(w), r.Body, limit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, tooLarge
+	case err != nil:
+		// The rest of the body is still on the line: nothing more can be read.
+		w.Header().Set("Connection", "close")
+		message := "The request body broke off before its end."
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			message = "The request body took too long to arrive."
+		}
+		return nil, fault.New(fault.InvalidRequest, "%s Please send the request again.", message)
+	}
+	// Without this the connection would count as gone while the answer runs.
+	_ = conn.SetReadDeadline(time.Time{})
+	if compressed(r.Header) {
+		return nil, fault.New(fault.InvalidEncoding,
+			"The request body is compressed. Send it as plain UTF-8 JSON, without a Content-Encoding header.")
+	}
+	return body.Bytes(), nil
+}
+
+// compressed says whether the body was sent in a content coding.
+func compressed(h http.Header) bool {
+	for _, line := range h["Content-Encoding"] {
+		for coding := range strings.SplitSeq(line, ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+				return true
+			}
+		}
+	}
+	return false
+}
