@@ -1,0 +1,114 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestClientAddress(t *testing.T) {
+	t.Parallel()
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	for _, c := range []struct {
+		name    string
+		remote  string
+		trusted []netip.Prefix
+		lines   []string
+		want    string
+	}{
+		{"no proxies", "192.0.2.1:4711", nil, []string{"198.51.100.1"}, "192.0.2.1"},
+		{"connection not trusted", "192.0.2.1:4711", trusted, []string{"198.51.100.1"}, "192.0.2.1"},
+		{"one proxy", "10.0.0.1:4711", trusted, []string{"198.51.100.1"}, "198.51.100.1"},
+		{"the client wrote an entry too", "10.0.0.1:4711", trusted, []string{"203.0.113.9, 198.51.100.1"}, "198.51.100.1"},
+		{"chain of proxies", "10.0.0.1:4711", trusted, []string{"203.0.113.9, 198.51.100.1, 10.0.0.3,10.0.0.2"}, "198.51.100.1"},
+		{"several lines are one list", "10.0.0.1:4711", trusted, []string{"203.0.113.9", "198.51.100.1, 10.0.0.3", "10.0.0.2"}, "198.51.100.1"},
+		{"all trusted", "10.0.0.1:4711", trusted, []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+		{"no header", "10.0.0.1:4711", trusted, nil, "10.0.0.1"},
+		{"empty entries are skipped", "10.0.0.1:4711", trusted, []string{"198.51.100.1, , ,", ""}, "198.51.100.1"},
+		{"garbage ends the walk", "10.0.0.1:4711", trusted, []string{"198.51.100.1, unknown, 10.0.0.2"}, "10.0.0.2"},
+		{"garbage at the right", "10.0.0.1:4711", trusted, []string{"198.51.100.1, _hidden"}, "10.0.0.1"},
+		{"port", "10.0.0.1:4711", trusted, []string{"198.51.100.1:80"}, "198.51.100.1"},
+		{"IPv6", "[fd00::1]:4711", trusted, []string{"2001:db8::1"}, "2001:db8::1"},
+		{"IPv6 in brackets", "[fd00::1]:4711", trusted, []string{"[2001:db8::1]"}, "2001:db8::1"},
+		{"IPv6 with port", "[fd00::1]:4711", trusted, []string{"[2001:db8::1]:80"}, "2001:db8::1"},
+		{"IPv4 in brackets", "10.0.0.1:4711", trusted, []string{"[198.51.100.1]"}, "10.0.0.1"},
+		{"mapped connection", "[::ffff:10.0.0.1]:4711", trusted, []string{"198.51.100.1"}, "198.51.100.1"},
+		{"mapped entry", "10.0.0.1:4711", trusted, []string{"::ffff:198.51.100.1"}, "198.51.100.1"},
+		{"mapped proxy", "10.0.0.1:4711", trusted, []string{"198.51.100.1, ::ffff:10.0.0.2"}, "198.51.100.1"},
+		{"zone", "[fe80::1%eth0]:4711", nil, nil, "fe80::1"},
+		{"socket", "@", trusted, []string{"198.51.100.1"}, "invalid IP"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &http.Request{RemoteAddr: c.remote, Header: http.Header{"X-Forwarded-For": c.lines}}
+			if got := clientAddress(r, c.trusted).String(); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzForwardedFor(f *testing.F) {
+	f.Add("203.0.113.9, 198.51.100.1", "10.0.0.2")
+	f.Add("[2001:db8::1]:80,,", "::ffff:10.0.0.2%x")
+	f.Add("unknown", ",")
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	f.Fuzz(func(t *testing.T, first, second string) {
+		r := &http.Request{RemoteAddr: "10.0.0.1:4711", Header: http.Header{"X-Forwarded-For": {first, second}}}
+		got := clientAddress(r, trusted)
+		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
+			t.Fatalf("%q, %q: %v is no plain address", first, second, got)
+		}
+		// What a stranger adds on the left of an address that is not trusted
+		// changes nothing.
+		if !within(got, trusted) {
+			r.Header["X-Forwarded-For"] = append([]string{"192.0.2.66"}, r.Header["X-Forwarded-For"]...)
+			if again := clientAddress(r, trusted); again != got {
+				t.Fatalf("%q, %q: an added entry moved the client from %v to %v", first, second, got, again)
+			}
+		}
+		// Joining the lines as HTTP allows changes nothing.
+		r.Header["X-Forwarded-For"] = []string{first + "," + second}
+		if joined := clientAddress(r, trusted); !within(got, trusted) && joined != got {
+			t.Fatalf("%q, %q: %v as lines, %v joined", first, second, got, joined)
+		}
+	})
+}
+
+func TestBearer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ header, want string }{
+		{"Bearer sk-1", "sk-1"},
+		{"bearer sk-1", "sk-1"},
+		{"BEARER   sk-1  ", "sk-1"},
+		{"", ""},
+		{"Bearer", ""},
+		{"Bearer ", ""},
+		{"Bearersk-1", ""},
+		{"sk-1", ""},
+		{"Basic c2stMTo=", ""},
+		{"Bearer sk-1 sk-2", "sk-1 sk-2"},
+	} {
+		if got := bearer(http.Header{"Authorization": {c.header}}); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.header, got, c.want)
+		}
+	}
+	if got := bearer(http.Header{"X-Api-Key": {"sk-1"}}); got != "" {
+		t.Errorf("x-api-key was read: %q", got)
+	}
+}
+
+func FuzzBearer(f *testing.F) {
+	f.Add("Bearer sk-1")
+	f.Add("bearer  ")
+	f.Fuzz(func(t *testing.T, header string) {
+		got := bearer(http.Header{"Authorization": {header}})
+		if got != strings.TrimSpace(got) || !strings.HasSuffix(strings.TrimSpace(header), got) {
+			t.Fatalf("%q: got %q", header, got)
+		}
+		if got != "" && !strings.EqualFold(strings.TrimSpace(header)[:6], "bearer") {
+			t.Fatalf("%q: read a key %q without Bearer", header, got)
+		}
+	})
+}
