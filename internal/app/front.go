@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+)
+
+// front sends each request to the surface it belongs to.
+type front struct {
+	api     http.Handler // everything that is none of the others, unknown paths too
+	admin   http.Handler // /admin/v1
+	metrics http.Handler // /metrics, behind the operator's token
+	ready   *readiness
+	token   string // the operator's; empty: /metrics is not there
+}
+
+// ServeHTTP chooses by path. What does not belong to the public surface gets
+// its request id here; api gives its own.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case path == "/healthz":
+		identify(w)
+		answerState(w, r, nil)
+	case path == "/readyz":
+		identify(w)
+		answerState(w, r, f.ready.check(r.Context()))
+	case path == "/metrics" && f.token != "":
+		identify(w)
+		f.guardMetrics(w, r)
+	case path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/"):
+		identify(w)
+		f.admin.ServeHTTP(w, r)
+	default:
+		f.api.ServeHTTP(w, r)
+	}
+}
+
+// identify puts a request id on an answer.
+func identify(w http.ResponseWriter) {
+	request := id.New("req_")
+	w.Header().Set("X-Request-Id", request)
+	w.Header().Set("Request-Id", request)
+}
+
+// guardMetrics serves /metrics to who knows the operator's token.
+func (f *front) guardMetrics(w http.ResponseWriter, r *http.Request) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(token, f.token) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.").Write(w)
+		return
+	}
+	f.metrics.ServeHTTP(w, r)
+}
+
+// sameSecret compares in a time that tells nothing about where they differ.
+func sameSecret(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// readiness knows whether this process can serve.
+type readiness struct {
+	stopping atomic.Bool
+	database func(ctx context.Context) error
+	loaded   func() bool // a catalog, be it an empty one, is in memory
+}
+
+// readyBound is the longest that a readiness check waits for the database.
+const readyBound = 2 * time.Second
+
+// check returns why the process cannot serve, in words for the operator; nil
+// when it can.
+func (s *readiness) check(ctx context.Context) map[string]string {
+	faults := make(map[string]string)
+	if s.stopping.Load() {
+		faults["process"] = "is shutting down"
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	if err := s.database(ctx); err != nil {
+		faults["database"] = "is not reachable"
+	}
+	if !s.loaded() {
+		faults["catalog"] = "is not loaded yet"
+	}
+	return faults
+}
+
+// answerState answers 200 when there are no faults, else 503 with them.
+func answerState(w http.ResponseWriter, r *http.Request, faults map[string]string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use GET.", r.Method).Write(w)
+		return
+	}
+	status, word := http.StatusOK, "ok"
+	if len(faults) > 0 {
+		status, word = http.StatusServiceUnavailable, "unavailable"
+	}
+	body, _ := json.Marshal(struct { // strings only: cannot fail
+		Status string            `json:"status"`
+		Faults map[string]string `json:"faults,omitempty"`
+	}{word, faults})
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the prober may be gone
+}

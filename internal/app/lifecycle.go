@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// cleanup is one thing to undo when the process stops.
+type cleanup struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// lifecycle holds what must be undone, in the order of construction. It is
+// used by one goroutine.
+type lifecycle struct {
+	log      *slog.Logger
+	cleanups []cleanup
+}
+
+// later registers a cleanup; call it right after the construction it undoes.
+func (l *lifecycle) later(name string, run func(ctx context.Context) error) {
+	l.cleanups = append(l.cleanups, cleanup{name, run})
+}
+
+// loop starts a long part and registers its end: its context is cancelled and
+// its goroutine waited for.
+func (l *lifecycle) loop(name string, run func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	l.later(name, func(bound context.Context) error {
+		cancel()
+		select {
+		case err := <-done:
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		case <-bound.Done():
+			return bound.Err()
+		}
+	})
+}
+
+// stepBound is the longest one cleanup may take; the next begins then anyway.
+const stepBound = 10 * time.Second
+
+// unwind undoes everything, last first, so doors close before what they lead
+// to. Every cleanup runs, whatever the others answer.
+func (l *lifecycle) unwind() error {
+	var errs []error
+	for i := len(l.cleanups) - 1; i >= 0; i-- {
+		c := l.cleanups[i]
+		ctx, cancel := context.WithTimeout(context.Background(), stepBound)
+		began := time.Now()
+		if err := c.run(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", c.name, err))
+		}
+		cancel()
+		l.log.Debug("stopped", "part", c.name, "took", time.Since(began))
+	}
+	l.cleanups = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tollgate/internal/money"
+)
+
+// metrics are the process's figures in the Prometheus form. Rooms report
+// through plain functions, so none of them knows Prometheus.
+type metrics struct {
+	registry  *prometheus.Registry
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	admitted  prometheus.Histogram
+	batches   prometheus.Histogram
+	excess    prometheus.Counter
+	attempts  *prometheus.CounterVec
+}
+
+// newMetrics registers all figures.
+func newMetrics(version string) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_requests_total", Help: "Answered requests by endpoint and HTTP status; 0: cut before a status."},
+			[]string{"endpoint", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tollgate_request_seconds", Help: "From the first byte of a request to the last of its answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}},
+			[]string{"endpoint"}),
+		admitted: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tollgate_admission_seconds", Help: "From the wish to hold money to the durable answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}}),
+		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tollgate_batch_operations", Help: "Operations that one commit of the ledger took.",
+			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
+		excess: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_charge_over_hold_usd", Help: "US dollars of usage above the hold, which nobody was charged."}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_upstream_attempts_total", Help: "Attempts by line and outcome (ok or an error code)."},
+			[]string{"line", "outcome"}),
+	}
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.attempts, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// handler serves the figures.
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// request counts an answered request.
+func (m *metrics) request(endpoint string, status int, took time.Duration) {
+	m.requests.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
+	m.durations.WithLabelValues(endpoint).Observe(took.Seconds())
+}
+
+// overHold counts usage above a hold. The counter is a float, as Prometheus
+// has no other; the exact figure stands on the receipt.
+func (m *metrics) overHold(excess money.Amount) {
+	m.excess.Add(float64(excess) / float64(money.USD))
+}

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Limits of every server connection. There is no limit on the time of an
+// answer: streams run as long as the request may, and what writes them sets
+// deadlines of its own.
+const (
+	headerTimeout  = 10 * time.Second // to send the header of a request
+	idleTimeout    = 2 * time.Minute  // between two requests on a connection
+	maxHeaderBytes = 64 << 10
+)
+
+// cutBound is how long handlers may take to notice that they were cut.
+const cutBound = 5 * time.Second
+
+// door is one HTTP server on one address. The address is taken when the door
+// is made; requests are answered from open on.
+type door struct {
+	listener net.Listener
+	server   *http.Server
+	running  sync.WaitGroup // handlers
+	served   chan error
+}
+
+// newDoor takes an address. Until open, connections wait in the kernel.
+func newDoor(ctx context.Context, address string, log *slog.Logger) (*door, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &door{
+		listener: listener,
+		served:   make(chan error, 1),
+		server: &http.Server{
+			ReadHeaderTimeout: headerTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+	}, nil
+}
+
+// address is HOST:PORT as listened on.
+func (d *door) address() string { return d.listener.Addr().String() }
+
+// open begins to answer.
+func (d *door) open(handler http.Handler) {
+	d.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.running.Add(1)
+		defer d.running.Done()
+		handler.ServeHTTP(w, r)
+	})
+	go func() {
+		err := d.server.Serve(d.listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		d.served <- err
+	}()
+}
+
+// drain stops accepting and lets running requests finish within grace; then it
+// cuts them and waits a moment for their handlers, which settle what they owe.
+// It reports whether all finished by themselves.
+func (d *door) drain(grace time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err := d.server.Shutdown(ctx)
+	if err == nil {
+		return true, nil
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return false, fmt.Errorf("stop %s: %w", d.address(), err)
+	}
+	if err := d.server.Close(); err != nil {
+		return false, fmt.Errorf("stop %s: %w", d.address(), err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		d.running.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(cutBound):
+	}
+	return false, nil
+}
+
+// close releases the address of a door that may never have been opened.
+func (d *door) close(context.Context) error {
+	err := d.listener.Close()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, d.server.Close())
+}
