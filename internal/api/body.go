@@ -22,6 +22,22 @@ const (
 // firstBuffer bounds what is reserved for a body on its announced length alone.
 const firstBuffer = 1 << 20
 
+// body is the body of one request, read once however often it is judged.
+type body struct {
+	done  bool
+	bytes []byte
+	err   error
+}
+
+// read returns the body, or why it cannot be used, as readBody says.
+func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if !b.done {
+		b.done = true
+		b.bytes, b.err = readBody(w, r, limit)
+	}
+	return b.bytes, b.err
+}
+
 // readBody reads the whole body of a request: at most limit bytes (413), within
 // the time above, not compressed (400).
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
