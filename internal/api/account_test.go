@@ -1,0 +1,137 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	before := time.Now().Unix()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{AllowedModels: []string{"swift-1"}})
+	got := d.send("GET", "/v1/models?limit=2", "", "Authorization", "bearer "+secret)
+	var list struct {
+		Object string
+		Data   []struct {
+			ID, Object string
+			Created    int64
+			OwnedBy    string `json:"owned_by"`
+		}
+	}
+	if err := json.Unmarshal(got.body, &list); err != nil || got.status != 200 {
+		t.Fatalf("%d %v: %s", got.status, err, got.body)
+	}
+	var ids []string
+	for _, m := range list.Data {
+		ids = append(ids, m.ID)
+		if m.Object != "model" || m.Created < before || m.Created > time.Now().Unix() {
+			t.Errorf("%+v", m)
+		}
+		if want := map[bool]string{true: "example", false: "tollgate"}[m.ID == "swift-1"]; m.OwnedBy != want {
+			t.Errorf("%s is owned by %q", m.ID, m.OwnedBy)
+		}
+	}
+	if want := "swift-1 other-1 soon-1 broken-1"; list.Object != "list" || strings.Join(ids, " ") != want {
+		t.Errorf("%s %v, want %s", list.Object, ids, want)
+	}
+}
+
+// TestUsage checks usage and credit grants to the last digit, for an account
+// with a billed, a failed and a closed request.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d := newDesk(t, db, nil)
+		key, secret := d.key(account.KeySettings{})
+		for i, end := range []ledger.End{
+			{Outcome: ledger.Billed, Cost: 1_234_567_891, Tokens: ledger.Tokens{Prompt: 100, Cached: 40, Completion: 20}, Status: 200},
+			{Outcome: ledger.Failed, Status: 502, Code: "upstream_error"},
+			{Outcome: ledger.Closed, Status: 0, Code: "client_closed"},
+		} {
+			hold, err := d.books.Admit(t.Context(), ledger.Admission{
+				Request: "req_" + string(rune('a'+i)), Account: d.account, Key: key, KeyVersion: 1, Model: "swift-1",
+				Endpoint: "/v1/chat/completions", Amount: 2 * money.USD, Revision: 1, Received: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end.Outcome != ledger.Billed {
+				hold.Release(end)
+			} else if err := hold.Settle(t.Context(), end); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.settled()
+		const sums = `"cost_usd":1.234567891,"requests":3,"billed_requests":1,"failed_requests":1`
+		for path, want := range map[string]string{
+			"/v1/usage": `{"object":"usage","balance":{"usd":8.765432109,"credits":1753.0864218},` +
+				`"total":{` + sums + `},"today":{` + sums + `},` +
+				`"by_model":[{"model":"swift-1",` + sums + `,"prompt_tokens":100,"completion_tokens":20,"image_count":0}]}`,
+			"/v1/dashboard/billing/credit_grants": `{"object":"credit_summary","total_granted":10,"total_used":1.234567891,"total_available":8.765432109}`,
+		} {
+			got := d.send("GET", path, "", "Authorization", "Bearer "+secret)
+			if got.status != 200 || strings.TrimSpace(string(got.body)) != want {
+				t.Errorf("%s: %d\n got %s\nwant %s", path, got.status, got.body, want)
+			}
+		}
+	})
+}
+
+// TestEmptyUsage checks that an account without requests shows an empty list.
+func TestEmptyUsage(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
+	if got.status != 200 || !strings.Contains(string(got.body), `"by_model":[]`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	head := d.send(http.MethodHead, "/v1/usage", "", "Authorization", "Bearer "+secret)
+	if head.status != 200 || len(head.body) != 0 || head.header.Get("Content-Length") != got.header.Get("Content-Length") {
+		t.Errorf("HEAD: %d %v %q", head.status, head.header, head.body)
+	}
+}
+
+// TestQueriesSeeChangesAtOnce checks that a key stops working for queries the
+// moment it is disabled, also when another process did it.
+func TestQueriesSeeChangesAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	key, secret := d.key(account.KeySettings{})
+	paths := []string{"/v1/models", "/v1/usage", "/v1/dashboard/billing/credit_grants"}
+	for _, path := range paths {
+		if got := d.send("GET", path, "", "Authorization", "Bearer "+secret); got.status != 200 {
+			t.Fatalf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	d.changeKey(key, func(s *account.KeySettings) { s.Disabled = true })
+	for _, path := range paths {
+		got := d.send("GET", path, "", "Authorization", "Bearer "+secret)
+		got.refused(t, 401, "invalid_api_key")
+		if got.header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s: no WWW-Authenticate", path)
+		}
+	}
+}
+
+// changeKey changes a key behind the back of the key cache, as another process
+// would.
+func (d *desk) changeKey(key string, edit func(*account.KeySettings)) {
+	d.t.Helper()
+	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
+		_, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error { edit(s); return nil })
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}

@@ -1,0 +1,219 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/api"
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/wire"
+)
+
+// models is a catalog with a model in each state and form.
+const models = `
+models:
+  - {id: swift-1, kind: chat, owned_by: example, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: other-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: soon-1, kind: chat, state: coming_soon, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: broken-1, kind: chat, state: maintenance, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: old-1, kind: chat, state: retired, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: native-1, kind: chat, state: retired, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+  - {id: main, provider: sandbox, models: {swift-1: swift}}
+`
+
+// providers are what that catalog's lines may use.
+func providers() map[string]catalog.Provider {
+	return map[string]catalog.Provider{
+		"sandbox": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}},
+	}
+}
+
+// desk is the public surface on a database, with what its tests set up.
+type desk struct {
+	t       *testing.T
+	db      *store.DB
+	keys    *account.Keys
+	books   *ledger.Ledger
+	server  *httptest.Server
+	account string
+	log     *syncBuffer
+	once    sync.Once // closes the books
+}
+
+// maxBody is the body limit of these tests.
+const maxBody = 4096
+
+// newDesk serves the surface with a catalog and an account of 10 USD.
+func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
+	t.Helper()
+	ctx := t.Context()
+	d := &desk{t: t, db: db, log: new(syncBuffer)}
+	log := slog.New(slog.NewTextHandler(d.log, nil))
+	doc, _, err := catalog.Parse([]byte(models), providers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(ctx, func(tx *store.Tx) error {
+		if _, err := catalog.ApplyTx(tx, doc); err != nil {
+			return err
+		}
+		owner, err := account.CreateTx(tx, account.Opening{Name: "test"})
+		if err != nil {
+			return err
+		}
+		d.account = owner.ID
+		_, err = ledger.CreditTx(tx, owner.ID, 10*money.USD, "")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers(), Log: log,
+		Lookup: func(string) (string, bool) { return "", false }})
+	if err := watcher.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.books = ledger.New(ledger.Options{DB: db, Log: log})
+	if err := d.books.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.settled)
+	d.keys = account.NewKeys(account.KeysOptions{DB: db})
+	t.Cleanup(d.keys.Close)
+	options := api.Options{DB: db, Keys: d.keys, Catalog: watcher, Ledger: d.books, Chat: conductor(d.books, log), Log: log,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}
+	if with != nil {
+		with(&options)
+	}
+	d.server = httptest.NewServer(api.New(options))
+	t.Cleanup(d.server.Close)
+	return d
+}
+
+// key makes a key of the account and returns its id and secret.
+func (d *desk) key(s account.KeySettings) (id, secret string) {
+	d.t.Helper()
+	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
+		k, value, err := account.CreateKeyTx(tx, d.account, s)
+		id, secret = k.ID, value
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return id, secret
+}
+
+// settled closes the books, so that everything the ledger was told is written.
+func (d *desk) settled() {
+	d.t.Helper()
+	d.once.Do(func() {
+		if err := d.books.Close(context.Background()); err != nil {
+			d.t.Error(err)
+		}
+	})
+}
+
+// answered is what came back.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send makes a request; headers come as pairs.
+func (d *desk) send(method, path, body string, headers ...string) answered {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return d.do(r)
+}
+
+// do sends a request and reads the whole answer.
+func (d *desk) do(r *http.Request) answered {
+	d.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	answer, err := client.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if a, b := answer.Header.Get("x-request-id"), answer.Header.Get("request-id"); !strings.HasPrefix(a, "req_") || a != b {
+		d.t.Errorf("%s %s: request ids %q and %q", r.Method, r.URL.Path, a, b)
+	}
+	return answered{answer.StatusCode, answer.Header, body}
+}
+
+// refused checks a /v1 error: its status, its code and that all members of the
+// object are there. It returns param.
+func (a answered) refused(t *testing.T, status int, code string) (param string) {
+	t.Helper()
+	var body struct {
+		Error map[string]any `json:"error"`
+	}
+	if err := json.Unmarshal(a.body, &body); err != nil {
+		t.Fatalf("status %d, %v: %s", a.status, err, a.body)
+	}
+	if a.status != status || body.Error["code"] != code {
+		t.Fatalf("got %d %v, want %d %s: %s", a.status, body.Error["code"], status, code, a.body)
+	}
+	for _, name := range []string{"message", "type", "code", "param"} {
+		if _, there := body.Error[name]; !there {
+			t.Errorf("%s has no %s: %s", code, name, a.body)
+		}
+	}
+	if got := a.header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("%s has Content-Type %q", code, got)
+	}
+	param, _ = body.Error["param"].(string)
+	return param
+}
+
+// syncBuffer is a log that tests may read while it is written.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// onSQLite is a migrated database for tests of what no engine can change.
+func onSQLite(t *testing.T) *store.DB {
+	t.Helper()
+	return storetest.Open(t, storetest.SQLite(t), store.Options{})
+}

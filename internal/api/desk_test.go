@@ -1,0 +1,167 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/api"
+)
+
+func TestMethodNotAllowed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	for _, c := range []struct{ method, path, allow string }{
+		{"GET", "/v1/chat/completions", "POST"},
+		{"HEAD", "/v1/chat/completions", "POST"},
+		{"OPTIONS", "/v1/chat/completions", "POST"},
+		{"POST", "/v1/models", "GET, HEAD"},
+		{"DELETE", "/v1/usage", "GET, HEAD"},
+		{"OPTIONS", "/v1/models", "GET, HEAD"},
+	} {
+		got := d.send(c.method, c.path, "")
+		if got.status != 405 || got.header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, Allow %q, want %q", c.method, c.path, got.status, got.header.Get("Allow"), c.allow)
+		}
+	}
+}
+
+func TestUnknownPaths(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses", "/nativex", "/v1/%00"} {
+		d.send("GET", path, "").refused(t, 404, "not_found")
+	}
+}
+
+// TestNative checks that everything below /native is 404 in that family's
+// shape, without a key.
+func TestNative(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	for _, path := range []string{"/native", "/native/", "/native/v1/messages?beta=true", "/native/v1/models"} {
+		for _, method := range []string{"GET", "POST", "HEAD"} {
+			got := d.send(method, path, "")
+			if got.status != 404 {
+				t.Errorf("%s %s: %d", method, path, got.status)
+			}
+			if method == "HEAD" {
+				continue
+			}
+			var body struct {
+				Type  string
+				Error map[string]string
+			}
+			if err := json.Unmarshal(got.body, &body); err != nil || body.Type != "error" ||
+				body.Error["type"] != "not_found_error" || body.Error["message"] == "" || len(body.Error) != 2 {
+				t.Errorf("%s %s: %v %s", method, path, err, got.body)
+			}
+		}
+	}
+}
+
+// TestBodyIsNotReadForStrangers sends only the head of a request with a bad
+// key: the answer must come without waiting for the body.
+func TestBodyIsNotReadForStrangers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-no\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 401 {
+		t.Errorf("got %d, want 401 and not 100", answer.StatusCode)
+	}
+}
+
+// TestChunkedBodyOverLimit sends a body without a length.
+func TestChunkedBodyOverLimit(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	r, err := http.NewRequestWithContext(t.Context(), "POST", d.server.URL+"/v1/chat/completions",
+		struct{ io.Reader }{strings.NewReader(strings.Repeat(" ", maxBody+1))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	d.do(r).refused(t, 413, "request_too_large")
+}
+
+// TestBrokenBody checks that a body which ends early is refused.
+func TestBrokenBody(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+secret+
+		"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"mod\r\nzz\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 400 || !answer.Close {
+		t.Errorf("got %d, close %v", answer.StatusCode, answer.Close)
+	}
+}
+
+// TestPanic checks that a panic of ours becomes a 503 and is logged with the
+// request's id, without the key.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.DB = nil })
+	_, secret := d.key(account.KeySettings{})
+	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
+	got.refused(t, 503, "service_unavailable")
+	log := d.log.String()
+	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) || !strings.Contains(log, "desk.go") {
+		t.Errorf("the log says %s", log)
+	}
+	if strings.Contains(log, secret) {
+		t.Error("the key is in the log")
+	}
+}
+
+// TestDatabaseAway checks that queries say when to come again, and that the
+// cause stays inside.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	db := onSQLite(t)
+	d := newDesk(t, db, nil)
+	_, secret := d.key(account.KeySettings{})
+	d.settled()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
+	got.refused(t, 503, "service_unavailable")
+	if got.header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", got.header.Get("Retry-After"))
+	}
+	if strings.Contains(string(got.body), "closed") || !strings.Contains(d.log.String(), got.header.Get("x-request-id")) {
+		t.Errorf("body %s\nlog %s", got.body, d.log.String())
+	}
+}
