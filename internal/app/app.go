@@ -1,3 +1,226 @@
 // Package app owns the life of the process: settings, construction, the
 // background loops and the order in which all of it stops.
+//
+// Invariants: addresses and locks are taken before anything is changed; what
+// was constructed is undone in reverse order, so doors close first and stores
+// last, each step under a bound; the ready line is printed when the first
+// request would be answered, and not before.
 package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/admin"
+	"tollgate/internal/api"
+	"tollgate/internal/catalog"
+	"tollgate/internal/chat"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream/adapters"
+)
+
+// Options are the surroundings of the process. All must be set.
+type Options struct {
+	Stdout  io.Writer                        // what a first start shows
+	Stderr  io.Writer                        // the ready line and the log
+	Lookup  func(name string) (string, bool) // the environment, for line credentials
+	Version string
+}
+
+// App is a whole tollgate that is ready to serve. Serve or Close it once.
+type App struct {
+	settings *Settings
+	options  Options
+	log      *slog.Logger
+	life     lifecycle
+	metrics  *metrics
+	ready    *readiness
+
+	door  *door        // the product
+	extra *door        // /metrics alone; nil without metrics_listen
+	front http.Handler // what door answers
+	demo  *demo        // what a first start shows; nil on a later one
+}
+
+// New constructs everything: it opens, locks and migrates the database, takes
+// the addresses, sets an empty database up and starts the background loops. It
+// answers nothing yet. Errors that a setting can mend are SettingErrors; after
+// an error nothing is left running.
+func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
+	a := &App{settings: s, options: o, log: NewLog(s, o.Stderr), metrics: newMetrics(o.Version)}
+	a.life.log = a.log
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.life.unwind())
+		}
+	}()
+	db, err := a.openDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.takeAddresses(ctx); err != nil {
+		return nil, err
+	}
+	providers := Providers()
+	if a.demo, err = setUp(ctx, db, s, providers); err != nil {
+		return nil, err
+	}
+	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers, Lookup: o.Lookup, Log: a.log})
+	if err := watcher.Refresh(ctx); err != nil {
+		return nil, fmt.Errorf("load the catalog: %w", err)
+	}
+	a.life.loop("catalog watcher", watcher.Run)
+	books, err := a.startLedger(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	keys := account.NewKeys(account.KeysOptions{DB: db})
+	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
+	lines := line.New(line.Options{Open: adapters.New(adapters.Options{}).Open, Registry: a.metrics.registry})
+	conductor := chat.New(chat.Options{
+		Ledger: books, Lines: lines, Log: a.log,
+		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, ExposeLine: s.ExposeLine,
+	})
+	a.ready = &readiness{database: db.Ping}
+	a.front = &front{
+		api: api.New(api.Options{
+			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
+			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, Observe: a.metrics.request,
+		}),
+		admin: admin.New(admin.Options{
+			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),
+			Providers: providers, Catalog: watcher, Log: a.log,
+		}),
+		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken,
+	}
+	a.remark(watcher.Current())
+	return a, nil
+}
+
+// openDatabase opens, locks and migrates the database.
+func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
+	db, err := open(ctx, a.settings)
+	if err != nil {
+		return nil, err
+	}
+	a.life.later("database", func(context.Context) error { return db.Close() })
+	release, err := lockFile(ctx, db)
+	if err != nil {
+		return nil, &SettingError{"database", err}
+	}
+	a.life.later("lock file", func(context.Context) error { return release() })
+	if err := db.Migrate(ctx); err != nil {
+		return nil, fmt.Errorf("migrate the database: %w", err)
+	}
+	return db, nil
+}
+
+// takeAddresses listens, so that a start which cannot has changed nothing.
+func (a *App) takeAddresses(ctx context.Context) (err error) {
+	if a.door, err = newDoor(ctx, a.settings.Listen, a.log); err != nil {
+		return &SettingError{"listen", err}
+	}
+	a.life.later("door", a.door.close)
+	if a.settings.MetricsListen == "" {
+		return nil
+	}
+	if a.extra, err = newDoor(ctx, a.settings.MetricsListen, a.log); err != nil {
+		return &SettingError{"metrics_listen", err}
+	}
+	a.life.later("metrics door", a.extra.close)
+	return nil
+}
+
+// startLedger starts the books and their loops.
+func (a *App) startLedger(ctx context.Context, db *store.DB) (*ledger.Ledger, error) {
+	books := ledger.New(ledger.Options{
+		DB: db, Lease: a.settings.NodeLease, OutageGrace: a.settings.OutageGrace,
+		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.ledger(),
+	})
+	if err := books.Start(ctx); err != nil {
+		return nil, fmt.Errorf("start the ledger: %w", err)
+	}
+	a.life.later("ledger", books.Close)
+	a.life.loop("ledger upkeep", books.Run)
+	return books, nil
+}
+
+// remark tells the operator what he may not expect of this catalog.
+func (a *App) remark(s *catalog.Snapshot) {
+	if s.Revision == 0 {
+		a.log.Warn("there is no catalog yet, so every model is unknown: run `tollgate apply FILE`")
+	}
+	for _, l := range s.AllLines() {
+		if l.Enabled && l.MaxConcurrent > 0 {
+			a.log.Warn("max_concurrent is not enforced yet", "line", l.ID, "max_concurrent", l.MaxConcurrent)
+		}
+	}
+}
+
+// Base returns the base address that users see.
+func (a *App) Base() string {
+	if a.settings.PublicURL != "" {
+		return a.settings.PublicURL
+	}
+	return "http://" + a.door.address()
+}
+
+// Serve shows what a first start set up, prints the ready line and answers
+// until ctx ends or a server fails. Then it stops accepting, lets running
+// requests finish within the grace, and undoes everything.
+func (a *App) Serve(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, a.life.unwind()) }()
+	if a.demo != nil {
+		if err := a.demo.show(a.options.Stdout, a.Base()); err != nil {
+			return fmt.Errorf("show the demo account: %w", err)
+		}
+	}
+	failed := make(chan error, 2)
+	a.door.open(a.front, failed)
+	if a.extra != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", a.metrics.handler())
+		a.extra.open(mux, failed)
+	}
+	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.address()); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case err := <-failed:
+		return err
+	}
+	a.ready.stopping.Store(true)
+	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace)
+	whole, err := a.door.drain(a.settings.ShutdownGrace)
+	if !whole && err == nil {
+		a.log.Warn("running requests were cut at the end of shutdown_grace")
+	}
+	return err
+}
+
+// Close undoes the construction of an App that does not serve.
+func (a *App) Close() error { return a.life.unwind() }
+
+// Providers returns what the catalog must know of the adapters.
+func Providers() map[string]catalog.Provider {
+	out := make(map[string]catalog.Provider)
+	for name, info := range adapters.Providers() {
+		kinds := make([]catalog.Kind, len(info.Kinds))
+		for i, kind := range info.Kinds {
+			kinds[i] = catalog.Kind(kind)
+		}
+		out[name] = catalog.Provider{
+			Kinds: kinds, Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL,
+			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, CheckOptions: info.CheckOptions,
+		}
+	}
+	return out
+}

@@ -68,11 +68,12 @@ func sameSecret(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// readiness knows whether this process can serve.
+// readiness knows whether this process can serve. A catalog is in memory before
+// the first request, be it an empty one: an operator may want to apply the
+// first through a service that is ready.
 type readiness struct {
 	stopping atomic.Bool
 	database func(ctx context.Context) error
-	loaded   func() bool // a catalog, be it an empty one, is in memory
 }
 
 // readyBound is the longest that a readiness check waits for the database.
@@ -89,9 +90,6 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	defer cancel()
 	if err := s.database(ctx); err != nil {
 		faults["database"] = "is not reachable"
-	}
-	if !s.loaded() {
-		faults["catalog"] = "is not loaded yet"
 	}
 	return faults
 }

@@ -28,18 +28,18 @@ func (l *lifecycle) later(name string, run func(ctx context.Context) error) {
 
 // loop starts a long part and registers its end: its context is cancelled and
 // its goroutine waited for.
-func (l *lifecycle) loop(name string, run func(ctx context.Context) error) {
+func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
 	l.later(name, func(bound context.Context) error {
 		cancel()
 		select {
-		case err := <-done:
-			if errors.Is(err, context.Canceled) {
-				return nil
-			}
-			return err
+		case <-done:
+			return nil
 		case <-bound.Done():
 			return bound.Err()
 		}

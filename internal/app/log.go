@@ -14,3 +14,7 @@ func NewLog(s *Settings, w io.Writer) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
+
+// quiet is the log of commands that say on standard error themselves what went
+// wrong.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

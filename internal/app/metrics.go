@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 )
 
@@ -21,7 +22,7 @@ type metrics struct {
 	admitted  prometheus.Histogram
 	batches   prometheus.Histogram
 	excess    prometheus.Counter
-	attempts  *prometheus.CounterVec
+	swept     *prometheus.CounterVec
 }
 
 // newMetrics registers all figures.
@@ -43,14 +44,14 @@ func newMetrics(version string) *metrics {
 			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
 		excess: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_charge_over_hold_usd", Help: "US dollars of usage above the hold, which nobody was charged."}),
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_upstream_attempts_total", Help: "Attempts by line and outcome (ok or an error code)."},
-			[]string{"line", "outcome"}),
+		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_swept_holds_total", Help: "Holds of dead nodes that were ended, by whether their progress was charged."},
+			[]string{"charged"}),
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.attempts, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -66,8 +67,13 @@ func (m *metrics) request(endpoint string, status int, took time.Duration) {
 	m.durations.WithLabelValues(endpoint).Observe(took.Seconds())
 }
 
-// overHold counts usage above a hold. The counter is a float, as Prometheus
-// has no other; the exact figure stands on the receipt.
-func (m *metrics) overHold(excess money.Amount) {
-	m.excess.Add(float64(excess) / float64(money.USD))
+// ledger reports what the books do. The counter of usage above holds is a
+// float, as Prometheus has no other; the exact figure stands on the receipt.
+func (m *metrics) ledger() ledger.Observer {
+	return ledger.Observer{
+		Batch:    func(operations int, _ time.Duration) { m.batches.Observe(float64(operations)) },
+		Admitted: func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },
+		OverHold: func(excess money.Amount) { m.excess.Add(float64(excess) / float64(money.USD)) },
+		Swept:    func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },
+	}
 }

@@ -29,7 +29,6 @@ type door struct {
 	listener net.Listener
 	server   *http.Server
 	running  sync.WaitGroup // handlers
-	served   chan error
 }
 
 // newDoor takes an address. Until open, connections wait in the kernel.
@@ -41,7 +40,6 @@ func newDoor(ctx context.Context, address string, log *slog.Logger) (*door, erro
 	}
 	return &door{
 		listener: listener,
-		served:   make(chan error, 1),
 		server: &http.Server{
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
@@ -54,19 +52,17 @@ func newDoor(ctx context.Context, address string, log *slog.Logger) (*door, erro
 // address is HOST:PORT as listened on.
 func (d *door) address() string { return d.listener.Addr().String() }
 
-// open begins to answer.
-func (d *door) open(handler http.Handler) {
+// open begins to answer. Should the server fail, failed gets why.
+func (d *door) open(handler http.Handler, failed chan<- error) {
 	d.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.running.Add(1)
 		defer d.running.Done()
 		handler.ServeHTTP(w, r)
 	})
 	go func() {
-		err := d.server.Serve(d.listener)
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
+		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serve %s: %w", d.address(), err)
 		}
-		d.served <- err
 	}()
 }
 

@@ -1,0 +1,424 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// syncBuffer is written by the process under test while the test reads it.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// testSettings are settings on a database, with more as file text.
+func testSettings(t *testing.T, url, more string) *Settings {
+	t.Helper()
+	s, err := ReadSettings(Sources{
+		Flags:  map[string]string{"database": url, "listen": "127.0.0.1:0"},
+		Lookup: func(string) (string, bool) { return "", false },
+		File:   "test.yaml",
+		Read:   func(string) ([]byte, error) { return []byte(more), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// served is an App that serves until stop.
+type served struct {
+	*App
+	out, err *syncBuffer
+	cancel   context.CancelFunc
+	ended    chan error
+}
+
+// serve starts an App and waits until it is ready.
+func serve(t *testing.T, s *Settings) *served {
+	t.Helper()
+	p := &served{out: new(syncBuffer), err: new(syncBuffer), ended: make(chan error, 1)}
+	a, err := New(t.Context(), s, Options{Stdout: p.out, Stderr: p.err, Lookup: os.LookupEnv, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.App = a
+	var ctx context.Context
+	ctx, p.cancel = context.WithCancel(context.Background())
+	go func() { p.ended <- a.Serve(ctx) }()
+	if status := p.get(t, "/readyz"); status != 200 {
+		t.Fatalf("not ready: %d", status)
+	}
+	return p
+}
+
+// get asks for a path and returns the status; addresses are taken before New
+// returns, so the connection waits until the door opens.
+func (p *served) get(t *testing.T, path string, headers ...string) int {
+	t.Helper()
+	r, err := http.NewRequest("GET", "http://"+p.door.address()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
+
+// stop ends an App as a signal does.
+func (p *served) stop(t *testing.T) {
+	t.Helper()
+	p.cancel()
+	if err := <-p.ended; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func TestFirstStart(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		s := testSettings(t, url, "")
+		first := serve(t, s)
+		if got, want := first.err.String(), "listening on http://"+first.door.address()+"\n"; !strings.Contains(got, want) {
+			t.Errorf("no ready line in %q", got)
+		}
+		shown := first.out.String()
+		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
+		if got := strings.Count(shown, secret); secret == "" || got != 4 {
+			t.Errorf("the key is shown %d times, want once by itself and in three commands:\n%s", got, shown)
+		}
+		if got := strings.Count(shown, "curl "); got != 3 || !strings.Contains(shown, "http://"+first.door.address()+"/v1/usage") {
+			t.Errorf("%d commands:\n%s", got, shown)
+		}
+		if status := first.get(t, "/v1/usage", "Authorization", "Bearer "+secret); status != 200 {
+			t.Errorf("the printed key gets %d", status)
+		}
+		if strings.Contains(first.err.String(), secret) {
+			t.Error("the key is in the log")
+		}
+		first.stop(t)
+
+		again := serve(t, s)
+		if again.out.String() != "" {
+			t.Errorf("a later start shows %q", again.out.String())
+		}
+		if status := again.get(t, "/v1/usage", "Authorization", "Bearer "+secret); status != 200 {
+			t.Errorf("after a restart the key gets %d", status)
+		}
+		again.stop(t)
+		demoIsAlone(t, s)
+	})
+}
+
+// demoIsAlone checks that there is one account with 10 USD and one key.
+func demoIsAlone(t *testing.T, s *Settings) {
+	t.Helper()
+	err := view(t.Context(), s, func(tx *store.Tx) error {
+		accounts, _, err := account.ListTx(tx, "", 10)
+		if err != nil || len(accounts) != 1 || accounts[0].Money.Balance != 10*money.USD {
+			t.Errorf("accounts: %+v, %v", accounts, err)
+			return err
+		}
+		keys, _, err := account.ListKeysTx(tx, accounts[0].ID, "", 10)
+		if len(keys) != 1 {
+			t.Errorf("keys: %+v", keys)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report, err := Audit(t.Context(), s); err != nil || !report.OK {
+		t.Errorf("audit: %+v, %v", report, err)
+	}
+}
+
+// TestFirstStartOfManyNodes sets one database up from several nodes at once:
+// one of them does it.
+func TestFirstStartOfManyNodes(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		s := testSettings(t, url, "")
+		db := storetest.Open(t, url, store.Options{})
+		var wg sync.WaitGroup
+		demos := make([]*demo, 4)
+		for i := range demos {
+			wg.Go(func() {
+				var err error
+				if demos[i], err = setUp(t.Context(), db, s, Providers()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		shown := 0
+		for _, d := range demos {
+			if d != nil {
+				shown++
+			}
+		}
+		if shown != 1 {
+			t.Errorf("%d nodes set the database up", shown)
+		}
+		demoIsAlone(t, s)
+	})
+}
+
+func TestSetUpLeavesAlone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(file, []byte("models: []\nlines: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openAccount := func(tx *store.Tx) error {
+		_, err := account.CreateTx(tx, account.Opening{Name: "mine"})
+		return err
+	}
+	for _, c := range []struct {
+		name     string
+		settings string
+		before   func(tx *store.Tx) error
+		revision int64
+		accounts int
+	}{
+		{"no_demo", "no_demo: true", nil, 0, 0},
+		{"the operator's catalog", "catalog: " + file, nil, 1, 0},
+		{"the operator's catalog, no_demo", "{catalog: " + file + ", no_demo: true}", nil, 1, 0},
+		{"an account is there", "", openAccount, 0, 1},
+		{"an account is there, the operator's catalog", "catalog: " + file, openAccount, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			s := testSettings(t, url, c.settings)
+			db := storetest.Open(t, url, store.Options{})
+			if c.before != nil {
+				if err := db.Update(t.Context(), c.before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				d, err := setUp(t.Context(), db, s, Providers())
+				if d != nil || err != nil {
+					t.Fatalf("shows %+v, %v", d, err)
+				}
+			}
+			err := db.View(t.Context(), func(tx *store.Tx) error {
+				head, err := catalog.HeadTx(tx)
+				if err != nil || head != c.revision {
+					t.Errorf("revision %d, want %d", head, c.revision)
+				}
+				accounts, _, err := account.ListTx(tx, "", 10)
+				if len(accounts) != c.accounts {
+					t.Errorf("%d accounts, want %d", len(accounts), c.accounts)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestStartFaults checks that a start which cannot succeed names the setting,
+// leaves nothing running and has set nothing up.
+func TestStartFaults(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	busy, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { busy.Close() })
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("models:\n  - {id: x, kind: chat}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, settings, key, says string }{
+		{"address taken", "metrics_listen: " + busy.Addr().String(), "metrics_listen", "in use"},
+		{"no catalog file", "catalog: gone.yaml", "catalog", "gone.yaml"},
+		{"bad catalog file", "catalog: " + bad, "catalog", "models[0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := testSettings(t, storetest.SQLite(t), c.settings)
+			_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
+			var fault *SettingError
+			if !errors.As(err, &fault) || fault.Key != c.key || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %v", err)
+			}
+			err = view(t.Context(), s, func(tx *store.Tx) error {
+				head, err := catalog.HeadTx(tx)
+				if head != 0 {
+					t.Errorf("a catalog was applied")
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestSecondServiceOfAFile(t *testing.T) {
+	t.Parallel()
+	s := testSettings(t, storetest.SQLite(t), "")
+	first := serve(t, s)
+	_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
+	var fault *SettingError
+	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, store.ErrServed) {
+		t.Errorf("got %v", err)
+	}
+	first.stop(t)
+	serve(t, s).stop(t)
+}
+
+func TestMissingDatabase(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	s := testSettings(t, url, "")
+	if _, err := OpenDatabase(t.Context(), s, false); !errors.Is(err, ErrNoDatabase) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(strings.TrimPrefix(url, "sqlite:")); err == nil {
+		t.Error("an empty file was left behind")
+	}
+	db, err := OpenDatabase(t.Context(), s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStartSaysWhatIsNotEnforced(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	doc := strings.Replace(string(catalog.Sandbox()), "provider: sandbox", "provider: sandbox\n    max_concurrent: 7", 1)
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, testSettings(t, storetest.SQLite(t), "catalog: "+file))
+	p.stop(t)
+	if log := p.err.String(); !strings.Contains(log, "not enforced yet") || !strings.Contains(log, "max_concurrent=7") {
+		t.Errorf("the log says %s", log)
+	}
+}
+
+func TestMetricsAddress(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testSettings(t, storetest.SQLite(t), "metrics_listen: 127.0.0.1:0"))
+	defer p.stop(t)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + p.extra.address() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tollgate_charge_over_hold_usd 0", "go_goroutines", "process_", "tollgate_build_info"} {
+		if !strings.Contains(string(body), name) {
+			t.Errorf("no %s", name)
+		}
+	}
+	if status := p.get(t, "/metrics"); status != 404 {
+		t.Errorf("without a token the product's address answers %d", status)
+	}
+}
+
+func TestLifecycleUnwindsBackwards(t *testing.T) {
+	t.Parallel()
+	var order []string
+	l := lifecycle{log: slog.New(slog.DiscardHandler)}
+	trouble := errors.New("trouble")
+	for _, name := range []string{"store", "ledger", "door"} {
+		l.later(name, func(context.Context) error {
+			order = append(order, name)
+			if name == "ledger" {
+				return trouble
+			}
+			return nil
+		})
+	}
+	l.loop("loop", func(ctx context.Context) {
+		<-ctx.Done()
+		order = append(order, "loop")
+	})
+	err := l.unwind()
+	if got := strings.Join(order, " "); got != "loop door ledger store" {
+		t.Errorf("order %s", got)
+	}
+	if !errors.Is(err, trouble) || !strings.Contains(err.Error(), "stop ledger") {
+		t.Errorf("error %v", err)
+	}
+	if err := l.unwind(); err != nil || len(order) != 4 {
+		t.Errorf("a second time: %v, %v", err, order)
+	}
+}
+
+// TestMetricsObserveTheLedger checks the exact figure that leaves the books.
+func TestMetricsObserveTheLedger(t *testing.T) {
+	t.Parallel()
+	m := newMetrics("test")
+	var observer ledger.Observer = m.ledger()
+	observer.OverHold(money.USD / 4)
+	observer.Batch(3, time.Millisecond)
+	observer.Admitted(time.Millisecond, true)
+	observer.Swept(true)
+	body := ask(m.handler(), "GET", "/metrics").Body.String()
+	for _, line := range []string{"tollgate_charge_over_hold_usd 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
+		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`} {
+		if !strings.Contains(body, line) {
+			t.Errorf("no %s", line)
+		}
+	}
+}

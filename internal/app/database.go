@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// SettingError is a failure that the operator mends by changing a setting or
+// what it points to. The command ends with exit code 2 and this one line.
+type SettingError struct {
+	Key string // the setting
+	Err error
+}
+
+// Error names the setting and the fault.
+func (e *SettingError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap returns the fault.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// ErrNoDatabase means that a command that works on an existing database was
+// run before there is one.
+var ErrNoDatabase = errors.New("does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
+
+// OpenDatabase opens the database for a command that runs beside the service,
+// with a current schema. A missing SQLite file is created only if create says
+// so. Errors are SettingErrors; the caller closes the database.
+func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
+	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite && !create {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, &SettingError{"database", fmt.Errorf("%s %w", s.Database, ErrNoDatabase)}
+		}
+	}
+	db, err := open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	release, err := db.LockFile()
+	switch {
+	case errors.Is(err, store.ErrServed): // who serves the file has migrated it
+		return db, nil
+	case err != nil:
+		return nil, errors.Join(&SettingError{"database", err}, db.Close())
+	}
+	if err := errors.Join(db.Migrate(ctx), release()); err != nil {
+		return nil, errors.Join(&SettingError{"database", err}, db.Close())
+	}
+	return db, nil
+}
+
+// open connects to the database of the settings.
+func open(ctx context.Context, s *Settings) (*store.DB, error) {
+	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections})
+	if err != nil {
+		return nil, &SettingError{"database", err}
+	}
+	return db, nil
+}
+
+// lockWait is how long a starting service waits for the lock file: commands
+// that run beside it hold it for a moment.
+const (
+	lockWait  = time.Second
+	lockPause = 20 * time.Millisecond
+)
+
+// lockFile takes the lock that only one service of an SQLite file may have.
+func lockFile(ctx context.Context, db *store.DB) (func() error, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	for {
+		release, err := db.LockFile()
+		if !errors.Is(err, store.ErrServed) {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(lockPause):
+		}
+	}
+}

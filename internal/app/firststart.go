@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/wire"
+)
+
+// demoCredit is what the demo account begins with (operator.md, First start).
+const demoCredit = 10 * money.USD
+
+// demo is what a first start sets up and shows once.
+type demo struct {
+	account string // its id
+	secret  string // the key, which exists nowhere else
+	model   string // a chat model to try
+}
+
+// setUp gives a database without a catalog its first one: the operator's file
+// if the settings name one, else, on an empty database, the sandbox with a
+// demo account. Everything is one transaction, so that a process which dies
+// here leaves either nothing or all of it; of nodes that start at once, one
+// does it. It returns what to show, nil if nothing was set up for show.
+func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider) (*demo, error) {
+	switch {
+	case s.Catalog != "":
+		return nil, applyFirst(ctx, db, s.Catalog, providers)
+	case s.NoDemo:
+		return nil, nil
+	}
+	doc, _, err := catalog.Parse(catalog.Sandbox(), providers)
+	if err != nil {
+		return nil, fmt.Errorf("read the sandbox catalog: %w", err)
+	}
+	var shown *demo
+	err = db.Update(ctx, func(tx *store.Tx) error {
+		shown = nil
+		accounts, _, err := account.ListTx(tx, "", 1)
+		if err != nil || len(accounts) > 0 {
+			return err // somebody has begun to set this database up
+		}
+		if _, first, err := catalog.ApplyFirstTx(tx, doc); err != nil || !first {
+			return err
+		}
+		shown, err = openDemoTx(tx, doc)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the sandbox: %w", err)
+	}
+	return shown, nil
+}
+
+// openDemoTx opens the demo account with its credit and one key.
+func openDemoTx(tx *store.Tx, doc *catalog.Document) (*demo, error) {
+	owner, err := account.CreateTx(tx, account.Opening{Name: "demo"})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := ledger.CreditTx(tx, owner.ID, demoCredit, "demo credit"); err != nil {
+		return nil, err
+	}
+	_, secret, err := account.CreateKeyTx(tx, owner.ID, account.KeySettings{Name: "demo"})
+	if err != nil {
+		return nil, err
+	}
+	return &demo{account: owner.ID, secret: secret, model: firstChatModel(doc)}, nil
+}
+
+// firstChatModel names the first open model that answers chat completions.
+func firstChatModel(doc *catalog.Document) string {
+	for i := range doc.Models {
+		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Speaks(wire.FormChat) {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// applyFirst applies the operator's file if the database has no catalog yet.
+// A file with faults stops the start only then: later it is not read.
+func applyFirst(ctx context.Context, db *store.DB, path string, providers map[string]catalog.Provider) error {
+	var head int64
+	err := db.View(ctx, func(tx *store.Tx) (err error) {
+		head, err = catalog.HeadTx(tx)
+		return err
+	})
+	if err != nil || head > 0 {
+		return err
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return &SettingError{"catalog", err}
+	}
+	doc, _, err := catalog.Parse(raw, providers)
+	if err != nil {
+		return &SettingError{"catalog", fmt.Errorf("%s: %w", path, err)}
+	}
+	return db.Update(ctx, func(tx *store.Tx) error {
+		_, _, err := catalog.ApplyFirstTx(tx, doc)
+		return err
+	})
+}
+
+// show prints the key and three commands to try. It goes to standard output,
+// apart from log and ready line, so that the key is easy to find and to copy.
+func (d *demo) show(w io.Writer, base string) error {
+	chat := fmt.Sprintf(`curl %s/v1/chat/completions \
+    -H 'Authorization: Bearer %s' \
+    -H 'Content-Type: application/json' \
+    -d '{"model": "%s", "messages": [{"role": "user", "content": "Hello!"}]}'`, base, d.secret, d.model)
+	stream := strings.Replace(strings.Replace(chat, "curl ", "curl -N ", 1), `"messages"`, `"stream": true, "messages"`, 1)
+	usage := fmt.Sprintf(`curl %s/v1/usage -H 'Authorization: Bearer %s'`, base, d.secret)
+	_, err := fmt.Fprintf(w, `
+Welcome to tollgate. This database was empty, so it now has a sandbox catalog
+that needs no network, and a demo account (%s) with %s USD.
+
+API key, shown this once:
+
+  %s
+
+Ask a question:
+
+  %s
+
+The same, streamed:
+
+  %s
+
+See what it cost:
+
+  %s
+
+`, d.account, demoCredit, d.secret, chat, stream, usage)
+	return err
+}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// ask sends one request to a handler in memory.
+func ask(h http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// named answers with its name.
+func named(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) })
+}
+
+func TestFrontSendsToSurfaces(t *testing.T) {
+	t.Parallel()
+	ready := &readiness{database: func(context.Context) error { return nil }}
+	open := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, token: "secret"}
+	shut := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready}
+	for _, c := range []struct {
+		front        *front
+		path, header string
+		status       int
+		want         string
+	}{
+		{open, "/v1/models", "", 200, "api"},
+		{open, "/native/v1/messages", "", 200, "api"},
+		{open, "/", "", 200, "api"},
+		{open, "/console", "", 200, "api"},
+		{open, "/admin/v1", "", 200, "admin"},
+		{open, "/admin/v1/accounts", "", 200, "admin"},
+		{open, "/admin/v10", "", 200, "api"},
+		{open, "/healthz", "", 200, `"ok"`},
+		{open, "/readyz", "", 200, `"ok"`},
+		{open, "/metrics", "", 401, "invalid_api_key"},
+		{open, "/metrics", "Bearer wrong", 401, "invalid_api_key"},
+		{open, "/metrics", "secret", 401, "invalid_api_key"},
+		{open, "/metrics", "Bearer secret", 200, "metrics"},
+		{open, "/metrics", "bearer secret", 200, "metrics"},
+		{shut, "/metrics", "Bearer ", 200, "api"},
+	} {
+		got := ask(c.front, "GET", c.path, "Authorization", c.header)
+		if got.Code != c.status || !strings.Contains(got.Body.String(), c.want) {
+			t.Errorf("%s with %q: %d %s, want %d %s", c.path, c.header, got.Code, got.Body, c.status, c.want)
+		}
+		if c.want != "api" && !strings.HasPrefix(got.Header().Get("x-request-id"), "req_") {
+			t.Errorf("%s carries no request id", c.path)
+		}
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	away := errors.New("password=hunter2 refused")
+	for _, c := range []struct {
+		name     string
+		database error
+		stopping bool
+		fault    string // the part at fault
+	}{
+		{"ready", nil, false, ""},
+		{"database away", away, false, "database"},
+		{"stopping", nil, true, "process"},
+	} {
+		ready := &readiness{database: func(context.Context) error { return c.database }}
+		ready.stopping.Store(c.stopping)
+		f := &front{ready: ready}
+		got := ask(f, "GET", "/readyz")
+		var body struct {
+			Status string
+			Faults map[string]string
+		}
+		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		want := http.StatusOK
+		if c.fault != "" {
+			want = http.StatusServiceUnavailable
+		}
+		if _, named := body.Faults[c.fault]; got.Code != want || named != (c.fault != "") || len(body.Faults) > 1 {
+			t.Errorf("%s: %d %s", c.name, got.Code, got.Body)
+		}
+		if strings.Contains(got.Body.String(), "hunter2") {
+			t.Errorf("%s: shows the cause: %s", c.name, got.Body)
+		}
+		if alive := ask(f, "GET", "/healthz"); alive.Code != 200 {
+			t.Errorf("%s: healthz answers %d", c.name, alive.Code)
+		}
+		if post := ask(f, "POST", "/readyz"); post.Code != 405 || post.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: POST answers %d", c.name, post.Code)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// ErrCatalog means that a catalog file was refused; what is wrong with it was
+// printed, a line a fault.
+var ErrCatalog = errors.New("the catalog file was refused")
+
+// Streams are where a command prints: what programs read, and what people read
+// beside it.
+type Streams struct{ Out, Err io.Writer }
+
+// Apply checks a catalog file, prints what it changes and makes it current;
+// with dryRun it only prints. A missing database is created. Errors:
+// ErrCatalog and SettingErrors; nothing was changed then.
+func Apply(ctx context.Context, s *Settings, path string, dryRun bool, out Streams) (err error) {
+	doc, err := readCatalog(path, out)
+	if err != nil {
+		return err
+	}
+	db, err := OpenDatabase(ctx, s, !dryRun)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var applied catalog.Applied
+	if dryRun {
+		err = db.View(ctx, func(tx *store.Tx) (err error) {
+			applied, err = catalog.PreviewTx(tx, doc)
+			return err
+		})
+	} else {
+		err = db.Update(ctx, func(tx *store.Tx) (err error) {
+			applied, err = catalog.ApplyTx(tx, doc)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", path, err)
+	}
+	for _, change := range applied.Changes {
+		fmt.Fprintln(out.Out, change)
+	}
+	switch {
+	case len(applied.Changes) == 0:
+		fmt.Fprintf(out.Out, "no changes: revision %d stays current\n", applied.Revision)
+	case dryRun:
+		fmt.Fprintf(out.Out, "dry run: nothing was changed, revision %d stays current\n", applied.Revision)
+	default:
+		fmt.Fprintf(out.Out, "revision %d is current now\n", applied.Revision)
+	}
+	return nil
+}
+
+// readCatalog reads a catalog file and prints its faults and warnings.
+func readCatalog(path string, out Streams) (*catalog.Document, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &SettingError{"file", err}
+	}
+	doc, warnings, err := catalog.Parse(raw, Providers())
+	var faults catalog.Faults
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			fmt.Fprintf(out.Err, "%s: %s\n", path, f)
+		}
+		return nil, ErrCatalog
+	}
+	if err != nil {
+		return nil, &SettingError{"file", fmt.Errorf("%s: %w", path, err)}
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(out.Err, "warning: %s\n", w)
+	}
+	return doc, nil
+}
+
+// ErrNoCatalog means that no catalog was applied yet.
+var ErrNoCatalog = errors.New("there is no catalog yet: run `tollgate apply FILE`")
+
+// PrintCatalog prints a revision of the catalog as YAML, the current one for 0.
+func PrintCatalog(ctx context.Context, s *Settings, revision int64, w io.Writer) error {
+	var doc *catalog.Document
+	err := view(ctx, s, func(tx *store.Tx) (err error) {
+		if revision > 0 {
+			doc, err = catalog.RevisionTx(tx, revision)
+			return err
+		}
+		doc, _, err = catalog.CurrentTx(tx)
+		return err
+	})
+	switch {
+	case errors.Is(err, catalog.ErrNoRevision) && revision > 0:
+		return fmt.Errorf("there is no catalog revision %d", revision)
+	case errors.Is(err, catalog.ErrNoRevision):
+		return ErrNoCatalog
+	case err != nil:
+		return err
+	}
+	_, err = w.Write(doc.YAML())
+	return err
+}
+
+// historyPage is how many revisions are read at a time.
+const historyPage = 100
+
+// PrintHistory lists all revisions, newest first, with what each changed.
+func PrintHistory(ctx context.Context, s *Settings, w io.Writer) error {
+	return view(ctx, s, func(tx *store.Tx) error {
+		for before, more := int64(0), true; more; {
+			var list []catalog.Revision
+			var err error
+			if list, more, err = catalog.HistoryTx(tx, before, historyPage); err != nil {
+				return err
+			}
+			for _, r := range list {
+				before = r.Number
+				if _, err := fmt.Fprintf(w, "revision %d, applied %s\n", r.Number, time.UnixMilli(r.AppliedMS).UTC().Format(time.RFC3339)); err != nil {
+					return err
+				}
+				for _, change := range r.Changes {
+					if _, err := fmt.Fprintf(w, "  %s\n", change); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Audit recomputes the books of the settings' database.
+func Audit(ctx context.Context, s *Settings) (report ledger.AuditReport, err error) {
+	db, err := OpenDatabase(ctx, s, false)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return ledger.Audit(ctx, db)
+}
+
+// view reads one snapshot of the settings' database.
+func view(ctx context.Context, s *Settings, fn func(tx *store.Tx) error) (err error) {
+	db, err := OpenDatabase(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.View(ctx, fn)
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/admin"
+	"tollgate/internal/store"
+)
+
+// Operator is the operator API inside this process, for commands that run
+// beside the service: they take the same way as its requests, without a
+// network and without the operator's token.
+type Operator struct {
+	db      *store.DB
+	keys    *account.Keys
+	handler http.Handler
+	token   string // lives as long as this value
+}
+
+// Answer is what the operator API answered.
+type Answer struct {
+	Status int
+	Body   []byte
+}
+
+// OpenOperator opens the database of the settings, as OpenDatabase says, and
+// the operator API on it.
+func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, error) {
+	db, err := OpenDatabase(ctx, s, create)
+	if err != nil {
+		return nil, err
+	}
+	o := &Operator{db: db, keys: account.NewKeys(account.KeysOptions{DB: db}), token: rand.Text()}
+	o.handler = admin.New(admin.Options{
+		Token: o.token, DB: db, Keys: o.keys, Passwords: account.NewPasswords(), Providers: Providers(),
+		Log: quiet(),
+	})
+	return o, nil
+}
+
+// Do sends one request; path is below the operator API's base. The error of a
+// request that was answered, whatever the status, is nil.
+func (o *Operator) Do(ctx context.Context, method, path string, body []byte) (Answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, admin.Base+path, bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, fmt.Errorf("ask the operator API: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+o.token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	w := &recorder{header: make(http.Header), status: http.StatusOK}
+	o.handler.ServeHTTP(w, r)
+	return Answer{w.status, w.body.Bytes()}, ctx.Err()
+}
+
+// Close closes the database.
+func (o *Operator) Close() error {
+	o.keys.Close()
+	return o.db.Close()
+}
+
+// recorder keeps an answer in memory.
+type recorder struct {
+	header http.Header
+	status int
+	wrote  bool
+	body   bytes.Buffer
+}
+
+// Header returns the answer's header.
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader keeps the first status.
+func (r *recorder) WriteHeader(status int) {
+	if !r.wrote {
+		r.status, r.wrote = status, true
+	}
+}
+
+// Write keeps a part of the body.
+func (r *recorder) Write(p []byte) (int, error) {
+	r.wrote = true
+	return r.body.Write(p)
+}
