@@ -46,7 +46,7 @@ type seen struct {
 
 // ask sends one request and reads its answer to the end.
 func ask(client *http.Client, url, key string, stream bool) seen {
-	body := fmt.Sprintf(`{"model":"m","max_tokens":100,"stream":%v,"messages":[{"role":"user","content":"hi"}]}`, stream)
+	body := fmt.Sprintf(`{"model":"m","max_tokens":500,"stream":%v,"messages":[{"role":"user","content":"hi"}]}`, stream)
 	req, err := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return seen{}
