@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -56,6 +58,16 @@ func (o *Operator) Do(ctx context.Context, method, path string, body []byte) (An
 	w := &recorder{header: make(http.Header), status: http.StatusOK}
 	o.handler.ServeHTTP(w, r)
 	return Answer{w.status, w.body.Bytes()}, ctx.Err()
+}
+
+// ReadUSD checks an amount of US dollars as a person wrote it, and returns it
+// as it stands in a request's body.
+func ReadUSD(text string) (json.Number, error) {
+	amount, err := money.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	return json.Number(amount.String()), nil
 }
 
 // Close closes the database.

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/app"
+)
+
+// settingsGroup is where --help lists the settings.
+const settingsGroup = "settings"
+
+// settingFlags holds a flag for each setting. The structure is made from the
+// settings' own list, so that flags and settings cannot drift apart.
+type settingFlags struct {
+	list  []app.Setting
+	value reflect.Value // pointer to a structure with a *string or *bool for each of list
+}
+
+// newSettingFlags makes the flags, none of them given.
+func newSettingFlags() settingFlags {
+	f := settingFlags{list: app.AllSettings()}
+	fields := make([]reflect.StructField, len(f.list))
+	for i, s := range f.list {
+		kind := reflect.TypeFor[*string]()
+		if s.Switch {
+			kind = reflect.TypeFor[*bool]()
+		}
+		help := s.Help
+		if s.Default != "" && !s.Switch {
+			help += " (default: " + s.Default + ")"
+		}
+		tag := fmt.Sprintf("name:%q help:%q group:%q placeholder:%q", s.Flag(), help, settingsGroup, "…")
+		fields[i] = reflect.StructField{Name: "F" + strconv.Itoa(i), Type: kind, Tag: reflect.StructTag(tag)}
+	}
+	f.value = reflect.New(reflect.StructOf(fields))
+	return f
+}
+
+// target is the structure that the parser fills.
+func (f settingFlags) target() any { return f.value.Interface() }
+
+// given returns the flags that were on the command line, by key.
+func (f settingFlags) given() map[string]string {
+	out := make(map[string]string)
+	for i, s := range f.list {
+		if field := f.value.Elem().Field(i); !field.IsNil() {
+			out[s.Key] = fmt.Sprint(field.Elem().Interface())
+		}
+	}
+	return out
+}
+
+// usd is an amount of money on the command line.
+type usd struct{ amount json.Number }
+
+// UnmarshalText reads a decimal number of US dollars; a plus in front is fine.
+func (u *usd) UnmarshalText(text []byte) (err error) {
+	u.amount, err = app.ReadUSD(strings.TrimPrefix(string(text), "+"))
+	return err
+}
+
+// MarshalJSON writes the amount as it stands in a body.
+func (u *usd) MarshalJSON() ([]byte, error) { return []byte(u.amount), nil }
+
+// negative is a word that the parser would take for short flags.
+var negative = regexp.MustCompile(`^-\.?[0-9]`)
+
+// keepNegative makes a negative amount pass as an argument (`account credit
+// ACCOUNT -5`): no flag begins with a digit, so a plus in front, which usd
+// takes off again, changes nothing else.
+func keepNegative(args []string) []string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		if negative.MatchString(arg) {
+			arg = "+" + arg
+		}
+		out[i] = arg
+	}
+	return out
+}
+
+// none on the command line clears a limit or a list.
+const none = "none"
+
+// usdLimit is an amount or none.
+type usdLimit struct{ amount *usd }
+
+// UnmarshalText reads an amount of US dollars, or none.
+func (l *usdLimit) UnmarshalText(text []byte) error {
+	if string(text) == none {
+		l.amount = nil
+		return nil
+	}
+	var u usd
+	if err := u.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w, or none", err)
+	}
+	l.amount = &u
+	return nil
+}
+
+// countLimit is a whole number or none.
+type countLimit struct{ count *int64 }
+
+// UnmarshalText reads a whole number, or none.
+func (l *countLimit) UnmarshalText(text []byte) error {
+	if string(text) == none {
+		l.count = nil
+		return nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return errors.New("must be a whole number, or none")
+	}
+	l.count = &n
+	return nil
+}
+
+// words is a list of words separated by commas, or none.
+type words struct{ list []string }
+
+// UnmarshalText reads the list.
+func (w *words) UnmarshalText(text []byte) error {
+	w.list = nil
+	if string(text) == none {
+		return nil
+	}
+	w.list = []string{}
+	for part := range strings.SplitSeq(string(text), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			w.list = append(w.list, part)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+// Command tollgate owns the command line, the environment, signals and exit
+// codes of the product's one binary: the service and the commands that manage
+// it. What the commands do lives in package app.
+//
+// Invariants: the exit code is 0 for what was done, 1 for what was refused or
+// failed, 2 for bad flags, settings or files, and then nothing was changed; an
+// error is one clear line on standard error; output that programs read is on
+// standard output alone.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"tollgate/internal/app"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitRefused = 1
+	exitUsage   = 2
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// process is what every command works with.
+type process struct {
+	ctx    context.Context // ends at the first SIGTERM or SIGINT; the second one kills
+	stdout io.Writer
+	stderr io.Writer
+	flags  settingFlags
+	config string // --config
+}
+
+// settings reads the settings of the process.
+func (p *process) settings() (*app.Settings, error) {
+	s, err := app.ReadSettings(app.Sources{Flags: p.flags.given(), Lookup: os.LookupEnv, File: p.config})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return s, nil
+}
+
+// usageError is a mistake in flags, settings or files.
+type usageError struct{ error }
+
+// Unwrap returns the mistake.
+func (e usageError) Unwrap() error { return e.error }
+
+// run parses the command line, runs its command and returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal takes its default course
+	var commands commandLine
+	p := &process{ctx: ctx, stdout: stdout, stderr: stderr, flags: newSettingFlags()}
+	parser, err := kong.New(&commands,
+		kong.Name("tollgate"),
+		kong.Description("A gateway to generative models: one key, one balance, exact bills."),
+		kong.Writers(stdout, stderr),
+		kong.Embed(p.flags.target()),
+		kong.ExplicitGroups([]kong.Group{{Key: settingsGroup, Title: "Settings (also TOLLGATE_… in the environment, or a YAML file):"}}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.WithHyphenPrefixedParameters(true),
+	)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	parsed, err := parser.Parse(keepNegative(args))
+	if err != nil {
+		return fail(stderr, usageError{err})
+	}
+	p.config = commands.Config
+	if err := parsed.Run(p); err != nil {
+		return fail(stderr, err)
+	}
+	return exitDone
+}
+
+// fail says what went wrong, in one line, and returns the exit code for it. A
+// catalog's faults are a line each.
+func fail(stderr io.Writer, err error) int {
+	code := exitRefused
+	var usage usageError
+	var setting *app.SettingError
+	if errors.As(err, &usage) || errors.As(err, &setting) {
+		code = exitUsage
+	}
+	if !errors.Is(err, errSaid) {
+		fmt.Fprintln(stderr, "tollgate:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return code
+}
+
+// errSaid is the error of a command that has said what is wrong.
+var errSaid = errors.New("said before")
