@@ -1,0 +1,366 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/wire"
+)
+
+var update = flag.Bool("update", false, "write the answers and charges of testdata anew")
+
+// flow is a gateway with a real ledger, a real provider's adapter and real
+// connections.
+type flow struct {
+	t        *testing.T
+	db       *store.DB
+	ledger   *ledger.Ledger
+	provider *fakeprovider.Server
+	url      string
+	asked    int           // requests so far; the newest one's id follows from it
+	last     chan struct{} // a value for each request that ended
+}
+
+// request is the id of the newest request. Ids that follow each other sort.
+func (f *flow) request() string { return fmt.Sprintf("req_%026d", f.asked) }
+
+const flowCatalog = `
+models:
+  - id: swift-1
+    kind: chat
+    context_window: 100000
+    max_output_tokens: 1000
+    price:
+      {input: 1, cached_input: 0.25, output: 10, options: {service_tier: {priority: 2, flex: 0.5}}, tools: {web_search: 0.01},
+       above: [{prompt_tokens: 1000, input: 2, output: 20}]}
+lines:
+  - {id: main, provider: openai, base_url: %q, api_key: "${KEY}", models: {swift-1: vendor-model}}
+`
+
+// newFlow opens the books of one account with a dollar.
+func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
+	t.Helper()
+	f := &flow{t: t, db: db, provider: fakeprovider.New(t), last: make(chan struct{}, 16)}
+	o := ledger.Options{DB: db, QueueWait: 10 * time.Second}
+	if change != nil {
+		change(&o)
+	}
+	f.ledger = ledger.New(o)
+	ctx := context.Background()
+	if err := f.ledger.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := f.ledger.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	err := db.Update(ctx, func(tx *store.Tx) error {
+		if err := ledger.OpenAccountTx(tx, "acct_1", 0); err != nil {
+			return err
+		}
+		if _, err := ledger.CreditTx(tx, "acct_1", money.USD, ""); err != nil {
+			return err
+		}
+		return ledger.OpenKeyTx(tx, "key_1", "acct_1", ledger.KeyLimits{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	providers := map[string]catalog.Provider{}
+	for name, info := range adapters.Providers() {
+		providers[name] = catalog.Provider{Kinds: []catalog.Kind{catalog.KindChat}, Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL,
+			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, CheckOptions: info.CheckOptions}
+	}
+	doc, _, err := catalog.Parse(fmt.Appendf(nil, flowCatalog, f.provider.URL()), providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "secret-of-the-line", true })
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: adapters.New(adapters.Options{Transport: transport}).Open})})
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { f.last <- struct{}{} }()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client left while it sent
+		}
+		request, err := wire.OpenChat(body)
+		if err == nil {
+			err = request.Check()
+		}
+		if err == nil {
+			model, _ := snapshot.Model("swift-1")
+			err = c.Complete(r.Context(), w, Call{
+				Request: f.request(), Account: "acct_1", Key: "key_1", KeyVersion: 1,
+				Snapshot: snapshot, Model: model, Body: request, Received: time.Now(),
+			})
+		}
+		if err != nil {
+			fault.Of(err).Write(w)
+		}
+	}))
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+// ask sends a request and returns the status and the whole body, with what
+// went wrong while reading it.
+func (f *flow) ask(body []byte) (int, string, error) {
+	f.t.Helper()
+	f.asked++
+	response, err := http.Post(f.url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	<-f.last
+	return response.StatusCode, string(got), err
+}
+
+// books returns the newest request's receipt, if it was admitted, and the
+// account, after checking that all adds up.
+func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
+	f.t.Helper()
+	var receipt ledger.Receipt
+	var state ledger.AccountState
+	err := f.db.View(context.Background(), func(tx *store.Tx) error {
+		receipts, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 5})
+		if err != nil {
+			return err
+		}
+		for _, r := range receipts {
+			if r.ID == f.request() {
+				receipt = r
+			}
+		}
+		states, err := ledger.AccountsTx(tx, []string{"acct_1"})
+		state = states["acct_1"]
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	report, err := ledger.Audit(context.Background(), f.db)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if !report.OK {
+		f.t.Errorf("the books differ: %+v", report.Differences)
+	}
+	return receipt, state
+}
+
+// TestFlows plays the scenarios of testdata: what a client asks, what the
+// provider answers, what the client gets and what it is charged.
+func TestFlows(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFlow(t, db, nil)
+		balance := money.USD
+		for _, file := range files {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+				balance -= f.play(t, file, balance)
+			})
+		}
+	})
+}
+
+// play plays one scenario and returns what it cost.
+func (f *flow) play(t *testing.T, file string, balance money.Amount) money.Amount {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := map[string]string{}
+	for _, p := range archive.Files {
+		part[p.Name] = strings.TrimSuffix(string(p.Data), "\n")
+	}
+	if answer, ok := part["upstream"]; ok {
+		f.provider.Expect(replyOf(t, part["upstream head"], answer))
+	}
+	before := len(f.provider.Requests())
+	status, got, err := f.ask([]byte(part["request"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, state := f.books()
+	charge := fmt.Sprintf("status %d\ncode %s\ncost %s\nprompt %d cached %d completion %d",
+		receipt.Status, receipt.Code, receipt.Cost, receipt.Tokens.Prompt, receipt.Tokens.Cached, receipt.Tokens.Completion)
+	answer := fmt.Sprintf("%d\n%s", status, got)
+	sent := ""
+	if requests := f.provider.Requests(); len(requests) > before {
+		sent = string(requests[before].Body)
+	}
+	if state.Held != 0 || state.Balance != balance-receipt.Cost {
+		t.Errorf("balance %s, held %s after a charge of %s on %s", state.Balance, state.Held, receipt.Cost, balance)
+	}
+	if strings.Contains(got, "secret-of-the-line") || strings.Contains(got, "vendor-model") {
+		t.Errorf("the answer shows what is the operator's: %s", got)
+	}
+	for i, p := range archive.Files {
+		now := p.Data
+		switch p.Name {
+		case "sent":
+			now = []byte(sent + "\n")
+		case "answer":
+			now = []byte(strings.TrimRight(answer, "\n") + "\n")
+		case "charge":
+			now = []byte(charge + "\n")
+		}
+		if !bytes.Equal(bytes.TrimSpace(now), bytes.TrimSpace(p.Data)) && !*update {
+			t.Errorf("%s\n%s\nwant\n%s", p.Name, now, p.Data)
+		}
+		archive.Files[i].Data = now
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return receipt.Cost
+}
+
+// replyOf makes the provider's reply of a scenario: a whole answer, or events.
+// The head is a status, `cut` or `reset`.
+func replyOf(t *testing.T, head, answer string) fakeprovider.Reply {
+	var r fakeprovider.Reply
+	switch status, err := strconv.Atoi(head); {
+	case err == nil:
+		r.Status = status
+	case head == "cut":
+		r.End = fakeprovider.Cut
+	case head == "reset":
+		r.End = fakeprovider.Reset
+	case head != "":
+		t.Fatalf("unknown head %q", head)
+	}
+	if strings.HasPrefix(answer, "{") {
+		r.Body = answer
+		return r
+	}
+	r.ContentType = "text/event-stream"
+	for event := range strings.SplitSeq(strings.TrimSpace(answer), "\n\n") {
+		r.Raw = append(r.Raw, event+"\n\n")
+	}
+	return r
+}
+
+// TestClientHangsUp: the client closes the connection in the middle of a
+// stream; the provider's call is cancelled and what was produced is charged.
+func TestClientHangsUp(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFlow(t, db, nil)
+		f.provider.Expect(fakeprovider.Reply{Events: []string{fakeprovider.Text("Hello")}, End: fakeprovider.Stall})
+		f.asked++
+		response, err := http.Post(f.url, "application/json", strings.NewReader(askStream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(response.Body, make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+		<-f.last
+		f.provider.Ended()
+		receipt, state := f.books()
+		if f.provider.Left() != 1 || receipt.Code != "client_closed" || receipt.Status != 200 || receipt.Cost != 18_000 || state.Balance != money.USD-18_000 || state.Held != 0 {
+			t.Errorf("receipt %+v, account %+v, provider left by %d", receipt, state, f.provider.Left())
+		}
+	})
+}
+
+// TestDatabaseIsAway: an answer whose charge cannot be committed is not shown,
+// and nobody is charged for it twice, or for nothing.
+func TestDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFlow(t, db, func(o *ledger.Options) { o.OutageGrace = 50 * time.Millisecond })
+		for _, test := range []struct {
+			body  string
+			reply fakeprovider.Reply
+		}{
+			{ask, fakeprovider.Answer("Hello", 100, 10)},
+			{askStream, fakeprovider.Stream(100, 10, "Hello", " world")},
+		} {
+			gate := make(chan struct{})
+			test.reply.Wait = gate
+			f.provider.Expect(test.reply)
+			locked, unlock := make(chan struct{}), make(chan struct{})
+			held := make(chan error, 1)
+			go func() {
+				f.provider.Arrived() // admitted
+				held <- db.Update(context.Background(), func(tx *store.Tx) error {
+					if err := tx.Lock("ledger_account", "id", "acct_1"); err != nil {
+						return err
+					}
+					close(locked)
+					<-unlock
+					return nil
+				})
+			}()
+			go func() {
+				<-locked
+				close(gate)
+			}()
+			status, got, err := f.ask([]byte(test.body))
+			close(unlock)
+			if err := <-held; err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(got, `"stop"`) || strings.Contains(got, "[DONE]") {
+				t.Errorf("%d %s, %v: the client has a whole answer", status, got, err)
+			}
+			if err == nil && status != http.StatusServiceUnavailable {
+				t.Errorf("%d %s: not cut", status, got)
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		// The next request waits for the books, so all ends are in them.
+		f.provider.Expect(fakeprovider.Answer("Hello", 100, 10))
+		if status, got, err := f.ask([]byte(ask)); status != 200 || err != nil {
+			t.Fatalf("%d %s %v", status, got, err)
+		}
+		if _, state := f.books(); state.Held != 0 || state.Balance > money.USD-200_000 || state.Balance < money.USD-600_000 {
+			t.Errorf("account %+v", state)
+		}
+	})
+}
