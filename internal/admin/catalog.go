@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func (c *call) document(n numbered) text {
 	if wantsYAML(c.r.Header.Values("Accept")) {
 		return text{"application/yaml", n.doc.YAML()}
 	}
-	return text{"application/json", append(n.doc.JSON(), '\n')}
+	return text{"application/json", n.doc.JSON()}
 }
 
 // wantsYAML tells which of the two forms an Accept header names first.
@@ -92,10 +93,10 @@ func wantsYAML(accept []string) bool {
 
 // appliedAnswer is the answer of a PUT.
 type appliedAnswer struct {
-	Revision int64             `json:"revision"`
-	Changes  []string          `json:"changes"`
-	Warnings []catalog.Warning `json:"warnings"`
-	DryRun   bool              `json:"dry_run,omitempty"`
+	Revision int64    `json:"revision"`
+	Changes  []string `json:"changes"`
+	Warnings []string `json:"warnings"`
+	DryRun   bool     `json:"dry_run,omitempty"`
 }
 
 func (s *server) putCatalog(c *call) (any, error) {
@@ -115,7 +116,7 @@ func (s *server) putCatalog(c *call) (any, error) {
 	if err != nil {
 		return nil, invalidCatalog(err)
 	}
-	out := appliedAnswer{Warnings: append([]catalog.Warning{}, warnings...), DryRun: dryRun}
+	out := appliedAnswer{Warnings: lines(warnings), DryRun: dryRun}
 	run, apply := view[catalog.Applied], catalog.PreviewTx
 	if !dryRun {
 		run, apply = change[catalog.Applied], catalog.ApplyTx
@@ -151,7 +152,7 @@ func invalidCatalog(err error) error {
 		return err
 	}
 	f := fault.At(fault.InvalidCatalog, shown(faults[0].Path), "The catalog was refused and nothing changed. The first of %d faults: %s", len(faults), faults[0])
-	f.Fields = map[string]any{"faults": faults}
+	f.Fields = map[string]any{"faults": lines(faults)}
 	return f
 }
 
@@ -179,4 +180,14 @@ func (s *server) listRevisions(c *call) (any, error) {
 			return revisionAnswer{Revision: r.Number, Changes: r.Changes, Created: seconds(r.AppliedMS)}
 		}), err
 	})
+}
+
+// lines shows each fault or warning as `path: message`, as the command line
+// does.
+func lines[T fmt.Stringer](all []T) []string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = one.String()
+	}
+	return out
 }

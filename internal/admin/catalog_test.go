@@ -90,15 +90,13 @@ func TestCatalogFaults(t *testing.T) {
 		if !ok || len(faults) != 2 {
 			t.Errorf("faults in %s", r.body)
 		}
-		for _, f := range faults {
-			if m, ok := f.(map[string]any); !ok || m["path"] == "" || m["message"] == "" {
-				t.Errorf("fault %v", f)
-			}
+		if faults[0] != "models[0].price.input: must not be negative" || !strings.HasPrefix(faults[1].(string), "surplus: ") {
+			t.Errorf("faults %v", faults)
 		}
 		for _, body := range []string{"", "[]", "{", "models: [", "\xff"} {
 			for _, query := range []string{"", "?dry_run=true"} {
 				r := o.do("PUT", "/catalog"+query, body)
-				if r.status != 400 || !strings.Contains(r.body, `"code":"invalid_catalog"`) || !strings.Contains(r.body, `"faults":[{`) {
+				if r.status != 400 || !strings.Contains(r.body, `"code":"invalid_catalog"`) || !strings.Contains(r.body, `"faults":["`) {
 					t.Errorf("%q answered %d %s", body, r.status, r.body)
 				}
 			}
