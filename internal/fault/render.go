@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -50,8 +51,17 @@ func (e *Error) Object() []byte {
 	if e.Param != "" {
 		b.Param = &e.Param
 	}
-	out, _ := json.Marshal(b) // strings only: cannot fail
+	out, _ := encode(b) // strings only: cannot fail
 	return out
+}
+
+// encode writes JSON for people to read: `<` and `&` stand as they are.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
 // Body returns the whole /v1 answer: the error object and the extra top-level
@@ -62,9 +72,9 @@ func (e *Error) Body() []byte {
 		members[k] = v
 	}
 	members["error"] = json.RawMessage(e.Object())
-	out, err := json.Marshal(members)
+	out, err := encode(members)
 	if err != nil { // an extra field that is no JSON: leave the extras out
-		out, _ = json.Marshal(map[string]any{"error": json.RawMessage(e.Object())})
+		out, _ = encode(map[string]any{"error": json.RawMessage(e.Object())})
 	}
 	return out
 }
