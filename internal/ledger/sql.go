@@ -125,7 +125,7 @@ func (b *books) scanHold(row store.Row) error {
 
 // write adds the statements that write what was decided: few texts, each
 // prepared once, a row each.
-func (b *books) write(q *store.Batch) {
+func (b *books) write(q *store.Batch, db *store.DB) {
 	for _, a := range b.accounts {
 		if a.dirty {
 			q.Exec(nil, `UPDATE ledger_account SET balance_nano = $1, held_nano = $2, seq = $3 WHERE id = $4`,
@@ -160,8 +160,8 @@ func (b *books) write(q *store.Batch) {
 			h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount), h.createdMS)
 	}
 	b.writeProgress(q)
-	for _, id := range b.goneHolds {
-		q.Exec(nil, `DELETE FROM ledger_hold WHERE id = $1`, id)
+	if len(b.goneHolds) > 0 {
+		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.goneHolds))
 	}
 	for i := range b.receipts {
 		b.receipts[i].insert(q)
