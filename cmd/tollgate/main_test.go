@@ -1,0 +1,540 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// asCommand in the environment makes this test binary the command itself.
+const asCommand = "TOLLGATE_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command prepares a run of the binary in a folder of its own.
+func command(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, self, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), asCommand+"=1")
+	return c
+}
+
+// finished is a run that ended.
+type finished struct {
+	code        int
+	out, errors string
+}
+
+// tollgate runs a command to its end.
+func tollgate(t *testing.T, dir string, args ...string) finished {
+	t.Helper()
+	c := command(t, dir, args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); c.ProcessState == nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return finished{c.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// must runs a command that succeeds and decodes its JSON.
+func must(t *testing.T, dir string, args ...string) map[string]any {
+	t.Helper()
+	got := tollgate(t, dir, args...)
+	if got.code != 0 || got.errors != "" {
+		t.Fatalf("%v: exit %d, %s", args, got.code, got.errors)
+	}
+	var body map[string]any
+	if err := json.Unmarshal([]byte(got.out), &body); err != nil {
+		t.Fatalf("%v: %v: %s", args, err, got.out)
+	}
+	return body
+}
+
+// service is a running `tollgate serve`.
+type service struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	base   string
+	out    *bytes.Buffer // complete after wait
+	log    chan string   // standard error after the ready line; complete after wait
+	waited bool
+}
+
+// serve starts the service on a free port and waits for its ready line.
+func serve(t *testing.T, dir string, args ...string) *service {
+	t.Helper()
+	s := &service{t: t, out: new(bytes.Buffer), log: make(chan string, 1)}
+	s.cmd = command(t, dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Stdout = s.out
+	pipe, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(pipe)
+	var said strings.Builder
+	for s.base == "" {
+		line, err := lines.ReadString('\n')
+		said.WriteString(line)
+		if err != nil {
+			_ = s.cmd.Wait()
+			t.Fatalf("the service ended before it was ready: %s", said.String())
+		}
+		if base, ready := strings.CutPrefix(line, "listening on "); ready {
+			s.base = strings.TrimSpace(base)
+		}
+	}
+	go func() {
+		rest, _ := io.ReadAll(lines)
+		s.log <- said.String() + string(rest)
+	}()
+	t.Cleanup(func() {
+		if !s.waited {
+			_ = s.cmd.Process.Kill()
+			s.wait()
+		}
+	})
+	return s
+}
+
+// signal sends a signal.
+func (s *service) signal(sig os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wait returns the exit code, -1 for a killed process, and what was logged.
+func (s *service) wait() (int, string) {
+	s.waited = true
+	log := <-s.log
+	_ = s.cmd.Wait()
+	return s.cmd.ProcessState.ExitCode(), log
+}
+
+// stop ends the service as an operator does.
+func (s *service) stop() {
+	s.t.Helper()
+	s.signal(syscall.SIGTERM)
+	if code, log := s.wait(); code != 0 {
+		s.t.Errorf("exit %d after SIGTERM: %s", code, log)
+	}
+}
+
+// request calls the service with a key.
+func (s *service) request(method, path, key, body string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	got, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.StatusCode, string(got)
+}
+
+// sandbox is a catalog file with one model on the sandbox.
+func sandbox(t *testing.T, dir, options string) string {
+	t.Helper()
+	doc := `
+models:
+  - {id: swift-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+  - {id: main, provider: sandbox, models: {swift-1: swift}, options: ` + options + `}
+`
+	path := filepath.Join(dir, "catalog.yaml")
+	if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const question = `{"model":"swift-1","messages":[{"role":"user","content":"Hello"}]}`
+
+// TestLifeOfAService walks an operator's way on either database: catalog,
+// account, credit, key, a chat, limits, and the books at the end.
+func TestLifeOfAService(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		dir := t.TempDir()
+		db := "--database=" + url
+		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), db); got.code != 0 || !strings.Contains(got.out, "revision 1 is current now") {
+			t.Fatalf("apply: %+v", got)
+		}
+		owner := must(t, dir, "account", "create", "--name", "acme", "--overdraft-floor-usd", "-0.5", db)
+		id, _ := owner["id"].(string)
+		if owner["overdraft_floor_usd"] != -0.5 || !strings.HasPrefix(id, "acct_") {
+			t.Fatalf("account: %v", owner)
+		}
+		s := serve(t, dir, db)
+		if got := must(t, dir, "account", "credit", id, "5", "--note", "prepaid", db); got["balance_usd"] != 5.0 {
+			t.Errorf("credit: %v", got)
+		}
+		if got := must(t, dir, "account", "credit", id, "-1.5", db); got["balance_usd"] != 3.5 {
+			t.Errorf("take back: %v", got)
+		}
+		key := must(t, dir, "key", "create", id, "--name", "first", "--rpm", "7", "--daily-budget-usd", "0.5",
+			"--allowed-models", "swift-1,other", "--allowed-ips", "127.0.0.0/8", db)
+		secret, _ := key["key"].(string)
+		keyID, _ := key["id"].(string)
+		if key["rpm"] != 7.0 || key["daily_budget_usd"] != 0.5 || key["total_limit_usd"] != nil {
+			t.Errorf("key: %v", key)
+		}
+		if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
+			t.Fatalf("chat: %d %s", status, body)
+		}
+		cleared := must(t, dir, "key", "change", keyID, "--rpm", "none", "--allowed-models", "none", "--total-limit-usd", "2", db)
+		if cleared["rpm"] != nil || cleared["allowed_models"] != nil || cleared["total_limit_usd"] != 2.0 || cleared["daily_budget_usd"] != 0.5 {
+			t.Errorf("changed key: %v", cleared)
+		}
+		must(t, dir, "key", "disable", keyID, db)
+		if status, _ := s.request("POST", "/v1/chat/completions", secret, question); status != 401 {
+			t.Errorf("a disabled key gets %d", status)
+		}
+		must(t, dir, "key", "enable", keyID, db)
+		must(t, dir, "account", "disable", id, db)
+		if status, _ := s.request("GET", "/v1/usage", secret, ""); status != 401 {
+			t.Errorf("a key of a disabled account gets %d", status)
+		}
+		must(t, dir, "account", "enable", id, db)
+		if status, body := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(body, `"billed_requests":1`) {
+			t.Errorf("usage: %d %s", status, body)
+		}
+		if list := must(t, dir, "key", "list", id, db); strings.Contains(tollgate(t, dir, "key", "list", id, db).out, secret) || list["object"] != "list" {
+			t.Errorf("keys: %v", list)
+		}
+		if got := must(t, dir, "account", "entries", id, "--limit", "1", db); got["has_more"] != true {
+			t.Errorf("entries: %v", got)
+		}
+		if got := must(t, dir, "audit", db); got["ok"] != true {
+			t.Errorf("audit beside the service: %v", got)
+		}
+		s.stop()
+		if got := must(t, dir, "audit", db); got["ok"] != true {
+			t.Errorf("audit: %v", got)
+		}
+		if got := tollgate(t, dir, "key", "delete", keyID, db); got.code != 0 {
+			t.Errorf("delete: %+v", got)
+		}
+	})
+}
+
+// TestExitCodes runs what goes wrong: the code, that the line names what is at
+// fault, and that it is one line.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := sandbox(t, dir, "{}")
+	bad := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("models:\n  - {id: a, kind: chat}\n  - {id: b, kind: what}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "tollgate.yaml")
+	if err := os.WriteFile(config, []byte("max_body: 1MiB\nlisten_on: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := tollgate(t, dir, "apply", good); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"", 2, "expected one of"},
+		{"frobnicate", 2, "frobnicate"},
+		{"serve --frobnicate", 2, "--frobnicate"},
+		{"serve --listen nowhere", 2, "listen (--listen): must be HOST:PORT"},
+		{"serve --listen 203.0.113.1:80", 2, "listen: "},
+		{"serve --database mysql://x", 2, "database (--database): must be sqlite:PATH"},
+		{"serve --config tollgate.yaml", 2, "listen_on (tollgate.yaml:2:1): unknown setting"},
+		{"serve --config gone.yaml", 2, "config (gone.yaml): no such file"},
+		{"serve --database sqlite:new.db --catalog gone.yaml", 2, "catalog: "},
+		{"account list --database sqlite:gone.db", 2, "database: sqlite:gone.db does not exist yet"},
+		{"audit --database sqlite:gone.db", 2, "database: "},
+		{"catalog --database sqlite:gone.db", 2, "database: "},
+		{"apply", 2, "<file>"},
+		{"apply gone.yaml", 2, "gone.yaml"},
+		{"apply gone.yaml --database sqlite:gone.db", 2, "gone.yaml"},
+		{"account create", 2, "--name"},
+		{"account credit acct_x five", 2, "usd"},
+		{"account credit acct_x 1.0000000001", 2, "usd"},
+		{"key create acct_x --rpm many", 2, "--rpm"},
+		{"key create acct_x --daily-budget-usd much", 2, "--daily-budget-usd"},
+		{"account get acct_x", 1, "acct_x"},
+		{"account credit acct_x 5", 1, "acct_x"},
+		{"key create acct_x", 1, "acct_x"},
+		{"key disable key_x", 1, "key_x"},
+		{"account create --name a --overdraft-floor-usd 5", 1, "--overdraft-floor-usd"},
+		{"catalog --revision 99", 1, "revision 99"},
+		{"version", 0, ""},
+		{"catalog", 0, ""},
+		{"catalog --history", 0, ""},
+		{"audit", 0, ""},
+		{"account list", 0, ""},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			got := tollgate(t, dir, strings.Fields(c.args)...)
+			if got.code != c.code || !strings.Contains(got.errors, c.says) {
+				t.Errorf("exit %d, %q; want %d and %q", got.code, got.errors, c.code, c.says)
+			}
+			if want := min(c.code, 1); strings.Count(got.errors, "\n") != want {
+				t.Errorf("%d lines on standard error: %q", strings.Count(got.errors, "\n"), got.errors)
+			}
+			if (got.out == "") != (c.code != 0) {
+				t.Errorf("on standard output: %q", got.out)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "gone.db")); err == nil {
+		t.Error("a command that failed left a database behind")
+	}
+	got := tollgate(t, dir, "apply", bad)
+	if got.code != 2 || !strings.Contains(got.errors, "models[0]") || !strings.Contains(got.errors, "models[1].kind") {
+		t.Errorf("a bad catalog: %+v", got)
+	}
+	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
+		t.Errorf("a bad catalog made a revision: %s", got.out)
+	}
+}
+
+// TestApply shows what changes, on trial and for good.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := sandbox(t, dir, "{}")
+	if got := tollgate(t, dir, "apply", file, "--dry-run"); got.code != 2 {
+		t.Errorf("a dry run without a database: %+v", got)
+	}
+	first := tollgate(t, dir, "apply", file)
+	if first.code != 0 || !strings.Contains(first.out, "swift-1") || !strings.Contains(first.out, "revision 1 is current now") {
+		t.Errorf("%+v", first)
+	}
+	if got := tollgate(t, dir, "apply", file); got.code != 0 || got.out != "no changes: revision 1 stays current\n" {
+		t.Errorf("the same again: %+v", got)
+	}
+	sandbox(t, dir, "{delay: 5ms}")
+	if got := tollgate(t, dir, "apply", file, "--dry-run"); got.code != 0 || !strings.Contains(got.out, "5ms") || !strings.Contains(got.out, "revision 1 stays current") {
+		t.Errorf("a dry run: %+v", got)
+	}
+	if got := tollgate(t, dir, "catalog"); strings.Contains(got.out, "5ms") {
+		t.Errorf("a dry run changed the catalog: %s", got.out)
+	}
+	if got := tollgate(t, dir, "apply", file); !strings.Contains(got.out, "revision 2 is current now") {
+		t.Errorf("%+v", got)
+	}
+	again := filepath.Join(dir, "again.yaml")
+	if err := os.WriteFile(again, []byte(tollgate(t, dir, "catalog").out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := tollgate(t, dir, "apply", again); got.out != "no changes: revision 2 stays current\n" {
+		t.Errorf("what `catalog` prints is another catalog: %+v", got)
+	}
+	if got := tollgate(t, dir, "catalog", "--revision", "1"); got.code != 0 || strings.Contains(got.out, "5ms") {
+		t.Errorf("revision 1: %+v", got)
+	}
+}
+
+// TestAuditFindsWhatDiffers spoils the books.
+func TestAuditFindsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url := "sqlite:" + filepath.Join(dir, "books.db")
+	owner := must(t, dir, "account", "create", "--name", "acme", "--database", url)
+	id, _ := owner["id"].(string)
+	must(t, dir, "account", "credit", id, "5", "--database", url)
+	db := storetest.Open(t, url, store.Options{})
+	err := db.Update(t.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Exec(`UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = $1`, id)
+		if changed != 1 {
+			t.Errorf("%d rows spoilt", changed)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tollgate(t, dir, "audit", "--database", url)
+	if got.code != 1 || !strings.Contains(got.out, `"ok": false`) || !strings.Contains(got.out, "5.000000001") || got.errors == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFirstStartFromNothing runs the printed commands' requests, stops, and
+// starts again.
+func TestFirstStartFromNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, dir)
+	second := tollgate(t, dir, "serve", "--listen", "127.0.0.1:0")
+	if second.code != 2 || !strings.Contains(second.errors, "another tollgate process serves") || strings.Count(second.errors, "\n") != 1 {
+		t.Errorf("a second service: %+v", second)
+	}
+	s.stop()
+	shown := s.out.String()
+	secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
+	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(shown, -1)
+	if secret == "" || len(body) != 2 {
+		t.Fatalf("shown: %s", shown)
+	}
+	s = serve(t, dir)
+	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[0][1]); status != 200 || !strings.Contains(answer, `"finish_reason":"stop"`) {
+		t.Errorf("chat: %d %s", status, answer)
+	}
+	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[1][1]); status != 200 || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
+		t.Errorf("stream: %d %s", status, answer)
+	}
+	if status, answer := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(answer, `"billed_requests":2`) {
+		t.Errorf("usage: %d %s", status, answer)
+	}
+	for name, mode := range map[string]os.FileMode{"data": 0o700, "data/tollgate.db": 0o600} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, mode)
+		}
+	}
+	s.stop()
+	if s.out.Len() != 0 {
+		t.Errorf("a later start shows %q", s.out)
+	}
+}
+
+// TestStopLetsStreamsFinish sends SIGTERM while an answer streams.
+func TestStopLetsStreamsFinish(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, secret := slowService(t, dir, "{tokens: 20, chunk_delay: 20ms}")
+	answer, lines := s.stream(secret)
+	defer answer.Body.Close()
+	s.signal(syscall.SIGTERM)
+	rest, err := io.ReadAll(lines)
+	if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("the stream was cut: %v, %s", err, rest)
+	}
+	if code, log := s.wait(); code != 0 {
+		t.Errorf("exit %d: %s", code, log)
+	}
+	if _, err := http.Get(s.base + "/healthz"); err == nil {
+		t.Error("still accepting after the end")
+	}
+	if got := must(t, dir, "audit"); got["ok"] != true {
+		t.Errorf("audit: %v", got)
+	}
+}
+
+// TestStopCutsAfterGrace bounds the wait for streams; what they produced is
+// charged and the books agree.
+func TestStopCutsAfterGrace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, secret := slowService(t, dir, "{tokens: 1000, chunk_delay: 1s}", "--shutdown-grace", "50ms")
+	answer, lines := s.stream(secret)
+	defer answer.Body.Close()
+	s.signal(syscall.SIGINT)
+	if rest, _ := io.ReadAll(lines); strings.Contains(string(rest), "[DONE]") {
+		t.Errorf("a cut stream looks whole: %s", rest)
+	}
+	if code, log := s.wait(); code != 0 || !strings.Contains(log, "were cut") {
+		t.Errorf("exit %d: %s", code, log)
+	}
+	if got := must(t, dir, "audit"); got["ok"] != true {
+		t.Errorf("audit: %v", got)
+	}
+}
+
+// TestSecondSignalEndsAtOnce does not wait for the grace.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, secret := slowService(t, dir, "{tokens: 1000, chunk_delay: 1s}", "--shutdown-grace", "1h")
+	answer, lines := s.stream(secret)
+	defer answer.Body.Close()
+	s.signal(syscall.SIGTERM)
+	for status := 0; status != http.StatusServiceUnavailable; { // until the first signal has arrived
+		probe, err := http.Get(s.base + "/readyz")
+		if err != nil {
+			break
+		}
+		status = probe.StatusCode
+		probe.Body.Close()
+	}
+	s.signal(syscall.SIGTERM)
+	if code, _ := s.wait(); code != -1 {
+		t.Errorf("exit %d, want the signal's end", code)
+	}
+	_, _ = io.ReadAll(lines)
+	s = serve(t, dir)
+	s.stop()
+	if got := must(t, dir, "audit"); got["ok"] != true {
+		t.Errorf("audit after the next start: %v", got)
+	}
+}
+
+// slowService serves a sandbox with the given options to a key with credit.
+func slowService(t *testing.T, dir, options string, args ...string) (*service, string) {
+	t.Helper()
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, options)); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	id, _ := must(t, dir, "account", "create", "--name", "acme")["id"].(string)
+	must(t, dir, "account", "credit", id, "5")
+	secret, _ := must(t, dir, "key", "create", id)["key"].(string)
+	return serve(t, dir, args...), secret
+}
+
+// stream starts a streamed answer and returns when its first line is there.
+func (s *service) stream(secret string) (*http.Response, *bufio.Reader) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), "POST", s.base+"/v1/chat/completions",
+		strings.NewReader(strings.Replace(question, "{", `{"stream":true,`, 1)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewReader(answer.Body)
+	if line, err := lines.ReadString('\n'); err != nil || answer.StatusCode != 200 {
+		s.t.Fatalf("%d %v %s", answer.StatusCode, err, line)
+	}
+	return answer, lines
+}
