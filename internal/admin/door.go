@@ -15,7 +15,7 @@ import (
 )
 
 // retryAfter is what a 503 asks for: the database may be back in a moment
-// (readings.md, Headers of refusals).
+// (ARCHITECTURE.md, Errors).
 const retryAfter = time.Second
 
 // call is one request on its way through.

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// An Idempotency-Key is remembered for a day (readings.md, Idempotency-Key).
+// An Idempotency-Key is remembered for a day (operator.md, Operator API).
 const (
 	onceScope  = "admin"
 	onceWindow = 24 * time.Hour

@@ -37,7 +37,7 @@ type End struct {
 	Line   string // the line that answered
 	// Streamed says that the client has seen a part of the answer: what it saw
 	// stays charged even if its end cannot be settled in time (interface.md,
-	// Billing rule 6).
+	// Billing rules 6).
 	Streamed bool
 	// Attempts is the trace of the attempts, a list that encodes as JSON.
 	Attempts  any

@@ -1,0 +1,150 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+// documents are where the comments' short names for them lead.
+var documents = map[string]string{
+	"ARCHITECTURE.md": "ARCHITECTURE.md",
+	"interface.md":    "docs/interface.md",
+	"operator.md":     "docs/operator.md",
+}
+
+// TestDocumentsShowTheErrorTable compares the tables of the documents with the
+// one in package fault, so that readers of either see the truth.
+func TestDocumentsShowTheErrorTable(t *testing.T) {
+	t.Parallel()
+	users, builders := map[string][]string{}, map[string][]string{}
+	for _, cells := range tableRows(read(t, "docs/interface.md"), "code", "status", "type", "when") {
+		users[strings.Trim(cells[0], "`")] = []string{cells[1], strings.Trim(cells[2], "`")}
+	}
+	for _, cells := range tableRows(read(t, "ARCHITECTURE.md"), "status", "codes", "type on /v1", "type on /native") {
+		for code := range strings.SplitSeq(cells[1], ",") {
+			builders[strings.Trim(code, " `")] = []string{cells[0], strings.Trim(cells[2], "`"), strings.Trim(cells[3], "`")}
+		}
+	}
+	for _, row := range fault.Table() {
+		status := strconv.Itoa(row.Status)
+		if got := users[string(row.Code)]; !slices.Equal(got, []string{status, row.Type}) {
+			t.Errorf("docs/interface.md: %s has %v, want %s %s", row.Code, got, status, row.Type)
+		}
+		if got := builders[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.Native}) {
+			t.Errorf("ARCHITECTURE.md: %s has %v, want %s %s %s", row.Code, got, status, row.Type, row.Native)
+		}
+		delete(users, string(row.Code))
+		delete(builders, string(row.Code))
+	}
+	for code := range users {
+		t.Errorf("docs/interface.md: %s is in no table of package fault", code)
+	}
+	for code := range builders {
+		t.Errorf("ARCHITECTURE.md: %s is in no table of package fault", code)
+	}
+}
+
+var (
+	citation = regexp.MustCompile(`\b([A-Za-z]+\.md)(?:, ([A-Z][^.);:]*))?`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$|^\*\*(.+?)\.?\*\*|^\d+\. \*\*(.+?)\.?\*\*`)
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// TestCitedRulesExist follows the citations in comments ("interface.md, Error
+// object") to a document and a heading of it.
+func TestCitedRulesExist(t *testing.T) {
+	t.Parallel()
+	tree := source(t)
+	headings := map[string][]string{}
+	for name, file := range documents {
+		for _, m := range heading.FindAllStringSubmatch(read(t, file), -1) {
+			headings[name] = append(headings[name], m[1]+m[2]+m[3])
+		}
+	}
+	check := func(n ast.Node, text string) {
+		text = strings.Join(strings.Fields(text), " ")
+		for _, m := range citation.FindAllStringSubmatch(text, -1) {
+			name, section := m[1], m[2]
+			if _, ok := documents[name]; !ok {
+				if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+					t.Errorf("%s: cites %s, which does not exist", tree.at(n), name)
+				}
+				continue
+			}
+			if section != "" && !slices.ContainsFunc(headings[name], func(h string) bool { return strings.HasPrefix(section, h) }) {
+				t.Errorf("%s: cites %s, %q: there is no such heading", tree.at(n), name, section)
+			}
+		}
+	}
+	for _, f := range tree.files {
+		if f.room == "internal/archtest" {
+			continue // its comments and messages name documents as such
+		}
+		for _, group := range f.ast.Comments {
+			check(group, group.Text())
+		}
+	}
+}
+
+// TestLinksOfDocumentsLead follows the relative links of all documents.
+func TestLinksOfDocumentsLead(t *testing.T) {
+	t.Parallel()
+	if err := walk(func(name string) error {
+		if !strings.HasSuffix(name, ".md") {
+			return nil
+		}
+		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+			if info, statErr := os.Stat(filepath.Join(root, filepath.FromSlash(file))); statErr == nil && info.IsDir() {
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", name, m[1])
+				continue
+			}
+			if anchor != "" && !slices.Contains(anchors(string(raw)), anchor) {
+				t.Errorf("%s: %s has no heading for #%s", name, file, anchor)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anchors returns what a document's headings are linked by.
+func anchors(document string) []string {
+	var found []string
+	for line := range strings.Lines(document) {
+		if text := strings.TrimLeft(line, "#"); text != line && strings.HasPrefix(text, " ") {
+			text = strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case r == '-', r == '_', r >= '0' && r <= '9', r >= 'a' && r <= 'z', r > 127:
+					return r
+				}
+				return -1
+			}, strings.ToLower(strings.TrimSpace(text)))
+			found = append(found, text)
+		}
+	}
+	return found
+}
