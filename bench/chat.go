@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -200,10 +199,10 @@ func startGateway(o options, program, engine, upstream string) (target, func(), 
 		return target{}, nil, err
 	}
 	key, err := openAccount(first.url)
-	if err != nil {
-		return target{}, nil, err
+	if stopErr := first.stop(); err == nil {
+		err = stopErr
 	}
-	if err := first.stop(); err != nil {
+	if err != nil {
 		return target{}, nil, err
 	}
 	second, err := startProcess(env, program, "serve")
@@ -217,7 +216,15 @@ func startGateway(o options, program, engine, upstream string) (target, func(), 
 		if out, err := audit.CombinedOutput(); err != nil {
 			fmt.Printf("**The books on %s do not agree** (%v):\n\n%s\n", engine, err, out)
 		} else {
-			fmt.Printf("Books on %s after the run: %s\n", engine, bytes.TrimSpace(out))
+			var report struct {
+				Checked struct {
+					Receipts int `json:"receipts"`
+				} `json:"checked"`
+			}
+			if err := json.Unmarshal(out, &report); err != nil {
+				fmt.Println(err)
+			}
+			fmt.Printf("Books on %s after the run: they agree, %d receipts.\n", engine, report.Checked.Receipts)
 		}
 		if err := drop(); err != nil {
 			fmt.Println(err)
@@ -251,7 +258,7 @@ func openAccount(url string) (string, error) {
 	if _, err := operate(url, "/accounts/"+account+"/credits", `{"usd":1000000}`, ""); err != nil {
 		return "", err
 	}
-	return operate(url, "/accounts/"+account+"/keys", `{"name":"bench","rpm":100000000,"daily_budget_usd":500000,"total_limit_usd":900000,"allowed_ips":["127.0.0.0/8"]}`, "key")
+	return operate(url, "/accounts/"+account+"/keys", `{"name":"bench","rpm":1000000,"daily_budget_usd":500000,"total_limit_usd":900000,"allowed_ips":["127.0.0.0/8"]}`, "key")
 }
 
 // operate posts to the operator API and returns one member of the answer.

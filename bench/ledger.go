@@ -186,7 +186,7 @@ func freshDatabase(ctx context.Context, o options, engine string) (url string, d
 		return "", nil, err
 	}
 	drop = func() error {
-		_, err := admin.ExecContext(ctx, `DROP DATABASE `+name+` WITH (FORCE)`)
+		_, err := admin.ExecContext(context.WithoutCancel(ctx), `DROP DATABASE `+name+` WITH (FORCE)`)
 		admin.Close()
 		return err
 	}
