@@ -56,7 +56,7 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 	answer := func(message, finish string) string {
 		return `{"model":"vendor-model","choices":[{"message":` + message + `,"finish_reason":"` + finish + `"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
 	}
-	limited := strings.Replace(ask, `{"model"`, `{"max_tokens":5,"model"`, 1)
+	limited := strings.Replace(ask, `{"model"`, `{"max_completion_tokens":5,"model"`, 1)
 	for name, test := range map[string]struct {
 		body  string
 		reply reply
@@ -82,7 +82,7 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 			t.Parallel()
 			again := test.reply
 			tr := newTrial(t, test.reply, again)
-			tr.opts.MaxAnswer = 20_000
+			tr.opts.MaxAnswer, tr.opts.ExposeLine = 20_000, true
 			if test.lines == 2 && name == "error sentence" { // the second line knows no sentences
 				tr.provider.replies[1] = reply{failure: upstream.Fail(fault.UpstreamError, errors.New("again"))}
 			}
@@ -90,6 +90,12 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
 				t.Errorf("%d lines asked, client got %d %q", len(tr.provider.calls), tr.client.status, tr.client.body())
+			}
+			if last := []string{"first", "second"}[test.lines-1]; tr.end().Line != last || tr.client.header.Get("x-tollgate-line") != last {
+				t.Errorf("line %s, header %v", tr.end().Line, tr.client.header)
+			}
+			if test.code == fault.MaxTokensTooSmall && f.Param != "max_completion_tokens" {
+				t.Errorf("param %s", f.Param)
 			}
 		})
 	}

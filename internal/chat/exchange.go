@@ -108,25 +108,34 @@ func (x *exchange) settleFirst(u wire.Usage) error {
 	panic(http.ErrAbortHandler)
 }
 
-// fail ends a request of which the client has seen nothing with an error.
+// fail ends a request of which the client has seen nothing with an error for
+// the door.
 func (x *exchange) fail(err error) error {
 	if x.gone() {
 		x.release(ledger.Closed, statusClosed, fault.ClientClosed)
 		panic(http.ErrAbortHandler)
 	}
 	f := fault.Of(err)
+	if f.Code == fault.MaxTokensTooSmall {
+		f.Param = x.Body.LimitParam
+	}
 	x.release(ledger.Failed, f.Status(), f.Code)
-	return err
+	x.expose()
+	return f
+}
+
+// expose names the line that was asked last, for the operator.
+func (x *exchange) expose() {
+	if n := len(x.attempts); n > 0 && x.opts.ExposeLine {
+		x.w.Header().Set("x-tollgate-line", x.attempts[n-1].Line)
+	}
 }
 
 // begin sends the status line. It is called when the first byte is about to be
 // handed to the connection.
 func (x *exchange) begin(contentType string) {
-	h := x.w.Header()
-	h.Set("Content-Type", contentType)
-	if x.opts.ExposeLine {
-		h.Set("x-tollgate-line", x.on.Line.ID)
-	}
+	x.w.Header().Set("Content-Type", contentType)
+	x.expose()
 	if !x.begun {
 		x.begun, x.firstByte = true, x.since()
 	}

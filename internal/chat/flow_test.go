@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,12 +42,12 @@ type flow struct {
 	ledger   *ledger.Ledger
 	provider *fakeprovider.Server
 	url      string
-	asked    int           // requests so far; the newest one's id follows from it
+	asked    atomic.Int64  // requests so far; the newest one's id follows from it
 	last     chan struct{} // a value for each request that ended
 }
 
-// request is the id of the newest request. Ids that follow each other sort.
-func (f *flow) request() string { return fmt.Sprintf("req_%026d", f.asked) }
+// request is the id of request n. Ids that follow each other sort.
+func request(n int64) string { return fmt.Sprintf("req_%026d", n) }
 
 const flowCatalog = `
 models:
@@ -63,7 +65,7 @@ lines:
 // newFlow opens the books of one account with a dollar.
 func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	t.Helper()
-	f := &flow{t: t, db: db, provider: fakeprovider.New(t), last: make(chan struct{}, 16)}
+	f := &flow{t: t, db: db, provider: fakeprovider.New(t), last: make(chan struct{}, 1024)}
 	o := ledger.Options{DB: db, QueueWait: 10 * time.Second}
 	if change != nil {
 		change(&o)
@@ -120,7 +122,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 		if err == nil {
 			model, _ := snapshot.Model("swift-1")
 			err = c.Complete(r.Context(), w, Call{
-				Request: f.request(), Account: "acct_1", Key: "key_1", KeyVersion: 1,
+				Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,
 				Snapshot: snapshot, Model: model, Body: request, Received: time.Now(),
 			})
 		}
@@ -133,12 +135,21 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	return f
 }
 
+// post sends a request.
+func (f *flow) post(body []byte) (*http.Response, error) {
+	r, err := http.NewRequest(http.MethodPost, f.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("x-request", request(f.asked.Add(1)))
+	return http.DefaultClient.Do(r)
+}
+
 // ask sends a request and returns the status and the whole body, with what
 // went wrong while reading it.
 func (f *flow) ask(body []byte) (int, string, error) {
 	f.t.Helper()
-	f.asked++
-	response, err := http.Post(f.url, "application/json", bytes.NewReader(body))
+	response, err := f.post(body)
 	if err != nil {
 		return 0, "", err
 	}
@@ -160,7 +171,7 @@ func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
 			return err
 		}
 		for _, r := range receipts {
-			if r.ID == f.request() {
+			if r.ID == request(f.asked.Load()) {
 				receipt = r
 			}
 		}
@@ -280,6 +291,49 @@ func replyOf(t *testing.T, head, answer string) fakeprovider.Reply {
 	return r
 }
 
+// TestManyAtOnce: requests of all kinds at once, some of which fail, add up.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFlow(t, db, nil)
+		const each = 30
+		var turn atomic.Int64
+		f.provider.Always(func(r fakeprovider.Request) fakeprovider.Reply {
+			if turn.Add(1)%5 == 0 {
+				return fakeprovider.Busy(0)
+			}
+			if bytes.Contains(r.Body, []byte(`"stream":true`)) {
+				return fakeprovider.Stream(100, 10, "Hello", " world")
+			}
+			return fakeprovider.Answer("Hello", 100, 10)
+		})
+		limited := strings.Replace(ask, `{"model"`, `{"max_tokens":10,"model"`, 1)
+		limitedStream := strings.Replace(askStream, `{"model"`, `{"max_tokens":10,"model"`, 1)
+		var good, bad atomic.Int64
+		var group sync.WaitGroup
+		for range each {
+			for _, body := range []string{limited, limitedStream} {
+				group.Go(func() {
+					status, got, err := f.ask([]byte(body))
+					switch {
+					case err == nil && status == 200 && (strings.Contains(got, "[DONE]") == (body == limitedStream)):
+						good.Add(1)
+					case err == nil && status == 502:
+						bad.Add(1)
+					default:
+						t.Errorf("%d %s, %v", status, got, err)
+					}
+				})
+			}
+		}
+		group.Wait()
+		_, state := f.books()
+		if want := money.USD - money.Amount(good.Load())*200_000; state.Balance != want || state.Held != 0 || good.Load() != each*2*4/5 {
+			t.Errorf("%d good, %d bad, account %+v, want %s", good.Load(), bad.Load(), state, want)
+		}
+	})
+}
+
 // TestClientHangsUp: the client closes the connection in the middle of a
 // stream; the provider's call is cancelled and what was produced is charged.
 func TestClientHangsUp(t *testing.T) {
@@ -287,8 +341,7 @@ func TestClientHangsUp(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := newFlow(t, db, nil)
 		f.provider.Expect(fakeprovider.Reply{Events: []string{fakeprovider.Text("Hello")}, End: fakeprovider.Stall})
-		f.asked++
-		response, err := http.Post(f.url, "application/json", strings.NewReader(askStream))
+		response, err := f.post([]byte(askStream))
 		if err != nil {
 			t.Fatal(err)
 		}

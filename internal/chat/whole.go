@@ -97,9 +97,17 @@ func (x *exchange) deliver() error {
 	if err := x.settleFirst(x.usage(reported, known, x.whole.Completion)); err != nil {
 		return err
 	}
-	body := x.whole.Body(x.Model.ID)
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	pieces := x.whole.Pieces(x.Model.ID)
+	size := 0
+	for _, piece := range pieces {
+		size += len(piece)
+	}
+	x.w.Header().Set("Content-Length", strconv.Itoa(size))
 	x.begin(x.whole.contentType)
-	_, _ = x.w.Write(body) // settled: it stays charged when the client is gone
+	for _, piece := range pieces {
+		if _, err := x.w.Write(piece); err != nil {
+			break // settled: it stays charged when the client is gone
+		}
+	}
 	return nil
 }

@@ -110,13 +110,15 @@ func (a *ChatAnswer) Text() []byte { return a.made.text }
 // Completion returns our own count of the tokens produced.
 func (a *ChatAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, a.made.bytes) }
 
-// Body returns the answer's bytes with the model that the client asked for.
-func (a *ChatAnswer) Body(model string) []byte {
+// Pieces returns the answer's bytes with the model that the client asked for, in
+// pieces to be written one after the other, so that a long answer is not
+// copied.
+func (a *ChatAnswer) Pieces(model string) [3][]byte {
 	from := bytes.IndexByte(a.body, '{')
 	for m := range memberSpans(a.body[from:]) {
 		if string(m.name) == "model" {
-			return spliced(a.body, []splice{{from + m.from, from + m.to, quote(model)}})
+			return [3][]byte{a.body[:from+m.from], quote(model), a.body[from+m.to:]}
 		}
 	}
-	return a.body
+	return [3][]byte{a.body}
 }

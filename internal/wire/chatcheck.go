@@ -29,7 +29,7 @@ func (r *ChatRequest) Check() error {
 
 // checkLimits reads max_tokens, max_completion_tokens and n.
 func (r *ChatRequest) checkLimits() error {
-	r.Limit, r.N = 0, 1
+	r.Limit, r.LimitParam, r.N = 0, "", 1
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
 		raw := r.doc.raw(name)
 		if raw == nil {
@@ -40,7 +40,7 @@ func (r *ChatRequest) checkLimits() error {
 			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
 		}
 		if r.Limit == 0 || limit < r.Limit {
-			r.Limit = limit
+			r.Limit, r.LimitParam = limit, name
 		}
 	}
 	if raw := r.doc.raw("n"); raw != nil {

@@ -133,8 +133,8 @@ func TestCheckReads(t *testing.T) {
 		"stream":           {asking(`"stream":true`), func(r *ChatRequest, _ string) { r.Stream = true }},
 		"stream and usage": {asking(`"stream":true,"stream_options":{"include_usage":true}`), func(r *ChatRequest, _ string) { r.Stream, r.IncludeUsage = true, true }},
 		"stream, no usage": {asking(`"stream":true,"stream_options":{"include_usage":null}`), func(r *ChatRequest, _ string) { r.Stream = true }},
-		"smaller limit":    {asking(`"max_tokens":30,"max_completion_tokens":20,"n":128`), func(r *ChatRequest, _ string) { r.Limit, r.N = 20, 128 }},
-		"huge limit":       {asking(`"max_tokens":99999999999999999999`), func(r *ChatRequest, _ string) { r.Limit = math.MaxInt64 }},
+		"smaller limit":    {asking(`"max_tokens":30,"max_completion_tokens":20,"n":128`), func(r *ChatRequest, _ string) { r.Limit, r.LimitParam, r.N = 20, "max_completion_tokens", 128 }},
+		"huge limit":       {asking(`"max_tokens":99999999999999999999`), func(r *ChatRequest, _ string) { r.Limit, r.LimitParam = math.MaxInt64, "max_tokens" }},
 		"tier": {asking(`"service_tier":"flex"`), func(r *ChatRequest, _ string) {
 			r.ServiceTier, r.Options = "flex", []Priced{{"service_tier", "flex", 0}}
 		}},
@@ -180,7 +180,7 @@ func TestCheckReads(t *testing.T) {
 			}
 			want := &ChatRequest{N: 1, Bound: size(test.body)}
 			test.want(want, test.body)
-			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.N != want.N ||
+			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.LimitParam != want.LimitParam || got.N != want.N ||
 				got.Bound != want.Bound || got.ServiceTier != want.ServiceTier || !slices.Equal(got.Options, want.Options) || !slices.Equal(got.Tools, want.Tools) {
 				t.Errorf("got  %+v\nwant %+v", *got, *want)
 			}

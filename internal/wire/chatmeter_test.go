@@ -204,8 +204,9 @@ func FuzzChatMeter(f *testing.F) {
 		}
 		if a, err := ReadChatAnswer(first); err == nil {
 			_, _ = a.Usage()
-			if !isValid(a.Body("x")) {
-				t.Fatalf("edited %s to %s", first, a.Body("x"))
+			pieces := a.Pieces("x")
+			if edited := bytes.Join(pieces[:], nil); !isValid(edited) {
+				t.Fatalf("edited %s to %s", first, edited)
 			}
 		}
 	})
@@ -394,7 +395,8 @@ func TestChatAnswerUsageAndModel(t *testing.T) {
 	if !ok || u.Prompt != 5 || u.Completion != 2 || u.ServiceTier != "flex" || !maps.Equal(u.ToolCalls, map[string]int64{"web_search": 1, "code_interpreter": 2}) {
 		t.Errorf("usage %+v, %v", u, ok)
 	}
-	if got, want := string(a.Body("swift-1")), strings.Replace(body, `"v"`, `"swift-1"`, 1); got != want {
+	pieces := a.Pieces("swift-1")
+	if got, want := string(bytes.Join(pieces[:], nil)), strings.Replace(body, `"v"`, `"swift-1"`, 1); got != want {
 		t.Errorf("got %s", got)
 	}
 }

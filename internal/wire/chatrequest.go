@@ -17,8 +17,9 @@ type ChatRequest struct {
 	// it asked for the usage frame in it.
 	Stream, IncludeUsage bool
 	// Limit is the smaller of max_tokens and max_completion_tokens; 0 when the
-	// client named neither.
-	Limit int64
+	// client named neither. LimitParam is the one of the two that it comes from.
+	Limit      int64
+	LimitParam string
 	// N is how many choices were asked for, at least 1.
 	N int64
 	// Bound is what the prompt's highest possible size follows from.

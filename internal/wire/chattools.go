@@ -92,7 +92,6 @@ func hostedTool(kind string) string {
 		{"code_interpreter", "code_interpreter"},
 		{"code_execution", "code_execution"},
 		{"image_generation", "image_generation"},
-		{"computer_use", "computer_use"},
 		{"hosted_shell", "hosted_shell"},
 	} {
 		if strings.HasPrefix(kind, known.prefix) {
