@@ -32,6 +32,9 @@ func (r *run) limit(within time.Duration, what string) {
 	})
 }
 
+// pause stops the present limit until it starts again.
+func (r *run) pause() { r.timer.Stop() }
+
 // again starts the present limit anew.
 func (r *run) again(within time.Duration) { r.timer.Reset(within) }
 

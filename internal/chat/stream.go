@@ -20,8 +20,12 @@ const (
 	// maxHeld bounds what is held back before the first token and after the
 	// finish.
 	maxHeld = 16 << 20
-	// burst is how much of what has already arrived goes out in one write.
-	burst = 32 << 10
+	// packet is how much of what has already arrived goes out in one write: with
+	// the frame around it, it fits the server's buffer for a connection, so that
+	// it leaves in one system call and no event is split. The first write shares
+	// that buffer with the header.
+	packet      = 4<<10 - 64
+	firstPacket = 3 << 10
 	// sentence is how much text shows whether it is an error sentence.
 	sentence = 300
 	// finishWait is how long the rest of a finished stream is waited for.
@@ -136,18 +140,24 @@ func (x *exchange) pass() error {
 	s := x.stream
 	x.run.limit(s.idle, "no more of the stream came")
 	for !s.done {
-		if !s.reader.Buffered() || len(s.out) >= burst {
-			if err := x.send(); err != nil {
+		before := len(s.out)
+		wait := !s.reader.Buffered()
+		if wait {
+			x.run.pause() // a slow client is not the provider's fault
+			if err := x.send(before); err != nil {
 				return x.left()
 			}
 			x.note()
-			if s.held >= 0 {
-				x.run.again(min(s.idle, finishWait))
-			} else {
-				x.run.again(s.idle)
-			}
+			before = len(s.out)
+			x.run.again(x.patience())
 		}
 		err := x.next(s)
+		if !wait && err == nil && len(s.out) > x.packet() {
+			x.run.pause()
+			if err := x.send(before); err != nil {
+				return x.left()
+			}
+		}
 		var f *upstream.Failure
 		switch {
 		case err == nil && len(s.out) <= maxHeld:
@@ -175,12 +185,28 @@ func (x *exchange) pass() error {
 	return x.complete()
 }
 
-// send writes what need not wait for the settlement, in one piece.
-func (x *exchange) send() error {
+// patience is how long the next event is waited for.
+func (x *exchange) patience() time.Duration {
+	if x.stream.held >= 0 {
+		return min(x.stream.idle, finishWait)
+	}
+	return x.stream.idle
+}
+
+// packet is how much goes out in one write.
+func (x *exchange) packet() int {
+	if x.begun {
+		return packet
+	}
+	return firstPacket
+}
+
+// send writes the first bytes of out, as far as they need not wait for the
+// settlement, in one piece. They end with an event.
+func (x *exchange) send(ready int) error {
 	s := x.stream
-	ready := len(s.out)
 	if s.held >= 0 {
-		ready = s.held
+		ready = min(ready, s.held)
 	}
 	if ready == 0 {
 		return nil
@@ -200,7 +226,7 @@ func (x *exchange) send() error {
 	}
 	s.out = append(s.out[:0], s.out[ready:]...)
 	if s.held >= 0 {
-		s.held = 0
+		s.held -= ready
 	}
 	return x.control.Flush()
 }
@@ -252,7 +278,7 @@ func (x *exchange) complete() error {
 		panic(http.ErrAbortHandler)
 	}
 	s.held = -1
-	_ = x.send() // settled: it stays charged when the client is gone
+	_ = x.send(len(s.out)) // settled: it stays charged when the client is gone
 	return nil
 }
 
@@ -277,7 +303,7 @@ func (x *exchange) say(f *fault.Error) {
 		s.out, s.held = s.out[:s.held], -1
 	}
 	s.out = append(s.out, wire.ErrorEvent(f.Object())...)
-	_ = x.send() // the client may be gone; there is nobody else to tell
+	_ = x.send(len(s.out)) // the client may be gone; there is nobody else to tell
 }
 
 // left ends a stream whose client is gone: the upstream call is cancelled, and

@@ -114,6 +114,44 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 	}
 }
 
+// TestBursts: what has arrived together goes out in few writes, each small
+// enough for the server to send it in one piece, and none splits an event.
+func TestBursts(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	large := strings.Replace(world, "world", strings.Repeat("w", 3*packet), 1)
+	const words = 100
+	tr := newTrial(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
+	if out := tr.run(askStream); out.err != nil || out.cut {
+		t.Fatal(out)
+	}
+	if got, want := tr.client.body(), ours(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
+		t.Errorf("got %s", got)
+	}
+	if n, most := len(tr.client.writes), words*len(world)/3000+5; n > most {
+		t.Errorf("%d writes, want at most %d", n, most)
+	}
+	for i, sent := range tr.client.writes {
+		if !strings.HasSuffix(sent, "\n\n") || len(sent) > packet && strings.Count(sent, "\n\n") > 1 {
+			t.Errorf("write %d has %d bytes and %d events", i, len(sent), strings.Count(sent, "\n\n"))
+		}
+	}
+}
+
+// TestSlowClientIsNoIdleProvider: time that a client takes is not the line's.
+func TestSlowClientIsNoIdleProvider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+		tr := newTrial(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
+		tr.client.onFlush = func(string) { time.Sleep(25 * time.Second) } // idle is 20s
+		if out := tr.run(askStream); out.err != nil || out.cut {
+			t.Fatal(out)
+		}
+		tr.want(ledger.Billed, costUsage, 200, "")
+	})
+}
+
 func TestStreamFailsBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
