@@ -23,6 +23,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/line"
 	"tollgate/internal/store"
 )
 
@@ -45,9 +46,9 @@ type Options struct {
 	// Catalog is this node's watcher, which takes a new catalog at once; nil
 	// leaves that to the watchers' own rhythm.
 	Catalog *catalog.Watcher
-	// Lines returns the state of each line on this node; nil: what Catalog
-	// says of them, without what was measured.
-	Lines func() []LineState
+	// Lines returns the state of each line on this node; nil where no line
+	// runs, as in subcommands.
+	Lines func() []line.State
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
 }

@@ -3,14 +3,12 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/line"
 	"tollgate/internal/money"
 )
 
@@ -109,24 +107,15 @@ func TestLines(t *testing.T) {
 		}
 		o.do("GET", "/lines?nodes=all", "").wantFault(fault.InvalidRequest, "nodes")
 
-		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Log: slog.New(slog.DiscardHandler),
-			Lookup: func(string) (string, bool) { return "", false }, Providers: providers})
-		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
-		line := "    provider: test\n    models: {swift-1: vendor-swift}\n"
-		o.ok("PUT", "/catalog", document("1")+"  - id: off\n"+line+"    enabled: false\n  - id: keyless\n"+line+"    api_key: ${NOT_SET}\n")
-		list, _ := o.ok("GET", "/lines", "").list()
-		if len(list) != 3 || list[0]["state"] != "in_service" || list[1]["state"] != "disabled" || list[2]["state"] != "out_of_service" ||
-			!strings.Contains(list[2]["cause"].(string), "NOT_SET") {
-			t.Errorf("lines %v", list)
-		}
-
 		o = newOperator(t, o.db, func(opts *Options) {
-			opts.Catalog = watcher
-			opts.Lines = func() []LineState { return []LineState{{ID: "main", Provider: "test", State: "in_service"}} }
+			opts.Lines = func() []line.State { return []line.State{{Line: "main", Provider: "test", State: "in_service"}} }
 		})
-		list, _ = o.ok("GET", "/lines", "").list()
-		if len(list) != 1 || list[0]["id"] != "main" || list[0]["cooling_until"] != nil {
-			t.Errorf("lines %v", list)
+		for _, query := range []string{"", "?node=all"} {
+			list, _ := o.ok("GET", "/lines"+query, "").list()
+			if len(list) != 1 || list[0]["id"] != "main" || list[0]["state"] != "in_service" {
+				t.Errorf("lines%s %v", query, list)
+			}
 		}
+		o.do("GET", "/lines?node=one", "").wantFault(fault.InvalidRequest, "node")
 	})
 }

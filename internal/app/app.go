@@ -97,6 +97,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),
 			Providers: providers, Catalog: watcher, Log: a.log,
+			Lines: func() []line.State { return lines.States(watcher.Current()) },
 		}),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken,
 	}
