@@ -41,7 +41,7 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, self, args...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), asCommand+"=1")
+	c.Env = append(os.Environ(), asCommand+"=1", "TOLLGATE_LISTEN=127.0.0.1:0")
 	return c
 }
 
