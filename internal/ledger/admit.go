@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -89,10 +90,10 @@ func (l *Ledger) admit(ctx context.Context, a Admission) (*Hold, error) {
 			<-op.done // answered in this moment
 		case <-timer.C:
 			if !taken && op.state.CompareAndSwap(opWaiting, opLeft) {
-				return nil, unavailable(errors.New("admission queue: overloaded"))
+				return nil, unavailable(fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", l.opts.QueueWait))
 			}
 			if taken && l.leaveOp(op) {
-				return nil, unavailable(errors.New("admission: the database does not answer"))
+				return nil, unavailable(fmt.Errorf("the database has not answered the admission within %v", takenWait))
 			}
 			taken = true
 			timer.Reset(takenWait)

@@ -155,19 +155,27 @@ func (l *Ledger) Run(ctx context.Context) {
 		group.Go(func() {
 			tick := time.NewTicker(period)
 			defer tick.Stop()
+			failing := false // an outage is logged when it begins and when it ends
 			for {
 				select {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
 				}
-				if err := step(ctx); err != nil && ctx.Err() == nil {
-					l.log.Error("ledger: "+what, "error", err)
+				err := step(ctx)
+				switch {
+				case ctx.Err() != nil:
+					return
+				case err != nil && !failing:
+					l.log.Error("ledger: cannot "+what, "error", err)
+				case err == nil && failing:
+					l.log.Info("ledger: can " + what + " again")
 				}
+				failing = err != nil
 			}
 		})
 	}
-	every(l.opts.Lease/4, "heartbeat", l.Beat)
+	every(l.opts.Lease/4, "renew the node's lease", l.Beat)
 	every(l.opts.Lease/4, "sweep after dead nodes", l.Sweep)
 	every(time.Second, "log sampled refusals", l.flushRefusals)
 	every(10*time.Minute, "fold old receipts", l.Fold)
