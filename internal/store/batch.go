@@ -238,6 +238,19 @@ func (c *stmtCache) prepare(text string) (driver.Stmt, error) {
 	return stmt, nil
 }
 
+// finalize ends the statements prepared on conn.
+func (c *stmtCache) finalize(conn driver.Conn) error {
+	if c.conn != conn {
+		return nil // they went with their connection
+	}
+	var errs []error
+	for _, stmt := range c.stmts {
+		errs = append(errs, stmt.Close())
+	}
+	c.conn, c.stmts = nil, nil
+	return errors.Join(errs...)
+}
+
 func execSQLite(stmt driver.Stmt, args []driver.NamedValue, changed *int64) error {
 	res, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), args)
 	if err != nil || changed == nil {

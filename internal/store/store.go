@@ -11,6 +11,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -172,7 +173,24 @@ func (db *DB) Close() error {
 	if db.read == db.write {
 		return db.write.Close()
 	}
-	return errors.Join(db.read.Close(), db.write.Close())
+	return errors.Join(db.read.Close(), db.finalize(), db.write.Close())
+}
+
+// closeTimeout bounds how long Close waits for a transaction that still runs.
+const closeTimeout = 5 * time.Second
+
+// finalize ends the statements that SQLite's write connection has prepared.
+// While one lives, SQLite keeps the connection open behind its close, and
+// neither moves the WAL into the database file nor deletes it.
+func (db *DB) finalize() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(raw any) error { return db.stmts.finalize(raw.(driver.Conn)) })
 }
 
 // processMS is the clock of SQLite: this process's wall clock that never goes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -38,6 +39,33 @@ func TestSQLiteFileIsPrivate(t *testing.T) {
 	info, err := os.Stat(strings.TrimPrefix(url, "sqlite:"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+func TestCloseLeavesOneFile(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	url := storetest.SQLite(t)
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	session, err := db.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := db.NewBatch()
+	b.Begin("500ms", "2s")
+	b.Exec(nil, `DELETE FROM node WHERE epoch = $1`, "none")
+	b.Commit()
+	if err := errors.Join(session.Run(ctx, b), session.Close(true), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(strings.TrimPrefix(url, "sqlite:") + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the WAL file after Close: %v; want it gone", err)
 	}
 }
 
