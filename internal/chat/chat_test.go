@@ -27,7 +27,7 @@ func TestWholeAnswer(t *testing.T) {
 	tr := newTrial(t, reply{pieces: []string{whole1[:40], whole1[40:]}})
 	tr.opts.ExposeLine = true
 	if out := tr.run(ask); out.err != nil || out.cut {
-		t.Fatal(out)
+		t.Fatalf("%+v", out)
 	}
 	tr.want(ledger.Billed, costUsage, 200, "")
 	if got, want := tr.client.body(), strings.Replace(whole1, "vendor-model", "swift-1", 1); got != want {
@@ -86,7 +86,7 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 			if test.lines == 2 && name == "error sentence" { // the second line knows no sentences
 				tr.provider.replies[1] = reply{failure: upstream.Fail(fault.UpstreamError, errors.New("again"))}
 			}
-			f := wantFault(t, tr.run(test.body), test.code)
+			f := faultOf(t, tr.run(test.body), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
 				t.Errorf("%d lines asked, client got %d %q", len(tr.provider.calls), tr.client.status, tr.client.body())
@@ -119,7 +119,7 @@ func TestSecondLineAnswers(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, test.first, test.second)
 			if out := tr.run(test.body); out.err != nil || out.cut {
-				t.Fatal(out)
+				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Billed, test.charged, 200, "")
 			if got := tr.client.body(); got != test.answer || tr.end().Line != "second" || len(tr.end().Attempts.([]attemptRow)) != 2 {
@@ -151,7 +151,7 @@ func TestRequestBodies(t *testing.T) {
 			}
 			tr := newTrial(t, r)
 			if out := tr.run(test.in); out.err != nil || out.cut {
-				t.Fatal(out)
+				t.Fatalf("%+v", out)
 			}
 			if got := string(tr.provider.calls[0].Body); got != test.want {
 				t.Errorf("sent %s\nwant %s", got, test.want)
@@ -172,7 +172,7 @@ func TestUnpricedIsRefusedBeforeTheHold(t *testing.T) {
 		strings.Replace(ask, `{"model"`, `{"tools":[{"type":"code_interpreter"}],"model"`, 1): `tools[0].type`,
 	} {
 		tr := newTrial(t)
-		if f := wantFault(t, tr.run(body), fault.InvalidRequest); f.Param != param {
+		if f := faultOf(t, tr.run(body), fault.InvalidRequest); f.Param != param {
 			t.Errorf("%s: param %s", body, f.Param)
 		}
 		if len(tr.books.refusals) != 1 || tr.books.refusals[0].Status != 400 || tr.books.refusals[0].Code != "invalid_request" {
@@ -189,7 +189,7 @@ func TestAdmissionRefuses(t *testing.T) {
 	tr = newTrial(t)
 	tr.books.refuse = ledger.ErrKeyChanged
 	if out := tr.run(ask); !errors.Is(out.err, ledger.ErrKeyChanged) {
-		t.Error(out)
+		t.Errorf("%+v", out)
 	}
 	tr = newTrial(t)
 	ctx, leave := context.WithCancel(context.Background())
@@ -204,7 +204,7 @@ func TestWholeAnswerThatCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	tr := newTrial(t, reply{pieces: []string{whole1}})
 	tr.books.failing = ledger.ErrNotSettled
-	if f := wantFault(t, tr.run(ask), fault.ServiceUnavailable); f.RetryAfter == 0 {
+	if f := faultOf(t, tr.run(ask), fault.ServiceUnavailable); f.RetryAfter == 0 {
 		t.Error("no time to retry after")
 	}
 	tr = newTrial(t, reply{pieces: []string{whole1}})
@@ -253,7 +253,7 @@ func TestClientLeavesAWholeAnswer(t *testing.T) {
 		tr.ctx = ctx
 		time.AfterFunc(time.Second, leave)
 		if out := tr.run(ask); !out.cut {
-			t.Error(out)
+			t.Errorf("%+v", out)
 		}
 		tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
 		if tr.provider.left != 1 || len(tr.provider.calls) != 1 {
@@ -265,7 +265,7 @@ func TestClientLeavesAWholeAnswer(t *testing.T) {
 	ctx, leave := context.WithCancel(context.Background())
 	tr.ctx, tr.books.settling = ctx, leave
 	if out := tr.run(ask); out.err != nil || out.cut {
-		t.Error(out)
+		t.Errorf("%+v", out)
 	}
 	tr.want(ledger.Billed, costUsage, 200, "")
 }
@@ -281,7 +281,7 @@ func TestAPanicGivesTheHoldBack(t *testing.T) {
 		return time.Now()
 	}
 	if out := tr.run(ask); !out.cut {
-		t.Error(out)
+		t.Errorf("%+v", out)
 	}
 	tr.want(ledger.Failed, "0", 503, fault.ServiceUnavailable)
 }

@@ -416,7 +416,13 @@ func (tr *trial) want(o ledger.Outcome, cost string, status int, code fault.Code
 }
 
 // wantFault checks the error for the door.
-func wantFault(t testing.TB, out outcome, code fault.Code) *fault.Error {
+func wantFault(t testing.TB, out outcome, code fault.Code) {
+	t.Helper()
+	_ = faultOf(t, out, code)
+}
+
+// faultOf checks the error for the door and returns it.
+func faultOf(t testing.TB, out outcome, code fault.Code) *fault.Error {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(out.err, &f) || f.Code != code || out.cut {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -34,6 +33,10 @@ const (
 	progressEvery = 2 * time.Second
 )
 
+// errNotFinished is the cause where a stream ends, or says [DONE], before all
+// of its choices have finished.
+var errNotFinished = errors.New("stream ended before it was finished")
+
 // stream is an answer that passes event by event.
 type stream struct {
 	contentType string
@@ -45,7 +48,6 @@ type stream struct {
 	out      []byte // edited events that were not sent yet
 	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
 	token    bool   // a token came
-	done     bool   // [DONE] came
 	progress time.Time
 }
 
@@ -58,13 +60,11 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 		edit:   wire.NewFrameEditor(x.Model.ID),
 	}
 	for {
-		err := x.next(s)
+		more, err := x.next(s)
 		switch {
-		case err == io.EOF:
-			return s, x.judgeEnded(s)
 		case err != nil:
 			return nil, err
-		case s.done || s.held >= 0:
+		case !more || s.held >= 0:
 			return s, x.judgeEnded(s)
 		case len(s.out) > maxHeld:
 			return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
@@ -81,7 +81,7 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 func (x *exchange) judgeEnded(s *stream) error {
 	switch {
 	case !s.meter.Complete():
-		return upstream.Fail(fault.UpstreamConnectionError, errors.New("stream ended before it was finished"))
+		return upstream.Fail(fault.UpstreamConnectionError, errNotFinished)
 	case s.token:
 		return x.judgeSentence(s)
 	case s.meter.Filtered():
@@ -99,47 +99,47 @@ func (x *exchange) judgeSentence(s *stream) error {
 	return nil
 }
 
-// next reads one event and adds to out what the client gets of it. Its error
-// is io.EOF at the end of the stream, or a *upstream.Failure.
-func (x *exchange) next(s *stream) error {
+// next reads one event and adds to out what the client gets of it. It returns
+// false at the end of the stream. Its error is a *upstream.Failure.
+func (x *exchange) next(s *stream) (more bool, err error) {
 	e, err := s.reader.Next()
 	switch {
-	case err == io.EOF:
-		return err
+	case s.reader.Ended():
+		return false, nil
 	case errors.Is(err, wire.ErrEventTooLarge):
-		return upstream.Fail(fault.UpstreamUnavailable, err)
+		return false, upstream.Fail(fault.UpstreamUnavailable, err)
 	case errors.Is(err, wire.ErrTruncated):
-		return upstream.Fail(fault.UpstreamConnectionError, err)
+		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
-		return upstream.Interrupted(x.run.ctx, err)
+		return false, upstream.Interrupted(x.run.ctx, err)
 	}
 	f, err := s.meter.Read(e)
 	switch {
 	case err != nil:
-		return malformed("text/event-stream", e.Data, err)
+		return false, malformed("text/event-stream", e.Data, err)
 	case f.Err != nil:
-		return reported(f.Err)
+		return false, reported(f.Err)
 	}
 	s.token = s.token || f.Token
 	if f.Finished && s.held < 0 {
 		s.held = len(s.out)
 	}
 	switch {
-	case f.Done:
-		s.done = true // written anew, after the settlement
+	case f.Done: // written anew, after the settlement
+		return false, nil
 	case f.UsageOnly && !x.Body.IncludeUsage: // nobody asked for it
 	case e.Data == nil && !s.token: // a comment before the answer
 	default:
 		s.out = s.edit.Append(s.out, e)
 	}
-	return nil
+	return true, nil
 }
 
 // pass sends a stream as it comes, and settles it before its end.
 func (x *exchange) pass() error {
 	s := x.stream
 	x.run.limit(s.idle, "no more of the stream came")
-	for !s.done {
+	for {
 		before := len(s.out)
 		wait := !s.reader.Buffered()
 		if wait {
@@ -151,38 +151,50 @@ func (x *exchange) pass() error {
 			before = len(s.out)
 			x.run.again(x.patience())
 		}
-		err := x.next(s)
-		if !wait && err == nil && len(s.out) > x.packet() {
+		more, err := x.next(s)
+		if err == nil && len(s.out) > maxHeld {
+			err = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came at once, or after the finish"))
+		}
+		switch {
+		case err != nil:
+			return x.interrupted(err)
+		case !more:
+			return x.finish()
+		case !wait && len(s.out) > x.packet():
 			x.run.pause()
 			if err := x.send(before); err != nil {
 				return x.left()
 			}
 		}
-		var f *upstream.Failure
-		switch {
-		case err == nil && len(s.out) <= maxHeld:
-			continue
-		case err == nil:
-			f = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came after the finish"))
-		case err == io.EOF && s.meter.Complete():
-			return x.complete()
-		case err == io.EOF:
-			f = upstream.Fail(fault.UpstreamConnectionError, errors.New("stream ended before it was finished"))
-		case !errors.As(err, &f):
-			f = upstream.Fail(fault.UpstreamUnavailable, err)
-		}
-		switch {
-		case x.gone():
-			return x.left()
-		case s.held >= 0 && f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError):
-			return x.complete() // only the rest behind the whole answer is missing
-		}
-		return x.broken(f)
 	}
-	if !s.meter.Complete() {
-		return x.broken(upstream.Fail(fault.UpstreamConnectionError, errors.New("stream said [DONE] before it was finished")))
+}
+
+// finish ends a stream that its provider has ended.
+func (x *exchange) finish() error {
+	switch {
+	case x.gone():
+		return x.left()
+	case !x.stream.meter.Complete():
+		return x.broken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
 	}
 	return x.complete()
+}
+
+// interrupted ends a stream that failed. If only the rest behind the whole
+// answer is missing, it is complete.
+func (x *exchange) interrupted(err error) error {
+	var f *upstream.Failure
+	if !errors.As(err, &f) {
+		f = upstream.Fail(fault.UpstreamUnavailable, err)
+	}
+	restLost := f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
+	switch {
+	case x.gone():
+		return x.left()
+	case restLost && x.stream.held >= 0:
+		return x.complete()
+	}
+	return x.broken(f)
 }
 
 // patience is how long the next event is waited for.

@@ -60,7 +60,7 @@ func TestStream(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, reply{pieces: test.pieces})
 			if out := tr.run(test.body); out.err != nil || out.cut {
-				t.Fatal(out)
+				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Billed, test.cost, 200, "")
 			if got := tr.client.body(); got != test.want {
@@ -105,7 +105,7 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 	// The line has error sentences, so the beginning waits for more text.
 	tr.provider.replies[0].pieces[1] = strings.Replace(tr.provider.replies[0].pieces[1], "Hello", `Hello\n`, 1)
 	if out := tr.run(askStream); out.err != nil || out.cut {
-		t.Fatal(out)
+		t.Fatalf("%+v", out)
 	}
 	first := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	want := []string{ours(role, first, world, world), ours(world), ours(stop, doneEvent)}
@@ -123,7 +123,7 @@ func TestBursts(t *testing.T) {
 	const words = 100
 	tr := newTrial(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
 	if out := tr.run(askStream); out.err != nil || out.cut {
-		t.Fatal(out)
+		t.Fatalf("%+v", out)
 	}
 	if got, want := tr.client.body(), ours(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
 		t.Errorf("got %s", got)
@@ -146,7 +146,7 @@ func TestSlowClientIsNoIdleProvider(t *testing.T) {
 		tr := newTrial(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
 		tr.client.onFlush = func(string) { time.Sleep(25 * time.Second) } // idle is 20s
 		if out := tr.run(askStream); out.err != nil || out.cut {
-			t.Fatal(out)
+			t.Fatalf("%+v", out)
 		}
 		tr.want(ledger.Billed, costUsage, 200, "")
 	})
@@ -177,7 +177,7 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, test.reply, test.reply)
-			f := wantFault(t, tr.run(askStream), test.code)
+			f := faultOf(t, tr.run(askStream), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
 				t.Errorf("%d lines asked, client got %d %q", len(tr.provider.calls), tr.client.status, tr.client.body())
@@ -218,7 +218,7 @@ func TestStreamBreaksOff(t *testing.T) {
 				}
 			}()
 			if out := tr.run(askStream); out.err != nil || out.cut {
-				t.Fatal(out)
+				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Billed, test.cost, 200, test.code)
 			if !tr.end().Streamed {
@@ -245,7 +245,7 @@ func TestARestThatNeverComes(t *testing.T) {
 				tr := newTrial(t, last)
 				start := time.Now()
 				if out := tr.run(askStream); out.err != nil || out.cut {
-					t.Fatal(out)
+					t.Fatalf("%+v", out)
 				}
 				tr.want(ledger.Billed, costHello, 200, "")
 				if got := tr.client.body(); got != ours(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
@@ -352,7 +352,7 @@ func TestClientLeavesAStream(t *testing.T) {
 				tr.ctx = ctx
 				time.AfterFunc(time.Second, leave)
 				if out := tr.run(askStream); !out.cut {
-					t.Error(out)
+					t.Errorf("%+v", out)
 				}
 				tr.want(test.outcome, test.cost, test.status, fault.ClientClosed)
 				if tr.provider.left != 1 || len(tr.provider.calls) != 1 {
@@ -377,7 +377,7 @@ func TestClientThatStopsReading(t *testing.T) {
 		gate <- struct{}{}
 	}()
 	if out := tr.run(askStream); !out.cut {
-		t.Error(out)
+		t.Errorf("%+v", out)
 	}
 	tr.want(ledger.Billed, "0.000038", 200, fault.ClientClosed)
 }
@@ -398,7 +398,7 @@ func TestProgress(t *testing.T) {
 			}
 		}()
 		if out := tr.run(askStream); out.err != nil || out.cut {
-			t.Fatal(out)
+			t.Fatalf("%+v", out)
 		}
 		if n := len(tr.books.progress); n < 4 || n > 5 { // ten seconds
 			t.Fatalf("%d notes of progress", n)

@@ -38,6 +38,7 @@ type EventReader struct {
 	buf        []byte
 	start, end int   // the bytes that were not handed out yet
 	err        error // the source's last word
+	clean      bool  // which is io.EOF itself: an error that wraps it is no end
 
 	next  int  // start of the line that the search for the event's end is at
 	at    int  // how far that line was searched
@@ -48,6 +49,7 @@ type EventReader struct {
 	joined []byte
 	name   string
 	filled bool // the last read filled the buffer
+	ended  bool // the stream ended between two events
 }
 
 const (
@@ -91,6 +93,10 @@ func (r *EventReader) Next() (Event, error) {
 // Next returns it without waiting.
 func (r *EventReader) Buffered() bool { return r.search() }
 
+// Ended tells whether Next has returned io.EOF: the stream ended, and not
+// inside an event. A source's error that wraps io.EOF is no such end.
+func (r *EventReader) Ended() bool { return r.ended }
+
 // fill reads once from the source.
 func (r *EventReader) fill() {
 	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
@@ -106,16 +112,17 @@ func (r *EventReader) fill() {
 	n, err := r.src.Read(r.buf[r.end:])
 	r.end += n
 	r.filled = r.end == len(r.buf)
-	r.err = err
+	r.err, r.clean = err, err == io.EOF
 }
 
 // last ends the stream.
 func (r *EventReader) last() (Event, error) {
 	rest := r.buf[r.start:r.end]
 	switch {
-	case !errors.Is(r.err, io.EOF):
+	case !r.clean:
 		return Event{}, r.err
 	case len(bytes.Trim(rest, "\r\n")) == 0:
+		r.ended = true
 		return Event{}, io.EOF
 	}
 	r.start, r.next, r.at = r.end, r.end, r.end

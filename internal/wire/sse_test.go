@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -70,10 +71,20 @@ func TestEventReader(t *testing.T) {
 
 func TestEventReaderPassesTheSourcesError(t *testing.T) {
 	t.Parallel()
-	reset := errors.New("connection reset")
-	got, err := readAll(io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(reset)), 64)
-	if len(got) != 1 || !errors.Is(err, reset) {
-		t.Errorf("got %q, %v", got, err)
+	reset := fmt.Errorf("connection reset: %w", io.EOF) // no end like another
+	r := NewEventReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(reset)), 64)
+	if e, err := r.Next(); err != nil || string(e.Data) != "a" || r.Ended() {
+		t.Errorf("got %q, %v", e.Data, err)
+	}
+	if _, err := r.Next(); !errors.Is(err, reset) || r.Ended() {
+		t.Errorf("got %v, ended %v", err, r.Ended())
+	}
+	r = NewEventReader(strings.NewReader("data: a\n\n\n"), 64)
+	for range 3 {
+		_, _ = r.Next()
+	}
+	if !r.Ended() {
+		t.Error("a clean end is none")
 	}
 }
 
