@@ -129,6 +129,7 @@ func (x *exchange) next(s *stream) (more bool, err error) {
 		return false, nil
 	case f.UsageOnly && !x.Body.IncludeUsage: // nobody asked for it
 	case e.Data == nil && !s.token: // a comment before the answer
+	case e.Data != nil && len(e.Data) == 0: // a keep-alive that clients would take for broken JSON
 	default:
 		s.out = s.edit.Append(s.out, e)
 	}

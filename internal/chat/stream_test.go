@@ -49,6 +49,7 @@ func TestStream(t *testing.T) {
 		"one piece":                {askStream, []string{role + hello + world + stop + usage + doneEvent}, ours(role, hello, world, stop, doneEvent), costUsage},
 		"split in events":          {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), ours(role, hello, stop, doneEvent), costUsage},
 		"comments":                 {askStream, []string{": queued\n\n", role, ": queued\n\n", hello, ": wait\n\n", stop, usage, doneEvent}, ours(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
+		"empty events":             {askStream, []string{"data:\n\n", role, hello, "data: \n\n", stop, usage, doneEvent}, ours(role, hello, stop, doneEvent), costUsage},
 		"two choices":              {two, []string{hello, second, stop, second, stopSecond, usage, doneEvent}, ours(hello, second, stop, second, stopSecond, doneEvent), costUsage},
 		"more after the finish":    {askStream, []string{hello, stop, ": x\n\n", usage, doneEvent, hello}, ours(hello, stop, ": x\n\n", doneEvent), costUsage},
 		"tool calls":               {askStream, []string{role, call1, call2, stopCall, usage, doneEvent}, ours(role, call1, call2, stopCall, doneEvent), costUsage},

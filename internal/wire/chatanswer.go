@@ -17,7 +17,8 @@ type ChatAnswer struct {
 	// Limited, Filtered: a choice ended at the limit of tokens, or by the
 	// content filter.
 	Limited, Filtered bool
-	// Err is the error that the provider reported inside the answer.
+	// Err is the error that the provider reported inside the answer, also by a
+	// finish_reason that means failure where there is no content.
 	Err *ProviderError
 }
 
@@ -62,7 +63,7 @@ func ReadChatAnswer(body []byte) (*ChatAnswer, error) {
 	switch {
 	case isError(object, choices > 0):
 		a.Err = &ProviderError{Body: body}
-	case failed != "":
+	case failed != "" && !a.Content: // what there is of an answer is passed on
 		a.Err = &ProviderError{Reason: failed}
 	}
 	return a, nil

@@ -363,6 +363,7 @@ func TestReadChatAnswer(t *testing.T) {
 		"vendor status 0":   {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, verdict{content: true, text: "a"}},
 		"code and msg":      {`{"code":500,"msg":"busy"}`, verdict{failed: true}},
 		"failed finish":     {answer(`{"content":""}`, "insufficient_system_resource"), verdict{failed: true}},
+		"failed later":      {answer(`{"content":"a"}`, "network_error"), verdict{content: true, text: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
