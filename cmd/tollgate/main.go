@@ -36,7 +36,7 @@ func main() {
 
 // process is what every command works with.
 type process struct {
-	ctx    context.Context // ends at the first SIGTERM or SIGINT; the second one kills
+	ctx    context.Context // ends at the first SIGTERM or SIGINT
 	stdout io.Writer
 	stderr io.Writer
 	flags  settingFlags
@@ -60,9 +60,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 // run parses the command line, runs its command and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := untilSignal(func() {
+		fmt.Fprintln(stderr, "tollgate: second signal, stopping at once")
+		os.Exit(exitRefused)
+	})
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal takes its default course
 	var commands commandLine
 	p := &process{ctx: ctx, stdout: stdout, stderr: stderr, flags: newSettingFlags()}
 	parser, err := kong.New(&commands,
@@ -86,6 +88,33 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return fail(stderr, err)
 	}
 	return exitDone
+}
+
+// untilSignal returns a context that ends at the first SIGTERM or SIGINT, and
+// calls atOnce at the second. Both are counted from here on, so that none is
+// lost between them. stop ends the counting.
+func untilSignal(atOnce func()) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	stopped, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		for _, next := range []func(){cancel, atOnce} {
+			select {
+			case <-signals:
+				next()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(stopped)
+		<-gone
+		cancel()
+	}
 }
 
 // fail says what went wrong, in one line, and returns the exit code for it. A
