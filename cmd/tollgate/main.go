@@ -61,7 +61,7 @@ func (e usageError) Unwrap() error { return e.error }
 // run parses the command line, runs its command and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal(func() {
-		fmt.Fprintln(stderr, "tollgate: second signal, stopping at once")
+		tell(stderr, "second signal, stopping at once")
 		os.Exit(exitRefused)
 	})
 	defer stop()
@@ -117,8 +117,7 @@ func untilSignal(atOnce func()) (_ context.Context, stop func()) {
 	}
 }
 
-// fail says what went wrong, in one line, and returns the exit code for it. A
-// catalog's faults are a line each.
+// fail says what went wrong, in one line, and returns the exit code for it.
 func fail(stderr io.Writer, err error) int {
 	code := exitRefused
 	var usage usageError
@@ -126,11 +125,10 @@ func fail(stderr io.Writer, err error) int {
 	if errors.As(err, &usage) || errors.As(err, &setting) {
 		code = exitUsage
 	}
-	if !errors.Is(err, errSaid) {
-		fmt.Fprintln(stderr, "tollgate:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
+	tell(stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
 	return code
 }
 
-// errSaid is the error of a command that has said what is wrong.
-var errSaid = errors.New("said before")
+// tell prints one line for people; where they cannot be reached nobody else can
+// be told.
+func tell(stderr io.Writer, line string) { _, _ = fmt.Fprintln(stderr, "tollgate:", line) }

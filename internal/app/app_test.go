@@ -20,7 +20,6 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -409,7 +408,7 @@ func TestLifecycleUnwindsBackwards(t *testing.T) {
 func TestMetricsObserveTheLedger(t *testing.T) {
 	t.Parallel()
 	m := newMetrics("test")
-	var observer ledger.Observer = m.ledger()
+	observer := m.ledger()
 	observer.OverHold(money.USD / 4)
 	observer.Batch(3, time.Millisecond)
 	observer.Admitted(time.Millisecond, true)

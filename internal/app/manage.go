@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"tollgate/internal/catalog"
@@ -49,18 +50,22 @@ func Apply(ctx context.Context, s *Settings, path string, dryRun bool, out Strea
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
-	for _, change := range applied.Changes {
-		fmt.Fprintln(out.Out, change)
-	}
+	_, err = io.WriteString(out.Out, describe(applied, dryRun))
+	return err
+}
+
+// describe tells what an apply did, or would do.
+func describe(applied catalog.Applied, dryRun bool) string {
+	lines := applied.Changes
 	switch {
 	case len(applied.Changes) == 0:
-		fmt.Fprintf(out.Out, "no changes: revision %d stays current\n", applied.Revision)
+		lines = append(lines, fmt.Sprintf("no changes: revision %d stays current", applied.Revision))
 	case dryRun:
-		fmt.Fprintf(out.Out, "dry run: nothing was changed, revision %d stays current\n", applied.Revision)
+		lines = append(lines, fmt.Sprintf("dry run: nothing was changed, revision %d stays current", applied.Revision))
 	default:
-		fmt.Fprintf(out.Out, "revision %d is current now\n", applied.Revision)
+		lines = append(lines, fmt.Sprintf("revision %d is current now", applied.Revision))
 	}
-	return nil
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // readCatalog reads a catalog file and prints its faults and warnings.
@@ -73,7 +78,7 @@ func readCatalog(path string, out Streams) (*catalog.Document, error) {
 	var faults catalog.Faults
 	if errors.As(err, &faults) {
 		for _, f := range faults {
-			fmt.Fprintf(out.Err, "%s: %s\n", path, f)
+			tell(out.Err, "%s: %s\n", path, f)
 		}
 		return nil, ErrCatalog
 	}
@@ -81,10 +86,13 @@ func readCatalog(path string, out Streams) (*catalog.Document, error) {
 		return nil, &SettingError{"file", fmt.Errorf("%s: %w", path, err)}
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(out.Err, "warning: %s\n", w)
+		tell(out.Err, "warning: %s\n", w)
 	}
 	return doc, nil
 }
+
+// tell prints for people; where they cannot be reached nobody else can be told.
+func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 // ErrNoCatalog means that no catalog was applied yet.
 var ErrNoCatalog = errors.New("there is no catalog yet: run `tollgate apply FILE`")
