@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/app"
 	"tollgate/internal/fault"
 )
 
@@ -50,6 +51,26 @@ func TestDocumentsShowTheErrorTable(t *testing.T) {
 	}
 	for code := range builders {
 		t.Errorf("ARCHITECTURE.md: %s is in no table of package fault", code)
+	}
+}
+
+// TestOperatorDocumentShowsEverySetting compares the settings' table with the
+// ones that the process reads, in their order and with their defaults.
+func TestOperatorDocumentShowsEverySetting(t *testing.T) {
+	t.Parallel()
+	rows := tableRows(read(t, "docs/operator.md"), "key", "default", "meaning")
+	settings := app.AllSettings()
+	if len(rows) != len(settings) {
+		t.Errorf("docs/operator.md shows %d settings of %d", len(rows), len(settings))
+	}
+	for i := range min(len(rows), len(settings)) {
+		key, byDefault := strings.Trim(rows[i][0], "`"), strings.Trim(rows[i][1], "`")
+		if byDefault == "none" || strings.Contains(byDefault, "+") || strings.Contains(byDefault, "{") {
+			byDefault = "" // no default, or one made of other settings
+		}
+		if key != settings[i].Key || byDefault != settings[i].Default {
+			t.Errorf("docs/operator.md, setting %d: %s %q, want %s %q", i, key, byDefault, settings[i].Key, settings[i].Default)
+		}
 	}
 }
 

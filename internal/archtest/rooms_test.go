@@ -1,7 +1,9 @@
 package archtest
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +123,11 @@ func TestArchitectureShowsTheImportTable(t *testing.T) {
 		want := slices.Sorted(slices.Values(allowed))
 		if !slices.Equal(got, want) {
 			t.Errorf("ARCHITECTURE.md: %s may import %v; the test's table says %v", name, got, want)
+		}
+	}
+	for name := range rooms {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+			t.Errorf("the import table has %s, which is not there", name)
 		}
 	}
 	for name := range shown {

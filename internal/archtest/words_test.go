@@ -96,6 +96,13 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 			t.Errorf("%s has a row for %s, which go.mod does not require", dependencies, path)
 		}
 	}
+	unused := map[string]bool{} // "module room" of each promise of the table
+	for path, named := range users {
+		for _, name := range named {
+			unused[path+" "+name] = true
+		}
+	}
+	imports := map[string]bool{}
 	for _, f := range source(t).files {
 		for _, imported := range f.imports {
 			if imported == module || strings.HasPrefix(imported, module+"/") || !strings.Contains(strings.Split(imported, "/")[0], ".") {
@@ -108,6 +115,11 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 				}
 			}
 			name := strings.TrimPrefix(f.room, "internal/")
+			if f.test || testOnly(f.folder) {
+				delete(unused, owner+" tests")
+			}
+			delete(unused, owner+" "+name)
+			imports[owner] = true
 			if owner == "" {
 				t.Errorf("%s imports %s, which no row of %s covers", f.path, imported, dependencies)
 			} else if !slices.Contains(users[owner], name) && !slices.Contains(users[owner], "tests") {
@@ -115,6 +127,11 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 			} else if !slices.Contains(users[owner], name) && !f.test && !testOnly(f.folder) {
 				t.Errorf("%s: %s is for tests (%s)", f.path, owner, dependencies)
 			}
+		}
+	}
+	for promise := range unused {
+		if path, room, _ := strings.Cut(promise, " "); imports[path] { // else `go mod tidy` tells
+			t.Errorf("%s: %s is not imported by %s", dependencies, path, room)
 		}
 	}
 }
