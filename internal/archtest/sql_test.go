@@ -5,7 +5,6 @@ import (
 	"go/token"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,14 +18,6 @@ var (
 	selectsAll    = regexp.MustCompile(`(?i)^\s*SELECT\s+\*`)
 	looksLikeSQL  = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 )
-
-// guests are rooms that may read another room's table in their own SQL, where
-// nothing else would do.
-var guests = map[string][]string{
-	// The audit looks for holds of unknown nodes in the one snapshot that it
-	// proves the books in.
-	"node": {"internal/ledger"},
-}
 
 // TestEachTableHasOneOwner reads which room owns which table from the
 // migrations' file names (0004_ledger.sql creates the ledger's tables) and
@@ -64,7 +55,7 @@ func TestEachTableHasOneOwner(t *testing.T) {
 		}
 		for _, text := range texts(f.ast) {
 			for _, name := range namesTable.FindAllStringSubmatch(text.value, -1) {
-				if owner, ok := owners[name[1]]; ok && owner != f.room && !slices.Contains(guests[name[1]], f.room) && looksLikeSQL.MatchString(text.value) {
+				if owner, ok := owners[name[1]]; ok && owner != f.room && looksLikeSQL.MatchString(text.value) {
 					t.Errorf("%s: SQL of %s names %s, a table of %s; call that room instead", tree.at(text.node), f.room, name[1], owner)
 				}
 			}

@@ -59,8 +59,8 @@ type Options struct {
 type DB struct {
 	dialect Dialect
 	path    string  // SQLite: the file
-	write   *sql.DB // SQLite: exactly one connection; PostgreSQL: the pool
-	read    *sql.DB // SQLite: a pool of its own; PostgreSQL: the same pool
+	write   *sql.DB // SQLite: exactly one connection
+	read    *sql.DB // a pool of its own, so that readers cannot keep writers waiting
 	now     func() time.Time
 	lastMS  atomic.Int64 // SQLite: the process clock that never goes back
 	stmts   stmtCache    // SQLite: prepared statements of the write connection; used under its lock
@@ -141,22 +141,37 @@ func (db *DB) checkSQLite(ctx context.Context) error {
 	return nil
 }
 
+// openPostgreSQL opens two pools on one server: a quarter of the connections
+// write, the others read.
 func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) {
-	pool, err := sql.Open("pgx", url)
-	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
-	}
 	connections := opts.Connections
 	if connections <= 0 {
 		connections = 16
 	}
+	db := &DB{dialect: PostgreSQL, now: opts.Now}
+	writers := max(2, connections/4)
+	var err error
+	if db.write, err = openPool(url, writers); err != nil {
+		return nil, err
+	}
+	if db.read, err = openPool(url, max(2, connections-writers)); err != nil {
+		return nil, errors.Join(err, db.write.Close())
+	}
+	if err := db.write.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("reach the database: %w", err), db.Close())
+	}
+	return db, nil
+}
+
+func openPool(url string, connections int) (*sql.DB, error) {
+	pool, err := sql.Open("pgx", url)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
-	if err := pool.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reach the database: %w", err), pool.Close())
-	}
-	return &DB{dialect: PostgreSQL, write: pool, read: pool, now: opts.Now}, nil
+	return pool, nil
 }
 
 // Dialect returns the engine.
@@ -170,10 +185,11 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close closes all connections; transactions that still run are rolled back.
 func (db *DB) Close() error {
-	if db.read == db.write {
-		return db.write.Close()
+	errs := []error{db.read.Close()}
+	if db.dialect == SQLite {
+		errs = append(errs, db.finalize())
 	}
-	return errors.Join(db.read.Close(), db.finalize(), db.write.Close())
+	return errors.Join(append(errs, db.write.Close())...)
 }
 
 // closeTimeout bounds how long Close waits for a transaction that still runs.
