@@ -199,7 +199,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	a.ready.stopping.Store(true)
-	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace)
+	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace.String())
 	whole, err := a.door.drain(a.settings.ShutdownGrace)
 	if !whole && err == nil {
 		a.log.Warn("running requests were cut at the end of shutdown_grace")
