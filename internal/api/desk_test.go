@@ -11,6 +11,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 func TestMethodNotAllowed(t *testing.T) {
@@ -149,13 +151,17 @@ func TestPanic(t *testing.T) {
 // cause stays inside.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	db := onSQLite(t)
-	d := newDesk(t, db, nil)
-	_, secret := d.key(account.KeySettings{})
-	d.settled()
-	if err := db.Close(); err != nil {
+	url := storetest.SQLite(t)
+	db := storetest.Open(t, url, store.Options{})
+	away, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := away.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, db, func(o *api.Options) { o.DB = away })
+	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")
 	if got.header.Get("Retry-After") != "1" {
