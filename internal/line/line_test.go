@@ -110,7 +110,7 @@ func TestWalk(t *testing.T) {
 			var e *fault.Error
 			switch {
 			case tt.err != nil:
-				if err != tt.err {
+				if !errors.Is(err, tt.err) {
 					t.Errorf("error %v", err)
 				}
 			case tt.code == "":
