@@ -44,10 +44,14 @@ type seen struct {
 	complete bool // the whole answer arrived
 }
 
+// question is the body of every request.
+func question(stream bool) string {
+	return fmt.Sprintf(`{"model":"m","max_tokens":500,"stream":%v,"messages":[{"role":"user","content":"hi"}]}`, stream)
+}
+
 // ask sends one request and reads its answer to the end.
 func ask(client *http.Client, url, key string, stream bool) seen {
-	body := fmt.Sprintf(`{"model":"m","max_tokens":500,"stream":%v,"messages":[{"role":"user","content":"hi"}]}`, stream)
-	req, err := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(question(stream)))
 	if err != nil {
 		return seen{}
 	}
