@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -356,6 +357,35 @@ func TestRefusedRequestsAreInTheLogAlone(t *testing.T) {
 			t.Errorf("usage %+v; want nothing", u.Total)
 		}
 		f.audited()
+	})
+}
+
+func TestStrangersTextFitsAReceipt(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var broken atomic.Int64
+		f := start(t, db, func(l *Ledger) {
+			l.exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error {
+				err := s.Run(ctx, b)
+				if err != nil {
+					broken.Add(1)
+				}
+				return err
+			}
+		})
+		f.open("a", money.USD, 0, KeyLimits{})
+		f.Refused(Refusal{Request: "req_1", Model: "a\x00b", Code: "x\xff", Received: time.Now()})
+		f.Refused(Refusal{Request: "req_2", Model: strings.Repeat("m", 10_000), Received: time.Now()})
+		h := f.mustAdmit("a", 1)
+		h.Release(End{Outcome: Failed, Status: 400, Code: "vendor\x00code"})
+		f.close()
+		list := f.requests(RequestFilter{})
+		if len(list) != 3 || broken.Load() != 0 {
+			t.Fatalf("%d receipts, %d broken batches; want 3 and none", len(list), broken.Load())
+		}
+		if list[0].Model != strings.Repeat("m", longestWord) || list[1].Model != "ab" || list[1].Code != "x" || list[2].Code != "vendorcode" {
+			t.Errorf("receipts %+v", list)
+		}
 	})
 }
 

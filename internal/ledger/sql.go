@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"strings"
 
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -189,13 +190,24 @@ func flag(set bool) int64 {
 	return 0
 }
 
+// longestWord bounds what strangers can write into a receipt: the model that a
+// client asked for, the code that a provider gave.
+const longestWord = 256
+
+// word makes a stranger's text fit to be stored: bounded, valid UTF-8, and
+// without the zero byte, which PostgreSQL refuses.
+func word(text string) string {
+	text = strings.ReplaceAll(text[:min(len(text), longestWord)], "\x00", "")
+	return strings.ToValidUTF8(text, "")
+}
+
 func (r *receiptRow) insert(q *store.Batch) {
 	q.Exec(nil, `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`,
-		r.hold.id, r.hold.account, r.seq, r.hold.key, r.hold.model, r.hold.endpoint, r.hold.day, r.hold.revision,
-		int64(r.end.Outcome), int64(r.end.Status), r.end.Code, r.end.Line, r.attempt,
+		r.hold.id, r.hold.account, r.seq, r.hold.key, word(r.hold.model), word(r.hold.endpoint), r.hold.day, r.hold.revision,
+		int64(r.end.Outcome), int64(r.end.Status), word(r.end.Code), word(r.end.Line), r.attempt,
 		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
 		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
 		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor)
