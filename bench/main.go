@@ -21,6 +21,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -52,16 +54,50 @@ func main() {
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
 	flag.StringVar(&o.only, "only", "", "ledger or chat; empty: both")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
+	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
+	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
-	o.accounts = []int{1, 1000}
+	for text := range strings.SplitSeq(*accounts, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			log.Fatalf("-accounts: %q is no number of accounts", text)
+		}
+		o.accounts = append(o.accounts, n)
+	}
 	o.span = time.Duration(*seconds * float64(time.Second))
 	o.postgres = os.Getenv("TOLLGATE_TEST_POSTGRES")
-	if err := run(o); err != nil {
+	stop, err := startProfile(*profile)
+	if err != nil {
 		log.Fatal(err)
 	}
+	err = run(o)
+	if stopErr := stop(); err == nil {
+		err = stopErr
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// startProfile writes a CPU profile to a file, if one is named, until stop.
+func startProfile(name string) (stop func() error, err error) {
+	if name == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
 }
 
 func run(o options) error {
