@@ -15,7 +15,7 @@ type books struct {
 	nowMS    int64
 	accounts map[string]*accountRow
 	keys     map[string]*keyRow
-	holds    map[string]*holdRow // open holds that this batch may end
+	holds    map[string]*holdRow // open holds that an operation may end
 	free     map[modelKey]*freeRow
 	hits     map[hitKey]int64 // when a numbered hit was, in ms
 

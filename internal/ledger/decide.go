@@ -42,9 +42,13 @@ func (b *books) decideOne(o *op, epoch string) decision {
 			// it is known that nothing was committed: no answer, no charge.
 			end.Outcome, end.Cost, end.Status, end.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
 		}
+		// The hold's row is known from its admission and need not be read: while
+		// this epoch lives nobody else ends it, and this node ends it once. If
+		// that were ever wrong, the receipt's primary key would refuse the batch.
+		b.holds[o.holdID] = o.hold.row
 		receipt, ended := b.end(o.holdID, end, o.attempts)
 		if !ended {
-			return decision{err: fmt.Errorf("%w: its hold is gone", ErrNotSettled)}
+			return decision{err: fmt.Errorf("%w: its account or key is gone", ErrNotSettled)}
 		}
 		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.over}
 	case opSweep:

@@ -28,7 +28,9 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 			}
 		case opEnd, opSweep:
 			accounts, keys = append(accounts, o.account), append(keys, o.key)
-			holds = append(holds, o.holdID)
+			if o.kind == opSweep { // this node knows its own
+				holds = append(holds, o.holdID)
+			}
 			if o.free {
 				frees = append(frees, o.account)
 			}

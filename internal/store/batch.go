@@ -66,15 +66,16 @@ func (b *Batch) QueryLocked(scan func(row Row) error, text string, args ...any) 
 }
 
 // Begin opens a transaction. On PostgreSQL it waits at most lockTimeout ("500ms")
-// for each lock and may sit idle between round trips for idleTimeout ("2s");
-// on SQLite it takes the write lock.
+// for each lock and may sit idle between round trips for idleTimeout ("2s"),
+// and its statements should find their rows by keys; on SQLite it takes the
+// write lock.
 func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 	if b.db.dialect == SQLite {
 		b.Exec(nil, `BEGIN IMMEDIATE`)
 		return
 	}
 	b.Exec(nil, `BEGIN`)
-	b.Query(func(Row) error { return nil }, sessionLimits, lockTimeout, idleTimeout)
+	b.Query(func(Row) error { return nil }, batchLimits, lockTimeout, idleTimeout)
 }
 
 // Commit ends the transaction.

@@ -58,6 +58,11 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 // for a lock ($1) and how long it may sit idle ($2) before the server ends it.
 const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)`
 
+// batchLimits are sessionLimits for a transaction whose statements all find
+// rows by their keys: planning them anew for each list of keys is wasted, and
+// so is reading a whole table because it was small when it was last analyzed.
+const batchLimits = sessionLimits + `, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
 // View runs fn on one consistent snapshot that it can only read.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	opts := &sql.TxOptions{}
