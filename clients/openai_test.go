@@ -223,7 +223,7 @@ func testRefusals(t *testing.T, g *gateway, client openai.Client, account string
 		{name: "unknown key", client: g.client("tg-nobody"), params: ask("swift-1", "x"), status: 401, code: "invalid_api_key", kind: "authentication_error"},
 		{name: "no balance", client: poor, params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
 		{name: "dearer than the balance", client: client, params: ask("dear-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "daily budget", client: g.client(g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"})), params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota"},
+		{name: "daily budget", client: g.client(g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"})), params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
 		{name: "model allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}})), params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error", param: "model"},
 		{name: "address allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_ips": []string{"203.0.113.7"}})), params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error"},
 		{name: "requests per minute", client: hasty, params: ask("swift-1", "x"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", headers: map[string]string{"Retry-After": ""}},
