@@ -113,6 +113,22 @@ func TestUpdateCommitsOrRollsBack(t *testing.T) {
 	})
 }
 
+func TestUpdateSurvivesAnEndedConnection(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	runs := 0
+	err := db.Update(context.Background(), func(tx *store.Tx) error {
+		if runs++; runs > 1 {
+			return nil
+		}
+		_, err := tx.Exec(`SELECT pg_terminate_backend(pg_backend_pid())`)
+		return err
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("%v after %d runs; want none after two", err, runs)
+	}
+}
+
 func TestWritersDoNotLoseUpdates(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -30,10 +30,11 @@ const (
 
 // Update runs fn in a read-write transaction and commits. On SQLite it holds
 // the write lock from its start. fn is run again, up to five times, when the
-// database asked for it (a serialization fault, a deadlock, a busy file), so
-// it must have no effect outside the transaction. An error of fn rolls back
-// and is returned as it is. An error of the commit itself leaves open whether
-// it took place: callers that move money repeat with an idempotency key.
+// database asked for it (a serialization fault, a deadlock, a busy file) or
+// ended the connection before the commit, so it must have no effect outside
+// the transaction. An error of fn rolls back and is returned as it is. An error
+// of the commit itself leaves open whether it took place: callers that move
+// money repeat with an idempotency key.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
@@ -47,7 +48,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 			}
 			return fn(tx)
 		})
-		if err == nil || ctx.Err() != nil || !Retryable(err) {
+		if err == nil || ctx.Err() != nil || (!Retryable(err) && !endedBefore(err)) {
 			return err
 		}
 	}
@@ -82,9 +83,19 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
+		return fmt.Errorf("%w: %w", errCommit, err)
 	}
 	return nil
+}
+
+// errCommit is in the error of a transaction whose COMMIT failed.
+var errCommit = errors.New("commit")
+
+// endedBefore tells whether the server ended the connection before COMMIT was
+// sent, as a restart does: it is certain then that nothing was committed.
+func endedBefore(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "57P01" && !errors.Is(err, errCommit) // admin_shutdown
 }
 
 // Context returns the context that the transaction runs under.
