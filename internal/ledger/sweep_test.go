@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestNodeDeclaredDeadWakes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		plain, stream := f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD)
+		stream.Progress(Progress{Cost: money.USD / 4, Tokens: Tokens{Prompt: 3, Completion: 4}, Line: "l"})
+		f.mustAdmit("a", money.USD).Release(failed()) // one batch later the progress is written
+
+		ctx := context.Background()
+		epoch := *f.epoch.Load()
+		if dead, err := db.Fence(ctx, epoch, 0); err != nil || !dead {
+			t.Fatal(dead, err)
+		}
+		// The woken node's settlement is refused; it goes on under a new life.
+		if err := plain.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
+			t.Errorf("settled by a dead node: %v", err)
+		}
+		if *f.epoch.Load() == epoch {
+			t.Fatal("the node has no new epoch")
+		}
+		h := f.mustAdmit("a", money.USD)
+		if err := f.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
+			t.Errorf("settled after the sweep: %v", err)
+		}
+		if err := h.Settle(ctx, billed(money.USD)); err != nil {
+			t.Errorf("the new life: %v", err)
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD-money.USD-money.USD/4 {
+			t.Errorf("%+v; want one charge of 1 and the progress of 0.25", st)
+		}
+		nodes, err := db.Nodes(ctx)
+		if err != nil || len(nodes) != 1 {
+			t.Errorf("nodes %v, %v; want the new life alone", nodes, err)
+		}
+		f.audited()
+	})
+}
+
+func TestOtherNodeSweepsOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	a, b, c := start(t, db), start(t, db), start(t, db)
+	a.open("a", 1000*money.USD, 0, KeyLimits{})
+	for i := range 300 {
+		h := a.mustAdmit("a", money.USD)
+		if i%2 == 0 {
+			h.Progress(Progress{Cost: 10, Tokens: Tokens{Completion: 1}})
+		}
+	}
+	a.mustAdmit("a", 0).Release(failed())
+	if _, err := db.Fence(context.Background(), *a.epoch.Load(), 0); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for _, l := range []*fixture{b, c, b, c} {
+		group.Go(func() {
+			if err := l.sweepDead(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if st := a.state("a"); st.Held != 0 || st.Balance != 1000*money.USD-1500 {
+		t.Errorf("%+v; want 150 charges of 10 nano-dollars", st)
+	}
+	b.audited()
+}
+
+func TestNextStartSweepsTheFormerProcess(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	dead := New(Options{DB: db})
+	if err := dead.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dead.stop.Do(dead.queue.close); <-dead.stopped })
+	f := &fixture{Ledger: dead, t: t}
+	f.open("a", money.USD, 0, KeyLimits{})
+	f.mustAdmit("a", money.USD)
+	next := start(t, db)
+	if st := next.state("a"); st.Held != 0 || st.Balance != money.USD {
+		t.Errorf("%+v; want the hold given back", st)
+	}
+	next.audited()
+}
+
+func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
+	t.Parallel()
+	var w watcher
+	lease := 12 * time.Second
+	at := time.Unix(1000, 0)
+	look := func(after time.Duration, beats ...int64) int {
+		at = at.Add(after)
+		var nodes []store.Node
+		for i, beat := range beats {
+			nodes = append(nodes, store.Node{Epoch: string(rune('a' + i)), Beat: beat})
+		}
+		return len(w.stale(nodes, "self", lease, at))
+	}
+	steps := []struct {
+		after time.Duration
+		beats []int64
+		want  int
+	}{
+		{0, []int64{1, 1}, 0},
+		{4 * time.Second, []int64{1, 2}, 0},
+		{4 * time.Second, []int64{1, 3}, 0},
+		{4 * time.Second, []int64{1, 3}, 1},  // a was silent for a lease
+		{4 * time.Second, []int64{2, 3}, 0},  // and woke
+		{4 * time.Second, []int64{2, 3}, 1},  // b was silent
+		{20 * time.Second, []int64{2, 3}, 0}, // the database was away: all begin afresh
+		{6 * time.Second, []int64{2, 3}, 0},  // half a lease
+		{6 * time.Second, []int64{2, 3}, 2},  // a lease
+		{time.Second, nil, 0},
+	}
+	for i, s := range steps {
+		if got := look(s.after, s.beats...); got != s.want {
+			t.Errorf("step %d: %d stale nodes, want %d", i, got, s.want)
+		}
+	}
+}
