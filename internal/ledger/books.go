@@ -26,7 +26,7 @@ type books struct {
 	receipts  []receiptRow
 	newHits   []hitKey
 	oldHits   map[string]int64 // per key: hits up to this number are out of every window
-	usage     map[usageKey]*usageDelta
+	usage     map[usageKey]*Totals
 	decisions map[*op]decision
 }
 
@@ -91,11 +91,6 @@ type hitKey struct {
 	n   int64
 }
 
-type usageDelta struct {
-	cost                                                 money.Amount
-	requests, billed, failed, prompt, completion, images int64
-}
-
 // window is how long an admitted request counts against a key's rpm.
 const window = time.Minute
 
@@ -111,7 +106,7 @@ func newBooks() *books {
 		free:     map[modelKey]*freeRow{},
 		hits:     map[hitKey]int64{},
 		oldHits:  map[string]int64{},
-		usage:    map[usageKey]*usageDelta{},
+		usage:    map[usageKey]*Totals{},
 	}
 }
 
@@ -302,20 +297,8 @@ func (b *books) refused(r Refusal) {
 // they have ended, so that the totals are the sums of the receipts.
 func (b *books) count(r receiptRow) {
 	k := usageKey{r.hold.account, r.hold.model, r.hold.day}
-	d := b.usage[k]
-	if d == nil {
-		d = &usageDelta{}
-		b.usage[k] = d
+	if b.usage[k] == nil {
+		b.usage[k] = &Totals{}
 	}
-	d.cost += r.cost
-	d.requests++
-	switch r.end.Outcome {
-	case Billed:
-		d.billed++
-	case Failed:
-		d.failed++
-	}
-	d.prompt += r.end.Tokens.Prompt
-	d.completion += r.end.Tokens.Completion
-	d.images += r.end.Tokens.Images
+	b.usage[k].count(r.end.Outcome, r.cost, r.end.Tokens)
 }

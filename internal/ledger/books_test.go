@@ -96,12 +96,12 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 				}
 			}
 		}
-		var total usageDelta
+		var total Totals
 		for _, d := range b.usage {
-			total.cost += d.cost
-			total.requests += d.requests
+			total.Cost += d.Cost
+			total.Requests += d.Requests
 		}
-		if total.cost != charged || int(total.requests) != len(b.receipts) {
+		if total.Cost != charged || int(total.Requests) != len(b.receipts) {
 			t.Fatalf("usage %+v; %d charged over %d receipts", total, charged, len(b.receipts))
 		}
 	})

@@ -110,29 +110,23 @@ func readFoldTx(tx *store.Tx, account, below string) (*foldChunkRows, error) {
 	for rows.Next() {
 		var receipt string
 		var k foldKey
-		var t Totals
+		var cost money.Amount
+		var tokens Tokens
 		var m foldMonth
 		var day, outcome int64
-		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &t.Cost, &m.balance, &t.Prompt, &t.Completion, &t.Images, &m.createdMS); err != nil {
+		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion, &tokens.Images, &m.createdMS); err != nil {
 			return nil, err
 		}
 		chunk.ids = append(chunk.ids, receipt)
 		if Outcome(outcome) == Refused {
 			continue
 		}
-		t.Requests = 1
-		switch Outcome(outcome) {
-		case Billed:
-			t.Billed = 1
-		case Failed:
-			t.Failed = 1
-		}
 		if chunk.totals[k] == nil {
 			chunk.totals[k] = &Totals{}
 		}
-		chunk.totals[k].add(t)
-		if t.Cost > 0 {
-			chunk.month(day, m, t.Cost)
+		chunk.totals[k].count(Outcome(outcome), cost, tokens)
+		if cost > 0 {
+			chunk.month(day, m, cost)
 		}
 	}
 	return chunk, rows.Err()

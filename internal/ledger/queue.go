@@ -9,7 +9,6 @@ import (
 type op struct {
 	kind         opKind
 	account, key string
-	model        string
 	free         bool // the hold took a place of a free quota
 
 	admission Admission // opAdmit

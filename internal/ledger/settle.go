@@ -127,7 +127,7 @@ func (h *Hold) Release(e End) {
 
 func (h *Hold) endOp(e End) *op {
 	return &op{
-		kind: opEnd, account: h.row.account, key: h.row.key, model: h.row.model, free: h.row.free,
+		kind: opEnd, account: h.row.account, key: h.row.key, free: h.row.free,
 		hold: h, holdID: h.row.id, epoch: h.row.epoch, end: e, attempts: attemptsJSON(e.Attempts), done: make(chan struct{}),
 	}
 }

@@ -169,8 +169,8 @@ func (b *books) write(q *store.Batch, db *store.DB) {
 	for i := range b.receipts {
 		b.receipts[i].insert(q)
 	}
-	for k, d := range b.usage {
-		d.upsert(q, k)
+	for k, t := range b.usage {
+		t.upsert(q, k)
 	}
 }
 
@@ -215,9 +215,9 @@ func (r *receiptRow) insert(q *store.Batch) {
 		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor)
 }
 
-// upsert adds one day's delta to the totals. The newest day's figures stand
+// upsert adds one day's requests to the stored totals. The newest day's figures stand
 // beside them: an older day's requests count in the totals alone.
-func (d *usageDelta) upsert(q *store.Batch, k usageKey) {
+func (t *Totals) upsert(q *store.Batch, k usageKey) {
 	q.Exec(nil, `INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
 		day, day_cost_nano, day_requests, day_billed, day_failed)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $3, $4, $5, $6)
@@ -238,5 +238,5 @@ func (d *usageDelta) upsert(q *store.Batch, k usageKey) {
 			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_billed + excluded.day_billed ELSE ledger_usage.day_billed END,
 		day_failed = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_failed
 			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_failed + excluded.day_failed ELSE ledger_usage.day_failed END`,
-		k.account, k.model, int64(d.cost), d.requests, d.billed, d.failed, d.prompt, d.completion, d.images, k.day)
+		k.account, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images, k.day)
 }

@@ -109,7 +109,7 @@ func (l *Ledger) sweepSome(ctx context.Context, epoch string) (int, error) {
 	var ops []*op
 	err := l.db.View(ctx, func(tx *store.Tx) error {
 		ops = nil
-		rows, err := tx.Query(`SELECT id, account, key, model, free FROM ledger_hold WHERE epoch = $1 ORDER BY id LIMIT $2`, epoch, sweepChunk)
+		rows, err := tx.Query(`SELECT id, account, key, free FROM ledger_hold WHERE epoch = $1 ORDER BY id LIMIT $2`, epoch, sweepChunk)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (l *Ledger) sweepSome(ctx context.Context, epoch string) (int, error) {
 		for rows.Next() {
 			o := &op{kind: opSweep, done: make(chan struct{})}
 			var free int64
-			if err := rows.Scan(&o.holdID, &o.account, &o.key, &o.model, &free); err != nil {
+			if err := rows.Scan(&o.holdID, &o.account, &o.key, &free); err != nil {
 				return err
 			}
 			o.free = free != 0

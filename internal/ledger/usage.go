@@ -66,6 +66,21 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	return u, rows.Err()
 }
 
+// count adds one ended request.
+func (t *Totals) count(outcome Outcome, cost money.Amount, tokens Tokens) {
+	t.Cost += cost
+	t.Requests++
+	switch outcome {
+	case Billed:
+		t.Billed++
+	case Failed:
+		t.Failed++
+	}
+	t.Prompt += tokens.Prompt
+	t.Completion += tokens.Completion
+	t.Images += tokens.Images
+}
+
 func (t *Totals) add(o Totals) {
 	t.Cost += o.Cost
 	t.Requests += o.Requests
