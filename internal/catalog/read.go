@@ -360,38 +360,31 @@ func (t *table) duration(key string) time.Duration {
 
 // price reads US dollars, exact.
 func (r *reader) price(path string, n *node) (money.Price, bool) {
-	s, ok := r.scalar(path, n)
-	if !ok {
-		return 0, false
-	}
-	p, err := money.ParsePrice(s)
-	if err != nil {
-		if negative(s) {
-			r.fault(path, n, "must not be negative")
-		} else {
-			r.fault(path, n, "%v", err)
-		}
-		return 0, false
-	}
-	return p, true
+	return exact(r, path, n, money.ParsePrice)
 }
 
 // factor reads a multiplier, exact.
 func (r *reader) factor(path string, n *node) (money.Factor, bool) {
+	return exact(r, path, n, money.ParseFactor)
+}
+
+// exact reads a number as it is written.
+func exact[T any](r *reader, path string, n *node, parse func(string) (T, error)) (T, bool) {
+	var none T
 	s, ok := r.scalar(path, n)
 	if !ok {
-		return 0, false
+		return none, false
 	}
-	f, err := money.ParseFactor(s)
+	v, err := parse(s)
 	if err != nil {
 		if negative(s) {
 			r.fault(path, n, "must not be negative")
 		} else {
 			r.fault(path, n, "%v", err)
 		}
-		return 0, false
+		return none, false
 	}
-	return f, true
+	return v, true
 }
 
 // negative reports whether a text is a number below zero.
