@@ -34,7 +34,7 @@ type Options struct {
 	Version string
 }
 
-// App is a whole tollgate that is ready to serve. Serve or Close it once.
+// App is a whole tollgate that is ready to serve. Serve it once.
 type App struct {
 	settings *Settings
 	options  Options
@@ -158,10 +158,8 @@ func (a *App) remark(s *catalog.Snapshot) {
 	if s.Revision == 0 {
 		a.log.Warn("there is no catalog yet, so every model is unknown: run `tollgate apply FILE`")
 	}
-	for _, l := range s.AllLines() {
-		if l.Enabled && l.MaxConcurrent > 0 {
-			a.log.Warn("max_concurrent is not enforced yet", "line", l.ID, "max_concurrent", l.MaxConcurrent)
-		}
+	for _, l := range line.Capped(s) {
+		a.log.Warn("max_concurrent is not enforced yet", "line", l.ID, "max_concurrent", l.MaxConcurrent)
 	}
 }
 
@@ -206,9 +204,6 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	}
 	return err
 }
-
-// Close undoes the construction of an App that does not serve.
-func (a *App) Close() error { return a.life.unwind() }
 
 // Providers returns what the catalog must know of the adapters.
 func Providers() map[string]catalog.Provider {

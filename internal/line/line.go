@@ -239,14 +239,14 @@ func (l *Lines) advance(s *catalog.Snapshot) {
 	}
 }
 
-// Capped returns the ids of the lines that have a max_concurrent. This version
+// Capped returns the enabled lines that have a max_concurrent. This version
 // does not enforce it, which the start log says.
-func Capped(s *catalog.Snapshot) []string {
-	var ids []string
+func Capped(s *catalog.Snapshot) []*catalog.Line {
+	var capped []*catalog.Line
 	for _, ln := range s.AllLines() {
 		if ln.Enabled && ln.MaxConcurrent > 0 {
-			ids = append(ids, ln.ID)
+			capped = append(capped, ln)
 		}
 	}
-	return ids
+	return capped
 }

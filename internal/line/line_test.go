@@ -269,7 +269,7 @@ func TestStates(t *testing.T) {
 			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
 			t.Errorf("%+v", states[1:])
 		}
-		if got := line.Capped(s); len(got) != 1 || got[0] != "out" {
+		if got := line.Capped(s); len(got) != 1 || got[0].ID != "out" {
 			t.Errorf("capped %v", got)
 		}
 		checkMetrics(t, registry, map[string]float64{
