@@ -37,12 +37,6 @@ type Row interface {
 // NewBatch returns an empty batch.
 func (db *DB) NewBatch() *Batch { return &Batch{db: db} }
 
-// Reset empties the batch for another use.
-func (b *Batch) Reset() { b.items = b.items[:0] }
-
-// Len returns the number of statements.
-func (b *Batch) Len() int { return len(b.items) }
-
 // Exec adds a statement. The number of rows that it changes is stored in rows,
 // unless that is nil, when the batch has run.
 func (b *Batch) Exec(rows *int64, text string, args ...any) {
@@ -80,14 +74,6 @@ func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 
 // Commit ends the transaction.
 func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
-
-// Lock adds Tx.Lock.
-func (b *Batch) Lock(table, column string, ids []string) {
-	if b.db.dialect == SQLite || len(ids) == 0 {
-		return
-	}
-	b.Query(func(Row) error { return nil }, b.db.lockText(table, column), List(ids))
-}
 
 // Now adds Tx.NowMS: it stores the time that decides, as of this place in the
 // batch.

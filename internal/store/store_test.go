@@ -211,7 +211,7 @@ func TestBatches(t *testing.T) {
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
 			b.AdvanceNode(&moved, "n", 1)
-			b.Lock("node", "epoch", []string{"n"})
+			b.QueryLocked(func(row store.Row) error { return row.Scan(&batch) }, `SELECT batch FROM node WHERE epoch = $1`, "n")
 			b.Now(&now)
 			b.NodeBatch(&batch, &found, "n")
 			b.Commit()
