@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
+	"tollgate/internal/gatewaytest"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -52,7 +52,7 @@ type desk struct {
 	books   *ledger.Ledger
 	server  *httptest.Server
 	account string
-	log     *syncBuffer
+	log     *gatewaytest.Buffer
 	once    sync.Once // closes the books
 }
 
@@ -63,7 +63,7 @@ const maxBody = 4096
 func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 	t.Helper()
 	ctx := t.Context()
-	d := &desk{t: t, db: db, log: new(syncBuffer)}
+	d := &desk{t: t, db: db, log: new(gatewaytest.Buffer)}
 	log := slog.New(slog.NewTextHandler(d.log, nil))
 	doc, _, err := catalog.Parse([]byte(models), providers())
 	if err != nil {
@@ -192,24 +192,6 @@ func (a answered) refused(t *testing.T, status int, code string) (param string) 
 	}
 	param, _ = body.Error["param"].(string)
 	return param
-}
-
-// syncBuffer is a log that tests may read while it is written.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // onSQLite is a migrated database for tests of what no engine can change.

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,30 +19,13 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/gatewaytest"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// syncBuffer is written by the process under test while the test reads it.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 // testSettings are settings on a database, with more as file text.
 func testSettings(t *testing.T, url, more string) *Settings {
@@ -63,7 +45,7 @@ func testSettings(t *testing.T, url, more string) *Settings {
 // served is an App that serves until stop.
 type served struct {
 	*App
-	out, err *syncBuffer
+	out, err *gatewaytest.Buffer
 	cancel   context.CancelFunc
 	ended    chan error
 }
@@ -71,7 +53,7 @@ type served struct {
 // serve starts an App and waits until it is ready.
 func serve(t *testing.T, s *Settings) *served {
 	t.Helper()
-	p := &served{out: new(syncBuffer), err: new(syncBuffer), ended: make(chan error, 1)}
+	p := &served{out: new(gatewaytest.Buffer), err: new(gatewaytest.Buffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), s, Options{Stdout: p.out, Stderr: p.err, Lookup: os.LookupEnv, Version: "test"})
 	if err != nil {
 		t.Fatal(err)

@@ -10,13 +10,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,8 +50,7 @@ type Process struct {
 	done chan struct{} // closed when it has ended
 	err  error         // how; read after done
 
-	mu     sync.Mutex
-	output bytes.Buffer
+	output Buffer
 }
 
 // Start runs `tollgate serve` with the settings (`database`, `node_lease` …)
@@ -114,10 +113,7 @@ func (p *Process) read(stderr io.Reader, ready chan<- string) {
 	lines := bufio.NewScanner(stderr)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		p.mu.Lock()
-		p.output.Write(lines.Bytes())
-		p.output.WriteByte('\n')
-		p.mu.Unlock()
+		fmt.Fprintln(&p.output, lines.Text())
 		if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
 			select {
 			case ready <- url:
@@ -128,11 +124,7 @@ func (p *Process) read(stderr io.Reader, ready chan<- string) {
 }
 
 // Output returns what the process has written to standard error.
-func (p *Process) Output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.output.String()
-}
+func (p *Process) Output() string { return p.output.String() }
 
 // Kill ends the process with SIGKILL and waits until it is gone.
 func (p *Process) Kill() {
@@ -149,9 +141,6 @@ func (p *Process) Stop() int {
 	<-p.done
 	return p.cmd.ProcessState.ExitCode()
 }
-
-// PID returns the process id.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Run runs a subcommand with the settings and returns what it printed and its
 // exit code.
