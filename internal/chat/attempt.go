@@ -90,7 +90,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 // them.
 func (x *exchange) requestBody(on line.On) []byte {
 	_, limit := x.Model.OutputLimit(x.Body.Limit)
-	edits := wire.ChatEdits{Model: on.ProviderModel, Limit: limit, LimitField: "max_tokens", AskUsage: true}
+	edits := wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: "max_tokens", AskUsage: true}
 	if x.Model.Reasoning {
 		edits.LimitField = "max_completion_tokens" // the only one that such models take
 	}

@@ -2,15 +2,8 @@ package wire
 
 import "bytes"
 
-// ChatAnswer is a chat completion that was not streamed.
-type ChatAnswer struct {
-	body []byte
-	made produced
-	tier string
-
-	usage Usage
-	known bool
-
+// Outcome is what an answer that is not streamed amounts to, in any form.
+type Outcome struct {
 	// Content is set when a choice holds text, a refusal, tool calls or images;
 	// Reasoning when one holds reasoning.
 	Content, Reasoning bool
@@ -20,6 +13,18 @@ type ChatAnswer struct {
 	// Err is the error that the provider reported inside the answer, also by a
 	// finish_reason that means failure where there is no content.
 	Err *ProviderError
+}
+
+// ChatAnswer is a chat completion that was not streamed.
+type ChatAnswer struct {
+	Outcome
+
+	body []byte
+	made produced
+	tier string
+
+	usage Usage
+	known bool
 }
 
 // ReadChatAnswer reads a provider's answer; ErrMalformed when it is no JSON

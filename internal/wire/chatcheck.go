@@ -17,6 +17,10 @@ const maxChoices = 128
 // refused. Fields that no rule names are the provider's to judge.
 func (r *ChatRequest) Check() error {
 	r.Bound = PromptBound{TextBytes: r.Size()}
+	r.opening = opening{}
+	if key := r.doc.raw("prompt_cache_key"); isText(key) && len(key) > 2 {
+		r.opening.named(key)
+	}
 	for _, check := range []func() error{
 		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.checkAudio, r.checkOptions, r.checkTools,
 	} {
@@ -24,6 +28,7 @@ func (r *ChatRequest) Check() error {
 			return err
 		}
 	}
+	r.Conversation = r.opening.sum
 	return nil
 }
 
@@ -190,6 +195,10 @@ func (r *ChatRequest) checkMessage(message []byte, index int) error {
 			"`role` must be one of system, developer, user, assistant, tool and function.")
 	case sound != nil:
 		return audio(fmt.Sprintf("messages[%d].audio", index))
+	}
+	r.opening.add(message)
+	r.opening.over = r.opening.over || string(role) == `"user"`
+	switch {
 	case content == nil || content[0] == '"':
 		return nil
 	case content[0] != '[':

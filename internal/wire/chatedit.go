@@ -7,21 +7,6 @@ import (
 	"strconv"
 )
 
-// ChatEdits are the owned fields of a chat-completions request, as the line
-// needs them.
-type ChatEdits struct {
-	// Model is the provider's id of the model.
-	Model string
-	// Limit is the default limit on output tokens that is sent when the client
-	// named none, in the field LimitField (max_tokens or
-	// max_completion_tokens); 0 sends none.
-	Limit      int64
-	LimitField string
-	// AskUsage makes a stream carry its usage, also when the client did not ask
-	// for it.
-	AskUsage bool
-}
-
 // splice puts text in the place of body[from:to].
 type splice struct {
 	from, to int
@@ -32,7 +17,7 @@ type splice struct {
 // spacing, but for the owned fields. A `store` that is not false is sent as
 // false: nothing is kept at the provider. Call Check first. The result is the
 // client's body itself when nothing changes; nobody may write to it.
-func (r *ChatRequest) Body(e ChatEdits) []byte {
+func (r *ChatRequest) Body(e Edits) []byte {
 	d := r.doc
 	var edits []splice
 	var added []byte

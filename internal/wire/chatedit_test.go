@@ -9,21 +9,21 @@ import (
 
 func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 	t.Parallel()
-	limit := ChatEdits{Model: "v", Limit: 99, LimitField: "max_tokens"}
-	usage := ChatEdits{Model: "v", AskUsage: true}
+	limit := Edits{Model: "v", Limit: 99, LimitField: "max_tokens"}
+	usage := Edits{Model: "v", AskUsage: true}
 	const list = `"messages":[{"role":"user","content":"model"}]`
 	for name, test := range map[string]struct {
-		edits    ChatEdits
+		edits    Edits
 		in, want string
 	}{
-		"model":              {ChatEdits{Model: "v/\"1\"<"}, ` { "z" : 1.50 , "model" : "m" , ` + list + `, "seed":null } `, ` { "z" : 1.50 , "model" : "v/\"1\"<" , ` + list + `, "seed":null } `},
-		"same model":         {ChatEdits{Model: "v"}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `}`},
+		"model":              {Edits{Model: "v/\"1\"<"}, ` { "z" : 1.50 , "model" : "m" , ` + list + `, "seed":null } `, ` { "z" : 1.50 , "model" : "v/\"1\"<" , ` + list + `, "seed":null } `},
+		"same model":         {Edits{Model: "v"}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `}`},
 		"default limit":      {limit, `{"model":"m",` + list + ` }`, `{"model":"v",` + list + `,"max_tokens":99 }`},
 		"own limit":          {limit, `{"max_completion_tokens":5,"model":"m",` + list + `}`, `{"max_completion_tokens":5,"model":"v",` + list + `}`},
 		"limit that's null":  {limit, `{"max_tokens":null,"model":"m",` + list + `}`, `{"max_tokens":99,"model":"v",` + list + `}`},
-		"store":              {ChatEdits{Model: "v"}, `{"store":true,"model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
-		"odd store":          {ChatEdits{Model: "v"}, `{"store":"yes","model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
-		"no store":           {ChatEdits{Model: "v"}, `{"store":null,"model":"v",` + list + `}`, `{"store":null,"model":"v",` + list + `}`},
+		"store":              {Edits{Model: "v"}, `{"store":true,"model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
+		"odd store":          {Edits{Model: "v"}, `{"store":"yes","model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
+		"no store":           {Edits{Model: "v"}, `{"store":null,"model":"v",` + list + `}`, `{"store":null,"model":"v",` + list + `}`},
 		"usage":              {usage, `{"model":"m","stream":true,` + list + "\n}", `{"model":"v","stream":true,` + list + `,"stream_options":{"include_usage":true}` + "\n}"},
 		"usage not streamed": {usage, `{"model":"m",` + list + `}`, `{"model":"v",` + list + `}`},
 		"usage asked":        {usage, `{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`, `{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`},
@@ -31,7 +31,7 @@ func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 		"other options":      {usage, `{"model":"v","stream":true,"stream_options":{ "x":[1] },` + list + `}`, `{"model":"v","stream":true,"stream_options":{ "x":[1],"include_usage":true },` + list + `}`},
 		"empty options":      {usage, `{"model":"v","stream":true,"stream_options":{ },` + list + `}`, `{"model":"v","stream":true,"stream_options":{"include_usage":true },` + list + `}`},
 		"null options":       {usage, `{"model":"v","stream":true,"stream_options":null,` + list + `}`, `{"model":"v","stream":true,"stream_options":{"include_usage":true},` + list + `}`},
-		"several at the end": {ChatEdits{Model: "v", AskUsage: true, Limit: 7, LimitField: "max_completion_tokens"}, `{"stream":true,` + list + `,"model":"m"}`,
+		"several at the end": {Edits{Model: "v", AskUsage: true, Limit: 7, LimitField: "max_completion_tokens"}, `{"stream":true,` + list + `,"model":"m"}`,
 			`{"stream":true,` + list + `,"model":"v","max_completion_tokens":7,"stream_options":{"include_usage":true}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func FuzzBody(f *testing.F) {
 		if r.Bound.TextBytes < 0 || r.Bound.TextBytes > int64(len(body)) || r.Bound.Images < 0 || r.N < 1 || r.Limit < 0 {
 			t.Fatalf("bad figures %+v", r)
 		}
-		edits := ChatEdits{Model: "vendor \"1\"", Limit: 5, LimitField: "max_tokens", AskUsage: true}
+		edits := Edits{Model: "vendor \"1\"", Limit: 5, LimitField: "max_tokens", AskUsage: true}
 		edited := r.Body(edits)
 		again, err := OpenChat(edited)
 		if err != nil {

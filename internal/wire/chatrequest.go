@@ -8,28 +8,13 @@ import (
 	"tollgate/internal/fault"
 )
 
-// ChatRequest is a chat-completions body that passed the gate. Its fields are
-// set by Check; until then they are zero.
+// ChatRequest is a chat-completions body that passed the gate. What it asks
+// for is set by Check; until then it is zero.
 type ChatRequest struct {
-	doc *document
+	Asked
 
-	// Stream tells whether the client asked for a stream, IncludeUsage whether
-	// it asked for the usage frame in it.
-	Stream, IncludeUsage bool
-	// Limit is the smaller of max_tokens and max_completion_tokens; 0 when the
-	// client named neither. LimitParam is the one of the two that it comes from.
-	Limit      int64
-	LimitParam string
-	// N is how many choices were asked for, at least 1.
-	N int64
-	// Bound is what the prompt's highest possible size follows from.
-	Bound PromptBound
-	// ServiceTier is the tier asked for; empty when absent, auto or default.
-	ServiceTier string
-	// Options are the values that change the price, the tier among them.
-	Options []Priced
-	// Tools are the hosted tools asked for.
-	Tools []Priced
+	doc     *document
+	opening opening // of the conversation
 }
 
 // OpenChat passes a chat-completions body through the gate. It answers

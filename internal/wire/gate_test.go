@@ -209,7 +209,7 @@ func BenchmarkOpenCheckEdit200K(b *testing.B) {
 		if err := r.Check(); err != nil {
 			b.Fatal(err)
 		}
-		r.Body(ChatEdits{Model: "vendor", AskUsage: true})
+		r.Body(Edits{Model: "vendor", AskUsage: true})
 	}
 }
 

@@ -41,6 +41,45 @@ type Usage struct {
 	ServiceTier string
 }
 
+// Asked is what a request of any form asks for, as far as the gateway reads it.
+type Asked struct {
+	// Stream tells whether the client asked for a stream, IncludeUsage whether
+	// it asked for the usage frame in it (chat completions only).
+	Stream, IncludeUsage bool
+	// Limit is the client's own limit on output tokens, the smaller where it
+	// named two; 0 when it named none. LimitParam is the field it comes from.
+	Limit      int64
+	LimitParam string
+	// N is how many choices were asked for, at least 1.
+	N int64
+	// Bound is what the prompt's highest possible size follows from.
+	Bound PromptBound
+	// ServiceTier is the tier asked for; empty when absent, auto or default.
+	ServiceTier string
+	// Options are the values that change the price, the tier among them.
+	Options []Priced
+	// Tools are the hosted tools asked for.
+	Tools []Priced
+	// Conversation is the same for all requests of one conversation, and hardly
+	// ever for those of two: what its requests begin with, or the
+	// prompt_cache_key.
+	Conversation uint64
+}
+
+// Edits are the owned fields of a request, as the line needs them.
+type Edits struct {
+	// Model is the provider's id of the model.
+	Model string
+	// Limit is the default limit on output tokens that is sent when the client
+	// named none, in the field LimitField where the form has several
+	// (max_tokens or max_completion_tokens); 0 sends none.
+	Limit      int64
+	LimitField string
+	// AskUsage makes a stream carry its usage, also when the client did not ask
+	// for it.
+	AskUsage bool
+}
+
 // PromptBound is what the highest possible size of a prompt follows from.
 type PromptBound struct {
 	// TextBytes are the bytes of the body less those of inline images.

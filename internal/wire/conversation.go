@@ -1,0 +1,49 @@
+package wire
+
+// opening is what the requests of one conversation have in common: how it
+// begins. A provider's prompt cache holds the same beginning.
+type opening struct {
+	sum  uint64
+	over bool // what follows differs from request to request
+}
+
+// openingBytes is how much of either end of a text tells it from others.
+const openingBytes = 512
+
+// add takes the next text of the opening. Long texts are told apart by their
+// length and both ends.
+func (o *opening) add(text []byte) {
+	if o.over {
+		return
+	}
+	sum := o.sum
+	if sum == 0 {
+		sum = fnvOffset
+	}
+	for size := len(text); size > 0; size >>= 8 {
+		sum = (sum ^ uint64(size&0xff)) * fnvPrime
+	}
+	if len(text) > 2*openingBytes {
+		for _, c := range text[len(text)-openingBytes:] {
+			sum = (sum ^ uint64(c)) * fnvPrime
+		}
+		text = text[:openingBytes]
+	}
+	for _, c := range text {
+		sum = (sum ^ uint64(c)) * fnvPrime
+	}
+	o.sum = sum
+}
+
+// The constants of the 64-bit FNV-1a hash, which is the same on every node.
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+// named makes the client's own name of the conversation the whole opening.
+func (o *opening) named(key []byte) {
+	*o = opening{}
+	o.add(key)
+	o.over = true
+}
