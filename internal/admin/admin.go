@@ -23,7 +23,6 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/line"
 	"tollgate/internal/store"
 )
 
@@ -46,9 +45,8 @@ type Options struct {
 	// Catalog is this node's watcher, which takes a new catalog at once; nil
 	// leaves that to the watchers' own rhythm.
 	Catalog *catalog.Watcher
-	// Lines returns the state of each line on this node; nil where no line
-	// runs, as in subcommands.
-	Lines func() []line.State
+	// Lines are those of this node; nil where no line runs, as in subcommands.
+	Lines LineControl
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
 }
@@ -103,7 +101,11 @@ func (s *server) routes() []route {
 		{"DELETE", "/keys/{id}", s.deleteKey},
 
 		{"GET", "/requests", s.listRequests},
+
 		{"GET", "/lines", s.listLines},
+		{"POST", "/lines/{id}/drain", s.drainLine},
+		{"POST", "/lines/{id}/resume", s.resumeLine},
+
 		{"GET", "/audit", s.audit},
 	}
 }

@@ -210,12 +210,12 @@ func TestDoor(t *testing.T) {
 		}
 		o.ok("GET", "/accounts", "", "Authorization", "bearer  "+token+" ")
 		for _, path := range []string{"", "/", "/nothing", "/accounts/", "/accounts//keys", "/accounts/x/nothing", "/accounts/x/keys/y",
-			"/codes", "/jobs", "/accounts/x/webhook", "/lines/main/drain", "/catalog/revisions/1/x", "/{id}"} {
+			"/codes", "/jobs", "/accounts/x/webhook", "/lines/main", "/lines/main/pause", "/catalog/revisions/1/x", "/{id}"} {
 			o.do("GET", path, "").wantFault(fault.NotFound, "")
 		}
 		for path, allow := range map[string]string{
 			"/accounts": "GET, HEAD, POST", "/catalog": "GET, HEAD, PUT", "/keys/x": "DELETE, GET, HEAD, PATCH",
-			"/accounts/x/credits": "POST", "/audit": "GET, HEAD", "/accounts/x": "GET, HEAD, PATCH",
+			"/accounts/x/credits": "POST", "/lines/x/drain": "POST", "/lines/x/resume": "POST", "/audit": "GET, HEAD", "/accounts/x": "GET, HEAD, PATCH",
 		} {
 			r := o.do("TRACE", path, "")
 			r.wantFault(fault.MethodNotAllowed, "")
@@ -255,6 +255,7 @@ func TestUnknownIDs(t *testing.T) {
 				"GET /users/" + id:                  "",
 				"POST /accounts/" + id + "/credits": `{"usd":1}`, "GET /accounts/" + id + "/entries": "",
 				"POST /accounts/" + id + "/keys": `{}`, "GET /accounts/" + id + "/keys": "",
+				"POST /lines/" + id + "/drain": "", "POST /lines/" + id + "/resume": `{}`,
 				"GET /keys/" + id: "", "PATCH /keys/" + id: `{}`, "DELETE /keys/" + id: "", "GET /catalog/revisions/" + id: "",
 			} {
 				method, path, _ := strings.Cut(path, " ")

@@ -53,6 +53,19 @@ func (c *call) readObject() (object, error) {
 	return parseObject(body)
 }
 
+// readNothing reads a body that has nothing to say: none, or an empty object.
+func (c *call) readNothing() error {
+	body, err := c.read(maxBody)
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	o, err := parseObject(body)
+	if err != nil {
+		return err
+	}
+	return o.decode()
+}
+
 // object is a JSON object as it came, each member once.
 type object struct {
 	raw     []byte
@@ -145,6 +158,9 @@ func known(fields []field, name string) bool {
 }
 
 func listed(fields []field) string {
+	if len(fields) == 0 {
+		return "Send no body, or {}."
+	}
 	out := "The fields are"
 	for i, f := range fields {
 		if i > 0 {

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// refreshTime bounds how long the answer of a PUT waits for this node to serve
-// from the new catalog.
+// refreshTime bounds how long an answer waits for this node to take over what
+// it changed.
 const refreshTime = time.Second
 
 // numbered is a document and its revision.

@@ -8,7 +8,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
 	"tollgate/internal/money"
 )
 
@@ -96,26 +95,5 @@ func TestRequests(t *testing.T) {
 		}
 		show(entries[0]).want(`{"kind":"charge","usd":-0.25,"balance_usd":4.75,"request_id":"req_1"}`)
 		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
-	})
-}
-
-func TestLines(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
-		if list, more := o.ok("GET", "/lines", "").list(); len(list) != 0 || more {
-			t.Errorf("lines %v", list)
-		}
-		o.do("GET", "/lines?nodes=all", "").wantFault(fault.InvalidRequest, "nodes")
-
-		o = newOperator(t, o.db, func(opts *Options) {
-			opts.Lines = func() []line.State { return []line.State{{Line: "main", Provider: "test", State: "in_service"}} }
-		})
-		for _, query := range []string{"", "?node=all"} {
-			list, _ := o.ok("GET", "/lines"+query, "").list()
-			if len(list) != 1 || list[0]["id"] != "main" || list[0]["state"] != "in_service" {
-				t.Errorf("lines%s %v", query, list)
-			}
-		}
-		o.do("GET", "/lines?node=one", "").wantFault(fault.InvalidRequest, "node")
 	})
 }

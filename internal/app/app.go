@@ -83,7 +83,14 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
-	lines := line.New(line.Options{Open: adapters.New(adapters.Options{}).Open, Registry: a.metrics.registry})
+	lines := line.New(line.Options{
+		Open: adapters.New(adapters.Options{}).Open, Current: watcher.Current, DB: db, Epoch: books.Epoch,
+		AlertURL: s.AlertURL, Log: a.log, Registry: a.metrics.registry,
+	})
+	if err := lines.Refresh(ctx); err != nil {
+		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
+	}
+	a.life.loop("line upkeep", lines.Run)
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, ExposeLine: s.ExposeLine,
@@ -97,7 +104,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),
 			Providers: providers, Catalog: watcher, Log: a.log,
-			Lines: func() []line.State { return lines.States(watcher.Current()) },
+			Lines: lines,
 		}),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken,
 	}
@@ -157,9 +164,6 @@ func (a *App) startLedger(ctx context.Context, db *store.DB) (*ledger.Ledger, er
 func (a *App) remark(s *catalog.Snapshot) {
 	if s.Revision == 0 {
 		a.log.Warn("there is no catalog yet, so every model is unknown: run `tollgate apply FILE`")
-	}
-	for _, l := range line.Capped(s) {
-		a.log.Warn("max_concurrent is not enforced yet", "line", l.ID, "max_concurrent", l.MaxConcurrent)
 	}
 }
 

@@ -318,20 +318,6 @@ func TestMissingDatabase(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsNotEnforced(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	doc := strings.Replace(string(catalog.Sandbox()), "provider: sandbox", "provider: sandbox\n    max_concurrent: 7", 1)
-	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := serve(t, testSettings(t, storetest.SQLite(t), "catalog: "+file))
-	p.stop(t)
-	if log := p.err.String(); !strings.Contains(log, "not enforced yet") || !strings.Contains(log, "max_concurrent=7") {
-		t.Errorf("the log says %s", log)
-	}
-}
-
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.SQLite(t), "metrics_listen: 127.0.0.1:0"))

@@ -17,6 +17,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"net/http"
 	"time"
@@ -161,7 +162,9 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
 		fmt.Errorf("no answer within the request timeout of %s: %w", c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
-	x.attempts, err = c.opts.Lines.Try(ctx, call.Snapshot, call.Model, wire.FormChat, x.attempt)
+	x.attempts, err = c.opts.Lines.Try(ctx, line.Request{
+		Snapshot: call.Snapshot, Model: call.Model, Form: wire.FormChat, Conversation: x.conversation(),
+	}, x.attempt)
 	switch {
 	case err != nil:
 		return x.fail(err)
@@ -181,6 +184,14 @@ func (x *exchange) admission() ledger.Admission {
 		Revision:  x.Snapshot.Revision,
 		Received:  x.Received,
 	}
+}
+
+// conversation tells the requests of one conversation of one account from
+// others.
+func (x *exchange) conversation() uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(x.Account)) // a hash never fails
+	return sum.Sum64() ^ x.Body.Conversation
 }
 
 // logRefusal logs a request that ended before it was admitted.

@@ -65,7 +65,10 @@ func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledg
 	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.begun, FirstByte: x.firstByte, Duration: x.since()}
 	if n := len(x.attempts); n > 0 {
 		last := &x.attempts[n-1]
-		e.Line, e.Attempts = last.Line, x.attempts
+		e.Attempts = x.attempts
+		if last.Skipped == "" {
+			e.Line = last.Line
+		}
 		if x.run != nil && last.Code == "" {
 			last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
 		}
@@ -126,7 +129,7 @@ func (x *exchange) fail(err error) error {
 
 // expose names the line that was asked last, for the operator.
 func (x *exchange) expose() {
-	if n := len(x.attempts); n > 0 && x.opts.ExposeLine {
+	if n := len(x.attempts); n > 0 && x.opts.ExposeLine && x.attempts[n-1].Skipped == "" {
 		x.w.Header().Set("x-tollgate-line", x.attempts[n-1].Line)
 	}
 }

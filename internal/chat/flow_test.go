@@ -107,7 +107,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	snapshot := catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "secret-of-the-line", true })
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: adapters.New(adapters.Options{Transport: transport}).Open})})
+	open := adapters.New(adapters.Options{Transport: transport}).Open
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { f.last <- struct{}{} }()
@@ -120,6 +120,9 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 			err = request.Check()
 		}
 		if err == nil {
+			// Lines of its own, so that no request suffers from the failures of
+			// another.
+			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: open})})
 			model, _ := snapshot.Model("swift-1")
 			err = c.Complete(r.Context(), w, Call{
 				Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,

@@ -147,6 +147,10 @@ func (l *Ledger) register(ctx context.Context) error {
 	return nil
 }
 
+// Epoch names this life of the node. It changes when the node was declared
+// dead and began anew.
+func (l *Ledger) Epoch() string { return *l.epoch.Load() }
+
 // Run keeps the node alive, sweeps after dead ones and folds old receipts,
 // until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {

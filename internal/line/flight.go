@@ -3,40 +3,95 @@ package line
 import (
 	"context"
 	"io"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"tollgate/internal/upstream"
 )
 
-// counted is an adapter whose line counts as busy from the call until the
-// answer's body is closed.
-type counted struct {
-	adapter upstream.Adapter
-	tally   *tally
+// flight is one attempt on a line: the adapter that makes its call, and the
+// body of its answer. It ends when the attempt failed or the body is closed;
+// until then the line counts as busy and its slot is taken.
+type flight struct {
+	lines *Lines
+	seat  *seat
+	model string
+	life  uint64 // the line's condition when it began
+	trial bool
+	slot  bool
+
+	body  io.ReadCloser // nil while there is no answer
+	ended atomic.Bool
+
+	number  uint64 // of its outcome in the tally
+	counted bool   // it began with an answer
+	broken  atomic.Bool
 }
 
 // Chat implements upstream.Adapter.
-func (c *counted) Chat(ctx context.Context, call upstream.Call) (*upstream.Answer, error) {
-	c.tally.begin()
-	answer, err := c.adapter.Chat(ctx, call)
+func (f *flight) Chat(ctx context.Context, call upstream.Call) (*upstream.Answer, error) {
+	answer, err := f.seat.adapter.Chat(ctx, call)
 	if err != nil {
-		c.tally.end()
 		return nil, err
 	}
-	answer.Body = &countedBody{ReadCloser: answer.Body, tally: c.tally}
+	f.body = answer.Body
+	answer.Body = f
 	return answer, nil
 }
 
-// countedBody ends the line's being busy when it is closed.
-type countedBody struct {
-	io.ReadCloser
-	tally *tally
-	once  sync.Once
+// Read implements io.Reader for the answer's body.
+func (f *flight) Read(p []byte) (int, error) { return f.body.Read(p) }
+
+// Close implements io.Closer for the answer's body and ends the flight.
+func (f *flight) Close() error {
+	err := f.body.Close()
+	f.end()
+	return err
 }
 
-// Close implements io.Closer.
-func (b *countedBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.once.Do(b.tally.end)
-	return err
+// begin makes the line busy.
+func (f *flight) begin() {
+	f.seat.tally.inFlight.Add(1)
+	f.seat.tally.metrics.inFlight.Inc()
+}
+
+// end gives back what the flight took, once.
+func (f *flight) end() {
+	if f.ended.Swap(true) {
+		return
+	}
+	t := f.seat.tally
+	t.inFlight.Add(-1)
+	t.metrics.inFlight.Dec()
+	if f.trial {
+		t.endTrial()
+	}
+	if f.slot {
+		f.lines.slots.give(f.seat.line.ID)
+	}
+}
+
+// answered records that the answer began.
+func (f *flight) answered(now time.Time, firstByte time.Duration) {
+	n, changes := f.seat.tally.answered(now, f.life, firstByte)
+	f.number, f.counted = n, true
+	f.seat.tally.metrics.answered(firstByte)
+	f.lines.tell(f.seat.line.ID, changes)
+}
+
+// failed records that the attempt failed.
+func (f *flight) failed(now time.Time, failure *upstream.Failure) {
+	t := f.seat.tally
+	t.metrics.failed(failure)
+	f.lines.tell(f.seat.line.ID, t.failed(now, f.life, f.model, failure))
+}
+
+// broke turns the recorded answer into a failure, once.
+func (f *flight) broke(failure *upstream.Failure) {
+	if failure.Health == upstream.HealthNone || !f.counted || f.broken.Swap(true) {
+		return
+	}
+	t := f.seat.tally
+	t.metrics.broke(failure)
+	f.lines.tell(f.seat.line.ID, t.broke(f.lines.now(), f.life, f.model, f.number, failure))
 }

@@ -5,6 +5,9 @@
 // Invariants:
 //   - One request asks each line at most once, and asks no further line after
 //     an answer has begun or the request itself was rejected.
+//   - A line that is known not to work costs a request nothing: it is asked
+//     again only after a probe of the gateway's own went well.
+//   - A line never has more than max_concurrent calls, over all nodes.
 //   - What a client is told after a failed walk follows from the failures
 //     alone (verdict, a pure function); lines and providers are not named.
 //   - No failure leaves it with the line's credential in it, whoever judged it.
@@ -13,15 +16,16 @@ package line
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"log/slog"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/fault"
+	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -31,29 +35,46 @@ type Options struct {
 	// Open makes the adapter of a line; required. It must be cheap and open no
 	// connection (adapters.Set.Open).
 	Open func(upstream.Target) (upstream.Adapter, error)
+	// Current returns the newest snapshot, for Run and States; nil: no lines.
+	Current func() *catalog.Snapshot
+	// DB holds what nodes share: slots, the operator's word, reports. nil: this
+	// node is alone.
+	DB *store.DB
+	// Epoch names this life of the node (ledger.Epoch); required with DB.
+	Epoch func() string
+	// AlertURL gets a POST when a line leaves or returns to service; empty:
+	// nobody does.
+	AlertURL string
+	// Log gets a line when a line leaves or returns to service.
+	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Registry gets the metrics tollgate_line_*; nil shows them nowhere. It
 	// must not have them already.
 	Registry prometheus.Registerer
+	// AlertTransport carries the alerts; nil makes one.
+	AlertTransport http.RoundTripper
 }
 
 // Lines walks the lines of models on this node. It is safe for concurrent use.
 type Lines struct {
 	open    func(upstream.Target) (upstream.Adapter, error)
+	current func() *catalog.Snapshot
 	now     func() time.Time
+	log     *slog.Logger
 	metrics *metrics
+	slots   *slots
+	alerts  *alerts
+	db      *store.DB
+	epoch   func() string
 
-	mu      sync.Mutex
-	newest  fleet             // adapters of the newest revision seen
-	former  fleet             // of the one before it, for requests that began on it
-	tallies map[string]*tally // by line id
-}
+	newest atomic.Pointer[fleet] // of the newest revision seen
 
-// fleet holds the adapters of one revision of the catalog by line id.
-type fleet struct {
-	revision int64
-	adapters map[string]upstream.Adapter
+	mu       sync.Mutex
+	former   *fleet                   // of the revision before it, for requests that began on it
+	tallies  map[string]*tally        // by line id
+	known    map[string]*catalog.Line // as of the newest fleet, by id
+	controls map[string]control       // the operator's word, by line id
 }
 
 // New makes the lines of a node.
@@ -61,26 +82,45 @@ func New(o Options) *Lines {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Lines{
-		open:    o.Open,
-		now:     o.Now,
-		metrics: newMetrics(o.Registry),
-		newest:  fleet{revision: -1},
-		former:  fleet{revision: -1},
-		tallies: map[string]*tally{},
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Current == nil {
+		none := &catalog.Snapshot{}
+		o.Current = func() *catalog.Snapshot { return none }
+	}
+	l := &Lines{
+		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
+		slots: newSlots(o.DB, o.Epoch, o.Log), alerts: newAlerts(o.AlertURL, o.Log, o.AlertTransport),
+		db: o.DB, epoch: o.Epoch,
+		former:  &fleet{revision: -1},
+		tallies: map[string]*tally{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
+	}
+	l.newest.Store(&fleet{revision: -1})
+	return l
+}
+
+// Request is what a walk is made for.
+type Request struct {
+	// Snapshot routes the request; Model is of it.
+	Snapshot *catalog.Snapshot
+	Model    *catalog.Model
+	// Form is the wire form that the client speaks.
+	Form wire.Form
+	// Conversation is the same for all requests of one conversation.
+	Conversation uint64
 }
 
 // On is the line that an attempt is made on.
 type On struct {
 	Line *catalog.Line
-	// Adapter makes the call. The line counts as busy until the body of its
-	// answer is closed.
+	// Adapter makes the call, one. The line counts as busy until the body of
+	// its answer is closed.
 	Adapter upstream.Adapter
 	// ProviderModel is the provider's name of the model.
 	ProviderModel string
 
-	visit *visit
+	flight *flight
 }
 
 // Broke tells that an answer which had begun on the line broke off, so that the
@@ -88,11 +128,14 @@ type On struct {
 // A client that left is no failure of the line: its health effect is none. The
 // line's credential, should the provider have repeated it, is gone from f
 // afterwards, so call it before f is shown to anybody.
-func (on On) Broke(f *upstream.Failure) { on.visit.broke(f.Redact(on.visit.key)) }
+func (on On) Broke(f *upstream.Failure) { on.flight.broke(f.Redact(on.Line.Key())) }
 
 // Attempt is what the request log keeps of one attempt.
 type Attempt struct {
 	Line string `json:"line"`
+	// Skipped says why the line was not asked, in a word; the lines that were
+	// skipped are kept of requests that no line was asked for.
+	Skipped string `json:"skipped,omitempty"`
 	// Status is the provider's HTTP status; 0 when no head arrived.
 	Status int `json:"status,omitempty"`
 	// Code is the service's code for a failure; empty on success.
@@ -106,8 +149,9 @@ type Attempt struct {
 	DurationMS int64 `json:"duration_ms"`
 }
 
-// Try walks the usable lines of a model in the snapshot's order until an
-// attempt succeeds.
+// Try asks the lines of a model, one after the other, until an attempt
+// succeeds. Lines that are known not to work, or have no free slot, are passed
+// over.
 //
 // attempt makes one call and judges the beginning of its answer. It returns nil
 // when the answer has begun, which ends the walk; a *upstream.Failure when the
@@ -115,138 +159,12 @@ type Attempt struct {
 // other error ends the walk and is returned as it is.
 //
 // Try returns the attempts made, also with an error. The error for a failed
-// walk is a *fault.Error; upstream_unavailable when no line could be asked.
-// When ctx ends the walk ends with it, as upstream_timeout for a deadline and
-// client_closed else.
-func (l *Lines) Try(ctx context.Context, s *catalog.Snapshot, m *catalog.Model, form wire.Form,
-	attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
-	var (
-		attempts []Attempt
-		failures []*upstream.Failure
-	)
-	for _, ln := range s.Lines(m.ID) {
-		if !usable(ln, form) {
-			continue
-		}
-		if ctx.Err() != nil {
-			failures = append(failures, upstream.Interrupted(ctx, ctx.Err()))
-			break
-		}
-		a, err := l.visit(ctx, s, m, ln, attempt)
-		attempts = append(attempts, a)
-		if err == nil {
-			return attempts, nil
-		}
-		var f *upstream.Failure
-		if !errors.As(err, &f) {
-			return attempts, err
-		}
-		failures = append(failures, f)
-		if f.Final() {
-			break
-		}
-	}
-	return attempts, verdict(failures)
-}
-
-// usable reports whether a line can be asked for a form on this node.
-func usable(ln *catalog.Line, form wire.Form) bool { return ln.Out == "" && ln.Speaks(form) }
-
-// visit makes the attempt on one line and counts how it went.
-func (l *Lines) visit(ctx context.Context, s *catalog.Snapshot, m *catalog.Model, ln *catalog.Line,
-	attempt func(ctx context.Context, on On) error) (Attempt, error) {
-	start := l.now()
-	adapter, t, err := l.adapter(s, ln)
-	if err != nil {
-		// The catalog checked the line, so this is another version's line.
-		err = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", err))
-	}
-	v := &visit{tally: t, now: l.now, key: ln.Key()}
-	if err == nil {
-		err = attempt(ctx, On{
-			Line:          ln,
-			Adapter:       &counted{adapter: adapter, tally: t},
-			ProviderModel: ln.Models[m.ID],
-			visit:         v,
-		})
-	}
-	took := l.now().Sub(start)
-	a := Attempt{Line: ln.ID, DurationMS: took.Milliseconds()}
-	var f *upstream.Failure
-	switch {
-	case err == nil:
-		a.Status, a.FirstByteMS = 200, a.DurationMS
-		v.answered(took)
-	case errors.As(err, &f):
-		f.Redact(v.key)
-		a.Status, a.Code = f.Status, string(f.Code)
-		if f.Cause != nil {
-			a.Cause = f.Cause.Error()
-		}
-		v.failed(f)
-	default:
-		a.Cause = "the attempt was given up: " + err.Error()
-	}
-	return a, err
-}
-
-// adapter returns the adapter of a line and its tally. The adapters of the two
-// newest revisions are kept; a request on an older one gets one of its own.
-func (l *Lines) adapter(s *catalog.Snapshot, ln *catalog.Line) (upstream.Adapter, *tally, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s.Revision > l.newest.revision {
-		l.advance(s)
-	}
-	t := l.tallies[ln.ID]
-	if t == nil {
-		t = newTally(ln.ID, l.metrics)
-		l.tallies[ln.ID] = t
-	}
-	var kept map[string]upstream.Adapter
-	switch s.Revision {
-	case l.newest.revision:
-		kept = l.newest.adapters
-	case l.former.revision:
-		kept = l.former.adapters
-	}
-	if a := kept[ln.ID]; a != nil {
-		return a, t, nil
-	}
-	a, err := l.open(upstream.Target{
-		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: ln.Key(), Options: ln.Options,
-	})
-	if err == nil && kept != nil {
-		kept[ln.ID] = a
-	}
-	return a, t, err
-}
-
-// advance begins a newer revision: adapters of all but the last two go, and so
-// do tallies of lines that no longer exist. Callers hold mu.
-func (l *Lines) advance(s *catalog.Snapshot) {
-	l.former = l.newest
-	l.newest = fleet{revision: s.Revision, adapters: map[string]upstream.Adapter{}}
-	exists := make(map[string]bool, len(s.AllLines()))
-	for _, ln := range s.AllLines() {
-		exists[ln.ID] = true
-	}
-	for id := range l.tallies {
-		if !exists[id] {
-			delete(l.tallies, id)
-			l.metrics.forget(id)
-		}
-	}
-}
-
-// Capped returns the enabled lines that have a max_concurrent. This version
-// does not enforce it, which the start log says.
-func Capped(s *catalog.Snapshot) []*catalog.Line {
-	var capped []*catalog.Line
-	for _, ln := range s.AllLines() {
-		if ln.Enabled && ln.MaxConcurrent > 0 {
-			capped = append(capped, ln)
-		}
-	}
-	return capped
+// walk is a *fault.Error; where no line could be asked it is that of
+// readings: No line. When ctx ends the walk ends with it, as upstream_timeout
+// for a deadline and client_closed else.
+func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
+	var few [4]candidate
+	w := walk{lines: l, request: r}
+	w.candidates = order(few[:0], l.fleet(r.Snapshot).serve[r.Model.ID], r.Conversation)
+	return w.run(ctx, attempt)
 }

@@ -32,7 +32,7 @@ func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 
 // spec is a line that serves the model under a name of its own.
 func spec(id string) catalog.LineSpec {
-	return catalog.LineSpec{ID: id, Provider: "fake", Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
+	return catalog.LineSpec{ID: id, Provider: "fake", Weight: 100, Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
 }
 
 // provider opens adapters that answer with an empty body, and counts them.
@@ -50,11 +50,23 @@ func (p *provider) Chat(context.Context, upstream.Call) (*upstream.Answer, error
 	return &upstream.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
+// request asks for the model of a snapshot.
+func request(s *catalog.Snapshot) line.Request {
+	m, _ := s.Model("swift")
+	return line.Request{Snapshot: s, Model: m, Form: wire.FormChat}
+}
+
 // try walks with an attempt that looks up each line's end by its id; a line
 // that is not listed answers.
 func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.Attempt, error) {
-	m, _ := s.Model("swift")
-	return l.Try(ctx, s, m, wire.FormChat, func(_ context.Context, on line.On) error { return ends[on.Line.ID] })
+	return l.Try(ctx, request(s), func(ctx context.Context, on line.On) error {
+		answer, err := on.Adapter.Chat(ctx, upstream.Call{})
+		if err != nil {
+			return err
+		}
+		answer.Body.Close()
+		return ends[on.Line.ID]
+	})
 }
 
 func rejection() *upstream.Failure {
@@ -96,8 +108,10 @@ func TestWalk(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var specs []catalog.LineSpec
-			for _, id := range tt.lines {
-				specs = append(specs, spec(id))
+			for i, id := range tt.lines {
+				ln := spec(id)
+				ln.Priority = i
+				specs = append(specs, ln)
 			}
 			attempts, err := try(t.Context(), line.New(line.Options{Open: (&provider{}).open}), snapshot(1, specs...), tt.ends)
 			var asked []string
@@ -137,7 +151,7 @@ func TestUnusableLinesAreNotAsked(t *testing.T) {
 	if fault.Of(err) == nil || fault.Of(err).Code != fault.UpstreamUnavailable || fault.Of(err).Status() != 502 {
 		t.Errorf("error %v", err)
 	}
-	if len(attempts) != 0 || len(p.opened) != 0 {
+	if len(attempts) != 2 || attempts[0].Skipped != "out_of_service" || attempts[1].Skipped != "out_of_service" || len(p.opened) != 0 {
 		t.Errorf("attempts %v, opened %v", attempts, p.opened)
 	}
 }
@@ -147,9 +161,10 @@ func TestEndOfTime(t *testing.T) {
 	t.Parallel()
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		s := snapshot(1, spec("a"), spec("b"))
-		m, _ := s.Model("swift")
-		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(ctx, s, m, wire.FormChat,
+		a, b := spec("a"), spec("b")
+		b.Priority = 1
+		s := snapshot(1, a, b)
+		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(ctx, request(s),
 			func(context.Context, line.On) error {
 				cancel(cause)
 				return upstream.Fail(fault.UpstreamBusy, nil)
@@ -163,9 +178,10 @@ func TestEndOfTime(t *testing.T) {
 func TestAttemptsAreTraced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot(1, spec("a"), spec("b"))
-		m, _ := s.Model("swift")
-		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), s, m, wire.FormChat,
+		a, b := spec("a"), spec("b")
+		b.Priority = 1
+		s := snapshot(1, a, b)
+		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), request(s),
 			func(_ context.Context, on line.On) error {
 				if want := "vendor-" + on.Line.ID; on.ProviderModel != want {
 					t.Errorf("provider's model %q, want %q", on.ProviderModel, want)
@@ -218,13 +234,12 @@ func TestStates(t *testing.T) {
 		disabled, out := spec("disabled"), spec("out")
 		disabled.Enabled, out.APIKey, out.MaxConcurrent = false, "${NOT_SET}", 7
 		s := snapshot(1, spec("a"), disabled, out)
-		m, _ := s.Model("swift")
 		registry := prometheus.NewPedanticRegistry()
-		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry})
+		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s }})
 		var answer *upstream.Answer
 		var ons []line.On
 		run := func(wait time.Duration, end error) {
-			_, _ = l.Try(t.Context(), s, m, wire.FormChat, func(ctx context.Context, on line.On) error {
+			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on line.On) error {
 				ons = append(ons, on)
 				answer, _ = on.Adapter.Chat(ctx, upstream.Call{})
 				time.Sleep(wait) // on the bubble's clock
@@ -234,7 +249,7 @@ func TestStates(t *testing.T) {
 				return end
 			})
 		}
-		a := func() line.State { return l.States(s)[0] }
+		a := func() line.State { return l.States()[0] }
 
 		if got := a(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
 			t.Errorf("before anything: %+v", got)
@@ -264,19 +279,18 @@ func TestStates(t *testing.T) {
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
 			t.Errorf("after a break: %+v, rate %v", got, *got.SuccessRate)
 		}
-		states := l.States(s)
+		states := l.States()
 		if states[1].State != "disabled" || states[2].State != "out_of_service" ||
 			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
 			t.Errorf("%+v", states[1:])
-		}
-		if got := line.Capped(s); len(got) != 1 || got[0].ID != "out" {
-			t.Errorf("capped %v", got)
 		}
 		checkMetrics(t, registry, map[string]float64{
 			"tollgate_line_attempts_total a ok": 1, "tollgate_line_attempts_total a upstream_timeout": 1,
 			"tollgate_line_attempts_total a rejected": 1, "tollgate_line_attempts_total a client_closed": 1,
 			"tollgate_line_attempts_total a empty_completion": 1, "tollgate_line_broken_total a upstream_connection_error": 1,
-			"tollgate_line_in_flight a": 0, "tollgate_line_first_byte_seconds a": 1,
+			"tollgate_line_in_flight a": 0, "tollgate_line_first_byte_seconds a": 1, "tollgate_line_in_service a": 1,
+			"tollgate_line_in_flight disabled": 0, "tollgate_line_first_byte_seconds disabled": 0, "tollgate_line_in_service disabled": 1, "tollgate_line_attempts_total disabled ok": 0,
+			"tollgate_line_in_flight out": 0, "tollgate_line_first_byte_seconds out": 0, "tollgate_line_in_service out": 1, "tollgate_line_attempts_total out ok": 0,
 		})
 
 		time.Sleep(6 * time.Minute) // on the bubble's clock: nothing is recent any more
@@ -285,11 +299,10 @@ func TestStates(t *testing.T) {
 		}
 		// A line that is gone takes its metrics along.
 		s = snapshot(2, spec("b"))
-		m, _ = s.Model("swift")
 		run(0, upstream.Fail(fault.UpstreamTimeout, nil))
 		checkMetrics(t, registry, map[string]float64{
 			"tollgate_line_attempts_total b ok": 0, "tollgate_line_attempts_total b upstream_timeout": 1,
-			"tollgate_line_in_flight b": 0, "tollgate_line_first_byte_seconds b": 0,
+			"tollgate_line_in_flight b": 0, "tollgate_line_first_byte_seconds b": 0, "tollgate_line_in_service b": 1,
 		})
 	})
 }
@@ -305,17 +318,16 @@ func TestCredentialIsRedacted(t *testing.T) {
 	s := catalog.NewSnapshot(1, doc,
 		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 		func(string) (string, bool) { return key, true })
-	m, _ := s.Model("swift")
 	said := func() *upstream.Failure {
 		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+key+`"}}`), nil)
 	}
 	l := line.New(line.Options{Open: (&provider{}).open})
-	attempts, err := l.Try(t.Context(), s, m, wire.FormChat, func(context.Context, line.On) error { return said() })
+	attempts, err := l.Try(t.Context(), request(s), func(context.Context, line.On) error { return said() })
 	if text := err.Error() + attempts[0].Cause; strings.Contains(text, key) || !strings.Contains(text, "bad [redacted]") {
 		t.Errorf("%s", text)
 	}
 	var on line.On
-	if _, err := l.Try(t.Context(), s, m, wire.FormChat, func(_ context.Context, o line.On) error { on = o; return nil }); err != nil {
+	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, o line.On) error { on = o; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	f := said()
@@ -359,12 +371,11 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]f
 // window cannot be revised.
 func TestRecentIsBounded(t *testing.T) {
 	t.Parallel()
-	l := line.New(line.Options{Open: (&provider{}).open})
 	s := snapshot(1, spec("a"))
-	m, _ := s.Model("swift")
+	l := line.New(line.Options{Open: (&provider{}).open, Current: func() *catalog.Snapshot { return s }})
 	var first line.On
 	for i := range 300 {
-		_, err := l.Try(t.Context(), s, m, wire.FormChat, func(_ context.Context, on line.On) error {
+		_, err := l.Try(t.Context(), request(s), func(_ context.Context, on line.On) error {
 			if i == 0 {
 				first = on
 			}
@@ -375,7 +386,7 @@ func TestRecentIsBounded(t *testing.T) {
 		}
 	}
 	first.Broke(upstream.Fail(fault.UpstreamConnectionError, nil))
-	if got := l.States(s)[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
+	if got := l.States()[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
 		t.Errorf("%+v, rate %v", got, *got.SuccessRate)
 	}
 }

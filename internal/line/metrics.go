@@ -22,6 +22,10 @@ type metrics struct {
 	broken    *prometheus.CounterVec
 	inFlight  *prometheus.GaugeVec
 	firstByte *prometheus.HistogramVec
+	busy      *prometheus.CounterVec
+	probes    *prometheus.CounterVec
+	left      *prometheus.CounterVec
+	in        *prometheus.GaugeVec
 }
 
 // newMetrics makes the metrics and registers them; registry may be nil.
@@ -45,14 +49,31 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 16), // 10 ms to 5 min
 		}, []string{"line"}),
 	}
+	m.busy = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tollgate_line_busy_total",
+		Help: "Requests that passed a line over because all of its slots were taken.",
+	}, []string{"line"})
+	m.probes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tollgate_line_probes_total",
+		Help: "Probes of lines that were out of service, by outcome: ok or the code of the failure.",
+	}, []string{"line", "outcome"})
+	m.left = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tollgate_line_left_total",
+		Help: "How often a line, or a model on it (model_out), left service, by state.",
+	}, []string{"line", "state"})
+	m.in = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "tollgate_line_in_service",
+		Help: "1: requests may go to the line; 0: its circuit is open or its credentials are out. Drained and short pauses do not count.",
+	}, []string{"line"})
 	if registry != nil {
-		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte)
+		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in)
 	}
 	return m
 }
 
 // of returns the metrics of one line.
 func (m *metrics) of(line string) lineMetrics {
+	m.in.WithLabelValues(line).Set(1)
 	return lineMetrics{
 		line:      line,
 		all:       m,
@@ -70,6 +91,33 @@ func (m *metrics) forget(line string) {
 	m.broken.DeletePartialMatch(labels)
 	m.inFlight.DeletePartialMatch(labels)
 	m.firstByte.DeletePartialMatch(labels)
+	m.busy.DeletePartialMatch(labels)
+	m.probes.DeletePartialMatch(labels)
+	m.left.DeletePartialMatch(labels)
+	m.in.DeletePartialMatch(labels)
+}
+
+// probed counts a probe.
+func (m *metrics) probed(line string, f *upstream.Failure) {
+	outcome := outcomeOK
+	if f != nil {
+		outcome = outcomeOf(f)
+	}
+	m.probes.WithLabelValues(line, outcome).Inc()
+}
+
+// changed counts a line that left or returned.
+func (m *metrics) changed(line string, c change) {
+	if c.state != stateInService {
+		m.left.WithLabelValues(line, c.state).Inc()
+	}
+	if c.model == "" {
+		in := 0.0
+		if c.state == stateInService {
+			in = 1
+		}
+		m.in.WithLabelValues(line).Set(in)
+	}
 }
 
 // lineMetrics are the metrics of one line, looked up once.

@@ -2,6 +2,7 @@ package line
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,12 +21,19 @@ const (
 type State struct {
 	Line     string `json:"id"`
 	Provider string `json:"provider"`
-	// State is "in_service", "out_of_service" (Cause says why) or "disabled".
+	// State is one of the words below; Cause says why if it is not in_service.
 	State string `json:"state"`
+	// CoolingUntil is when a line that is not in service is asked or probed
+	// again, in Unix seconds; 0 when it waits for nothing.
+	CoolingUntil int64 `json:"cooling_until,omitempty"`
+	// ModelsOut are the models that are not asked for on this line.
+	ModelsOut []ModelOut `json:"models_out,omitempty"`
 	// InFlight counts calls whose answer is not closed yet.
 	InFlight int64 `json:"in_flight"`
-	// MaxConcurrent is the line's cap, 0 for none. It is not enforced yet.
+	// MaxConcurrent is the line's cap over all nodes, 0 for none; Granted is
+	// how much of it this node has.
 	MaxConcurrent int `json:"max_concurrent"`
+	Granted       int `json:"granted,omitempty"`
 	// Attempts counts the recent attempts that the rate and the time are of.
 	Attempts int `json:"recent_attempts"`
 	// SuccessRate is the share of them that brought an answer, 0 to 1; nil
@@ -39,35 +47,66 @@ type State struct {
 	CauseAt int64  `json:"cause_at,omitempty"`
 }
 
-// The values of State.State.
+// ModelOut is a model that a line was found not to have.
+type ModelOut struct {
+	Model string `json:"model"`
+	Cause string `json:"cause"`
+	Since int64  `json:"since"` // Unix seconds
+	Until int64  `json:"until"` // when it is probed again, Unix seconds
+}
+
+// The values of State.State, and of an alert's state.
 const (
-	stateInService    = "in_service"
-	stateOutOfService = "out_of_service"
-	stateDisabled     = "disabled"
+	stateInService      = "in_service"
+	stateCooling        = "cooling"         // after a provider's rate limit
+	stateCircuitOpen    = "circuit_open"    // it failed too often
+	stateHalfOpen       = "half_open"       // a probe went well, a few requests decide
+	stateCredentialsOut = "credentials_out" // the provider refused the credential or account
+	stateDrained        = "drained"         // by the operator
+	stateOutOfService   = "out_of_service"  // it cannot be used on this node
+	stateDisabled       = "disabled"        // by the catalog
+	stateModelOut       = "model_out"       // of one model on one line, in alerts
 )
 
-// States returns the state of every line of a snapshot on this node, in the
-// order of the document.
-func (l *Lines) States(s *catalog.Snapshot) []State {
+// causeDrained is the cause of stateDrained.
+const causeDrained = "drained by the operator"
+
+// States returns the state of every line of the current catalog on this node,
+// in the order of the document.
+func (l *Lines) States() []State {
 	now := l.now()
-	states := make([]State, 0, len(s.AllLines()))
-	for _, ln := range s.AllLines() {
-		state := State{Line: ln.ID, Provider: ln.Provider, State: stateInService, MaxConcurrent: ln.MaxConcurrent}
-		l.mu.Lock()
-		t := l.tallies[ln.ID]
-		l.mu.Unlock()
-		if t != nil {
-			t.report(now, &state)
-		}
-		switch {
-		case !ln.Enabled:
-			state.State = stateDisabled
-		case ln.Out != "":
-			state.State, state.Cause, state.CauseAt = stateOutOfService, ln.Out, 0
-		}
-		states = append(states, state)
+	f := l.fleet(l.current())
+	states := make([]State, 0, len(f.seats))
+	for _, seat := range f.seats {
+		states = append(states, l.state(now, seat))
 	}
 	return states
+}
+
+// state returns the state of one line.
+func (l *Lines) state(now time.Time, seat *seat) State {
+	ln := seat.line
+	state := State{Line: ln.ID, Provider: ln.Provider, State: stateInService, MaxConcurrent: ln.MaxConcurrent}
+	if ln.MaxConcurrent > 0 {
+		state.Granted = l.slots.granted(ln.ID)
+	}
+	seat.tally.report(now, &state)
+	why := ""
+	switch {
+	case !ln.Enabled:
+		state.State = stateDisabled
+	case ln.Out != "":
+		state.State, why = stateOutOfService, ln.Out
+	case seat.tally.drained.Load():
+		state.State, why = stateDrained, causeDrained
+	default:
+		return state
+	}
+	state.CoolingUntil = 0
+	if why != "" {
+		state.Cause, state.CauseAt = why, 0
+	}
+	return state
 }
 
 // outcome is how one attempt went.
@@ -78,56 +117,160 @@ type outcome struct {
 	cause     string        // of a failure
 }
 
-// tally counts one line's attempts on this node.
+// tally counts one line's attempts on this node and keeps its health.
 type tally struct {
 	inFlight atomic.Int64
+	drained  atomic.Bool
 	metrics  lineMetrics
 
-	mu   sync.Mutex
-	n    uint64 // attempts ever; the last recentAttempts of them are in ring
-	ring [recentAttempts]outcome
+	// sound tells that the line is healthy and has all its models, without a
+	// lock: the way of nearly all requests.
+	sound atomic.Bool
+
+	mu     sync.Mutex
+	n      uint64 // attempts ever; the last recentAttempts of them are in ring
+	ring   [recentAttempts]outcome
+	health health
+	trials int // requests that run on trial
 }
 
 // newTally makes the tally of a line.
-func newTally(line string, m *metrics) *tally { return &tally{metrics: m.of(line)} }
-
-// begin and end bracket a call.
-func (t *tally) begin() {
-	t.inFlight.Add(1)
-	t.metrics.inFlight.Inc()
+func newTally(line string, m *metrics) *tally {
+	t := &tally{metrics: m.of(line)}
+	t.sound.Store(true)
+	return t
 }
 
-func (t *tally) end() {
-	t.inFlight.Add(-1)
-	t.metrics.inFlight.Dec()
-}
-
-// add records an outcome and returns its number.
-func (t *tally) add(o outcome) uint64 {
+// refuses says why the line is not to be asked for a model; empty: it is, and
+// what becomes of the request belongs to that life of the line. On trial a line
+// takes one request at a time: others are refused with stateHalfOpen unless
+// they press.
+func (t *tally) refuses(now func() time.Time, model string, press bool) (why string, life uint64, trial bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.sound.Load() {
+		if why := t.health.refuses(now(), model); why != "" {
+			return why, 0, false
+		}
+		if t.health.condition == onTrial {
+			if t.trials > 0 && !press {
+				return stateHalfOpen, 0, false
+			}
+			t.trials++
+			return "", t.health.life, true
+		}
+		t.settle()
+	}
+	return "", t.health.life, false
+}
+
+// settle brings sound up to date. Callers hold mu.
+func (t *tally) settle() {
+	t.sound.Store(t.health.condition == healthy && len(t.health.models) == 0)
+}
+
+// left is how long the line waits until it is asked or probed again; 0 when it
+// waits for nothing.
+func (t *tally) left(now time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.health.condition == healthy || t.health.condition == onTrial {
+		return 0
+	}
+	return max(t.health.until.Sub(now), 0)
+}
+
+// endTrial gives the place of a request on trial to another one.
+func (t *tally) endTrial() {
+	t.mu.Lock()
+	t.trials--
+	t.mu.Unlock()
+}
+
+// change lets the line's health change under the lock and returns what the
+// operator is to be told.
+func (t *tally) change(f func(h *health) []change) []change {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changes := f(&t.health)
+	t.settle()
+	return changes
+}
+
+// answered records an answer that began, and returns its number.
+func (t *tally) answered(now time.Time, life uint64, firstByte time.Duration) (n uint64, changes []change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n = t.add(outcome{at: now, score: 1, firstByte: max(firstByte, 1)})
+	if changes = t.health.answered(now, life); changes != nil {
+		t.health.from = t.n
+		t.settle()
+	}
+	return n, changes
+}
+
+// failed records a failed attempt.
+func (t *tally) failed(now time.Time, life uint64, model string, f *upstream.Failure) []change {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.Health != upstream.HealthNone {
+		t.add(outcome{at: now, score: score(f.Health), cause: f.Error()})
+	}
+	return t.judge(now, life, model, f)
+}
+
+// broke turns the recorded answer of number n into a failure.
+func (t *tally) broke(now time.Time, life uint64, model string, n uint64, f *upstream.Failure) []change {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n+recentAttempts >= t.n {
+		o := &t.ring[n%recentAttempts]
+		o.score, o.cause = score(f.Health), f.Error()
+	}
+	return t.judge(now, life, model, f)
+}
+
+// judge lets the line's health take in a failure. Callers hold mu.
+func (t *tally) judge(now time.Time, life uint64, model string, f *upstream.Failure) []change {
+	before := t.health.life
+	changes := t.health.failed(now, life, model, f, func() (float64, int) { return t.recent(now) })
+	if t.health.life != before {
+		t.health.from = t.n
+	}
+	t.settle()
+	return changes
+}
+
+// add records an outcome and returns its number. Callers hold mu.
+func (t *tally) add(o outcome) uint64 {
 	n := t.n
 	t.ring[n%recentAttempts] = o
 	t.n++
 	return n
 }
 
-// revise changes the outcome with a number, unless it is no longer recent.
-func (t *tally) revise(n uint64, change func(*outcome)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n+recentAttempts >= t.n {
-		change(&t.ring[n%recentAttempts])
+// recent counts the attempts that were not judged yet. Callers hold mu.
+func (t *tally) recent(now time.Time) (fails float64, attempts int) {
+	first := t.health.from
+	if t.n > recentAttempts {
+		first = max(first, t.n-recentAttempts)
 	}
+	for i := first; i < t.n; i++ {
+		if o := &t.ring[i%recentAttempts]; now.Sub(o.at) <= tripTime {
+			fails += 1 - o.score
+			attempts++
+		}
+	}
+	return fails, attempts
 }
 
-// report fills in what the tally knows about recent attempts.
+// report fills in what the tally knows.
 func (t *tally) report(now time.Time, s *State) {
 	s.InFlight = t.inFlight.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var (
-		score  float64
+		good   float64
 		begins []time.Duration
 	)
 	first := uint64(0)
@@ -140,7 +283,7 @@ func (t *tally) report(now time.Time, s *State) {
 			continue
 		}
 		s.Attempts++
-		score += o.score
+		good += o.score
 		if o.firstByte > 0 {
 			begins = append(begins, o.firstByte)
 		}
@@ -149,7 +292,7 @@ func (t *tally) report(now time.Time, s *State) {
 		}
 	}
 	if s.Attempts > 0 {
-		rate := score / float64(s.Attempts)
+		rate := good / float64(s.Attempts)
 		s.SuccessRate = &rate
 	}
 	if len(begins) > 0 {
@@ -157,44 +300,33 @@ func (t *tally) report(now time.Time, s *State) {
 		ms := begins[len(begins)/2].Milliseconds()
 		s.FirstByteMS = &ms
 	}
+	t.reportHealth(now, s)
 }
 
-// visit is one attempt's place in the tally of its line.
-type visit struct {
-	tally *tally
-	now   func() time.Time
-	key   string // the line's credential, to take out of what is said about it
-	once  sync.Once
-	// number is the outcome's in the tally; set before the walk returns.
-	number  uint64
-	counted bool
-}
-
-// answered records an answer that began.
-func (v *visit) answered(firstByte time.Duration) {
-	v.number = v.tally.add(outcome{at: v.now(), score: 1, firstByte: max(firstByte, 1)})
-	v.counted = true
-	v.tally.metrics.answered(firstByte)
-}
-
-// failed records a failed attempt. One that says nothing about the line counts
-// in the metrics only.
-func (v *visit) failed(f *upstream.Failure) {
-	v.tally.metrics.failed(f)
-	if f.Health != upstream.HealthNone {
-		v.tally.add(outcome{at: v.now(), score: score(f.Health), cause: f.Error()})
+// reportHealth fills in the line's health. Callers hold mu.
+func (t *tally) reportHealth(now time.Time, s *State) {
+	t.health.refuses(now, "") // a pause that is over is over
+	t.settle()
+	h := &t.health
+	if s.State = h.condition.state(); h.condition != healthy {
+		s.Cause, s.CauseAt = h.cause, h.since.Unix()
+		if h.condition != onTrial {
+			s.CoolingUntil = upTo(h.until)
+		}
 	}
+	for model, m := range h.models {
+		s.ModelsOut = append(s.ModelsOut, ModelOut{Model: model, Cause: m.cause, Since: m.since.Unix(), Until: upTo(m.until)})
+	}
+	slices.SortFunc(s.ModelsOut, func(a, b ModelOut) int { return strings.Compare(a.Model, b.Model) })
 }
 
-// broke turns the recorded answer into a failure.
-func (v *visit) broke(f *upstream.Failure) {
-	if f.Health == upstream.HealthNone || !v.counted {
-		return
-	}
-	v.once.Do(func() {
-		v.tally.metrics.broke(f)
-		v.tally.revise(v.number, func(o *outcome) { o.score, o.cause = score(f.Health), f.Error() })
-	})
+// upTo rounds a time up to Unix seconds.
+func upTo(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
+
+// same tells whether a line of a newer catalog speaks with the same provider
+// in the same name, so that what was learnt about it holds.
+func same(a, b *catalog.Line) bool {
+	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey
 }
 
 // score is how much of a success an effect leaves.

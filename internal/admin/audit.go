@@ -1,0 +1,25 @@
+package admin
+
+import (
+	"fmt"
+
+	"tollgate/internal/ledger"
+)
+
+// audit recomputes the books; one at a time, since it reads all of them.
+func (s *server) audit(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	select {
+	case s.audits <- struct{}{}:
+	case <-c.r.Context().Done():
+		return nil, fmt.Errorf("wait for the audit that runs: %w", c.r.Context().Err())
+	}
+	defer func() { <-s.audits }()
+	report, err := ledger.Audit(c.r.Context(), s.DB)
+	if err != nil {
+		return nil, err
+	}
+	return report, nil
+}

@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/store"
+)
+
+// LineControl is what the operator API asks of the lines that run on this node.
+// It is safe for concurrent use.
+type LineControl interface {
+	// States returns how each line of the catalog that this node serves from is
+	// doing here, in the order of the document. It does not wait.
+	States() []line.State
+	// Refresh makes this node act on what line.DrainTx and line.ResumeTx have
+	// committed: when it returns nil, States shows it. An error is the
+	// database's; the node tries on by itself then.
+	Refresh(ctx context.Context) error
+	// Report writes what this node would report next, so that line.ReportsTx
+	// has it. An error is the database's; the node reports on by itself then.
+	Report(ctx context.Context) error
+}
+
+// listLines shows how each line is doing: on this node, or joined from what all
+// nodes reported last.
+func (s *server) listLines(c *call) (any, error) {
+	values, err := c.query("node")
+	if err != nil {
+		return nil, err
+	}
+	if !values.Has("node") {
+		var found []line.State
+		if s.Lines != nil {
+			found = s.Lines.States()
+		}
+		return newList(found, false, func(l line.State) line.State { return l }), nil
+	}
+	if values.Get("node") != "all" {
+		return nil, fault.At(fault.InvalidRequest, "node", "`node` can only be all; leave it out for the lines of this node.")
+	}
+	s.report(c.r.Context())
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		reports, err := line.ReportsTx(tx)
+		return newList(line.Join(reports), false, func(l line.Joined) line.Joined { return l }), err
+	})
+}
+
+// report makes this node's word in the joined list a fresh one. Where that
+// fails the list has its last one.
+func (s *server) report(ctx context.Context) {
+	if s.Lines == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	if err := s.Lines.Report(ctx); err != nil {
+		s.Log.Warn("operator API: this node's lines could not be reported", "error", err)
+	}
+}
+
+func (s *server) drainLine(c *call) (any, error) { return s.decide(c, line.DrainTx) }
+
+func (s *server) resumeLine(c *call) (any, error) { return s.decide(c, line.ResumeTx) }
+
+// decide commits a decision about a line of the current catalog, for all nodes.
+func (s *server) decide(c *call, commit func(tx *store.Tx, line string) error) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	if err := c.readNothing(); err != nil {
+		return nil, err
+	}
+	// Outside of the change: reading the catalog would keep other writers
+	// waiting, and a decision about a line that goes meanwhile does no harm.
+	spec, err := view(s, c, func(tx *store.Tx) (catalog.LineSpec, error) { return lineTx(tx, c.id) })
+	if err != nil {
+		return nil, err
+	}
+	decided, err := change(s, c, func(tx *store.Tx) (line.State, error) {
+		if err := commit(tx, spec.ID); err != nil {
+			return line.State{}, err
+		}
+		return line.DecidedTx(tx, spec)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.taken(c.r.Context(), decided), nil
+}
+
+// lineTx returns a line of the current catalog.
+func lineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
+	doc, _, err := catalog.CurrentTx(tx)
+	if err != nil && !errors.Is(err, catalog.ErrNoRevision) {
+		return catalog.LineSpec{}, err
+	}
+	if err == nil {
+		for _, spec := range doc.Lines {
+			if spec.ID == id {
+				return spec, nil
+			}
+		}
+	}
+	return catalog.LineSpec{}, fault.New(fault.NotFound, "There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", shown(id))
+}
+
+// taken makes this node act on a decision before the answer says that it holds,
+// and returns how the line is doing then. Where that fails, or where the node
+// does not have the line yet, it is what was decided: the node tries on.
+func (s *server) taken(ctx context.Context, decided line.State) line.State {
+	if s.Lines == nil {
+		return decided
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	if err := s.Lines.Refresh(ctx); err != nil {
+		s.Log.Warn("operator API: the decision about a line is not in use here yet", "line", decided.Line, "error", err)
+		return decided
+	}
+	for _, state := range s.Lines.States() {
+		if state.Line == decided.Line {
+			return state
+		}
+	}
+	return decided
+}

@@ -1,0 +1,209 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// nodeLines are the lines of one node: it knows of decisions what it read when
+// it was last refreshed.
+type nodeLines struct {
+	db    *store.DB
+	epoch string
+
+	mu     sync.Mutex
+	states []line.State
+	away   error // what it answers instead of asking the database
+}
+
+func (n *nodeLines) States() []line.State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]line.State(nil), n.states...)
+}
+
+func (n *nodeLines) Refresh(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.away != nil {
+		return n.away
+	}
+	return n.db.View(ctx, func(tx *store.Tx) error {
+		for i, state := range n.states {
+			decided, err := line.DecidedTx(tx, catalog.LineSpec{ID: state.Line, Enabled: true})
+			if err != nil {
+				return err
+			}
+			n.states[i].State = decided.State
+		}
+		return nil
+	})
+}
+
+func (n *nodeLines) Report(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.away != nil {
+		return n.away
+	}
+	raw, err := json.Marshal(n.states)
+	if err != nil {
+		return err
+	}
+	return n.db.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(`INSERT INTO line_report (epoch, at_ms, states) VALUES ($1, $2, $3)
+			ON CONFLICT (epoch) DO UPDATE SET states = excluded.states`, n.epoch, 1_700_000_000_999, string(raw))
+		return err
+	})
+}
+
+// set changes how the node's lines are doing.
+func (n *nodeLines) set(states ...line.State) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.states = states
+}
+
+func (n *nodeLines) fail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.away = err
+}
+
+// newNode registers a node with lines and returns its operator too.
+func newNode(t *testing.T, db *store.DB, epoch string, states ...line.State) (*operator, *nodeLines) {
+	t.Helper()
+	if err := db.RegisterNode(t.Context(), epoch); err != nil {
+		t.Fatal(err)
+	}
+	n := &nodeLines{db: db, epoch: epoch, states: states}
+	return newOperator(t, db, func(o *Options) { o.Lines = n }), n
+}
+
+// element returns an element of a list as a reply.
+func (r reply) element(i int) reply {
+	r.t.Helper()
+	all, _ := r.list()
+	if i >= len(all) {
+		r.t.Fatalf("%s has no element %d", r.body, i)
+	}
+	raw, _ := json.Marshal(all[i])
+	return reply{t: r.t, body: string(raw)}
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		for _, query := range []string{"", "?node=all"} {
+			if list, more := o.ok("GET", "/lines"+query, "").list(); len(list) != 0 || more {
+				t.Errorf("where no line runs: %v", list)
+			}
+		}
+		for query, param := range map[string]string{"?nodes=all": "nodes", "?node=one": "node", "?node=": "node", "?node=all&node=all": "node"} {
+			o.do("GET", "/lines"+query, "").wantFault(fault.InvalidRequest, param)
+		}
+
+		rate, ms := 0.5, int64(30)
+		here, a := newNode(t, o.db, "node_a", line.State{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10, SuccessRate: &rate, FirstByteMS: &ms})
+		_, b := newNode(t, o.db, "node_b", line.State{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2, CoolingUntil: 1_700_000_030,
+			Cause: "5 failures in a row", CauseAt: 1_700_000_000})
+		if err := b.Report(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		own := here.ok("GET", "/lines", "").element(0)
+		own.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms")
+		own.want(`{"id":"main","state":"in_service","in_flight":1,"success_rate":0.5}`)
+
+		all := here.ok("GET", "/lines?node=all", "").element(0)
+		all.wantNames("id", "provider", "state", "cooling_until", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms",
+			"cause", "cause_at", "nodes")
+		all.want(`{"state":"circuit_open","in_flight":3,"recent_attempts":10,"success_rate":0.5,"first_byte_ms":30,"cause":"5 failures in a row","nodes":[
+			{"node":"node_a","at":1700000000,"id":"main","provider":"test","state":"in_service","in_flight":1,"max_concurrent":0,
+			 "recent_attempts":10,"success_rate":0.5,"first_byte_ms":30},
+			{"node":"node_b","at":1700000000,"id":"main","provider":"test","state":"circuit_open","cooling_until":1700000030,"in_flight":2,
+			 "max_concurrent":0,"recent_attempts":0,"success_rate":null,"first_byte_ms":null,"cause":"5 failures in a row","cause_at":1700000000}]}`)
+
+		// This node's word is fresh; where it cannot be had, it is the last one.
+		a.set(line.State{Line: "main", State: "in_service", InFlight: 5})
+		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
+		a.set(line.State{Line: "main", State: "in_service"})
+		a.fail(errors.New("the database is away"))
+		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
+		if log := here.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "away") {
+			t.Errorf("log %q", log)
+		}
+		// Who runs no line still sees the others', but not a dead node's.
+		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
+		if _, err := o.db.Fence(t.Context(), "node_b", 0); err != nil {
+			t.Fatal(err)
+		}
+		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":5,"state":"in_service"}`)
+	})
+}
+
+func TestDrainAndResume(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		rate := 0.5
+		o, a := newNode(t, db, "node_a", line.State{Line: "other", State: "in_service"},
+			line.State{Line: "main", Provider: "test", State: "in_service", InFlight: 3, Attempts: 2, SuccessRate: &rate})
+		none := o.do("POST", "/lines/main/drain", "")
+		none.wantFault(fault.NotFound, "")
+		o.ok("PUT", "/catalog", document("0.25"))
+
+		// The answer is the line on this node, which heeds the decision already.
+		drained := o.ok("POST", "/lines/main/drain", "")
+		drained.want(`{"id":"main","provider":"test","state":"drained","in_flight":3,"recent_attempts":2,"success_rate":0.5}`)
+		if shown := o.ok("GET", "/lines", "").element(1); shown.members()["state"] != "drained" {
+			t.Errorf("the list shows %s", shown.body)
+		}
+		o.ok("GET", "/lines", "").element(0).want(`{"id":"other","state":"in_service"}`)
+		o.ok("POST", "/lines/main/drain", "{}").want(`{"state":"drained"}`)
+		o.ok("POST", "/lines/main/resume", " { } ").want(`{"state":"in_service","in_flight":3}`)
+		o.ok("POST", "/lines/main/resume", "").want(`{"state":"in_service"}`)
+
+		// Where no line runs, or not this one yet, it is what was decided.
+		shell := newOperator(t, db)
+		out := shell.ok("POST", "/lines/main/drain", "")
+		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms")
+		out.want(`{"id":"main","provider":"test","state":"drained","success_rate":null}`)
+		a.set(line.State{Line: "other", State: "in_service"})
+		o.ok("POST", "/lines/main/resume", "").want(`{"id":"main","state":"in_service","in_flight":0}`)
+		a.set(line.State{Line: "main", State: "in_service", InFlight: 3})
+		a.fail(errors.New("the database is away"))
+		o.ok("POST", "/lines/main/drain", "").want(`{"state":"drained","in_flight":0}`)
+		if log := o.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "line=main") {
+			t.Errorf("log %q", log)
+		}
+		a.fail(nil)
+
+		for _, what := range []string{"drain", "resume"} {
+			r := o.do("POST", "/lines/mian/"+what, "")
+			r.wantFault(fault.NotFound, "")
+			if !strings.Contains(r.body, `\"mian\"`) || !strings.Contains(r.body, "/admin/v1/catalog") {
+				t.Errorf("the message does not help: %s", r.body)
+			}
+			o.do("POST", "/lines/main/"+what+"?node=all", "").wantFault(fault.InvalidRequest, "node")
+			o.do("POST", "/lines/main/"+what, `{"for":"1h"}`).wantFault(fault.InvalidRequest, "for")
+			o.do("POST", "/lines/main/"+what, `[]`).wantFault(fault.InvalidRequest, "")
+			o.do("POST", "/lines/main/"+what, `{`).wantFault(fault.InvalidJSON, "")
+			o.do("POST", "/lines/main/"+what, strings.Repeat(" ", maxBody+1)).wantFault(fault.RequestTooLarge, "")
+		}
+		if err := a.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.States()[0].State; got != "drained" {
+			t.Errorf("refused requests left the line %s", got)
+		}
+	})
+}

@@ -1,0 +1,453 @@
+package line
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a network in memory, so that a server can stand in a bubble.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// receiver is whoever gets the alerts, on a network in memory. It keeps the
+// bodies in the order in which they came.
+type receiver struct {
+	transport http.RoundTripper
+	server    *http.Server
+	ended     chan struct{}
+
+	mu     sync.Mutex
+	bodies []string
+	times  []time.Time
+}
+
+// receive starts a receiver that answers the nth request, from 0, with answer.
+func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *receiver {
+	t.Helper()
+	network := newPipes()
+	rec := &receiver{
+		transport: &http.Transport{DialContext: network.dial, DisableKeepAlives: true},
+		ended:     make(chan struct{}),
+	}
+	rec.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("read an alert: %v", err)
+		}
+		rec.mu.Lock()
+		n := len(rec.bodies)
+		rec.bodies, rec.times = append(rec.bodies, string(body)), append(rec.times, time.Now())
+		rec.mu.Unlock()
+		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s with %q", r.Method, r.Header.Get("Content-Type"))
+		}
+		answer(n, w, r)
+	})}
+	go func() {
+		defer close(rec.ended)
+		_ = rec.server.Serve(network) // ends when it is closed
+	}()
+	return rec
+}
+
+func (r *receiver) close() {
+	r.server.Close()
+	<-r.ended
+}
+
+func (r *receiver) got() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.bodies...)
+}
+
+// start runs the sender until the returned function is called, which waits for
+// its end.
+func start(a *alerts) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// diary is a log that tests read.
+type diary struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(p)
+}
+
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+func newDiary() (*diary, *slog.Logger) {
+	d := &diary{}
+	return d, slog.New(slog.NewTextHandler(d, nil))
+}
+
+const (
+	alertAddress = "http://user:hunter2@alerts.example/services/T0/secret-path?token=secret-query"
+	alertSecret  = "secret"
+)
+
+// clean fails if the log tells the address.
+func clean(t *testing.T, d *diary) {
+	t.Helper()
+	for _, secret := range []string{alertSecret, "hunter2", "/services"} {
+		if strings.Contains(d.String(), secret) {
+			t.Errorf("the log tells %q: %s", secret, d)
+		}
+	}
+}
+
+func TestAlertsArePostedInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, log := newDiary()
+		r := receive(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			if user, password, _ := r.BasicAuth(); r.URL.String() != "/services/T0/secret-path?token=secret-query" || user != "user" || password != "hunter2" {
+				t.Errorf("posted to %s as %q", r.URL, user)
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})
+		defer r.close()
+		a := newAlerts(alertAddress, log, r.transport)
+		a.send(Alert{Line: "main", State: "circuit_open", Cause: "5 failures in a row", At: 1700000000})
+		stop := start(a)
+		a.send(Alert{Line: "main", Model: "swift-1", State: "model_out", Cause: "no such model", At: 1700000001})
+		a.send(Alert{Line: "main", State: "in_service", At: 1700000002})
+		synctest.Wait()
+		want := []string{
+			`{"line":"main","model":"","state":"circuit_open","cause":"5 failures in a row","at":1700000000}`,
+			`{"line":"main","model":"swift-1","state":"model_out","cause":"no such model","at":1700000001}`,
+			`{"line":"main","model":"","state":"in_service","cause":"","at":1700000002}`,
+		}
+		if got := r.got(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("posted\n%s", strings.Join(got, "\n"))
+		}
+		stop()
+		if d.String() != "" {
+			t.Errorf("log %s", d)
+		}
+	})
+}
+
+// TestAlertTries: what is not taken is tried three times in all, then said.
+func TestAlertTries(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		answer func(n int, w http.ResponseWriter, r *http.Request)
+		at     []int // seconds of the tries of the first alert
+		log    string
+	}{
+		{"taken", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, []int{0}, ""},
+		{"a fault, then taken", func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 0 {
+				w.WriteHeader(500)
+			}
+		}, []int{0, 1}, ""},
+		{"taken at the last", func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n < 2 {
+				w.WriteHeader(429)
+			}
+		}, []int{0, 1, 6}, ""},
+		{"never taken", func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n < 3 {
+				w.WriteHeader(500)
+			}
+		}, []int{0, 1, 6}, "status 500"},
+		{"a redirect is no answer", func(n int, w http.ResponseWriter, r *http.Request) {
+			if n < 3 {
+				http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+			}
+		}, []int{0, 1, 6}, "status 307"},
+		{"slow", func(n int, _ http.ResponseWriter, r *http.Request) {
+			if n < 3 {
+				<-r.Context().Done()
+			}
+		}, []int{0, 11, 26}, "deadline exceeded"},
+		{"a head and no end", func(n int, w http.ResponseWriter, r *http.Request) {
+			if n == 0 {
+				w.WriteHeader(200)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+		}, []int{0}, ""},
+		{"more answer than is read", func(_ int, w http.ResponseWriter, _ *http.Request) {
+			for i := 0; i < 1000; i++ {
+				if _, err := w.Write(bytes.Repeat([]byte("x"), 1024)); err != nil {
+					return
+				}
+			}
+			t.Error("all of the answer was read")
+		}, []int{0}, ""},
+		{"an echo that is no HTTP", func(n int, w http.ResponseWriter, r *http.Request) {
+			if n < 3 {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.WriteString(conn, "POST "+r.URL.String()+"\r\n\r\n")
+				conn.Close()
+			}
+		}, []int{0, 1, 6}, "malformed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d, log := newDiary()
+				r := receive(t, tt.answer)
+				defer r.close()
+				a := newAlerts(alertAddress, log, r.transport)
+				began := time.Now()
+				stop := start(a)
+				a.send(Alert{Line: "first", Model: "swift-1", State: "model_out"})
+				a.send(Alert{Line: "second"})
+				time.Sleep(time.Minute) // on the bubble's clock
+				stop()
+				got := r.got()
+				var at []int
+				for i, body := range got {
+					if strings.Contains(body, `"first"`) {
+						at = append(at, int(r.times[i].Sub(began).Seconds()))
+					}
+				}
+				if fmt.Sprint(at) != fmt.Sprint(tt.at) {
+					t.Errorf("tried after %v s, want %v", at, tt.at)
+				}
+				if len(got) == 0 || !strings.Contains(got[len(got)-1], `"second"`) || len(got) != len(tt.at)+1 {
+					t.Errorf("posted %v", got)
+				}
+				if text := d.String(); (tt.log == "") != (text == "") || !strings.Contains(text, tt.log) ||
+					tt.log != "" && (strings.Count(text, "\n") != 1 || !strings.Contains(text, "line=first model=swift-1 state=model_out tries=3")) {
+					t.Errorf("log %s", text)
+				}
+				clean(t, d)
+			})
+		})
+	}
+}
+
+// TestFullAlerts: sending never waits; what does not fit is counted and said
+// once.
+func TestFullAlerts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, log := newDiary()
+		open := make(chan struct{})
+		r := receive(t, func(int, http.ResponseWriter, *http.Request) { <-open })
+		defer r.close()
+		a := newAlerts(alertAddress, log, r.transport)
+		stop := start(a)
+		a.send(Alert{Line: "first"})
+		synctest.Wait() // it is being posted
+		for range alertQueue + 7 {
+			a.send(Alert{Line: "next"})
+		}
+		if text := d.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "waiting=1000") {
+			t.Errorf("log %s", text)
+		}
+		close(open)
+		synctest.Wait()
+		stop()
+		if got := len(r.got()); got != alertQueue+1 {
+			t.Errorf("%d were posted", got)
+		}
+		if text := d.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "alerts=7") {
+			t.Errorf("log %s", text)
+		}
+		clean(t, d)
+	})
+}
+
+// TestAlertsAtStop: what waits is posted, for at most two seconds.
+func TestAlertsAtStop(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		answer func(n int, w http.ResponseWriter, r *http.Request)
+		took   time.Duration
+		posted int
+		log    string
+	}{
+		{"taken", func(int, http.ResponseWriter, *http.Request) {}, 0, 3, ""},
+		{"a fault: no pauses", func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n < 2 {
+				w.WriteHeader(500)
+			}
+		}, 0, 5, ""},
+		{"slow", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, alertLinger, 1, "alerts=2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d, log := newDiary()
+				r := receive(t, tt.answer)
+				defer r.close()
+				a := newAlerts(alertAddress, log, r.transport)
+				stop := start(a)
+				for range 3 {
+					a.send(Alert{Line: "main"})
+				}
+				began := time.Now()
+				stop()
+				if took := time.Since(began); took != tt.took {
+					t.Errorf("it took %v, want %v", took, tt.took)
+				}
+				if got := len(r.got()); got != tt.posted {
+					t.Errorf("%d posts, want %d", got, tt.posted)
+				}
+				if text := d.String(); (tt.log == "") != (text == "") || !strings.Contains(text, tt.log) {
+					t.Errorf("log %s", text)
+				}
+				clean(t, d)
+			})
+		})
+	}
+}
+
+// TestAlertsAtStopWhileWaiting: a stop cuts a pause between tries short.
+func TestAlertsAtStopWhileWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, log := newDiary()
+		r := receive(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 0 {
+				w.WriteHeader(503)
+			}
+		})
+		defer r.close()
+		a := newAlerts(alertAddress, log, r.transport)
+		stop := start(a)
+		a.send(Alert{Line: "main"})
+		synctest.Wait() // it waits for its second try
+		began := time.Now()
+		stop()
+		if got := len(r.got()); got != 2 || time.Since(began) != 0 {
+			t.Errorf("%d posts, after %v", got, time.Since(began))
+		}
+	})
+}
+
+func TestNoAddressNoAlerts(t *testing.T) {
+	t.Parallel()
+	d, log := newDiary()
+	a := newAlerts("", log, nil)
+	for range alertQueue + 1 {
+		a.send(Alert{Line: "main"})
+	}
+	a.run(t.Context()) // returns at once
+	if len(a.queue) > 0 || d.String() != "" {
+		t.Errorf("%d wait, log %s", len(a.queue), d)
+	}
+	a = newAlerts("http://secret host", log, nil)
+	a.send(Alert{Line: "main"})
+	a.run(t.Context())
+	if text := d.String(); strings.Contains(text, alertSecret) || !strings.Contains(text, "alert_url") {
+		t.Errorf("log %s", text)
+	}
+}
+
+// TestAlertOverNetwork posts with the sender's own transport, which asks no
+// proxy.
+func TestAlertOverNetwork(t *testing.T) {
+	t.Parallel()
+	if own, ok := alertTransport().(*http.Transport); !ok || own.Proxy != nil {
+		t.Error("the transport asks a proxy")
+	}
+	bodies := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- string(body)
+	}))
+	defer server.Close()
+	d, log := newDiary()
+	a := newAlerts(server.URL, log, nil)
+	stop := start(a)
+	a.send(Alert{Line: "main", At: 1})
+	if got := <-bodies; got != `{"line":"main","model":"","state":"","cause":"","at":1}` {
+		t.Errorf("posted %s", got)
+	}
+	stop()
+	if d.String() != "" {
+		t.Errorf("log %s", d)
+	}
+}
+
+// TestAlertErrorsHideTheAddress holds whatever an error repeats of it.
+func TestAlertErrorsHideTheAddress(t *testing.T) {
+	t.Parallel()
+	_, log := newDiary()
+	a := newAlerts(alertAddress, log, nil)
+	for _, err := range []error{
+		&url.Error{Op: "Post", URL: alertAddress, Err: errors.New("refused")},
+		fmt.Errorf("wrapped: %w", &url.Error{Op: "Post", URL: alertAddress, Err: errors.New("refused " + alertAddress)}),
+		errors.New("refused at " + alertAddress),
+		errors.New("refused /services/T0/secret-path?token=secret-query"),
+		errors.New("refused token=secret-query for user:hunter2"),
+		errors.New("refused " + strings.Repeat("é", 1000)),
+	} {
+		text := a.redact(err)
+		if strings.Contains(text, alertSecret) || strings.Contains(text, "hunter2") || !strings.Contains(text, "refused") || len(text) > alertCause {
+			t.Errorf("%v shows as %q", err, text)
+		}
+	}
+}

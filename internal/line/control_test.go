@@ -1,0 +1,71 @@
+package line
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// update runs a step that must succeed.
+func update(t *testing.T, db *store.DB, step func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.Update(context.Background(), step); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestControls(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for _, step := range []struct {
+			name string
+			do   func(tx *store.Tx) error
+			want map[string]control
+		}{
+			{"nothing was decided", func(*store.Tx) error { return nil }, map[string]control{}},
+			{"drain", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {drained: true}}},
+			{"drain again", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {drained: true}}},
+			{"resume another", func(tx *store.Tx) error { return ResumeTx(tx, "b") }, map[string]control{"a": {drained: true}, "b": {generation: 1}}},
+			{"resume", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {generation: 1}, "b": {generation: 1}}},
+			{"resume again", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {generation: 2}, "b": {generation: 1}}},
+			{"a drain keeps the generation", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {true, 2}, "b": {generation: 1}}},
+		} {
+			update(t, db, step.do)
+			var got map[string]control
+			if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+				got, err = controlsTx(tx)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if !maps.Equal(got, step.want) {
+				t.Errorf("%s: %v, want %v", step.name, got, step.want)
+			}
+		}
+	})
+}
+
+func TestDecided(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		update(t, db, func(tx *store.Tx) error { return DrainTx(tx, "drained") })
+		for id, want := range map[string]string{"free": stateInService, "drained": stateDrained} {
+			for enabled, want := range map[bool]string{true: want, false: stateDisabled} {
+				var got State
+				if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+					got, err = DecidedTx(tx, catalog.LineSpec{ID: id, Provider: "fake", MaxConcurrent: 7, Enabled: enabled})
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if got.State != want || got.Line != id || got.Provider != "fake" || got.MaxConcurrent != 7 || got.SuccessRate != nil {
+					t.Errorf("%+v, want %s", got, want)
+				}
+			}
+		}
+	})
+}

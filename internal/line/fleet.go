@@ -1,0 +1,126 @@
+package line
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// fleet is one revision of the catalog, ready to be walked. It never changes.
+type fleet struct {
+	revision int64
+	seats    []*seat            // in the order of the document
+	serve    map[string][]*seat // by model: enabled lines, lowest priority first
+}
+
+// seat is a line of a fleet.
+type seat struct {
+	line    *catalog.Line
+	adapter upstream.Adapter
+	tally   *tally
+	hash    uint64 // of the line's id
+}
+
+// fleet returns the fleet of a snapshot. Those of the two newest revisions are
+// kept; a request on an older one gets one of its own.
+func (l *Lines) fleet(s *catalog.Snapshot) *fleet {
+	if f := l.newest.Load(); f.revision == s.Revision {
+		return f
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	newest := l.newest.Load()
+	switch {
+	case s.Revision == newest.revision:
+		return newest
+	case s.Revision == l.former.revision:
+		return l.former
+	case s.Revision < newest.revision:
+		return l.build(s)
+	}
+	f := l.build(s)
+	for _, seat := range f.seats {
+		id := seat.line.ID
+		if before := l.known[id]; before != nil && !same(before, seat.line) {
+			// What was learnt was about another provider, or another name there.
+			l.tell(id, seat.tally.change(func(h *health) []change { return h.clear(l.now()) }))
+		}
+		l.known[id] = seat.line
+	}
+	l.former = newest
+	l.newest.Store(f)
+	l.forget(f)
+	return f
+}
+
+// build makes the fleet of a snapshot. Callers hold mu.
+func (l *Lines) build(s *catalog.Snapshot) *fleet {
+	f := &fleet{revision: s.Revision, serve: map[string][]*seat{}}
+	byID := make(map[string]*seat, len(s.AllLines()))
+	for _, ln := range s.AllLines() {
+		sum := fnv.New64a()
+		_, _ = sum.Write([]byte(ln.ID)) // a hash never fails
+		byID[ln.ID] = &seat{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: sum.Sum64()}
+		f.seats = append(f.seats, byID[ln.ID])
+	}
+	for _, m := range s.Models() {
+		for _, ln := range s.Lines(m.ID) {
+			f.serve[m.ID] = append(f.serve[m.ID], byID[ln.ID])
+		}
+	}
+	return f
+}
+
+// adapter opens the adapter of a line. One that cannot be opened fails every
+// call: the catalog checked the line, so it is another version's.
+func (l *Lines) adapter(ln *catalog.Line) upstream.Adapter {
+	if !ln.Enabled || ln.Out != "" {
+		return unopened{}
+	}
+	a, err := l.open(upstream.Target{
+		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: ln.Key(), Options: ln.Options,
+	})
+	if err != nil {
+		return unopened{err}
+	}
+	return a
+}
+
+// tally returns the tally of a line. Callers hold mu.
+func (l *Lines) tally(ln *catalog.Line) *tally {
+	t := l.tallies[ln.ID]
+	if t == nil {
+		t = newTally(ln.ID, l.metrics)
+		t.drained.Store(l.controls[ln.ID].drained)
+		l.tallies[ln.ID] = t
+	}
+	return t
+}
+
+// forget drops the tallies of lines that the newest fleet does not have.
+// Callers hold mu.
+func (l *Lines) forget(f *fleet) {
+	exists := make(map[string]bool, len(f.seats))
+	for _, seat := range f.seats {
+		exists[seat.line.ID] = true
+	}
+	for id := range l.tallies {
+		if !exists[id] {
+			delete(l.tallies, id)
+			delete(l.known, id)
+			l.metrics.forget(id)
+		}
+	}
+}
+
+// unopened is the adapter of a line that cannot be used.
+type unopened struct{ cause error }
+
+// Chat implements upstream.Adapter.
+func (u unopened) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
+	return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", u.cause))
+}

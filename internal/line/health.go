@@ -1,0 +1,323 @@
+package line
+
+import (
+	"fmt"
+	"time"
+
+	"tollgate/internal/upstream"
+)
+
+// The rules of a line's health (docs/operator.md, Lines).
+const (
+	// tripStreak failures in a row open the circuit, and so do tripCount of the
+	// recent attempts if they are tripShare of them. A half failure counts half.
+	tripStreak = 5.0
+	tripCount  = 5.0
+	tripShare  = 0.2
+	tripTime   = time.Minute // what is recent for that
+
+	// An open circuit is probed after openWait, then after twice as long, up to
+	// openWaitMost. One that opens within openAgain of its last return goes on
+	// where it stopped.
+	openWait     = 30 * time.Second
+	openWaitMost = 10 * time.Minute
+	openAgain    = 5 * time.Minute
+	// trialAnswers good answers in a row end the trial after a good probe.
+	trialAnswers = 3
+
+	// A rate limit cools the line for as long as the provider asks, at most
+	// coolMost, else for coolFirst and twice as long each time up to coolLast.
+	coolMost  = time.Minute
+	coolFirst = 5 * time.Second
+	coolLast  = 30 * time.Second
+
+	// Withdrawn credentials and missing models are probed after accountWait,
+	// then after twice as long, up to accountWaitMost.
+	accountWait     = 5 * time.Minute
+	accountWaitMost = time.Hour
+)
+
+// condition says whether a line may be asked.
+type condition int
+
+// The conditions, from good to bad.
+const (
+	healthy condition = iota
+	cooling           // until a time, after a rate limit
+	onTrial           // a probe went well: one request at a time, if others can take the rest
+	circuitOpen
+	credentialsOut
+)
+
+// state returns the word of State.State.
+func (c condition) state() string {
+	switch c {
+	case cooling:
+		return stateCooling
+	case onTrial:
+		return stateHalfOpen
+	case circuitOpen:
+		return stateCircuitOpen
+	case credentialsOut:
+		return stateCredentialsOut
+	default:
+		return stateInService
+	}
+}
+
+// health is what one node thinks of one line. Its methods decide; they know
+// neither locks nor clocks. Its owner is a tally.
+type health struct {
+	condition condition
+	until     time.Time // when a cooling line is asked again, and the others probed
+	since     time.Time // when the condition began
+	cause     string
+	wait      time.Duration // between probes
+	returned  time.Time     // when the line last came back into service
+	streak    float64       // failures since the last answer
+	cools     int           // rate limits since the last answer
+	good      int           // answers since the trial began
+	after     condition     // what follows on cooling: healthy, or the trial goes on
+	life      uint64        // grows with each condition: what began in an earlier one says nothing about this
+	from      uint64        // outcomes of the tally before this number were judged already
+	probing   bool
+
+	models map[string]*modelHealth // the models that are out on this line
+}
+
+// modelHealth is a model that the line does not have.
+type modelHealth struct {
+	cause        string
+	since, until time.Time
+	wait         time.Duration
+	probing      bool
+}
+
+// change is what an operator is told when a line, or a model on it, leaves or
+// returns.
+type change struct {
+	model string // empty: the whole line
+	state string
+	cause string
+}
+
+// enter begins a condition.
+func (h *health) enter(c condition, now time.Time, wait time.Duration, cause string) {
+	h.condition, h.since, h.until, h.cause = c, now, now.Add(wait), cause
+	h.streak, h.good, h.probing = 0, 0, false
+	h.life++
+}
+
+// refuses says why a model is not to be asked for on the line; empty: it is.
+func (h *health) refuses(now time.Time, model string) string {
+	if h.condition == cooling && !now.Before(h.until) {
+		streak := h.streak
+		h.enter(h.after, now, 0, "")
+		h.streak = streak
+	}
+	switch h.condition {
+	case cooling, circuitOpen, credentialsOut:
+		return h.condition.state()
+	}
+	if h.models[model] != nil {
+		return stateModelOut
+	}
+	return ""
+}
+
+// answered takes in an answer that began during life.
+func (h *health) answered(now time.Time, life uint64) (changes []change) {
+	if life != h.life {
+		return nil
+	}
+	h.streak, h.cools = 0, 0
+	if h.condition == onTrial {
+		if h.good++; h.good >= trialAnswers {
+			return h.restore(now)
+		}
+	}
+	return nil
+}
+
+// restore brings the line back into service.
+func (h *health) restore(now time.Time) []change {
+	h.enter(healthy, now, 0, "")
+	h.returned = now
+	return []change{{state: stateInService}}
+}
+
+// failed takes in a failure of an attempt for a model that began during life.
+// recent says how much of the attempts since h.from, and no older than
+// tripTime, failed.
+func (h *health) failed(now time.Time, life uint64, model string, f *upstream.Failure, recent func() (fails float64, attempts int)) (changes []change) {
+	if life != h.life {
+		return nil
+	}
+	switch f.Health {
+	case upstream.HealthNone:
+		if f.Passed != nil { // it lives: it has an opinion about the request
+			h.streak = 0
+		}
+	case upstream.HealthCool:
+		return h.limited(now, f, recent)
+	case upstream.HealthCredential:
+		return h.withdraw(now, f)
+	case upstream.HealthModel:
+		return h.lose(now, model, f)
+	case upstream.HealthFail, upstream.HealthHalf:
+		return h.count(now, f, recent)
+	}
+	return nil
+}
+
+// count counts a failure and opens the circuit when there were too many.
+func (h *health) count(now time.Time, f *upstream.Failure, recent func() (float64, int)) []change {
+	h.streak += 1 - score(f.Health)
+	if h.condition == onTrial {
+		return h.open(now, f.Error())
+	}
+	if h.streak >= tripStreak {
+		return h.open(now, fmt.Sprintf("%g failures in a row; the last: %v", h.streak, f))
+	}
+	if fails, attempts := recent(); fails >= tripCount && fails >= tripShare*float64(attempts) {
+		return h.open(now, fmt.Sprintf("%g of the last %d attempts failed; the last: %v", fails, attempts, f))
+	}
+	return nil
+}
+
+// open opens the circuit.
+func (h *health) open(now time.Time, cause string) []change {
+	again := h.condition == onTrial || h.condition == circuitOpen
+	switch {
+	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
+		h.wait = openWait
+	default:
+		h.wait = min(2*h.wait, openWaitMost)
+	}
+	h.enter(circuitOpen, now, h.wait, cause)
+	if again {
+		return nil // it had not returned
+	}
+	return []change{{state: stateCircuitOpen, cause: cause}}
+}
+
+// limited cools the line after a rate limit. An overload that comes back is a
+// failure as well.
+func (h *health) limited(now time.Time, f *upstream.Failure, recent func() (float64, int)) []change {
+	if h.cools > 0 && (f.Status == 503 || f.Status == 529) {
+		if changes := h.count(now, f, recent); h.condition == circuitOpen {
+			return changes
+		}
+	}
+	pause := min(f.RetryAfter, coolMost)
+	if pause <= 0 {
+		pause = min(coolFirst<<min(h.cools, 3), coolLast)
+	}
+	h.after = healthy
+	if h.condition == onTrial {
+		h.after = onTrial
+	}
+	streak := h.streak
+	h.enter(cooling, now, pause, f.Error())
+	h.streak = streak
+	h.cools++
+	return nil // a pause of seconds is not worth a message
+}
+
+// withdraw takes the line out because its credential or account does not work.
+func (h *health) withdraw(now time.Time, f *upstream.Failure) []change {
+	h.wait = accountWait
+	h.enter(credentialsOut, now, h.wait, f.Error())
+	return []change{{state: stateCredentialsOut, cause: h.cause}}
+}
+
+// lose takes a model out that the line does not have.
+func (h *health) lose(now time.Time, model string, f *upstream.Failure) []change {
+	if h.models[model] != nil {
+		return nil
+	}
+	if h.models == nil {
+		h.models = map[string]*modelHealth{}
+	}
+	h.models[model] = &modelHealth{cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait}
+	return []change{{model: model, state: stateModelOut, cause: f.Error()}}
+}
+
+// clear forgets all of it, as the operator asked: the line is in service.
+func (h *health) clear(now time.Time) (changes []change) {
+	if h.condition > cooling {
+		changes = append(changes, change{state: stateInService})
+	}
+	for model := range h.models {
+		changes = append(changes, change{model: model, state: stateInService})
+	}
+	life := h.life
+	*h = health{life: life, from: h.from}
+	h.enter(healthy, now, 0, "")
+	h.returned = now
+	return changes
+}
+
+// due says what is to be probed now: the line as a whole, and the models that
+// are out on it. What it names counts as being probed.
+func (h *health) due(now time.Time) (whole bool, models []string) {
+	if h.condition >= circuitOpen {
+		if h.probing || now.Before(h.until) {
+			return false, nil
+		}
+		h.probing = true
+		return true, nil // its models are probed when it is back
+	}
+	for model, m := range h.models {
+		if !m.probing && !now.Before(m.until) {
+			m.probing = true
+			models = append(models, model)
+		}
+	}
+	return false, models
+}
+
+// probed takes in a probe of the whole line that began during life; f is nil
+// when it went well.
+func (h *health) probed(now time.Time, life uint64, f *upstream.Failure) []change {
+	if life != h.life {
+		return nil
+	}
+	switch {
+	case f == nil:
+		if h.condition == credentialsOut {
+			h.wait = 0
+		}
+		h.enter(onTrial, now, 0, h.cause)
+	case f.Health == upstream.HealthCredential && h.condition != credentialsOut:
+		return h.withdraw(now, f)
+	case h.condition == credentialsOut:
+		h.wait = min(2*h.wait, accountWaitMost)
+		h.again(now, f)
+	default:
+		h.wait = min(2*h.wait, openWaitMost)
+		h.again(now, f)
+	}
+	return nil
+}
+
+// again waits for the next probe. The condition goes on, so what began in it
+// stays told apart.
+func (h *health) again(now time.Time, f *upstream.Failure) {
+	h.until, h.cause, h.probing = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false
+}
+
+// probedModel takes in a probe of a model that is out.
+func (h *health) probedModel(now time.Time, model string, f *upstream.Failure) []change {
+	m := h.models[model]
+	switch {
+	case m == nil || !m.probing:
+		return nil
+	case f == nil:
+		delete(h.models, model)
+		return []change{{model: model, state: stateInService}}
+	}
+	m.wait = min(2*m.wait, accountWaitMost)
+	m.until, m.cause, m.probing = now.Add(m.wait), f.Error(), false
+	return nil
+}

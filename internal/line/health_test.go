@@ -1,0 +1,448 @@
+package line
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// patient is a tally with a clock of its own.
+type patient struct {
+	*testing.T
+	tally *tally
+	now   time.Time
+	told  []string // what the operator was told
+}
+
+func newPatient(t *testing.T) *patient {
+	return &patient{T: t, tally: newTally("a", newMetrics(nil)), now: time.Unix(1_000_000, 0)}
+}
+
+func (p *patient) note(changes []change) {
+	for _, c := range changes {
+		p.told = append(p.told, strings.TrimSpace(c.model+" "+c.state))
+	}
+}
+
+// begin starts a request for a model and returns its life; it fails the test
+// when the line refuses.
+func (p *patient) begin() uint64 {
+	p.Helper()
+	why, life, trial := p.tally.refuses(func() time.Time { return p.now }, "m", false)
+	if why != "" {
+		p.Fatalf("the line refuses: %s", why)
+	}
+	if trial {
+		p.tally.endTrial()
+	}
+	return life
+}
+
+// do lets one request end with a failure, or an answer for nil.
+func (p *patient) do(f *upstream.Failure) {
+	p.Helper()
+	p.end(p.begin(), f)
+}
+
+func (p *patient) end(life uint64, f *upstream.Failure) {
+	if f == nil {
+		_, changes := p.tally.answered(p.now, life, time.Millisecond)
+		p.note(changes)
+		return
+	}
+	p.note(p.tally.failed(p.now, life, "m", f))
+}
+
+// probe lets the probe that must be due end.
+func (p *patient) probe(f *upstream.Failure) {
+	p.Helper()
+	p.note(p.tally.change(func(h *health) []change {
+		if whole, _ := h.due(p.now); !whole {
+			p.Fatal("no probe is due")
+		}
+		return h.probed(p.now, h.life, f)
+	}))
+}
+
+// wants checks the line's state, what is asked for a model, and what the
+// operator has been told since the last time.
+func (p *patient) wants(state, refusal string, told ...string) {
+	p.Helper()
+	var s State
+	p.tally.report(p.now, &s)
+	why, _, trial := p.tally.refuses(func() time.Time { return p.now }, "m", true)
+	if trial {
+		p.tally.endTrial()
+	}
+	if s.State != state || why != refusal || !slices.Equal(p.told, told) {
+		p.Errorf("state %s, refuses %q, told %q; want %s, %q, %q", s.State, why, p.told, state, refusal, told)
+	}
+	p.told = nil
+}
+
+func broken() *upstream.Failure {
+	return upstream.Fail(fault.UpstreamConnectionError, errors.New("reset"))
+}
+
+func limited(status int, retryAfter time.Duration) *upstream.Failure {
+	f := upstream.Fail(fault.UpstreamBusy, errors.New("slow down"))
+	f.Status, f.RetryAfter = status, retryAfter
+	return f
+}
+
+func account() *upstream.Failure {
+	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthCredential, Cause: errors.New("bad key")}
+}
+
+func missing() *upstream.Failure {
+	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Cause: errors.New("no such model")}
+}
+
+func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 200 {
+		p.do(nil)
+	}
+	for range 4 {
+		p.do(broken())
+	}
+	p.do(nil) // an answer ends the row
+	for range 4 {
+		p.do(broken())
+	}
+	p.wants("in_service", "")
+	p.do(broken())
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+func TestCircuitOpensByShare(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 40 { // one failure in eight is bearable
+		for range 7 {
+			p.do(nil)
+		}
+		p.do(broken())
+	}
+	p.wants("in_service", "")
+	for i := 0; p.tally.sound.Load(); i++ { // one in two is not
+		if i > 30 {
+			t.Fatal("half of the attempts fail, and the circuit stays closed")
+		}
+		p.do(broken())
+		if p.tally.sound.Load() {
+			p.do(nil)
+		}
+	}
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+func TestOldFailuresDoNotCount(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 20 { // one failure a minute beside one answer
+		p.do(broken())
+		p.do(nil)
+		p.now = p.now.Add(time.Minute)
+	}
+	p.wants("in_service", "")
+}
+
+func TestHalfFailures(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 9 {
+		p.do(upstream.Fail(fault.EmptyCompletion, errors.New("nothing")))
+	}
+	p.wants("in_service", "")
+	p.do(upstream.Fail(fault.EmptyCompletion, errors.New("nothing")))
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+// TestHealing: an open circuit is probed after 30 s, then after twice as long;
+// after a good probe three good answers bring the line back.
+func TestHealing(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 5 {
+		p.do(broken())
+	}
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+	for _, wait := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+		p.now = p.now.Add(wait - time.Second)
+		if whole, models := p.tally.health.due(p.now); whole || models != nil {
+			t.Fatalf("probed before %s were over", wait)
+		}
+		p.now = p.now.Add(time.Second)
+		p.probe(broken())
+		p.wants("circuit_open", "circuit_open")
+	}
+	p.now = p.now.Add(10 * time.Minute)
+	p.probe(nil)
+	p.wants("half_open", "")
+	p.do(nil)
+	p.do(nil)
+	p.wants("half_open", "")
+	p.do(nil)
+	p.wants("in_service", "", "in_service")
+
+	// It fails again soon: the waits go on where they stopped. One that fails on
+	// trial had not returned, so nobody is told.
+	for range 5 {
+		p.do(broken())
+	}
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+	if left := p.tally.left(p.now); left != 10*time.Minute {
+		t.Errorf("the next probe is in %s", left)
+	}
+	p.now = p.now.Add(10 * time.Minute)
+	p.probe(nil)
+	p.do(nil)
+	p.do(broken())
+	p.wants("circuit_open", "circuit_open")
+	p.now = p.now.Add(10 * time.Minute)
+	p.probe(nil)
+	for range 3 {
+		p.do(nil)
+	}
+	p.wants("in_service", "", "in_service")
+	p.now = p.now.Add(time.Hour) // long ago: from the beginning
+	for range 5 {
+		p.do(broken())
+	}
+	if left := p.tally.left(p.now); left != 30*time.Second {
+		t.Errorf("the next probe is in %s", left)
+	}
+}
+
+// TestStragglers: what began before the line's condition changed says nothing
+// about it afterwards.
+func TestStragglers(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	early := p.begin()
+	for range 5 {
+		p.do(broken())
+	}
+	p.now = p.now.Add(30 * time.Second)
+	p.probe(nil)
+	for range 9 {
+		p.end(early, broken())
+	}
+	p.end(early, account())
+	p.end(early, missing())
+	p.end(early, limited(429, time.Minute))
+	p.wants("half_open", "", "circuit_open")
+	for range 9 {
+		p.end(early, nil)
+	}
+	p.wants("half_open", "")
+}
+
+func TestTrialTakesOneRequestAtATime(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 5 {
+		p.do(broken())
+	}
+	p.now = p.now.Add(30 * time.Second)
+	p.probe(nil)
+	now := func() time.Time { return p.now }
+	if why, _, trial := p.tally.refuses(now, "m", false); why != "" || !trial {
+		t.Fatalf("the first is refused: %q", why)
+	}
+	if why, _, _ := p.tally.refuses(now, "m", false); why != "half_open" {
+		t.Errorf("the second is told %q", why)
+	}
+	if why, _, trial := p.tally.refuses(now, "m", true); why != "" || !trial {
+		t.Errorf("one that presses is refused: %q", why)
+	}
+	p.tally.endTrial()
+	p.tally.endTrial()
+	if why, _, _ := p.tally.refuses(now, "m", false); why != "" {
+		t.Errorf("after both have ended: %q", why)
+	}
+}
+
+func TestCooling(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for _, step := range []struct {
+		failure *upstream.Failure
+		pause   time.Duration
+	}{
+		{limited(429, 0), 5 * time.Second},
+		{limited(429, 0), 10 * time.Second},
+		{limited(429, 0), 20 * time.Second},
+		{limited(429, 0), 30 * time.Second},
+		{limited(429, 0), 30 * time.Second},
+		{limited(429, 2*time.Second), 2 * time.Second},
+		{limited(429, time.Hour), time.Minute}, // more is the provider's wish alone
+	} {
+		p.do(step.failure)
+		p.wants("cooling", "cooling")
+		p.now = p.now.Add(step.pause - time.Millisecond)
+		p.wants("cooling", "cooling")
+		p.now = p.now.Add(time.Millisecond)
+		p.wants("in_service", "")
+	}
+	p.do(nil) // an answer: the next pause is short again
+	p.do(limited(429, 0))
+	if left := p.tally.left(p.now); left != 5*time.Second {
+		t.Errorf("after an answer the pause is %s", left)
+	}
+}
+
+// TestManyAreLimitedAtOnce: the rate limits of requests that ran together are
+// one rate limit.
+func TestManyAreLimitedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	var lives []uint64
+	for range 50 {
+		lives = append(lives, p.begin())
+	}
+	for _, life := range lives {
+		p.end(life, limited(429, 0))
+	}
+	if left := p.tally.left(p.now); left != 5*time.Second {
+		t.Errorf("the pause is %s", left)
+	}
+}
+
+// TestOverloadThatComesBackIsAFailure: a provider that is overloaded for good
+// is not asked every few seconds for ever.
+func TestOverloadThatComesBackIsAFailure(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for i := range 6 {
+		p.do(limited(529, time.Second))
+		if i < 5 {
+			p.wants("cooling", "cooling")
+			p.now = p.now.Add(time.Second)
+		}
+	}
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+// TestCoolingOnTrial: after the pause the trial goes on.
+func TestCoolingOnTrial(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 5 {
+		p.do(broken())
+	}
+	p.now = p.now.Add(30 * time.Second)
+	p.probe(nil)
+	p.do(limited(429, time.Second))
+	p.wants("cooling", "cooling", "circuit_open")
+	p.now = p.now.Add(time.Second)
+	p.wants("half_open", "")
+	for range 3 {
+		p.do(nil)
+	}
+	p.wants("in_service", "", "in_service")
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.do(account())
+	p.wants("credentials_out", "credentials_out", "credentials_out")
+	for _, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
+		p.now = p.now.Add(wait * time.Minute)
+		p.probe(account())
+		p.wants("credentials_out", "credentials_out")
+	}
+	p.now = p.now.Add(time.Hour)
+	p.probe(nil)
+	for range 3 {
+		p.do(nil)
+	}
+	p.wants("in_service", "", "in_service")
+	for range 5 {
+		p.do(broken())
+	}
+	if left := p.tally.left(p.now); left != 30*time.Second {
+		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
+	}
+	// A probe of an open circuit may find the credentials withdrawn.
+	p.now = p.now.Add(30 * time.Second)
+	p.told = nil
+	p.probe(account())
+	p.wants("credentials_out", "credentials_out", "credentials_out")
+}
+
+func TestMissingModel(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	two := []uint64{p.begin(), p.begin()}
+	p.end(two[0], missing())
+	p.end(two[1], missing())
+	p.wants("in_service", "model_out", "m model_out")
+	if why, _, _ := p.tally.refuses(func() time.Time { return p.now }, "other", false); why != "" {
+		t.Errorf("another model is refused: %s", why)
+	}
+	due := func() []string {
+		whole, models := p.tally.health.due(p.now)
+		if whole {
+			t.Error("the whole line is probed")
+		}
+		return models
+	}
+	p.now = p.now.Add(5 * time.Minute)
+	if models := due(); !slices.Equal(models, []string{"m"}) {
+		t.Errorf("probes of %v", models)
+	}
+	if models := due(); models != nil {
+		t.Errorf("probed twice at a time: %v", models)
+	}
+	p.note(p.tally.change(func(h *health) []change { return h.probedModel(p.now, "m", missing()) }))
+	p.now = p.now.Add(10*time.Minute - time.Second)
+	if models := due(); models != nil {
+		t.Errorf("probed too early: %v", models)
+	}
+	p.now = p.now.Add(time.Second)
+	due()
+	p.note(p.tally.change(func(h *health) []change { return h.probedModel(p.now, "m", nil) }))
+	p.wants("in_service", "", "m in_service")
+}
+
+// TestRejectionsAreNoFailures: a provider with an opinion about the request is
+// alive; a client that left says nothing.
+func TestRejectionsAreNoFailures(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	rejected := upstream.Classify(400, "application/json", []byte(`{"error":{"message":"too long"}}`), nil)
+	for range 20 {
+		p.do(broken())
+		p.do(rejected)
+		p.now = p.now.Add(time.Minute)
+	}
+	for range 20 {
+		p.do(upstream.Fail(fault.ClientClosed, nil))
+		p.do(upstream.Fail(fault.UpstreamPromptFilter, nil))
+	}
+	p.wants("in_service", "")
+}
+
+func TestResume(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	life := p.begin()
+	p.do(missing())
+	p.wants("in_service", "model_out", "m model_out")
+	p.end(life, account())
+	p.wants("credentials_out", "credentials_out", "credentials_out")
+	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	p.wants("in_service", "", "in_service", "m in_service")
+	p.do(limited(429, time.Minute))
+	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	p.wants("in_service", "")
+}

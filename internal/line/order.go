@@ -1,0 +1,71 @@
+package line
+
+import (
+	"math"
+	"slices"
+)
+
+// candidate is a line that a walk may ask.
+type candidate struct {
+	seat    *seat
+	place   int // in the walk, from 1
+	luck    float64
+	skipped string // why it was not asked
+	asked   bool
+}
+
+// order returns the lines in the order of the walk: lower priority first; among
+// equals by weight, so that the requests of one conversation meet one line as
+// long as it is there, and find their provider's prompt cache warm. The shares
+// of lines are their weights', and a line that is lost moves none but its own
+// conversations (rendezvous hashing).
+func order(buf []candidate, seats []*seat, conversation uint64) []candidate {
+	from := 0
+	for i, s := range seats {
+		if i > from && s.line.Priority != seats[from].line.Priority {
+			rank(buf[from:], conversation)
+			from = i
+		}
+		buf = append(buf, candidate{seat: s})
+	}
+	rank(buf[from:], conversation)
+	for i := range buf {
+		buf[i].place = i + 1
+	}
+	return buf
+}
+
+// rank orders lines of one priority, the luckiest first.
+func rank(lines []candidate, conversation uint64) {
+	if len(lines) < 2 {
+		return
+	}
+	for i := range lines {
+		lines[i].luck = luck(lines[i].seat.hash, conversation, lines[i].seat.line.Weight)
+	}
+	slices.SortStableFunc(lines, func(a, b candidate) int {
+		switch {
+		case a.luck > b.luck:
+			return -1
+		case a.luck < b.luck:
+			return 1
+		}
+		return 0
+	})
+}
+
+// luck is a line's luck with a conversation: its weight over an exponential
+// variable, so that each line is the luckiest with the chance of its weight.
+func luck(line, conversation uint64, weight int) float64 {
+	u := (float64(mix(line^mix(conversation))>>11) + 0.5) / (1 << 53) // above 0, below 1
+	return -float64(weight) / math.Log(u)
+}
+
+// mix spreads the bits of a number over all of it (the finalizer of SplitMix64),
+// in the same way on every node.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

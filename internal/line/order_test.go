@@ -1,0 +1,133 @@
+package line
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"testing"
+
+	"tollgate/internal/catalog"
+)
+
+// seats makes lines of given priorities and weights.
+func seats(specs ...catalog.LineSpec) []*seat {
+	var out []*seat
+	for _, spec := range specs {
+		sum := fnv.New64a()
+		_, _ = sum.Write([]byte(spec.ID))
+		out = append(out, &seat{line: &catalog.Line{LineSpec: spec}, hash: sum.Sum64()})
+	}
+	return out
+}
+
+func ranked(id string, priority, weight int) catalog.LineSpec {
+	return catalog.LineSpec{ID: id, Priority: priority, Weight: weight}
+}
+
+// firsts counts which line comes first, over many conversations.
+func firsts(seats []*seat, conversations int) map[string]int {
+	counts := map[string]int{}
+	for i := range conversations {
+		counts[order(nil, seats, uint64(i))[0].seat.line.ID]++
+	}
+	return counts
+}
+
+func TestPriorityComesFirst(t *testing.T) {
+	t.Parallel()
+	lines := seats(ranked("a", 1, 1), ranked("b", 1, 1), ranked("c", 2, 1000), ranked("d", 3, 1))
+	for conversation := range uint64(200) {
+		walk := order(nil, lines, conversation)
+		if walk[2].seat.line.ID != "c" || walk[3].seat.line.ID != "d" {
+			t.Fatalf("conversation %d: %s before the first priority", conversation, walk[2].seat.line.ID)
+		}
+		for i, c := range walk {
+			if c.place != i+1 {
+				t.Fatalf("place %d at %d", c.place, i)
+			}
+		}
+	}
+}
+
+// TestWeightsAreShares: each line comes first with the chance of its weight.
+func TestWeightsAreShares(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	counts := firsts(seats(ranked("a", 1, 100), ranked("b", 1, 300), ranked("c", 1, 600)), n)
+	for id, want := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
+		got := float64(counts[id]) / n
+		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(got-want) > 5*sigma {
+			t.Errorf("%s comes first in %.3f of the walks, want %.3f", id, got, want)
+		}
+	}
+}
+
+// TestALostLineMovesItsOwnConversations: and no other; what it moves is spread
+// over the lines that are left.
+func TestALostLineMovesItsOwnConversations(t *testing.T) {
+	t.Parallel()
+	all := seats(ranked("a", 1, 100), ranked("b", 1, 100), ranked("c", 1, 100), ranked("d", 1, 100))
+	without := all[1:]
+	moved := map[string]int{}
+	for conversation := range uint64(4000) {
+		before, after := order(nil, all, conversation)[0].seat.line.ID, order(nil, without, conversation)[0].seat.line.ID
+		switch {
+		case before == "a":
+			moved[after]++
+		case before != after:
+			t.Fatalf("conversation %d moved from %s to %s", conversation, before, after)
+		}
+	}
+	for _, id := range []string{"b", "c", "d"} {
+		if moved[id] < 200 {
+			t.Errorf("%s took over %d of about 1000 conversations", id, moved[id])
+		}
+	}
+}
+
+// TestOrderStays: the same conversation meets the same order, whatever the
+// catalog's order of lines is.
+func TestOrderStays(t *testing.T) {
+	t.Parallel()
+	one := seats(ranked("a", 1, 5), ranked("b", 1, 7), ranked("c", 1, 9))
+	two := seats(ranked("c", 1, 9), ranked("a", 1, 5), ranked("b", 1, 7))
+	for conversation := range uint64(500) {
+		x, y := order(nil, one, conversation), order(nil, two, conversation)
+		for i := range x {
+			if x[i].seat.line.ID != y[i].seat.line.ID {
+				t.Fatalf("conversation %d: %s or %s at %d", conversation, x[i].seat.line.ID, y[i].seat.line.ID, i)
+			}
+		}
+	}
+}
+
+// TestOrderOfOne costs nothing.
+func TestOrderOfOne(t *testing.T) {
+	lines := seats(ranked("a", 1, 1))
+	allocs := testing.AllocsPerRun(100, func() {
+		var few [4]candidate
+		if walk := order(few[:0], lines, 7); len(walk) != 1 {
+			t.Error("no walk")
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%g allocations", allocs)
+	}
+}
+
+func BenchmarkOrder(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 16} {
+		var specs []catalog.LineSpec
+		for i := range n {
+			specs = append(specs, ranked(fmt.Sprint(i), 1, 100))
+		}
+		lines := seats(specs...)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			var few [4]candidate
+			for i := range b.N {
+				order(few[:0], lines, uint64(i))
+			}
+		})
+	}
+}

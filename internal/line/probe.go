@@ -1,0 +1,155 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// Bounds of a probe.
+const (
+	probeWait     = time.Minute
+	probeAnswer   = 64 << 10
+	probesAtATime = 8
+)
+
+// prober asks lines that are out of service, on the gateway's own account,
+// whether they are back. So no client's request is spent on a line that is
+// known not to work.
+type prober struct {
+	lines   *Lines
+	places  chan struct{}
+	running sync.WaitGroup
+}
+
+func newProber(l *Lines) *prober {
+	return &prober{lines: l, places: make(chan struct{}, probesAtATime)}
+}
+
+// step begins the probes that are due.
+func (p *prober) step(ctx context.Context) {
+	l := p.lines
+	now := l.now()
+	for _, seat := range l.fleet(l.current()).seats {
+		ln, t := seat.line, seat.tally
+		if t.sound.Load() || t.drained.Load() || !ln.Enabled || ln.Out != "" {
+			continue
+		}
+		var (
+			whole  bool
+			models []string
+			life   uint64
+		)
+		t.change(func(h *health) []change {
+			whole, models = h.due(now)
+			life = h.life
+			return nil
+		})
+		if whole {
+			p.probe(ctx, seat, p.pick(ln), func(h *health, f *upstream.Failure) []change { return h.probed(l.now(), life, f) })
+		}
+		for _, model := range models {
+			p.probe(ctx, seat, l.model(model), func(h *health, f *upstream.Failure) []change { return h.probedModel(l.now(), model, f) })
+		}
+	}
+}
+
+// pick returns a model to probe a line with: the first of its chat models, nil
+// if it has none.
+func (p *prober) pick(ln *catalog.Line) *catalog.Model {
+	ids := make([]string, 0, len(ln.Models))
+	for id := range ln.Models {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
+			return m
+		}
+	}
+	return nil
+}
+
+// model returns a model of the current catalog, nil if it is not there.
+func (l *Lines) model(id string) *catalog.Model {
+	m, _ := l.current().Model(id)
+	return m
+}
+
+// probe asks a line for a model in the background and lets its health take in
+// the result.
+func (p *prober) probe(ctx context.Context, seat *seat, m *catalog.Model, result func(*health, *upstream.Failure) []change) {
+	l := p.lines
+	p.running.Go(func() {
+		var f *upstream.Failure
+		select {
+		case p.places <- struct{}{}:
+			defer func() { <-p.places }()
+			f = p.ask(ctx, seat, m)
+		case <-ctx.Done():
+			f = upstream.Interrupted(ctx, ctx.Err())
+		}
+		if f != nil {
+			f.Redact(seat.line.Key())
+		}
+		l.metrics.probed(seat.line.ID, f)
+		l.tell(seat.line.ID, seat.tally.change(func(h *health) []change { return result(h, f) }))
+	})
+}
+
+// ask makes one probe; nil: the line answers. A line without a chat model is
+// tried by the next job instead.
+func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstream.Failure {
+	ln := seat.line
+	if m == nil || len(ln.Forms) == 0 {
+		return nil
+	}
+	body, ok := wire.Probe(ln.Forms[0], ln.Models[m.ID], m.Reasoning)
+	if !ok {
+		return nil
+	}
+	if ln.MaxConcurrent > 0 {
+		if !p.lines.slots.take(ctx, ln.ID, ln.MaxConcurrent) {
+			return upstream.Fail(fault.UpstreamBusy, errors.New("no free slot for a probe"))
+		}
+		defer p.lines.slots.give(ln.ID)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait), fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
+	defer cancel()
+	answer, err := seat.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Body: body})
+	if err == nil {
+		defer answer.Body.Close() // the answer was read, or is of no use
+		var raw []byte
+		if raw, err = io.ReadAll(io.LimitReader(answer.Body, probeAnswer)); err == nil {
+			return judgeProbe(ln, answer.ContentType, raw)
+		}
+	}
+	f := upstream.Interrupted(ctx, err)
+	if f.Passed != nil || f.Final() {
+		return nil // it has an opinion about the request, so it works
+	}
+	return f
+}
+
+// judgeProbe finds the failure in an answer of status 200. That it is empty is
+// none: hardly a token was asked for.
+func judgeProbe(ln *catalog.Line, contentType string, raw []byte) *upstream.Failure {
+	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Passed == nil {
+		return f
+	}
+	if ln.Forms[0] == wire.FormChat {
+		if a, err := wire.ReadChatAnswer(raw); err == nil && a.Content && ln.IsErrorSentence(string(a.Text())) {
+			return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package line
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tollgate/internal/store"
+)
+
+// Report is how a node saw its lines last.
+type Report struct {
+	Epoch  string // of the node
+	AtMS   int64  // when it said so, Unix milliseconds
+	States []State
+}
+
+// reportTx writes how this node sees its lines, in place of what it said
+// before.
+func reportTx(tx *store.Tx, epoch string, states []State) error {
+	now, err := tx.NowMS()
+	if err != nil {
+		return fmt.Errorf("report the lines: %w", err)
+	}
+	raw, err := json.Marshal(states)
+	if err != nil {
+		return fmt.Errorf("report the lines: %w", err)
+	}
+	if _, err = tx.Exec(`INSERT INTO line_report (epoch, at_ms, states) VALUES ($1, $2, $3)
+		ON CONFLICT (epoch) DO UPDATE SET at_ms = excluded.at_ms, states = excluded.states`, epoch, now, string(raw)); err != nil {
+		return fmt.Errorf("report the lines: %w", err)
+	}
+	return nil
+}
+
+// ReportsTx returns the last report of each living node, the node that started
+// first before the others. A node that has not reported yet has none.
+func ReportsTx(tx *store.Tx) ([]Report, error) {
+	nodes, err := store.NodesTx(tx)
+	if err != nil {
+		return nil, fmt.Errorf("read the reports about lines: %w", err)
+	}
+	rows, err := tx.Query(`SELECT epoch, at_ms, states FROM line_report ORDER BY epoch`)
+	if err != nil {
+		return nil, fmt.Errorf("read the reports about lines: %w", err)
+	}
+	defer rows.Close()
+	var reports []Report
+	for rows.Next() {
+		var (
+			r   Report
+			raw string
+		)
+		if err := rows.Scan(&r.Epoch, &r.AtMS, &raw); err != nil {
+			return nil, fmt.Errorf("read the reports about lines: %w", err)
+		}
+		if !lives(nodes, r.Epoch) {
+			continue
+		}
+		if err := json.Unmarshal([]byte(raw), &r.States); err != nil {
+			return nil, fmt.Errorf("read what node %s reported about lines: %w", r.Epoch, err)
+		}
+		reports = append(reports, r)
+	}
+	return reports, rows.Err()
+}
+
+// forgetReportsTx deletes the reports of nodes that are gone. Reports are read
+// before nodes, since a node is registered before it reports: one that starts
+// meanwhile keeps its own.
+func forgetReportsTx(tx *store.Tx) error {
+	rows, err := tx.Query(`SELECT epoch FROM line_report`)
+	if err != nil {
+		return fmt.Errorf("forget reports about lines: %w", err)
+	}
+	defer rows.Close()
+	var reported []string
+	for rows.Next() {
+		var epoch string
+		if err := rows.Scan(&epoch); err != nil {
+			return fmt.Errorf("forget reports about lines: %w", err)
+		}
+		reported = append(reported, epoch)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("forget reports about lines: %w", err)
+	}
+	nodes, err := store.NodesTx(tx)
+	if err != nil {
+		return fmt.Errorf("forget reports about lines: %w", err)
+	}
+	gone := slices.DeleteFunc(reported, func(epoch string) bool { return lives(nodes, epoch) })
+	if len(gone) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(`DELETE FROM line_report WHERE `+tx.In("epoch", 1), store.List(gone)); err != nil {
+		return fmt.Errorf("forget reports about lines: %w", err)
+	}
+	return nil
+}
+
+// lives reports whether an epoch is that of a living node.
+func lives(nodes []store.Node, epoch string) bool {
+	return slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Epoch == epoch && !n.Dead })
+}
+
+// Joined is how a line is doing on all nodes together.
+type Joined struct {
+	State
+	// Nodes are the nodes' own words, in the order of their reports.
+	Nodes []OnNode `json:"nodes"`
+}
+
+// OnNode is how a line is doing on one node.
+type OnNode struct {
+	Node string `json:"node"` // its epoch
+	At   int64  `json:"at"`   // when it said so, Unix seconds
+	State
+}
+
+// Join makes one entry of each line that the reports name, in the order of the
+// first report; lines that only later ones name follow.
+//
+// What is counted adds up; the success rate and the time of the first byte are
+// means weighted by attempts. The state is in_service where every node says so
+// and else the worst of theirs. The cause is the latest among the nodes that
+// say that state, or the latest of all when none of them gives one. The line
+// is cooling until it does so nowhere, and a model is out while it is on any
+// node. Provider and cap are those of the latest report, since nodes take a new
+// catalog over one by one.
+func Join(reports []Report) []Joined {
+	joined := []Joined{}
+	at := map[string]int{}
+	for _, r := range reports {
+		for _, state := range r.States {
+			i, known := at[state.Line]
+			if !known {
+				i = len(joined)
+				at[state.Line] = i
+				joined = append(joined, Joined{})
+			}
+			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, At: r.AtMS / 1000, State: state})
+		}
+	}
+	for i := range joined {
+		joined[i].State = join(joined[i].Nodes)
+	}
+	return joined
+}
+
+// join makes one state of what the nodes say about a line; there is at least
+// one.
+func join(nodes []OnNode) State {
+	latest := slices.MaxFunc(nodes, func(a, b OnNode) int { return cmp.Compare(a.At, b.At) })
+	out := State{
+		Line:          latest.Line,
+		Provider:      latest.Provider,
+		MaxConcurrent: latest.MaxConcurrent,
+		State:         worst(nodes),
+	}
+	var rate, firstByte mean
+	for _, n := range nodes {
+		out.InFlight += n.InFlight
+		out.Granted += n.Granted
+		out.Attempts += n.Attempts
+		out.CoolingUntil = max(out.CoolingUntil, n.CoolingUntil)
+		if n.SuccessRate != nil {
+			rate.add(*n.SuccessRate, n.Attempts)
+		}
+		if n.FirstByteMS != nil {
+			firstByte.add(float64(*n.FirstByteMS), n.Attempts)
+		}
+	}
+	if v, ok := rate.value(); ok {
+		out.SuccessRate = &v
+	}
+	if v, ok := firstByte.value(); ok {
+		ms := int64(math.Round(v))
+		out.FirstByteMS = &ms
+	}
+	out.Cause, out.CauseAt = cause(nodes, out.State)
+	out.ModelsOut = modelsOut(nodes)
+	return out
+}
+
+// worst returns the worst state that a node gives. A word that this version
+// does not know, of a newer node, is worse than being in service.
+func worst(nodes []OnNode) string {
+	order := []string{stateDisabled, stateOutOfService, stateDrained, stateCredentialsOut, stateCircuitOpen, stateHalfOpen, stateCooling}
+	out, rank := stateInService, len(order)+1
+	for _, n := range nodes {
+		r := slices.Index(order, n.State.State)
+		if r < 0 {
+			r = len(order)
+		}
+		if r < rank && n.State.State != stateInService {
+			out, rank = n.State.State, r
+		}
+	}
+	return out
+}
+
+// cause returns the latest cause among the nodes in a state, or else among all.
+func cause(nodes []OnNode, state string) (text string, at int64) {
+	for _, all := range []bool{false, true} {
+		for _, n := range nodes {
+			if n.Cause != "" && (all || n.State.State == state) && (text == "" || n.CauseAt > at) {
+				text, at = n.Cause, n.CauseAt
+			}
+		}
+		if text != "" {
+			break
+		}
+	}
+	return text, at
+}
+
+// modelsOut unites the models that are out on any node, by name: out since the
+// first node, until the last one, for the cause that was seen last.
+func modelsOut(nodes []OnNode) []ModelOut {
+	var out []ModelOut
+	latest := map[string]int64{} // when the cause was seen that a model has in out
+	for _, n := range nodes {
+		for _, m := range n.ModelsOut {
+			i := slices.IndexFunc(out, func(o ModelOut) bool { return o.Model == m.Model })
+			if i < 0 {
+				out = append(out, m)
+				latest[m.Model] = m.Since
+				continue
+			}
+			if m.Since > latest[m.Model] {
+				out[i].Cause, latest[m.Model] = m.Cause, m.Since
+			}
+			out[i].Since, out[i].Until = min(out[i].Since, m.Since), max(out[i].Until, m.Until)
+		}
+	}
+	slices.SortFunc(out, func(a, b ModelOut) int { return strings.Compare(a.Model, b.Model) })
+	return out
+}
+
+// mean is a mean weighted by attempts.
+type mean struct{ sum, weight float64 }
+
+func (m *mean) add(v float64, attempts int) {
+	m.sum += v * float64(attempts)
+	m.weight += float64(attempts)
+}
+
+// value returns the mean; false when nothing weighs.
+func (m *mean) value() (float64, bool) {
+	if m.weight <= 0 {
+		return 0, false
+	}
+	return m.sum / m.weight, true
+}

@@ -1,0 +1,220 @@
+package line
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// of returns a pointer to a value.
+func of[T any](v T) *T { return &v }
+
+// reports reads what living nodes reported.
+func reports(t *testing.T, db *store.DB) (found []Report, err error) {
+	t.Helper()
+	err = db.View(t.Context(), func(tx *store.Tx) error {
+		found, err = ReportsTx(tx)
+		return err
+	})
+	return found, err
+}
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_700_000_000_123)
+	storetest.EachWith(t, store.Options{Now: func() time.Time { return now }}, func(t *testing.T, db *store.DB) {
+		read := func() []Report {
+			t.Helper()
+			found, err := reports(t, db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		report := func(epoch string, states ...State) {
+			t.Helper()
+			update(t, db, func(tx *store.Tx) error { return reportTx(tx, epoch, states) })
+		}
+		stored := func() (n int) {
+			t.Helper()
+			if err := db.View(t.Context(), func(tx *store.Tx) error {
+				return tx.QueryRow(`SELECT COUNT(*) FROM line_report`).Scan(&n)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		for _, epoch := range []string{"node_b", "node_a", "node_silent"} {
+			if err := db.RegisterNode(t.Context(), epoch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := read(); len(got) != 0 {
+			t.Errorf("before anything: %v", got)
+		}
+
+		full := State{
+			Line: "main", Provider: "fake", State: stateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
+			Attempts: 4, SuccessRate: of(0.25), FirstByteMS: of(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
+			ModelsOut: []ModelOut{{Model: "swift-1", Cause: "no such model", Since: 1, Until: 2}},
+		}
+		report("node_b", State{Line: "main", State: stateInService})
+		report("node_b", full, State{Line: "other", State: stateDisabled})
+		report("node_a")
+		report("node_unknown", full)
+		want := []Report{
+			{Epoch: "node_a", AtMS: 1_700_000_000_123},
+			{Epoch: "node_b", AtMS: 1_700_000_000_123, States: []State{full, {Line: "other", State: stateDisabled}}},
+		}
+		if got := read(); !reflect.DeepEqual(got, want) {
+			t.Errorf("reports %+v\nwant %+v", got, want)
+		}
+
+		// Who is dead or unknown says nothing, and is forgotten.
+		if dead, err := db.Fence(t.Context(), "node_b", 0); err != nil || !dead {
+			t.Fatal(dead, err)
+		}
+		if got := read(); !reflect.DeepEqual(got, want[:1]) {
+			t.Errorf("after a death %+v", got)
+		}
+		if n := stored(); n != 3 {
+			t.Errorf("%d rows are stored", n)
+		}
+		for range 2 {
+			update(t, db, forgetReportsTx)
+			if got := read(); !reflect.DeepEqual(got, want[:1]) || stored() != 1 {
+				t.Errorf("after forgetting %+v, %d rows", got, stored())
+			}
+		}
+
+		// A report that cannot be read is said, with whose it is.
+		update(t, db, func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE line_report SET states = $1 WHERE epoch = $2`, `{"id":`, "node_a")
+			return err
+		})
+		if _, err := reports(t, db); err == nil || !strings.Contains(err.Error(), "node_a") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	at := func(epoch string, seconds int64, states ...State) Report {
+		return Report{Epoch: epoch, AtMS: seconds*1000 + 999, States: states}
+	}
+	for _, tt := range []struct {
+		name    string
+		reports []Report
+		want    []State // without nodes
+	}{
+		{"nobody", nil, []State{}},
+		{"nobody with lines", []Report{at("a", 1)}, []State{}},
+		{"one node", []Report{at("a", 1, State{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+			Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1})},
+			[]State{{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+				Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1}}},
+		{"the order of the first report", []Report{
+			at("a", 1, State{Line: "z", State: stateInService}, State{Line: "a", State: stateInService}),
+			at("b", 1, State{Line: "new", State: stateInService}, State{Line: "a", State: stateInService}, State{Line: "z", State: stateInService}),
+		}, []State{{Line: "z", State: stateInService}, {Line: "a", State: stateInService}, {Line: "new", State: stateInService}}},
+		{"sums and weighted means", []Report{
+			at("a", 1, State{Line: "m", State: stateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0), FirstByteMS: of(int64(100))}),
+			at("b", 1, State{Line: "m", State: stateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
+			at("c", 1, State{Line: "m", State: stateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
+			at("d", 1, State{Line: "m", State: stateInService, InFlight: 4}),
+		}, []State{{Line: "m", State: stateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8), FirstByteMS: of(int64(201))}}},
+		{"a new catalog arrives", []Report{
+			at("a", 5, State{Line: "m", Provider: "new", State: stateInService, MaxConcurrent: 20}),
+			at("b", 4, State{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
+		}, []State{{Line: "m", Provider: "new", State: stateDisabled, MaxConcurrent: 20}}},
+		{"the latest cause", []Report{
+			at("a", 1, State{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}),
+			at("b", 1, State{Line: "m", State: stateInService, Cause: "earlier", CauseAt: 8}),
+			at("c", 1, State{Line: "m", State: stateInService}),
+		}, []State{{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}}},
+		{"the cause of the state before others", []Report{
+			at("a", 1, State{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
+			at("b", 1, State{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}),
+		}, []State{{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}}},
+		{"a state without a cause", []Report{
+			at("a", 1, State{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
+			at("b", 1, State{Line: "m", State: stateDrained}),
+		}, []State{{Line: "m", State: stateDrained, Cause: "a failure", CauseAt: 9}}},
+		{"the longest pause", []Report{
+			at("a", 1, State{Line: "m", State: stateCooling, CoolingUntil: 50}),
+			at("b", 1, State{Line: "m", State: stateCooling, CoolingUntil: 70}),
+			at("c", 1, State{Line: "m", State: stateInService}),
+		}, []State{{Line: "m", State: stateCooling, CoolingUntil: 70}}},
+		{"models that are out anywhere", []Report{
+			at("a", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "first", 10, 90}, {"z", "gone", 1, 2}}}),
+			at("b", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 20, 80}}}),
+			at("c", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "between", 15, 70}}}),
+		}, []State{{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 10, 90}, {"z", "gone", 1, 2}}}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			joined := Join(tt.reports)
+			states, nodes, words := []State{}, 0, 0
+			for _, j := range joined {
+				states = append(states, j.State)
+				nodes += len(j.Nodes)
+				for _, n := range j.Nodes {
+					if n.Line != j.Line {
+						t.Errorf("%s has %+v", j.Line, n)
+					}
+				}
+			}
+			if !reflect.DeepEqual(states, tt.want) {
+				t.Errorf("joined %+v\nwant %+v", states, tt.want)
+			}
+			for _, r := range tt.reports {
+				words += len(r.States)
+			}
+			if nodes != words {
+				t.Errorf("%d of %d words of nodes are shown", nodes, words)
+			}
+		})
+	}
+}
+
+// TestWorstState joins every pair of states.
+func TestWorstState(t *testing.T) {
+	t.Parallel()
+	order := []string{stateDisabled, stateOutOfService, stateDrained, stateCredentialsOut, stateCircuitOpen, stateHalfOpen, stateCooling,
+		"a_newer_word", stateInService}
+	for i, worse := range order {
+		for _, better := range order[i:] {
+			for _, pair := range [][2]string{{worse, better}, {better, worse}} {
+				joined := Join([]Report{
+					{Epoch: "a", States: []State{{Line: "m", State: pair[0]}}},
+					{Epoch: "b", States: []State{{Line: "m", State: pair[1]}}},
+				})
+				if got := joined[0].State.State; got != worse {
+					t.Errorf("%v joined are %s", pair, got)
+				}
+			}
+		}
+	}
+}
+
+// TestJoinedJSON: a joined line shows the members of a state, and those of
+// each node beside its name and time.
+func TestJoinedJSON(t *testing.T) {
+	t.Parallel()
+	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, States: []State{{Line: "main", Provider: "p", State: stateCooling, CoolingUntil: 9,
+		Granted: 2, ModelsOut: []ModelOut{{"swift-1", "why", 1, 2}}}}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := `"id":"main","provider":"p","state":"cooling","cooling_until":9,"models_out":[{"model":"swift-1","cause":"why","since":1,"until":2}],` +
+		`"in_flight":0,"max_concurrent":0,"granted":2,"recent_attempts":0,"success_rate":null,"first_byte_ms":null`
+	if want := `[{` + state + `,"nodes":[{"node":"node_a","at":5,` + state + `}]}]`; string(raw) != want {
+		t.Errorf("%s\nwant %s", raw, want)
+	}
+}

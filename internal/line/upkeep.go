@@ -1,0 +1,124 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// How often Run takes its steps.
+const (
+	stepEvery   = time.Second
+	reportEvery = 5 * time.Second
+)
+
+// Run probes lines that are out, takes in the operator's word, gives back slots
+// that are not used, and reports to the other nodes, until ctx ends. What it
+// started has ended when it returns.
+func (l *Lines) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { l.alerts.run(ctx) })
+	p := newProber(l)
+	defer p.running.Wait()
+	tick := time.NewTicker(stepEvery)
+	defer tick.Stop()
+	reported := l.now()
+	failing := false // an outage is logged when it begins and when it ends
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		p.step(ctx)
+		err := errors.Join(l.Refresh(ctx), l.slots.tidy(ctx))
+		if now := l.now(); now.Sub(reported) >= reportEvery {
+			reported = now
+			err = errors.Join(err, l.Report(ctx))
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			l.log.Error("line: cannot share the state of lines with other nodes", "error", err)
+		case err == nil && failing:
+			l.log.Info("line: can share the state of lines with other nodes again")
+		}
+		failing = err != nil
+	}
+}
+
+// Refresh takes in what the operator decided about lines: at once what was
+// decided on this node, and within a second what was on another.
+func (l *Lines) Refresh(ctx context.Context) error {
+	if l.db == nil {
+		return nil
+	}
+	var controls map[string]control
+	err := l.db.View(ctx, func(tx *store.Tx) (err error) {
+		controls, err = controlsTx(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.take(controls)
+	return nil
+}
+
+// take lets the operator's word count. A line that was resumed begins anew.
+func (l *Lines) take(controls map[string]control) {
+	l.mu.Lock()
+	before := l.controls
+	l.controls = controls
+	tallies := make(map[string]*tally, len(l.tallies))
+	for id, t := range l.tallies {
+		tallies[id] = t
+	}
+	l.mu.Unlock()
+	for id, t := range tallies {
+		now, was := controls[id], before[id]
+		switch {
+		case now.drained && !was.drained:
+			l.tell(id, []change{{state: stateDrained, cause: causeDrained}})
+		case was.drained && !now.drained && t.sound.Load():
+			l.tell(id, []change{{state: stateInService}})
+		}
+		t.drained.Store(now.drained)
+		if now.generation != was.generation {
+			l.tell(id, t.change(func(h *health) []change { return h.clear(l.now()) }))
+		}
+	}
+}
+
+// Report tells the other nodes how the lines are doing on this one.
+func (l *Lines) Report(ctx context.Context) error {
+	if l.db == nil {
+		return nil
+	}
+	states, epoch := l.States(), l.epoch()
+	return l.db.Update(ctx, func(tx *store.Tx) error {
+		if err := reportTx(tx, epoch, states); err != nil {
+			return err
+		}
+		return forgetReportsTx(tx)
+	})
+}
+
+// tell lets the operator know that a line, or a model on it, left or returned:
+// by the log, the metrics and an alert.
+func (l *Lines) tell(line string, changes []change) {
+	for _, c := range changes {
+		l.metrics.changed(line, c)
+		if c.state == stateInService {
+			l.log.Info("line: back in service", "line", line, "model", c.model)
+		} else {
+			l.log.Warn("line: out of service", "line", line, "model", c.model, "state", c.state, "cause", c.cause)
+		}
+		l.alerts.send(Alert{Line: line, Model: c.model, State: c.state, Cause: c.cause, At: l.now().Unix()})
+	}
+}

@@ -1,0 +1,169 @@
+package line
+
+import (
+	"context"
+	"errors"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// skippedBusy says that a line has no free slot; the other reasons are words
+// of State.State and stateModelOut.
+const (
+	skippedBusy = "busy"
+	skippedForm = "other_form" // it does not speak the request's form
+)
+
+// walk is one Try on its way.
+type walk struct {
+	lines      *Lines
+	request    Request
+	candidates []candidate
+	attempts   []Attempt
+	failures   []*upstream.Failure
+	filtered   []*catalog.Line // whose check stopped the prompt
+}
+
+// run asks one line after the other. Lines on trial that were left to other
+// requests are asked last, when no other line has answered.
+func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
+	for _, press := range [...]bool{false, true} {
+		for c := w.next(press); c != nil; c = w.next(press) {
+			if ctx.Err() != nil {
+				w.failures = append(w.failures, upstream.Interrupted(ctx, ctx.Err()))
+				return w.attempts, verdict(w.failures)
+			}
+			f := w.board(ctx, c, press)
+			if f == nil {
+				continue
+			}
+			over, err := w.visit(ctx, f, attempt)
+			if over {
+				return w.attempts, err
+			}
+		}
+	}
+	if len(w.failures) > 0 {
+		return w.attempts, verdict(w.failures)
+	}
+	return w.skips(), w.none()
+}
+
+// next returns the line to ask next: the first one, but after a provider's
+// check stopped the prompt the first of another provider, if there is one.
+func (w *walk) next(press bool) *candidate {
+	var second *candidate
+	for i := range w.candidates {
+		c := &w.candidates[i]
+		if c.asked || press && c.skipped != stateHalfOpen || !press && c.skipped != "" {
+			continue
+		}
+		if !w.isFiltered(c.seat.line) {
+			return c
+		}
+		if second == nil {
+			second = c
+		}
+	}
+	return second
+}
+
+// isFiltered tells whether a line's provider has already stopped the prompt.
+func (w *walk) isFiltered(ln *catalog.Line) bool {
+	for _, other := range w.filtered {
+		if other.Provider == ln.Provider && other.BaseURL == ln.BaseURL {
+			return true
+		}
+	}
+	return false
+}
+
+// board takes a place on a line, nil if there is none: c says why then.
+func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
+	l, ln, t := w.lines, c.seat.line, c.seat.tally
+	switch {
+	case ln.Out != "":
+		c.skipped = stateOutOfService
+	case !ln.Speaks(w.request.Form):
+		c.skipped = skippedForm
+	case t.drained.Load():
+		c.skipped = stateDrained
+	default:
+		c.skipped = ""
+	}
+	if c.skipped != "" {
+		return nil
+	}
+	why, life, trial := t.refuses(l.now, w.request.Model.ID, press)
+	if why != "" {
+		if c.skipped = why; press {
+			c.asked = true // it has left the trial meanwhile
+		}
+		return nil
+	}
+	capped := ln.MaxConcurrent > 0
+	if capped && !l.slots.take(ctx, ln.ID, ln.MaxConcurrent) {
+		if trial {
+			t.endTrial()
+		}
+		c.skipped = skippedBusy
+		l.metrics.busy.WithLabelValues(ln.ID).Inc()
+		return nil
+	}
+	c.asked = true
+	f := &flight{lines: l, seat: c.seat, model: w.request.Model.ID, life: life, trial: trial, slot: capped}
+	f.begin()
+	return f
+}
+
+// visit makes the attempt on one line and counts how it went. over tells that
+// the walk has ended, with what Try returns.
+func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Context, on On) error) (over bool, err error) {
+	l, ln := w.lines, f.seat.line
+	start := l.now()
+	err = attempt(ctx, On{Line: ln, Adapter: f, ProviderModel: ln.Models[f.model], flight: f})
+	if err != nil || f.body == nil {
+		f.end()
+	}
+	end := l.now()
+	took := end.Sub(start)
+	a := Attempt{Line: ln.ID, DurationMS: took.Milliseconds()}
+	var failure *upstream.Failure
+	switch {
+	case err == nil:
+		a.Status, a.FirstByteMS = 200, a.DurationMS
+		f.answered(end, took)
+		over = true
+	case errors.As(err, &failure):
+		failure.Redact(ln.Key())
+		a.Status, a.Code = failure.Status, string(failure.Code)
+		if failure.Cause != nil {
+			a.Cause = failure.Cause.Error()
+		}
+		f.failed(end, failure)
+		w.failures = append(w.failures, failure)
+		if failure.Code == fault.UpstreamPromptFilter {
+			w.filtered = append(w.filtered, ln)
+		}
+		if over = failure.Final(); over {
+			err = verdict(w.failures)
+		}
+	default:
+		a.Cause = "the attempt was given up: " + err.Error()
+		over = true
+	}
+	w.attempts = append(w.attempts, a)
+	return over, err
+}
+
+// skips is the trace of a walk that asked no line.
+func (w *walk) skips() []Attempt {
+	attempts := make([]Attempt, 0, len(w.candidates))
+	for i := range w.candidates {
+		c := &w.candidates[i]
+		attempts = append(attempts, Attempt{Line: c.seat.line.ID, Skipped: c.skipped})
+	}
+	return attempts
+}

@@ -1,0 +1,365 @@
+package line_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// site is a provider per line that answers as told, and remembers its calls.
+type site struct {
+	mu    sync.Mutex
+	fails map[string]*upstream.Failure // by line; nil answers
+	calls []string                     // "line" or "line probe"
+}
+
+func (s *site) open(t upstream.Target) (upstream.Adapter, error) { return place{s, t.Line}, nil }
+
+// set makes a line fail, or answer for nil.
+func (s *site) set(line string, f *upstream.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails == nil {
+		s.fails = map[string]*upstream.Failure{}
+	}
+	s.fails[line] = f
+}
+
+// heard returns the calls since the last time.
+func (s *site) heard() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := strings.Join(s.calls, " ")
+	s.calls = nil
+	return calls
+}
+
+type place struct {
+	site *site
+	line string
+}
+
+func (p place) Chat(_ context.Context, c upstream.Call) (*upstream.Answer, error) {
+	p.site.mu.Lock()
+	defer p.site.mu.Unlock()
+	name := p.line
+	if strings.Contains(string(c.Body), "ping") {
+		name += ":probe"
+	}
+	p.site.calls = append(p.site.calls, name)
+	if f := p.site.fails[p.line]; f != nil {
+		copied := *f
+		return nil, &copied
+	}
+	return &upstream.Answer{ContentType: "application/json", Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
+}
+
+// ask walks once, taking what the adapters say.
+func ask(l *line.Lines, r line.Request) ([]line.Attempt, error) {
+	return l.Try(context.Background(), r, func(ctx context.Context, on line.On) error {
+		answer, err := on.Adapter.Chat(ctx, upstream.Call{Form: wire.FormChat})
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	})
+}
+
+// skipped lists why lines were passed over.
+func skipped(attempts []line.Attempt) string {
+	var words []string
+	for _, a := range attempts {
+		words = append(words, a.Line+":"+a.Skipped)
+	}
+	return strings.Join(words, " ")
+}
+
+func down() *upstream.Failure {
+	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
+}
+
+// TestADeadLineCostsNothing: after five failures no request meets the line;
+// the gateway's own probe finds out when it is back.
+func TestADeadLineCostsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := spec("a"), spec("b")
+		a.Priority, b.Priority = 1, 2
+		s := snapshot(1, a, b)
+		var p site
+		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+
+		p.set("a", down())
+		for range 5 {
+			if _, err := ask(l, request(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := p.heard(); got != "a b a b a b a b a b" {
+			t.Errorf("calls %s", got)
+		}
+		for range 20 {
+			if _, err := ask(l, request(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := p.heard(); strings.Contains(got, "a") {
+			t.Errorf("the dead line was asked: %s", got)
+		}
+		if got := l.States()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() || !strings.Contains(got.Cause, "refused") {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(35 * time.Second) // on the bubble's clock, as all sleeps here
+		if got := p.heard(); got != "a:probe" {
+			t.Errorf("calls %s", got)
+		}
+		p.set("a", nil)
+		time.Sleep(62 * time.Second)
+		if got := p.heard(); got != "a:probe" {
+			t.Errorf("calls %s", got)
+		}
+		if got := l.States()[0]; got.State != "half_open" {
+			t.Errorf("%+v", got)
+		}
+		for range 3 {
+			if _, err := ask(l, request(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := p.heard(); got != "a a a" || l.States()[0].State != "in_service" {
+			t.Errorf("calls %s, state %s", got, l.States()[0].State)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// TestEveryKindOfOutage ends in the right refusal, with nothing sent, and a
+// missing model leaves the line to others.
+func TestEveryKindOfOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot(1, spec("a"))
+		var p site
+		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		for _, tt := range []struct {
+			failure *upstream.Failure
+			skipped string
+			wait    time.Duration
+		}{
+			{upstream.Classify(429, "", []byte(`{"error":{"message":"slow"}}`), http.Header{"Retry-After": {"7"}}), "cooling", 7 * time.Second},
+			{upstream.Classify(401, "", []byte(`{"error":{"message":"no"}}`), nil), "credentials_out", 5*time.Minute + time.Second},
+			{upstream.Classify(404, "", []byte(`{"error":{"message":"no","code":"model_not_found"}}`), nil), "model_out", 5*time.Minute + time.Second},
+		} {
+			p.set("a", tt.failure)
+			attempts, err := ask(l, request(s))
+			if len(attempts) != 1 || err == nil {
+				t.Fatalf("%v, %v", attempts, err)
+			}
+			p.set("a", nil)
+			p.heard()
+			attempts, err = ask(l, request(s))
+			if got := skipped(attempts); got != "a:"+tt.skipped || fault.Of(err).Code != fault.UpstreamUnavailable || p.heard() != "" {
+				t.Errorf("%s: skipped %s, error %v", tt.skipped, got, err)
+			}
+			time.Sleep(tt.wait)
+			for range 3 {
+				if _, err := ask(l, request(s)); err != nil {
+					t.Errorf("%s, later: %v", tt.skipped, err)
+				}
+			}
+			if got := l.States()[0]; got.State != "in_service" || got.ModelsOut != nil {
+				t.Errorf("%+v", got)
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// TestBusy: all slots taken is a refusal of its own, and says so of each line.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	a, b, c := spec("a"), spec("b"), spec("c")
+	a.Priority, b.Priority, c.Priority = 1, 2, 3
+	a.MaxConcurrent, b.MaxConcurrent = 1, 1
+	s := snapshot(1, a, b, c)
+	var p site
+	p.set("c", upstream.Classify(429, "", nil, nil))
+	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	var open []io.Closer
+	hold := func() error {
+		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on line.On) error {
+			answer, err := on.Adapter.Chat(ctx, upstream.Call{})
+			if err == nil {
+				open = append(open, answer.Body)
+			}
+			return err
+		})
+		return err
+	}
+	for range 2 {
+		if err := hold(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hold(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools from now on
+		t.Errorf("third: %v", err)
+	}
+	p.heard()
+	for range 2 {
+		attempts, err := ask(l, request(s))
+		e := fault.Of(err)
+		if e.Code != fault.RateLimitExceeded || e.Status() != 429 || e.RetryAfter != time.Second || p.heard() != "" {
+			t.Errorf("%v", err)
+		}
+		if got := skipped(attempts); got != "a:busy b:busy c:cooling" {
+			t.Errorf("skipped %s", got)
+		}
+		if body := string(e.Body()); !strings.Contains(body, `"attempts":[{"place":1,"reason":"busy"},{"place":2,"reason":"busy"},{"place":3,"reason":"cooling_down"}]`) {
+			t.Errorf("body %s", body)
+		}
+	}
+	if got := l.States()[0]; got.InFlight != 1 || got.Granted != 1 {
+		t.Errorf("%+v", got)
+	}
+	open[0].Close()
+	open[0].Close() // gives back one slot, not two
+	if err := hold(); err != nil || p.heard() != "a" {
+		t.Errorf("after an end: %v", err)
+	}
+	if err := hold(); fault.Of(err).Code != fault.RateLimitExceeded {
+		t.Errorf("one slot was given back twice: %v", err)
+	}
+}
+
+// TestNoLine: what each form is told when no line is healthy (readings).
+func TestNoLine(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[wire.Form]struct {
+		code   fault.Code
+		status int
+		retry  bool
+	}{
+		wire.FormChat:      {fault.UpstreamUnavailable, 502, false},
+		wire.FormResponses: {fault.ServiceUnavailable, 503, true},
+		wire.FormMessages:  {fault.ServiceUnavailable, 503, true}, // the door leaves the header out
+	} {
+		s := snapshot(1)
+		r := request(s)
+		r.Form = form
+		_, err := ask(line.New(line.Options{Open: (&site{}).open}), r)
+		e := fault.Of(err)
+		if e.Code != want.code || e.Status() != want.status || (e.RetryAfter > 0) != want.retry || (e.Fields["retry_after"] != nil) != want.retry {
+			t.Errorf("%s: %v, retry after %s, %v", form, err, e.RetryAfter, e.Fields)
+		}
+		if e.RetryAfter%time.Second != 0 || want.retry && e.Fields["retry_after"] != int64(e.RetryAfter/time.Second) {
+			t.Errorf("%s: %s and %v", form, e.RetryAfter, e.Fields)
+		}
+	}
+}
+
+// TestPromptFilterTriesAnotherProviderFirst: the same provider's check would
+// say the same.
+func TestPromptFilterTriesAnotherProviderFirst(t *testing.T) {
+	t.Parallel()
+	var specs []catalog.LineSpec
+	for i, address := range []string{"https://one", "https://one", "https://two", "https://one", "https://three"} {
+		ln := spec(string(rune('a' + i)))
+		ln.Priority, ln.BaseURL = i, address
+		specs = append(specs, ln)
+	}
+	s := snapshot(1, specs...)
+	var p site
+	for _, ln := range specs {
+		p.set(ln.ID, upstream.Fail(fault.UpstreamPromptFilter, errors.New("flagged")))
+	}
+	_, err := ask(line.New(line.Options{Open: p.open}), request(s))
+	if got := p.heard(); got != "a c e b d" || fault.Of(err).Code != fault.UpstreamPromptFilter {
+		t.Errorf("asked %s, %v", got, err)
+	}
+}
+
+// TestConversationsStay: the requests of a conversation meet one line; when it
+// is lost they meet another, and the others stay where they are.
+func TestConversationsStay(t *testing.T) {
+	t.Parallel()
+	s := snapshot(1, spec("a"), spec("b"), spec("c"))
+	var p site
+	l := line.New(line.Options{Open: p.open})
+	first := map[uint64]string{}
+	round := func(check func(conversation uint64, got string)) {
+		for conversation := range uint64(60) {
+			r := request(s)
+			r.Conversation = conversation
+			if _, err := ask(l, r); err != nil {
+				t.Fatal(err)
+			}
+			calls := strings.Fields(p.heard())
+			check(conversation, calls[len(calls)-1])
+		}
+	}
+	round(func(c uint64, got string) { first[c] = got })
+	round(func(c uint64, got string) {
+		if got != first[c] {
+			t.Errorf("conversation %d moved from %s to %s", c, first[c], got)
+		}
+	})
+	p.set("b", down())
+	round(func(c uint64, got string) {
+		if first[c] != "b" && got != first[c] {
+			t.Errorf("conversation %d moved from %s to %s although its line works", c, first[c], got)
+		}
+	})
+	var lines []string
+	for _, id := range first {
+		lines = append(lines, id)
+	}
+	slices.Sort(lines)
+	if got := slices.Compact(lines); len(got) != 3 {
+		t.Errorf("only %v were met", got)
+	}
+}
+
+// TestNewAddressNewHealth: what was learnt about a line is forgotten when the
+// catalog sends it somewhere else, and kept when it does not.
+func TestNewAddressNewHealth(t *testing.T) {
+	t.Parallel()
+	a := spec("a")
+	s := snapshot(1, a)
+	var p site
+	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	p.set("a", upstream.Classify(401, "", nil, nil))
+	if _, err := ask(l, request(s)); err == nil {
+		t.Fatal("no error")
+	}
+	a.Weight = 7
+	s = snapshot(2, a)
+	if got := l.States()[0].State; got != "credentials_out" {
+		t.Errorf("after another weight: %s", got)
+	}
+	a.BaseURL = "https://elsewhere"
+	s = snapshot(3, a)
+	if got := l.States()[0].State; got != "in_service" {
+		t.Errorf("after another address: %s", got)
+	}
+}
