@@ -67,6 +67,7 @@ func (d *desk) judgeChat(x *exchange) (chat.Call, error) {
 		return none, err
 	}
 	return chat.Call{
+		Endpoint: "/v1/chat/completions", Form: wire.FormChat,
 		Request: x.request, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
 		Snapshot: snapshot, Model: model, Body: request, Received: x.received,
 	}, nil

@@ -64,21 +64,26 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 		}
 	}()
 	times := on.Line.Times(x.Model)
-	if x.Body.Stream {
+	if x.asked.Stream {
 		r.limit(times.FirstToken, "no token came")
 	} else {
 		r.limit(times.Total, "no whole answer came")
 	}
-	answer, err := on.Adapter.Chat(r.ctx, upstream.Call{
-		Form: wire.FormChat, Stream: x.Body.Stream, Body: x.requestBody(on),
-		IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried),
-	})
+	call := upstream.Call{Form: on.Form, Stream: x.asked.Stream, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried)}
+	if on.Form == x.Form {
+		call.Header = x.Header
+	}
+	s := x.speech(on.Form)
+	if call.Body, err = s.request(x.translation(on)); err != nil {
+		return line.Unfit{Err: err}
+	}
+	answer, err := on.Adapter.Chat(r.ctx, call)
 	if err != nil {
 		return err
 	}
 	r.body = answer.Body
-	x.on, x.run = on, r
-	if x.Body.Stream {
+	x.on, x.voice, x.run = on, s, r
+	if x.asked.Stream {
 		x.stream, err = x.openStream(answer, times.Idle)
 	} else {
 		x.whole, err = x.readWhole(answer)
@@ -86,15 +91,17 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	return err
 }
 
-// requestBody is the client's body with the owned fields as the line needs
-// them.
-func (x *exchange) requestBody(on line.On) []byte {
-	_, limit := x.Model.OutputLimit(x.Body.Limit)
-	edits := wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: "max_tokens", AskUsage: true}
-	if x.Model.Reasoning {
-		edits.LimitField = "max_completion_tokens" // the only one that such models take
+// translation is what the line needs of the request besides the client's words.
+func (x *exchange) translation(on line.On) wire.Translation {
+	_, limit := x.Model.OutputLimit(x.asked.Limit)
+	t := wire.Translation{
+		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: "max_tokens", AskUsage: true},
+		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning,
 	}
-	return x.Body.Body(edits)
+	if x.Model.Reasoning {
+		t.LimitField = "max_completion_tokens" // the only one that such models take
+	}
+	return t
 }
 
 // reported is the verdict on an error that a provider reported inside an

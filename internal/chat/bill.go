@@ -9,13 +9,16 @@ import (
 // gave none: what a large vendor counts for one of ordinary size.
 const imageTokens = 765
 
-// usage completes what a provider reported. Without a report the prompt and
-// the answer are counted by ourselves, never above what the prompt can have.
+// usage completes what a provider reported. Without a report, or before its
+// last word, what is missing is counted by ourselves; the prompt never above
+// what it can have.
 func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
 	if known {
 		return reported
 	}
-	reported.Prompt = min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.Body.Bound))
+	if reported.Prompt == 0 {
+		reported.Prompt = min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
+	}
 	reported.Completion = completion(x.opts.Counter)
 	return reported
 }

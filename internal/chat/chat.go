@@ -29,9 +29,6 @@ import (
 	"tollgate/internal/wire"
 )
 
-// endpoint is the path that receipts of chat completions name.
-const endpoint = "/v1/chat/completions"
-
 // statusClosed is what the request log shows for a client that left before the
 // first byte. No client sees it.
 const statusClosed = 499
@@ -116,9 +113,13 @@ func New(o Options) *Conductor {
 	return c
 }
 
-// Call is one chat-completions request that passed the front desk: its key may
-// use its model, and its body passed Check.
+// Call is one chat request that passed the front desk: its key may use its
+// model, and its body passed Check.
 type Call struct {
+	// Endpoint is the path that the receipt names; Form is what the client
+	// speaks there.
+	Endpoint string
+	Form     wire.Form
 	// Request, Account and Key are ids; KeyVersion is the version of the key's
 	// row that the checks were made on.
 	Request, Account, Key string
@@ -126,13 +127,15 @@ type Call struct {
 	// Snapshot prices and routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
-	Body     *wire.ChatRequest
+	Body     Request
+	// Header holds the client's headers that go to lines of its own form.
+	Header http.Header
 	// Received is when the request arrived, by the conductor's clock.
 	Received time.Time
 }
 
-// Complete conducts one chat-completions request and writes its answer. ctx is
-// the client's: it ends when the client leaves.
+// Complete conducts one chat request and writes its answer. ctx is the client's:
+// it ends when the client leaves.
 //
 // An error means that nothing was written: a *fault.Error for the door to
 // render, or ledger.ErrKeyChanged. It panics with http.ErrAbortHandler when the
@@ -141,9 +144,9 @@ type Call struct {
 // and said so in its last event.
 func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Call) error {
 	x := &exchange{
-		Conductor: c, Call: call, client: ctx, w: w, control: http.NewResponseController(w),
-		choice: catalog.Choice{Options: call.Body.Options, Tools: call.Body.Tools},
+		Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
+	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools}
 	if err := call.Model.CheckPriced(x.choice); err != nil {
 		f := fault.Of(err)
 		x.logRefusal(f.Status(), f.Code)
@@ -163,12 +166,12 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 		fmt.Errorf("no answer within the request timeout of %s: %w", c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
 	x.attempts, err = c.opts.Lines.Try(ctx, line.Request{
-		Snapshot: call.Snapshot, Model: call.Model, Form: wire.FormChat, Conversation: x.conversation(),
+		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Conversation: x.conversation(),
 	}, x.attempt)
 	switch {
 	case err != nil:
 		return x.fail(err)
-	case call.Body.Stream:
+	case x.asked.Stream:
 		return x.pass()
 	}
 	return x.deliver()
@@ -178,8 +181,8 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 func (x *exchange) admission() ledger.Admission {
 	return ledger.Admission{
 		Request: x.Request, Account: x.Account, Key: x.Key, KeyVersion: x.KeyVersion,
-		Model: x.Model.ID, Endpoint: endpoint,
-		Amount:    x.Model.HighestCost(x.Body.Bound, x.Body.Limit, x.Body.N, x.choice),
+		Model: x.Model.ID, Endpoint: x.Endpoint,
+		Amount:    x.Model.HighestCost(x.asked.Bound, x.asked.Limit, x.asked.N, x.choice),
 		FreeDaily: x.Model.FreeDailyRequests,
 		Revision:  x.Snapshot.Revision,
 		Received:  x.Received,
@@ -191,13 +194,13 @@ func (x *exchange) admission() ledger.Admission {
 func (x *exchange) conversation() uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(x.Account)) // a hash never fails
-	return sum.Sum64() ^ x.Body.Conversation
+	return sum.Sum64() ^ x.asked.Conversation
 }
 
 // logRefusal logs a request that ended before it was admitted.
 func (x *exchange) logRefusal(status int, code fault.Code) {
 	x.refuse(ledger.Refusal{
-		Request: x.Request, Account: x.Account, Key: x.Key, Model: x.Model.ID, Endpoint: endpoint,
+		Request: x.Request, Account: x.Account, Key: x.Key, Model: x.Model.ID, Endpoint: x.Endpoint,
 		Status: status, Code: string(code), Received: x.Received, Duration: x.since(),
 	})
 }

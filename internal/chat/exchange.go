@@ -17,6 +17,7 @@ import (
 type exchange struct {
 	*Conductor
 	Call
+	asked   *wire.Asked
 	client  context.Context // ends when the client leaves
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -29,6 +30,7 @@ type exchange struct {
 
 	// What the good attempt left. One of whole and stream is set.
 	on     line.On
+	voice  speech
 	run    *run
 	whole  *whole
 	stream *stream
@@ -120,7 +122,7 @@ func (x *exchange) fail(err error) error {
 	}
 	f := fault.Of(err)
 	if f.Code == fault.MaxTokensTooSmall {
-		f.Param = x.Body.LimitParam
+		f.Param = x.asked.LimitParam
 	}
 	x.release(ledger.Failed, f.Status(), f.Code)
 	x.expose()

@@ -390,7 +390,7 @@ func call(t testing.TB, s *catalog.Snapshot, body string) Call {
 	if !ok {
 		t.Fatalf("no model %s", id)
 	}
-	return Call{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: s, Model: m, Body: r, Received: time.Now()}
+	return Call{Endpoint: "/v1/chat/completions", Form: wire.FormChat, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: s, Model: m, Body: r, Received: time.Now()}
 }
 
 // end is the one end of the trial's hold.

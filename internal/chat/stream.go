@@ -42,8 +42,8 @@ type stream struct {
 	contentType string
 	idle        time.Duration
 	reader      *wire.EventReader
-	meter       *wire.ChatMeter
-	edit        *wire.FrameEditor
+	meter       meter
+	writer      writer
 
 	out      []byte // edited events that were not sent yet
 	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
@@ -56,9 +56,8 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 	s := &stream{
 		contentType: answer.ContentType, idle: idle, held: -1,
 		reader: wire.NewEventReader(answer.Body, maxEvent),
-		meter:  wire.NewChatMeter(x.Body.N),
-		edit:   wire.NewFrameEditor(x.Model.ID),
 	}
+	s.meter, s.writer = x.voice.stream()
 	for {
 		more, err := x.next(s)
 		switch {
@@ -84,6 +83,8 @@ func (x *exchange) judgeEnded(s *stream) error {
 		return upstream.Fail(fault.UpstreamConnectionError, errNotFinished)
 	case s.token:
 		return x.judgeSentence(s)
+	case x.Form != wire.FormChat:
+		return nil // it says how it ended, so it passes as it is (readings: Failures)
 	case s.meter.Filtered():
 		return upstream.Fail(fault.ContentFilter, errors.New("empty stream, ended by the content filter"))
 	case s.meter.Limited():
@@ -125,15 +126,12 @@ func (x *exchange) next(s *stream) (more bool, err error) {
 		s.held = len(s.out)
 	}
 	switch {
-	case f.Done: // written anew, after the settlement
-		return false, nil
-	case f.UsageOnly && !x.Body.IncludeUsage: // nobody asked for it
 	case e.Data == nil && !s.token: // a comment before the answer
 	case e.Data != nil && len(e.Data) == 0: // a keep-alive that clients would take for broken JSON
 	default:
-		s.out = s.edit.Append(s.out, e)
+		s.out = s.writer.Append(s.out, e, f)
 	}
-	return true, nil
+	return !f.Done, nil
 }
 
 // pass sends a stream as it comes, and settles it before its end.
@@ -277,10 +275,7 @@ func (x *exchange) complete() error {
 	}
 	x.run.close()
 	u := x.produced()
-	if x.Body.IncludeUsage && !s.meter.UsageShown() {
-		s.out = append(s.out, s.meter.UsageEvent(x.Model.ID, u)...)
-	}
-	s.out = append(s.out, wire.DoneEvent...)
+	s.out = s.writer.End(s.out, u)
 	if !x.begun {
 		if err := x.settleFirst(u); err != nil {
 			return err
@@ -315,7 +310,7 @@ func (x *exchange) say(f *fault.Error) {
 	if s.held >= 0 {
 		s.out, s.held = s.out[:s.held], -1
 	}
-	s.out = append(s.out, wire.ErrorEvent(f.Object())...)
+	s.out = s.writer.Fail(s.out, f)
 	_ = x.send(len(s.out)) // the client may be gone; there is nobody else to tell
 }
 

@@ -16,7 +16,7 @@ const firstRead = 8 << 10
 
 // whole is an answer that is not streamed, judged to be good.
 type whole struct {
-	*wire.ChatAnswer
+	result
 	contentType string
 	reserved    int64 // bytes taken from the budget
 }
@@ -26,7 +26,7 @@ func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 	raw, err := x.readAll(answer.Body)
 	reserved := int64(cap(raw))
 	if err == nil {
-		var a *wire.ChatAnswer
+		var a result
 		if a, err = x.judge(answer.ContentType, raw); err == nil {
 			return &whole{a, answer.ContentType, reserved}, nil
 		}
@@ -68,20 +68,23 @@ func (x *exchange) readAll(body io.Reader) ([]byte, error) {
 
 // judge reads an answer of status 200 and finds the failures that look like
 // one.
-func (x *exchange) judge(contentType string, raw []byte) (*wire.ChatAnswer, error) {
-	a, err := wire.ReadChatAnswer(raw)
-	switch {
-	case err != nil:
+func (x *exchange) judge(contentType string, raw []byte) (result, error) {
+	a, err := x.voice.read(raw)
+	if err != nil {
 		return nil, malformed(contentType, raw, err)
-	case a.Err != nil:
-		return nil, reported(a.Err)
-	case a.Content && !a.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
+	}
+	switch o := a.Judged(); {
+	case o.Err != nil:
+		return nil, reported(o.Err)
+	case o.Content && !o.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
 		return nil, upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
-	case a.Content:
+	case o.Content:
 		return a, nil
-	case a.Filtered:
+	case o.Ended && x.Form != wire.FormChat:
+		return a, nil // it says how it ended, so it passes as it is (readings: Failures)
+	case o.Filtered:
 		return nil, upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
-	case a.Limited && x.Body.Limit > 0:
+	case o.Limited && x.asked.Limit > 0:
 		return nil, upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
 	}
 	return nil, upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
@@ -94,10 +97,16 @@ func (x *exchange) deliver() error {
 	}
 	x.run.close()
 	reported, known := x.whole.Usage()
-	if err := x.settleFirst(x.usage(reported, known, x.whole.Completion)); err != nil {
+	u := x.usage(reported, known, x.whole.Completion)
+	pieces, err := x.voice.render(x.whole.result, u)
+	if err != nil {
+		f := upstream.Fail(fault.UpstreamUnavailable, err)
+		x.on.Broke(f)
+		return x.fail(f.Fault())
+	}
+	if err := x.settleFirst(u); err != nil {
 		return err
 	}
-	pieces := x.whole.Pieces(x.Model.ID)
 	size := 0
 	for _, piece := range pieces {
 		size += len(piece)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 // flight is one attempt on a line: the adapter that makes its call, and the
@@ -15,6 +16,7 @@ import (
 type flight struct {
 	lines *Lines
 	seat  *seat
+	form  wire.Form
 	model string
 	life  uint64 // the line's condition when it began
 	trial bool

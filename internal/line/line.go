@@ -117,6 +117,9 @@ type On struct {
 	// Adapter makes the call, one. The line counts as busy until the body of
 	// its answer is closed.
 	Adapter upstream.Adapter
+	// Form is the wire form to speak with the line: the client's own, where the
+	// line has it.
+	Form wire.Form
 	// ProviderModel is the provider's name of the model.
 	ProviderModel string
 
@@ -129,6 +132,16 @@ type On struct {
 // line's credential, should the provider have repeated it, is gone from f
 // afterwards, so call it before f is shown to anybody.
 func (on On) Broke(f *upstream.Failure) { on.flight.broke(f.Redact(on.Line.Key())) }
+
+// Unfit is an attempt's error for a line that cannot express the request in
+// its form. The walk goes on; Err is the answer if no line can.
+type Unfit struct{ Err error }
+
+// Error implements error.
+func (u Unfit) Error() string { return "the line's form cannot express the request: " + u.Err.Error() }
+
+// Unwrap returns what the client has to change.
+func (u Unfit) Unwrap() error { return u.Err }
 
 // Attempt is what the request log keeps of one attempt.
 type Attempt struct {
@@ -155,8 +168,9 @@ type Attempt struct {
 //
 // attempt makes one call and judges the beginning of its answer. It returns nil
 // when the answer has begun, which ends the walk; a *upstream.Failure when the
-// line brought no good answer, which moves on unless the failure is final; any
-// other error ends the walk and is returned as it is.
+// line brought no good answer, which moves on unless the failure is final; an
+// Unfit, which moves on; any other error ends the walk and is returned as it
+// is.
 //
 // Try returns the attempts made, also with an error. The error for a failed
 // walk is a *fault.Error; where no line could be asked it is that of

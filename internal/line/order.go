@@ -3,6 +3,8 @@ package line
 import (
 	"math"
 	"slices"
+
+	"tollgate/internal/wire"
 )
 
 // candidate is a line that a walk may ask.
@@ -10,7 +12,8 @@ type candidate struct {
 	seat    *seat
 	place   int // in the walk, from 1
 	luck    float64
-	skipped string // why it was not asked
+	form    wire.Form // to be spoken with it; empty: none
+	skipped string    // why it was not asked
 	asked   bool
 }
 

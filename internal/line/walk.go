@@ -7,13 +7,14 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 // skippedBusy says that a line has no free slot; the other reasons are words
 // of State.State and stateModelOut.
 const (
 	skippedBusy = "busy"
-	skippedForm = "other_form" // it does not speak the request's form
+	skippedForm = "other_form" // it does not speak the request's form, nor one that it can be put into
 )
 
 // walk is one Try on its way.
@@ -24,6 +25,7 @@ type walk struct {
 	attempts   []Attempt
 	failures   []*upstream.Failure
 	filtered   []*catalog.Line // whose check stopped the prompt
+	unfit      error           // why a line's form could not express the request
 }
 
 // run asks one line after the other. Lines on trial that were left to other
@@ -48,7 +50,35 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, on On)
 	if len(w.failures) > 0 {
 		return w.attempts, verdict(w.failures)
 	}
-	return w.skips(), w.none()
+	if w.unfit != nil && w.allUnfit() {
+		return w.attempts, w.unfit
+	}
+	return append(w.attempts, w.skips()...), w.none()
+}
+
+// allUnfit tells whether no line that was passed over could have expressed the
+// request.
+func (w *walk) allUnfit() bool {
+	for i := range w.candidates {
+		if c := &w.candidates[i]; !c.asked && c.form != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// speaks returns the form to speak with a line: the client's own if the line
+// has it, else one that the client's can be put into; empty if there is none.
+func speaks(ln *catalog.Line, client wire.Form) wire.Form {
+	if ln.Speaks(client) {
+		return client
+	}
+	for _, form := range ln.Forms {
+		if wire.Translates(client, form) {
+			return form
+		}
+	}
+	return ""
 }
 
 // next returns the line to ask next: the first one, but after a provider's
@@ -83,10 +113,11 @@ func (w *walk) isFiltered(ln *catalog.Line) bool {
 // board takes a place on a line, nil if there is none: c says why then.
 func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 	l, ln, t := w.lines, c.seat.line, c.seat.tally
+	c.form = speaks(ln, w.request.Form)
 	switch {
 	case ln.Out != "":
 		c.skipped = stateOutOfService
-	case !ln.Speaks(w.request.Form):
+	case c.form == "":
 		c.skipped = skippedForm
 	case t.drained.Load():
 		c.skipped = stateDrained
@@ -113,7 +144,7 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 		return nil
 	}
 	c.asked = true
-	f := &flight{lines: l, seat: c.seat, model: w.request.Model.ID, life: life, trial: trial, slot: capped}
+	f := &flight{lines: l, seat: c.seat, form: c.form, model: w.request.Model.ID, life: life, trial: trial, slot: capped}
 	f.begin()
 	return f
 }
@@ -123,7 +154,7 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Context, on On) error) (over bool, err error) {
 	l, ln := w.lines, f.seat.line
 	start := l.now()
-	err = attempt(ctx, On{Line: ln, Adapter: f, ProviderModel: ln.Models[f.model], flight: f})
+	err = attempt(ctx, On{Line: ln, Adapter: f, Form: f.form, ProviderModel: ln.Models[f.model], flight: f})
 	if err != nil || f.body == nil {
 		f.end()
 	}
@@ -131,11 +162,14 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 	took := end.Sub(start)
 	a := Attempt{Line: ln.ID, DurationMS: took.Milliseconds()}
 	var failure *upstream.Failure
+	var unfit Unfit
 	switch {
 	case err == nil:
 		a.Status, a.FirstByteMS = 200, a.DurationMS
 		f.answered(end, took)
 		over = true
+	case errors.As(err, &unfit):
+		a.Cause, w.unfit = unfit.Error(), unfit.Err
 	case errors.As(err, &failure):
 		failure.Redact(ln.Key())
 		a.Status, a.Code = failure.Status, string(failure.Code)
@@ -162,8 +196,9 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 func (w *walk) skips() []Attempt {
 	attempts := make([]Attempt, 0, len(w.candidates))
 	for i := range w.candidates {
-		c := &w.candidates[i]
-		attempts = append(attempts, Attempt{Line: c.seat.line.ID, Skipped: c.skipped})
+		if c := &w.candidates[i]; !c.asked {
+			attempts = append(attempts, Attempt{Line: c.seat.line.ID, Skipped: c.skipped})
+		}
 	}
 	return attempts
 }

@@ -10,10 +10,15 @@ type Outcome struct {
 	// Limited, Filtered: a choice ended at the limit of tokens, or by the
 	// content filter.
 	Limited, Filtered bool
+	// Ended is set when the answer says how it ended.
+	Ended bool
 	// Err is the error that the provider reported inside the answer, also by a
 	// finish_reason that means failure where there is no content.
 	Err *ProviderError
 }
+
+// Judged returns what an answer amounts to, whatever its form is.
+func (o *Outcome) Judged() *Outcome { return o }
 
 // ChatAnswer is a chat completion that was not streamed.
 type ChatAnswer struct {

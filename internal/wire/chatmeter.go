@@ -260,10 +260,6 @@ func withShown(u Usage, tier string, tools Usage) Usage {
 	return u
 }
 
-// UsageShown tells whether a frame had usage at its top level, where clients
-// look for it.
-func (m *ChatMeter) UsageShown() bool { return m.shown }
-
 // Complete tells whether every choice that was seen has ended.
 func (m *ChatMeter) Complete() bool {
 	return m.finished.size() > 0 && m.seen == m.finished

@@ -314,7 +314,11 @@ func TestFrameEditor(t *testing.T) {
 func TestUsageEvent(t *testing.T) {
 	t.Parallel()
 	_, m := meter(t, frames(delta(`{"content":"x"}`, "null")), 1)
-	got := string(m.UsageEvent("swift-1", Usage{Prompt: 5, Cached: 1, Completion: 3, Reasoning: 2}))
+	edit := NewChatEditor(Identity{Model: "swift-1"}, true, m)
+	got, whole := strings.CutSuffix(string(edit.End(nil, Usage{Prompt: 5, Cached: 1, Completion: 3, Reasoning: 2})), DoneEvent)
+	if !whole {
+		t.Errorf("no [DONE] behind %s", got)
+	}
 	want := frames(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":2}}}`)
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

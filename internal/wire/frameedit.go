@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"tollgate/internal/fault"
 )
 
 // DoneEvent ends a chat-completions stream.
@@ -64,6 +66,45 @@ func (f *FrameEditor) appendJoined(dst []byte, e Event) []byte {
 	return append(dst, '\n')
 }
 
+// ChatEditor writes a chat-completions stream for a client that speaks the form
+// itself: frames as they came, but for the model and for usage that nobody
+// asked for. Not for concurrent use.
+type ChatEditor struct {
+	frames       *FrameEditor
+	model        string
+	includeUsage bool
+	meter        *ChatMeter // that reads the same stream
+}
+
+// NewChatEditor makes the editor of a stream that m reads; includeUsage says
+// whether the client asked for the usage frame.
+func NewChatEditor(id Identity, includeUsage bool, m *ChatMeter) *ChatEditor {
+	return &ChatEditor{frames: NewFrameEditor(id.Model), model: id.Model, includeUsage: includeUsage, meter: m}
+}
+
+// Append appends what the client gets of an event that the meter has read as f.
+// The closing [DONE] is written anew, by End.
+func (c *ChatEditor) Append(dst []byte, e Event, f Frame) []byte {
+	if f.Done || f.UsageOnly && !c.includeUsage {
+		return dst
+	}
+	return c.frames.Append(dst, e)
+}
+
+// End appends what completes the stream: the usage frame, if the client asked
+// for it and has not seen one, and [DONE].
+func (c *ChatEditor) End(dst []byte, u Usage) []byte {
+	if c.includeUsage && !c.meter.shown {
+		dst = append(dst, c.usageEvent(u)...)
+	}
+	return append(dst, DoneEvent...)
+}
+
+// Fail appends the event that reports an error; nothing follows it.
+func (c *ChatEditor) Fail(dst []byte, err *fault.Error) []byte {
+	return append(dst, ErrorEvent(err.Object())...)
+}
+
 // ErrorEvent is the event that reports an error in a chat-completions stream:
 // object is the error object of the /v1 shape.
 func ErrorEvent(object []byte) []byte {
@@ -71,17 +112,17 @@ func ErrorEvent(object []byte) []byte {
 	return append(out, "}\n\n"...)
 }
 
-// UsageEvent is the usage frame of a stream that had none at a place where
+// usageEvent is the usage frame of a stream that had none at a place where
 // clients look, with the identity of the stream's other frames.
-func (m *ChatMeter) UsageEvent(model string, u Usage) []byte {
-	id, created := m.id, m.created
+func (c *ChatEditor) usageEvent(u Usage) []byte {
+	id, created := c.meter.id, c.meter.created
 	if id == nil {
 		id = []byte(`""`)
 	}
 	if created == nil {
 		created = []byte("0")
 	}
-	out := fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[],"usage":`, id, created, quote(model))
+	out := fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[],"usage":`, id, created, quote(c.model))
 	out = appendUsage(out, u)
 	return append(out, "}\n\n"...)
 }

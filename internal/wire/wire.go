@@ -66,6 +66,9 @@ type Asked struct {
 	Conversation uint64
 }
 
+// Asking returns what a request asks for, whatever its form is.
+func (a *Asked) Asking() *Asked { return a }
+
 // Edits are the owned fields of a request, as the line needs them.
 type Edits struct {
 	// Model is the provider's id of the model.
