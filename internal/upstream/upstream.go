@@ -42,6 +42,9 @@ type Target struct {
 type Call struct {
 	// Form is the wire form of Body.
 	Form wire.Form
+	// Model is the provider's id of the model, for providers that have it in
+	// the address instead of the body.
+	Model string
 	// Stream says whether Body asks for a stream.
 	Stream bool
 	// Body is sent as it is. The adapter only reads it, and it must not change
@@ -75,6 +78,14 @@ type Adapter interface {
 	// of the answer is there. The error is always a *Failure. The context
 	// bounds the whole exchange, the reading of the body included.
 	Chat(ctx context.Context, c Call) (*Answer, error)
+}
+
+// TokenCounter is implemented by adapters whose provider counts the tokens of
+// a prompt without answering it.
+type TokenCounter interface {
+	// CountTokens returns how many tokens the provider says the prompt of the
+	// call has. Stream is ignored. The error is always a *Failure.
+	CountTokens(ctx context.Context, c Call) (int64, error)
 }
 
 // Info is what the catalog must know about a provider to check a line.

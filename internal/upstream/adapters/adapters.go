@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/upstream/sandbox"
 )
@@ -16,7 +17,7 @@ import (
 // Options are what all adapters of a process share.
 type Options struct {
 	// Transport carries the calls of adapters that speak HTTP; nil makes one
-	// with openai.NewTransport.
+	// with exchange.NewTransport.
 	Transport http.RoundTripper
 }
 
@@ -29,7 +30,7 @@ type Set struct {
 // New makes the set of a process. Make one only: each has its own connections.
 func New(o Options) *Set {
 	if o.Transport == nil {
-		o.Transport = openai.NewTransport()
+		o.Transport = exchange.NewTransport()
 	}
 	return &Set{transport: o.Transport}
 }

@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
 )
@@ -26,7 +27,7 @@ const key = "sk-line-credential-0123456789"
 // open makes the adapter of a line at p with a transport of its own.
 func open(t *testing.T, p *fakeprovider.Server) *openai.Adapter {
 	t.Helper()
-	transport := openai.NewTransport()
+	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	return openWith(t, p, transport)
 }
@@ -316,7 +317,7 @@ func TestNeverSentTwice(t *testing.T) {
 // does not fail the next call, since nothing of it was sent.
 func TestUnsentIsRetried(t *testing.T) {
 	t.Parallel()
-	transport := openai.NewTransport()
+	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	dead := make(chan struct{}, 8)
 	dial := transport.DialContext
@@ -410,7 +411,7 @@ func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.NewTLS(t, fakeprovider.Stream(3, 2, "a", "b"),
 		fakeprovider.Reply{Events: []string{fakeprovider.Text("a")}, End: fakeprovider.Cut})
-	transport := openai.NewTransport()
+	transport := exchange.NewTransport()
 	transport.TLSClientConfig = p.Transport().TLSClientConfig
 	t.Cleanup(transport.CloseIdleConnections)
 	a := openWith(t, p, transport)
@@ -427,15 +428,6 @@ func TestHTTP2(t *testing.T) {
 		if r.Header.Get("Idempotency-Key") != "att_1" {
 			t.Errorf("idempotency key %q", r.Header.Get("Idempotency-Key"))
 		}
-	}
-}
-
-func TestTransportIsClosedToTheEnvironment(t *testing.T) {
-	t.Parallel()
-	transport := openai.NewTransport()
-	if transport.Proxy != nil || !transport.DisableCompression || transport.ResponseHeaderTimeout <= 0 ||
-		transport.TLSHandshakeTimeout <= 0 || transport.IdleConnTimeout <= 0 || transport.MaxResponseHeaderBytes <= 0 {
-		t.Errorf("the transport lacks a bound: %+v", transport)
 	}
 }
 

@@ -1,7 +1,6 @@
-package openai
+package exchange
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"sync"
@@ -16,16 +15,13 @@ const (
 	restWait  = 100 * time.Millisecond
 )
 
-// done is how the last event of a stream ends, line ends aside.
-var done = [...]byte{'[', 'D', 'O', 'N', 'E', ']'}
-
 // body is an answer's body that cancels its call when it is closed. One
 // goroutine reads; any may close.
 type body struct {
 	from   io.ReadCloser
 	cancel context.CancelFunc
+	ends   ends // of a stream
 
-	tail     [10]byte    // the reader's: the last bytes read
 	finished atomic.Bool // a stream's last event was read, the end of the body not yet
 	close    sync.Once
 }
@@ -33,13 +29,7 @@ type body struct {
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
-	if n >= len(b.tail) {
-		copy(b.tail[:], p[n-len(b.tail):n])
-	} else if n > 0 {
-		copy(b.tail[:], b.tail[n:])
-		copy(b.tail[len(b.tail)-n:], p[:n])
-	}
-	b.finished.Store(err == nil && bytes.HasSuffix(bytes.TrimRight(b.tail[:], "\r\n"), done[:]))
+	b.finished.Store(b.ends.read(p[:n]) && err == nil)
 	return n, err
 }
 

@@ -1,4 +1,4 @@
-package openai
+package exchange
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (s *slow) Read(p []byte) (int, error) {
 
 func (s *slow) Close() error { s.closed = true; return nil }
 
-// TestCloseReadsTheRest: after [DONE] the end of the HTTP body is read, in a
+// TestCloseReadsTheRest: after the last event the end of the HTTP body is read, in a
 // bounded time, before the call is cancelled; before it nothing is read.
 func TestCloseReadsTheRest(t *testing.T) {
 	t.Parallel()
@@ -45,6 +45,7 @@ func TestCloseReadsTheRest(t *testing.T) {
 	}{
 		"end comes":              {pieces: []string{"data: [DONE]\n\n"}, reads: 1, end: true},
 		"in pieces, CRLF":        {pieces: []string{"data: [DO", "NE]\r", "\n\r\n"}, reads: 3, end: true},
+		"a named event":          {pieces: []string{"event: message_st", "op\ndata: {\"type\":\"message_stop\"}\n\n"}, reads: 2, end: true},
 		"end does not come":      {pieces: []string{"data: [DONE]\n\n"}, reads: 1, wait: restWait},
 		"left in the middle":     {pieces: []string{"data: {}\n\n", "data: [DONE]\n\n"}, reads: 1},
 		"left before it is read": {pieces: []string{"data: [DONE]\n\n"}},
@@ -53,7 +54,7 @@ func TestCloseReadsTheRest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				from := &slow{ctx: ctx, pieces: tt.pieces, end: tt.end}
-				b := &body{from: from, cancel: cancel}
+				b := &body{from: from, cancel: cancel, ends: ends{words: []string{"[DONE]", "event: message_stop"}}}
 				for range tt.reads {
 					if _, err := b.Read(make([]byte, 64)); err != nil {
 						t.Fatal(err)

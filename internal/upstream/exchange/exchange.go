@@ -1,0 +1,213 @@
+// Package exchange owns what every adapter that speaks HTTP needs: the pool of
+// connections, the sending of one POST, the judgement of an answer's head, and
+// a body that cancels its call when it is closed. Bodies pass through
+// untouched in both directions.
+//
+// Invariants:
+//   - One call is sent at most once. The transport repeats it only where
+//     nothing of it was written (see idempotencyHeader).
+//   - The line's credential goes to the line's base address alone: redirects
+//     are not followed, no proxy of the environment is used. It is redacted
+//     from every failure.
+//   - Nothing is read without a bound of size and time.
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// userAgent is sent in place of the client's.
+const userAgent = "tollgate"
+
+// Limits on reading an answer that is none.
+const (
+	maxErrorBody  = 64 << 10
+	errorBodyWait = 5 * time.Second
+)
+
+// idempotencyHeader carries our key for the attempt. It is written in lower
+// case on purpose: net/http takes a POST with an `Idempotency-Key` in its
+// canonical spelling for one that it may send again after a broken connection,
+// though the provider may have run, and billed, the first one. The walk over
+// lines is the only one to decide about a repetition.
+const idempotencyHeader = "idempotency-key"
+
+// Line is a line's way to its provider. It is safe for concurrent use and
+// holds nothing that must be closed.
+type Line struct {
+	transport http.RoundTripper
+	base      *url.URL
+	secret    string
+}
+
+// Open makes the way of a line: to its own base address, or else the
+// provider's. The transport must neither follow redirects nor repeat requests;
+// NewTransport makes the one to use. It fails when the address is no http(s)
+// URL with a host, or has credentials or a query in it.
+func Open(t upstream.Target, defaultBaseURL string, transport http.RoundTripper) (*Line, error) {
+	base := t.BaseURL
+	if base == "" {
+		base = defaultBaseURL
+	}
+	u, err := url.Parse(strings.TrimRight(base, "/"))
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+	}
+	return &Line{transport: transport, base: u, secret: t.Key}, nil
+}
+
+// URL returns an address below the line's base address. Calls share it, so it
+// must not be changed once it was used.
+func (l *Line) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
+
+// NoOptions makes the check of a line's options for a provider that has none.
+func NoOptions(provider string) func(options map[string]any) error {
+	return func(options map[string]any) error {
+		for name := range options {
+			return fmt.Errorf("unknown option %q: provider %s takes none", name, provider)
+		}
+		return nil
+	}
+}
+
+// Post is one call.
+type Post struct {
+	// URL is where it goes; from Line.URL.
+	URL *url.URL
+	// Header holds what goes out beside the headers of every call: the
+	// credential, and what the provider wants to know. It is only read.
+	Header http.Header
+	// Call is what is sent.
+	Call upstream.Call
+	// Ends are the words with which the last event of the provider's streams
+	// begins (`event: message_stop`). When one of them was read, closing the
+	// answer's body reads the end of the HTTP body, so that the connection can
+	// serve the next call. None for providers whose streams just end.
+	Ends []string
+}
+
+// Send sends a call and judges the head of the answer. The error is always a
+// *upstream.Failure without the line's credential in it.
+func (l *Line) Send(ctx context.Context, p Post) (*upstream.Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	resp, err := l.transport.RoundTrip(l.request(ctx, p))
+	if err != nil {
+		f := upstream.Interrupted(ctx, err).Redact(l.secret)
+		cancel()
+		return nil, f
+	}
+	from := &body{from: resp.Body, cancel: cancel}
+	if f := judge(resp, from, p.Call.Stream, l.secret); f != nil {
+		from.Close()
+		return nil, f
+	}
+	if p.Call.Stream {
+		from.ends.words = p.Ends
+	}
+	return &upstream.Answer{Body: from, ContentType: resp.Header.Get("Content-Type"), Stream: p.Call.Stream}, nil
+}
+
+// Ask sends a call that is answered by one small document, and returns that.
+// Errors inside it are failures too, and so is a document of more than limit
+// bytes. The error is always a *upstream.Failure.
+func (l *Line) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
+	p.Call.Stream = false
+	answer, err := l.Send(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	if err != nil {
+		return nil, upstream.Interrupted(ctx, err).Redact(l.secret)
+	}
+	if int64(len(said)) > limit {
+		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
+	}
+	if f := upstream.Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {
+		return nil, f.Redact(l.secret)
+	}
+	return said, nil
+}
+
+// request builds the HTTP request. The URL is shared by all calls; transports
+// do not change it.
+func (l *Line) request(ctx context.Context, p Post) *http.Request {
+	accept := "application/json"
+	if p.Call.Stream {
+		accept = "text/event-stream"
+	}
+	header := http.Header{
+		"Content-Type": {"application/json"},
+		"Accept":       {accept},
+		"User-Agent":   {userAgent},
+	}
+	maps.Copy(header, p.Header)
+	if p.Call.IdempotencyKey != "" {
+		header[idempotencyHeader] = []string{p.Call.IdempotencyKey}
+	}
+	req := &http.Request{
+		Method:        http.MethodPost,
+		URL:           p.URL,
+		Host:          p.URL.Host,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        header,
+		Body:          io.NopCloser(bytes.NewReader(p.Call.Body)),
+		ContentLength: int64(len(p.Call.Body)),
+		GetBody: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(p.Call.Body)), nil
+		},
+	}
+	return req.WithContext(ctx)
+}
+
+// judge reads the head of an answer: nil for one that looks right, else the
+// failure, for which it reads a bounded part of the body.
+func judge(resp *http.Response, from *body, stream bool, secret string) *upstream.Failure {
+	contentType := resp.Header.Get("Content-Type")
+	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
+	if ok && rightType(contentType, stream) && plain(resp.Header) {
+		return nil
+	}
+	said := from.beginning(maxErrorBody, errorBodyWait)
+	if secret != "" {
+		said = bytes.ReplaceAll(said, []byte(secret), []byte("[redacted]"))
+	}
+	f := upstream.Classify(resp.StatusCode, contentType, said, resp.Header)
+	if f == nil { // a good-looking answer of another kind than we asked for
+		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
+		f.Status = resp.StatusCode
+	}
+	return f.Redact(secret)
+}
+
+// rightType reports whether a content type is the one that was asked for.
+func rightType(contentType string, stream bool) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	if stream {
+		return kind == "text/event-stream"
+	}
+	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+}
+
+// plain reports whether the body is not compressed. We ask for none, and could
+// not read it.
+func plain(h http.Header) bool {
+	encoding := h.Get("Content-Encoding")
+	return encoding == "" || strings.EqualFold(encoding, "identity")
+}

@@ -1,0 +1,37 @@
+package exchange
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTransportIsClosedToTheEnvironment(t *testing.T) {
+	t.Parallel()
+	transport := NewTransport()
+	if transport.Proxy != nil || !transport.DisableCompression || transport.ResponseHeaderTimeout <= 0 ||
+		transport.TLSHandshakeTimeout <= 0 || transport.IdleConnTimeout <= 0 || transport.MaxResponseHeaderBytes <= 0 {
+		t.Errorf("the transport lacks a bound: %+v", transport)
+	}
+}
+
+// TestEndsHoweverCut: the words are found wherever the reads cut the bytes,
+// and nowhere else.
+func TestEndsHoweverCut(t *testing.T) {
+	t.Parallel()
+	const word = "event: message_stop"
+	stream := strings.Repeat("data: {}\n\n", 30) + word + "\ndata: {}\n\n"
+	end := strings.Index(stream, word) + len(word)
+	for size := 1; size <= len(stream); size++ {
+		e := ends{words: []string{"[DONE]", word}}
+		for at := 0; at < len(stream); at += size {
+			to := min(at+size, len(stream))
+			if got, want := e.read([]byte(stream[at:to])), to >= end; got != want {
+				t.Fatalf("reads of %d bytes: after byte %d: %t, want %t", size, to, got, want)
+			}
+		}
+	}
+}
