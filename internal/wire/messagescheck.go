@@ -1,0 +1,298 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// Check applies the rules about the fields of a messages request and fills r's
+// fields. Its error is a *fault.Error with the path of the field at fault.
+// Only what the specification names is checked, and what the gateway itself
+// must know; roles, unknown fields, tools and flags are the provider's to
+// judge. What only a price can decide (Options, Tools) is reported, not
+// refused.
+func (r *MessagesRequest) Check() error {
+	r.Limit, r.LimitParam = 0, ""
+	if err := r.check(); err != nil {
+		return err
+	}
+	const param = "max_tokens"
+	limit, ok := integer(r.doc.raw(param))
+	if !ok || limit < 1 {
+		return fault.At(fault.InvalidMaxTokens, param, "`max_tokens` is required and must be a positive integer.")
+	}
+	r.Limit, r.LimitParam = limit, param
+	return nil
+}
+
+// CheckCount is Check for a request that only counts tokens: it has no limit.
+func (r *MessagesRequest) CheckCount() error {
+	r.Limit, r.LimitParam = 0, ""
+	return r.check()
+}
+
+// check applies the rules that all requests of the form have in common.
+func (r *MessagesRequest) check() error {
+	r.N = 1
+	r.Bound = PromptBound{TextBytes: r.Size()}
+	r.opening = opening{}
+	for _, check := range []func() error{
+		r.checkSystem, r.checkMessages, r.checkStream, r.checkStored, r.checkOptions, r.checkTools,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	r.Conversation = r.opening.sum
+	return nil
+}
+
+// checkSystem reads the system prompt, with which a conversation opens.
+func (r *MessagesRequest) checkSystem() error {
+	system := r.doc.raw("system")
+	if path := r.readContent(system, 0); path != "" {
+		return stored("system" + path)
+	}
+	r.addOpening(system)
+	return nil
+}
+
+// checkMessages adds up the bound of the prompt.
+func (r *MessagesRequest) checkMessages() error {
+	const param = "messages"
+	raw := r.doc.raw(param)
+	if raw == nil || raw[0] != '[' {
+		return fault.At(fault.InvalidMessages, param, "`messages` must be a non-empty array.")
+	}
+	count := 0
+	for i, message := range elements(raw) {
+		count++
+		if message[0] != '{' {
+			return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", i), "Each message must be an object.")
+		}
+		var role, content []byte
+		for name, value := range members(message) {
+			switch string(name) {
+			case "role":
+				role = value
+			case "content":
+				content = present(value)
+			}
+		}
+		if path := r.readContent(content, 0); path != "" {
+			return stored(fmt.Sprintf("messages[%d].content%s", i, path))
+		}
+		r.opening.add(role)
+		r.addOpening(content)
+		r.opening.over = r.opening.over || unquote(role) == "user"
+	}
+	if count == 0 {
+		return fault.At(fault.InvalidMessages, param, "`messages` must not be empty.")
+	}
+	return nil
+}
+
+// addOpening adds a system prompt or a message's content to what the
+// conversation opens with. Clients move the mark of the cache from turn to
+// turn, so it is left out.
+func (r *MessagesRequest) addOpening(content []byte) {
+	switch {
+	case r.opening.over || content == nil:
+	case content[0] != '[':
+		r.opening.add(content)
+	default:
+		for _, block := range elements(content) {
+			for name, value := range members(block) {
+				if string(name) != "cache_control" && string(name) != "type" {
+					r.opening.add(value)
+				}
+			}
+		}
+	}
+}
+
+// checkStream reads stream.
+func (r *MessagesRequest) checkStream() error {
+	var ok bool
+	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
+		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+	}
+	return nil
+}
+
+// checkStored refuses what refers to things stored at the provider: all users
+// share the account there, so such a thing may be another's.
+func (r *MessagesRequest) checkStored() error {
+	for _, name := range []string{"container", "thread", "file_id", "file_ids"} {
+		if r.doc.raw(name) != nil {
+			return stored(name)
+		}
+	}
+	return nil
+}
+
+// checkOptions reports the values that change what the provider charges.
+// `standard_only` and `standard` ask for what is charged anyway.
+func (r *MessagesRequest) checkOptions() error {
+	r.ServiceTier, r.Options = "", nil
+	for _, name := range []string{"service_tier", "speed", "inference_geo"} {
+		raw := r.doc.raw(name)
+		if raw == nil {
+			continue
+		}
+		if !isText(raw) {
+			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+		}
+		value := unquote(raw)
+		switch {
+		case name == "service_tier" && (value == "auto" || value == "default" || value == "standard_only"):
+			continue
+		case name == "service_tier":
+			r.ServiceTier = value
+		case name == "speed" && value == "standard":
+			continue
+		}
+		r.Options = append(r.Options, Priced{Param: name, Name: value})
+	}
+	// Further models to fall back to run another model than the one that is
+	// priced; a policy of billing is no client's to choose.
+	for _, name := range []string{"fallbacks", "billing_policy"} {
+		if raw := r.doc.raw(name); raw != nil {
+			r.Options = append(r.Options, Priced{Param: name, Name: shortened(raw)})
+		}
+	}
+	return nil
+}
+
+// checkTools reports the hosted tools that the request asks for. Tools of the
+// client's own pass, and so do types that nobody knows to cost.
+func (r *MessagesRequest) checkTools() error {
+	r.Tools = nil
+	for i, tool := range elements(r.doc.raw("tools")) {
+		kind := unquote(field(tool, "type"))
+		if kind == "" || kind == "custom" {
+			continue // its schema may name a parameter as it likes
+		}
+		if path := findStored(tool, 0); path != "" {
+			return stored(fmt.Sprintf("tools[%d]%s", i, path))
+		}
+		if name := hostedTool(kind); name != "" {
+			calls, _ := integer(field(tool, "max_uses"))
+			r.Tools = append(r.Tools, Priced{Param: fmt.Sprintf("tools[%d].type", i), Name: name, MaxCalls: max(calls, 0)})
+			r.Bound.Unbounded = true // what it reads is part of the prompt
+		} else if strings.Contains(kind, "toolset") {
+			r.Bound.Unbounded = true // the descriptions of its tools lie outside the body
+		}
+	}
+	if r.doc.raw("mcp_servers") != nil {
+		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// deepestBlock is how deep content may stand in content: a document in the
+// result of a tool in a message, and room for more.
+const deepestBlock = 16
+
+// readContent adds a content value (a string, blocks, or one block) to the
+// bound of the prompt. It returns the path of a reference to something stored
+// at the provider, empty when there is none.
+func (r *MessagesRequest) readContent(value []byte, depth int) (path string) {
+	switch {
+	case len(value) == 0 || value[0] == '"':
+	case depth > deepestBlock:
+		r.Bound.Unbounded = true
+		return findStored(value, 0)
+	case value[0] == '[':
+		for i, block := range elements(value) {
+			if path := r.readBlock(block, depth); path != "" {
+				return fmt.Sprintf("[%d]%s", i, path)
+			}
+		}
+	default:
+		return r.readBlock(value, depth)
+	}
+	return ""
+}
+
+// readBlock is readContent for one block. The arguments of tool calls may be
+// named as the client likes, so they are no references.
+func (r *MessagesRequest) readBlock(block []byte, depth int) (path string) {
+	if block[0] != '{' {
+		return ""
+	}
+	kind := ""
+	var source, content []byte
+	for name, value := range members(block) {
+		switch string(name) {
+		case "type":
+			kind = unquote(value)
+		case "source":
+			source = present(value)
+		case "content":
+			content = present(value)
+		default:
+			if isStoredName(name) && present(value) != nil {
+				return "." + string(name)
+			}
+		}
+	}
+	switch kind {
+	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "tool_reference", "web_search_result", "search_result":
+		return ""
+	case "image":
+		return r.readImage(source)
+	case "document":
+		return r.readDocument(source, depth)
+	}
+	if strings.HasSuffix(kind, "_result") { // of the client's tools and of hosted ones
+		if path := r.readContent(content, depth+1); path != "" {
+			return ".content" + path
+		}
+		return ""
+	}
+	r.Bound.Unbounded = true // what nobody knows yet
+	return findStored(block, 0)
+}
+
+// readImage counts an image. The bytes of an inline one do not count as text.
+func (r *MessagesRequest) readImage(source []byte) (path string) {
+	if path := findStored(source, 0); path != "" {
+		return ".source" + path
+	}
+	switch unquote(field(source, "type")) {
+	case "base64":
+		if !strings.HasPrefix(unquote(field(source, "media_type")), "image/") {
+			r.Bound.Unbounded = true
+			return ""
+		}
+		r.Bound.TextBytes -= int64(len(field(source, "data")))
+		r.Bound.Images++
+	case "url":
+		r.Bound.Images++
+	default:
+		r.Bound.Unbounded = true
+	}
+	return ""
+}
+
+// readDocument reads where a document comes from: only text and blocks are
+// bounded by their bytes.
+func (r *MessagesRequest) readDocument(source []byte, depth int) (path string) {
+	switch unquote(field(source, "type")) {
+	case "text":
+	case "content":
+		if path := r.readContent(field(source, "content"), depth+1); path != "" {
+			return ".source.content" + path
+		}
+		return ""
+	default: // PDF and what lies elsewhere
+		r.Bound.Unbounded = true
+	}
+	if path := findStored(source, 0); path != "" {
+		return ".source" + path
+	}
+	return ""
+}
