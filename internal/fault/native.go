@@ -1,0 +1,62 @@
+package fault
+
+import "net/http"
+
+// NativeType returns error.type of the /native shape (interface.md, `/native`
+// endpoints). A provider's own type is passed on where it is one of that
+// family's.
+func (e *Error) NativeType() string {
+	if e.Passed != nil {
+		if isNativeType(e.Passed.Type) {
+			return e.Passed.Type
+		}
+		return nativeTypeOf(e.Passed.Status)
+	}
+	if row, ok := Lookup(e.Code); ok {
+		return row.Native
+	}
+	return "api_error"
+}
+
+// NativeBody returns the whole error body of the /native shape: what an answer
+// holds, and the error event of a stream.
+func (e *Error) NativeBody() []byte {
+	var b struct {
+		Type  string `json:"type"`
+		Error struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	b.Type, b.Error.Type, b.Error.Message = "error", e.NativeType(), e.Message
+	out, _ := encode(b) // strings only: cannot fail
+	return out
+}
+
+// isNativeType reports whether a type is one of the native family's.
+func isNativeType(kind string) bool {
+	switch kind {
+	case "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error",
+		"conflict_error", "request_too_large", "rate_limit_error", "api_error", "timeout_error", "overloaded_error":
+		return true
+	}
+	return false
+}
+
+// nativeTypeOf returns the type of a rejection whose provider speaks another
+// form.
+func nativeTypeOf(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusPaymentRequired:
+		return "billing_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	}
+	return "invalid_request_error"
+}

@@ -1,0 +1,30 @@
+package fault
+
+import "testing"
+
+func TestNativeBody(t *testing.T) {
+	t.Parallel()
+	passed := func(status int, kind string) *Error {
+		return &Error{Code: "vendor_code", Message: "No.", Param: "x", Passed: &Passed{Status: status, Type: kind}}
+	}
+	for _, tt := range []struct {
+		err  *Error
+		kind string
+	}{
+		{At(InvalidMaxTokens, "max_tokens", "No."), "invalid_request_error"},
+		{New(InsufficientQuota, "No."), "billing_error"},
+		{New(ModelMaintenance, "No."), "api_error"},
+		{New(ServiceUnavailable, "No."), "overloaded_error"},
+		{New(UpstreamTimeout, "No."), "api_error"},
+		{New("never_heard_of", "No."), "api_error"},
+		{passed(413, "request_too_large"), "request_too_large"},
+		{passed(400, "vendor_error"), "invalid_request_error"},
+		{passed(422, ""), "invalid_request_error"},
+		{passed(404, "vendor_error"), "not_found_error"},
+	} {
+		want := `{"type":"error","error":{"type":"` + tt.kind + `","message":"No."}}`
+		if got := string(tt.err.NativeBody()); got != want {
+			t.Errorf("%s: %s, want %s", tt.err.Code, got, want)
+		}
+	}
+}
