@@ -124,12 +124,15 @@ func (a *ChatAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, 
 // Pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *ChatAnswer) Pieces(model string) [3][]byte {
-	from := bytes.IndexByte(a.body, '{')
-	for m := range memberSpans(a.body[from:]) {
+func (a *ChatAnswer) Pieces(model string) [3][]byte { return withModel(a.body, model) }
+
+// withModel splits a JSON object around its model, which is replaced.
+func withModel(body []byte, model string) [3][]byte {
+	from := max(bytes.IndexByte(body, '{'), 0)
+	for m := range memberSpans(body[from:]) {
 		if string(m.name) == "model" {
-			return [3][]byte{a.body[:from+m.from], quote(model), a.body[from+m.to:]}
+			return [3][]byte{body[:from+m.from], quote(model), body[from+m.to:]}
 		}
 	}
-	return [3][]byte{a.body}
+	return [3][]byte{body}
 }

@@ -67,10 +67,10 @@ func NewEventReader(src io.Reader, max int) *EventReader {
 }
 
 // Next returns the next event. At the end of the stream it returns io.EOF, or
-// ErrTruncated when bytes of an unfinished event remain (a closing `[DONE]`
-// that lacks its blank line counts as finished); ErrEventTooLarge when an
-// event passes the limit; else the source's own error. Events that arrived
-// before an error are returned first.
+// ErrTruncated when bytes of an unfinished event remain (a closing `[DONE]` or
+// message_stop that lacks its blank line counts as finished); ErrEventTooLarge
+// when an event passes the limit; else the source's own error. Events that
+// arrived before an error are returned first.
 func (r *EventReader) Next() (Event, error) {
 	for !r.search() {
 		if r.err != nil {
@@ -126,8 +126,11 @@ func (r *EventReader) last() (Event, error) {
 		return Event{}, io.EOF
 	}
 	r.start, r.next, r.at = r.end, r.end, r.end
-	if e := r.parse(bytes.TrimRight(rest, "\r\n")); string(e.Data) == "[DONE]" {
-		return r.parse([]byte("data: [DONE]\n\n")), nil
+	switch e := r.parse(bytes.TrimRight(rest, "\r\n")); {
+	case string(e.Data) == "[DONE]":
+		return r.parse([]byte(DoneEvent)), nil
+	case e.Name == "message_stop" && isValid(e.Data):
+		return r.parse([]byte(messageStop)), nil
 	}
 	r.err = ErrTruncated
 	return Event{}, ErrTruncated

@@ -49,6 +49,8 @@ func TestEventReader(t *testing.T) {
 		"cut event":                   {"data: a\n\ndata: b\n", []told{{"data: a\n\n", "a", ""}}, ErrTruncated},
 		"done without its blank line": {"data: a\n\ndata: [DONE]\n", []told{{"data: a\n\n", "a", ""}, {"data: [DONE]\n\n", "[DONE]", ""}}, io.EOF},
 		"done without any end":        {"data:[DONE]", []told{{"data: [DONE]\n\n", "[DONE]", ""}}, io.EOF},
+		"stop without its blank line": {"event: message_stop\ndata: {\"type\":\"message_stop\"}", []told{{messageStop, `{"type":"message_stop"}`, "message_stop"}}, io.EOF},
+		"cut stop":                    {"event: message_stop\ndata: {\"type\":\"mess", nil, ErrTruncated},
 		"cut done":                    {"data: [DONE", nil, ErrTruncated},
 		"too large":                   {"data: " + strings.Repeat("x", 100) + "\n\n", nil, ErrEventTooLarge},
 		"large enough":                {"data: " + strings.Repeat("x", 56) + "\n\n", []told{{"data: " + strings.Repeat("x", 56) + "\n\n", strings.Repeat("x", 56), ""}}, io.EOF},
@@ -158,6 +160,7 @@ func (s *splitReader) Read(p []byte) (int, error) {
 func FuzzEventReader(f *testing.F) {
 	f.Add([]byte("data: a\r\n\r\ndata: b\r\rdata: c\n\n: x\n\n"), []byte{1, 2, 3})
 	f.Add([]byte("\xef\xbb\xbfevent: e\rdata: a\r\r\ndata: [DONE]"), []byte{0, 0, 0, 0, 5})
+	f.Add([]byte("data: a\n\nevent: message_stop\ndata: {}"), []byte{9})
 	f.Add([]byte("\r\n\r\r\n\n\r"), []byte{0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		const limit = 256
@@ -172,7 +175,7 @@ func FuzzEventReader(f *testing.F) {
 			raw.WriteString(e.raw)
 		}
 		rest, ended := strings.CutPrefix(strings.TrimPrefix(string(stream), "\xef\xbb\xbf"), raw.String())
-		if !ended && !strings.HasSuffix(raw.String(), "data: [DONE]\n\n") {
+		if !ended && !strings.HasSuffix(raw.String(), DoneEvent) && !strings.HasSuffix(raw.String(), messageStop) {
 			t.Fatalf("events %q are not the stream %q", raw.String(), stream)
 		}
 		if errors.Is(err, io.EOF) && ended && strings.Trim(rest, "\r\n") != "" {

@@ -1,0 +1,246 @@
+package wire
+
+import "bytes"
+
+// MessagesMeter reads the events of a stream of the messages form as they
+// pass. Ordinary deltas are not decoded: their text is found by its place. Not
+// for concurrent use.
+type MessagesMeter struct {
+	made  produced
+	usage messagesUsage
+	final bool // usage came with the end: it counts the whole answer
+
+	begun    bool // a token came
+	ended    bool // a stop_reason or message_stop came
+	filtered bool
+	limited  bool
+
+	head    []byte // an ordinary delta up to its text, with the opening quote
+	thought bool   // what kind of text follows head
+}
+
+// NewMessagesMeter makes the meter of a stream.
+func NewMessagesMeter() *MessagesMeter { return new(MessagesMeter) }
+
+// Read reads the next event. It returns ErrMalformed for data that is no JSON
+// object; events after the first token are checked by their brackets alone.
+// Events that nobody knows mean nothing.
+func (m *MessagesMeter) Read(e Event) (Frame, error) {
+	data := bytes.TrimSpace(e.Data)
+	f := Frame{}
+	switch {
+	case len(data) == 0:
+	case e.Name == "error":
+		f.Err = &ProviderError{Body: bytes.Clone(data)}
+	case string(data) == "[DONE]": // of hosts that mix the forms
+		f.Done = true
+	case data[0] != '{' || data[len(data)-1] != '}':
+		return Frame{}, ErrMalformed
+	case m.readAlike(data):
+		f.Token = true
+	case !m.begun && !isValid(data):
+		return Frame{}, ErrMalformed
+	default:
+		m.readEvent(data, &f)
+	}
+	m.begun = m.begun || f.Token
+	f.Finished = m.ended
+	return f, nil
+}
+
+// readAlike reads a delta that looks like the last one around its text.
+func (m *MessagesMeter) readAlike(data []byte) bool {
+	if len(m.head) == 0 || !bytes.HasPrefix(data, m.head) {
+		return false
+	}
+	quote := len(m.head) - 1
+	end := skipText(data, quote)
+	if end-quote <= 2 || !isTail(data[end:]) {
+		return false
+	}
+	m.addText(data[quote:end], m.thought)
+	return true
+}
+
+// isTail tells whether nothing but the ends of a delta and its event follow.
+// Providers pad their events with spaces.
+func isTail(rest []byte) bool {
+	braces := 0
+	for _, c := range rest {
+		switch c {
+		case '}':
+			braces++
+		case ' ', '\t', '\r', '\n':
+		default:
+			return false
+		}
+	}
+	return braces == 2
+}
+
+// addText adds a text, given as a JSON string.
+func (m *MessagesMeter) addText(text []byte, thought bool) {
+	m.made.add(text)
+	if thought {
+		m.made.reasoning = true
+	} else {
+		m.made.content = true
+	}
+}
+
+// readEvent reads any event.
+func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
+	var kind, block, message, usage, failure []byte
+	var delta member
+	for v := range memberSpans(data) {
+		value := data[v.from:v.to]
+		switch string(v.name) {
+		case "type":
+			kind = nameOf(value)
+		case "delta":
+			delta = v
+		case "content_block":
+			block = value
+		case "message":
+			message = value
+		case "usage":
+			usage = value
+		case "error":
+			failure = present(value)
+		}
+	}
+	switch string(kind) {
+	case "content_block_delta":
+		f.Token = m.readDelta(data, delta)
+	case "content_block_start":
+		f.Token = m.made.noteBlock(block)
+	case "message_start":
+		m.usage.merge(field(message, "usage"))
+		f.Usage = m.usage.hasInput
+	case "message_delta":
+		f.Usage = m.usage.merge(usage)
+		m.final = m.final || f.Usage
+		m.readEnd(data[delta.from:delta.to], f)
+	case "message_stop":
+		f.Done, m.ended = true, true
+	default:
+		if failure != nil || string(kind) == "error" {
+			f.Err = &ProviderError{Body: bytes.Clone(data)}
+		}
+	}
+}
+
+// nameOf returns a JSON string's text; nil when it is no string.
+func nameOf(raw []byte) []byte {
+	switch {
+	case !isText(raw):
+		return nil
+	case bytes.IndexByte(raw, '\\') >= 0:
+		return []byte(unquote(raw))
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// readDelta reads what a delta adds to its block and tells whether that is a
+// token. Signatures are none.
+func (m *MessagesMeter) readDelta(data []byte, at member) (token bool) {
+	delta := data[at.from:at.to]
+	var kind []byte
+	var text member
+	alone := true // type and text are all there is
+	for v := range memberSpans(delta) {
+		switch string(v.name) {
+		case "type":
+			kind = nameOf(delta[v.from:v.to])
+		case "text", "thinking", "partial_json":
+			text = v
+		default:
+			alone = false
+		}
+	}
+	switch string(kind) {
+	case "text_delta", "thinking_delta", "input_json_delta":
+		value := delta[text.from:text.to]
+		if !isText(value) || len(value) == 2 {
+			return false
+		}
+		thought := string(kind) == "thinking_delta"
+		m.addText(value, thought)
+		if alone {
+			m.learn(data, at.from+text.from, at.from+text.to, thought)
+		}
+		return true
+	case "signature_delta":
+		return false
+	case "citations_delta": // what is cited was not produced
+		return len(field(delta, "citation")) > 2
+	}
+	token = m.made.take(delta, 0)
+	m.made.content = m.made.content || token
+	return token
+}
+
+// learn remembers what stands before the text of a delta: the next ones begin
+// with the same bytes.
+func (m *MessagesMeter) learn(data []byte, from, to int, thought bool) {
+	const longest = 1024
+	m.head = m.head[:0]
+	if from <= longest && isTail(data[to:]) {
+		m.head, m.thought = append(m.head, data[:from+1]...), thought
+	}
+}
+
+// readEnd reads how the answer ended.
+func (m *MessagesMeter) readEnd(delta []byte, f *Frame) {
+	reason := unquote(field(delta, "stop_reason"))
+	switch kind := kindOfStop(reason); kind {
+	case finishNone:
+	case finishFailed:
+		f.Err = &ProviderError{Reason: reason}
+	default:
+		f.Finish, m.ended = true, true
+		m.filtered = m.filtered || kind == finishFiltered
+		m.limited = m.limited || kind == finishLimit
+	}
+}
+
+// kindOfStop says what a stop_reason means.
+func kindOfStop(reason string) finishKind {
+	if reason == "refusal" {
+		return finishFiltered
+	}
+	return kindOfFinish(reason)
+}
+
+// Usage returns what the provider reported so far; false when it did not say
+// how long the prompt is. Until the end of the answer is counted, the
+// completion is at least our own estimate of what was produced: the beginning
+// of a stream reports a token or two.
+func (m *MessagesMeter) Usage() (Usage, bool) {
+	u := m.usage.result(m.made.tools.ToolCalls)
+	if m.final {
+		return u, m.usage.hasInput
+	}
+	u.Completion = max(u.Completion, min(m.Estimate(), maxCount))
+	return u, u.Prompt > 0
+}
+
+// Complete tells whether the end of the answer was seen.
+func (m *MessagesMeter) Complete() bool { return m.ended }
+
+// Filtered tells whether the answer was ended by a refusal.
+func (m *MessagesMeter) Filtered() bool { return m.filtered }
+
+// Limited tells whether the answer was ended by the limit of tokens.
+func (m *MessagesMeter) Limited() bool { return m.limited }
+
+// Text returns what was produced so far (text, thinking, tool calls), as far
+// as it is kept. It is valid until the next Read.
+func (m *MessagesMeter) Text() []byte { return m.made.text }
+
+// Completion returns our own count of the tokens produced so far.
+func (m *MessagesMeter) Completion(c *Counter) int64 { return c.Count(m.made.text, m.made.bytes) }
+
+// Estimate is a rough count of the tokens produced so far, without looking
+// into the text.
+func (m *MessagesMeter) Estimate() int64 { return (m.made.bytes + bytesPerToken - 1) / bytesPerToken }

@@ -1,0 +1,96 @@
+package wire
+
+import "strings"
+
+// messagesUsage adds up the usage objects of the messages form: a stream
+// spreads its counts over several of them.
+type messagesUsage struct {
+	input, creation, read, output int64
+	write5m, write1h, thinking    int64
+	hasInput, hasCreation         bool
+	tier                          string
+	calls                         map[string]int64 // of hosted tools; nil until one is named
+}
+
+// merge takes the counts that an object names; null says nothing. The counts
+// of a stream only grow, so a zero never takes back a count: some hosts send
+// zeros for what they said before. It tells whether the output was counted.
+func (m *messagesUsage) merge(raw []byte) (output bool) {
+	set := func(to *int64, value []byte) bool {
+		n, ok := count(value)
+		if ok && n > 0 {
+			*to = n
+		}
+		return ok
+	}
+	for name, value := range members(raw) {
+		switch string(name) {
+		case "input_tokens":
+			m.hasInput = set(&m.input, value) || m.hasInput
+		case "output_tokens":
+			output = set(&m.output, value)
+		case "cache_creation_input_tokens":
+			m.hasCreation = set(&m.creation, value) || m.hasCreation
+		case "cache_read_input_tokens":
+			set(&m.read, value)
+		case "cache_creation":
+			set(&m.write5m, field(value, "ephemeral_5m_input_tokens"))
+			set(&m.write1h, field(value, "ephemeral_1h_input_tokens"))
+		case "output_tokens_details":
+			set(&m.thinking, field(value, "thinking_tokens"))
+		case "service_tier":
+			if isText(value) {
+				m.tier = unquote(value)
+			}
+		case "server_tool_use":
+			m.mergeCalls(value)
+		}
+	}
+	return output
+}
+
+// mergeCalls takes the counts of hosted tools' calls.
+func (m *messagesUsage) mergeCalls(raw []byte) {
+	for name, value := range members(raw) {
+		known := hostedTool(strings.TrimSuffix(string(name), "_requests"))
+		n, ok := count(value)
+		if known == "" || !ok {
+			continue
+		}
+		if m.calls == nil {
+			m.calls = make(map[string]int64)
+		}
+		m.calls[known] = max(n, m.calls[known])
+	}
+}
+
+// result returns the counts with the parts inside their wholes. shown counts
+// the calls of hosted tools that the answer shows; it serves for tools that
+// the usage does not name.
+func (m *messagesUsage) result(shown map[string]int64) Usage {
+	creation := m.creation
+	if !m.hasCreation {
+		creation = m.write5m + m.write1h
+	}
+	u := Usage{
+		Prompt:       min(m.input+creation+m.read, maxCount),
+		Completion:   m.output,
+		CacheWrite1h: min(m.write1h, creation),
+		ServiceTier:  m.tier,
+	}
+	u.Cached = min(m.read, u.Prompt)
+	u.CacheWrite1h = min(u.CacheWrite1h, u.Prompt-u.Cached)
+	u.CacheWrite = min(creation-u.CacheWrite1h, u.Prompt-u.Cached-u.CacheWrite1h)
+	u.Reasoning = min(m.thinking, u.Completion)
+	for name, n := range m.calls {
+		if n > 0 {
+			u.addCalls(name, n)
+		}
+	}
+	for name, n := range shown {
+		if _, named := m.calls[name]; !named {
+			u.addCalls(name, n)
+		}
+	}
+	return u
+}
