@@ -126,11 +126,11 @@ type OnNode struct {
 //
 // What is counted adds up; the success rate and the time of the first byte are
 // means weighted by attempts. The state is in_service where every node says so
-// and else the worst of theirs. The cause is the latest among the nodes that
-// say that state, or the latest of all when none of them gives one. The line
-// is cooling until it does so nowhere, and a model is out while it is on any
-// node. Provider and cap are those of the latest report, since nodes take a new
-// catalog over one by one.
+// and else the worst of theirs; the pause is the longest among the nodes that
+// say that state, and the cause the latest among them, or the latest of all
+// when none of them gives one. A model is out while it is on any node. Provider
+// and cap are those of the latest report, since nodes take a new catalog over
+// one by one.
 func Join(reports []Report) []Joined {
 	joined := []Joined{}
 	at := map[string]int{}
@@ -166,7 +166,9 @@ func join(nodes []OnNode) State {
 		out.InFlight += n.InFlight
 		out.Granted += n.Granted
 		out.Attempts += n.Attempts
-		out.CoolingUntil = max(out.CoolingUntil, n.CoolingUntil)
+		if n.State.State == out.State {
+			out.CoolingUntil = max(out.CoolingUntil, n.CoolingUntil)
+		}
 		if n.SuccessRate != nil {
 			rate.add(*n.SuccessRate, n.Attempts)
 		}

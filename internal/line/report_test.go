@@ -151,6 +151,10 @@ func TestJoin(t *testing.T) {
 			at("b", 1, State{Line: "m", State: stateCooling, CoolingUntil: 70}),
 			at("c", 1, State{Line: "m", State: stateInService}),
 		}, []State{{Line: "m", State: stateCooling, CoolingUntil: 70}}},
+		{"the pause of the state", []Report{
+			at("a", 1, State{Line: "m", State: stateCooling, CoolingUntil: 50}),
+			at("b", 1, State{Line: "m", State: stateDrained}),
+		}, []State{{Line: "m", State: stateDrained}}},
 		{"models that are out anywhere", []Report{
 			at("a", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "first", 10, 90}, {"z", "gone", 1, 2}}}),
 			at("b", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 20, 80}}}),
