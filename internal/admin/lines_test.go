@@ -175,8 +175,8 @@ func TestDrainAndResume(t *testing.T) {
 		// Where no line runs, or not this one yet, it is what was decided.
 		shell := newOperator(t, db)
 		out := shell.ok("POST", "/lines/main/drain", "")
-		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms")
-		out.want(`{"id":"main","provider":"test","state":"drained","success_rate":null}`)
+		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause")
+		out.want(`{"id":"main","provider":"test","state":"drained","cause":"drained by the operator","success_rate":null}`)
 		a.set(line.State{Line: "other", State: "in_service"})
 		o.ok("POST", "/lines/main/resume", "").want(`{"id":"main","state":"in_service","in_flight":0}`)
 		a.set(line.State{Line: "main", State: "in_service", InFlight: 3})

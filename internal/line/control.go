@@ -77,7 +77,7 @@ func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (State, error) {
 	case !spec.Enabled:
 		state.State = stateDisabled
 	case controls[spec.ID].drained:
-		state.State = stateDrained
+		state.State, state.Cause = stateDrained, causeDrained
 	}
 	return state, nil
 }

@@ -62,7 +62,7 @@ func TestDecided(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				if got.State != want || got.Line != id || got.Provider != "fake" || got.MaxConcurrent != 7 || got.SuccessRate != nil {
+				if got.State != want || got.Line != id || got.Provider != "fake" || got.MaxConcurrent != 7 || got.SuccessRate != nil || (got.Cause != "") != (want == stateDrained) {
 					t.Errorf("%+v, want %s", got, want)
 				}
 			}
