@@ -70,6 +70,8 @@ type Lines struct {
 
 	newest atomic.Pointer[fleet] // of the newest revision seen
 
+	refreshing sync.Mutex // held over the reading and the taking in of controls
+
 	mu       sync.Mutex
 	former   *fleet                   // of the revision before it, for requests that began on it
 	tallies  map[string]*tally        // by line id

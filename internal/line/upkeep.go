@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,8 @@ func (l *Lines) Refresh(ctx context.Context) error {
 	if l.db == nil {
 		return nil
 	}
+	l.refreshing.Lock() // what is read first counts first
+	defer l.refreshing.Unlock()
 	var controls map[string]control
 	err := l.db.View(ctx, func(tx *store.Tx) (err error) {
 		controls, err = controlsTx(tx)
@@ -82,17 +85,25 @@ func (l *Lines) take(controls map[string]control) {
 	l.mu.Unlock()
 	for id, t := range tallies {
 		now, was := controls[id], before[id]
-		switch {
-		case now.drained && !was.drained:
-			l.tell(id, []change{{state: stateDrained, cause: causeDrained}})
-		case was.drained && !now.drained && t.sound.Load():
-			l.tell(id, []change{{state: stateInService}})
-		}
 		t.drained.Store(now.drained)
-		if now.generation != was.generation {
-			l.tell(id, t.change(func(h *health) []change { return h.clear(l.now()) }))
-		}
+		l.tell(id, l.decided(t, was, now))
 	}
+}
+
+// decided lets a new decision about a line count and returns what is to be
+// told of it.
+func (l *Lines) decided(t *tally, was, now control) (changes []change) {
+	if now.generation > was.generation {
+		changes = t.change(func(h *health) []change { return h.clear(l.now()) })
+	}
+	back := change{state: stateInService}
+	switch {
+	case now.drained && !was.drained:
+		return append(changes, change{state: stateDrained, cause: causeDrained})
+	case was.drained && !now.drained && !slices.Contains(changes, back):
+		return append(changes, back)
+	}
+	return changes
 }
 
 // Report tells the other nodes how the lines are doing on this one.

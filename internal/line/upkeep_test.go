@@ -1,0 +1,131 @@
+package line
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/id"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// ear takes alerts.
+type ear struct {
+	mu   sync.Mutex
+	told []string
+	came chan struct{}
+}
+
+func (r *ear) RoundTrip(req *http.Request) (*http.Response, error) {
+	var a Alert
+	if err := json.NewDecoder(req.Body).Decode(&a); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.told = append(r.told, strings.Join(strings.Fields(a.Line+" "+a.Model+" "+a.State), " "))
+	r.mu.Unlock()
+	r.came <- struct{}{}
+	return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
+}
+
+// wait returns the next n alerts, in the order of their words.
+func (r *ear) wait(n int) string {
+	for range n {
+		<-r.came
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told
+	r.told = nil
+	slices.Sort(told)
+	return strings.Join(told, ", ")
+}
+
+// TestOperatorsWord: a drain and a resume on one node reach the others, which
+// tell of it; a resume clears what each node held against the line.
+func TestOperatorsWord(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}},
+			Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", Weight: 1, Enabled: true, Models: map[string]string{"swift": "v"}}}}
+		s := catalog.NewSnapshot(1, doc, map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+			func(string) (string, bool) { return "", false })
+		node := func() (*Lines, *ear) {
+			epoch, alerts := id.New("node_"), &ear{came: make(chan struct{}, 100)}
+			if err := db.RegisterNode(t.Context(), epoch); err != nil {
+				t.Fatal(err)
+			}
+			l := New(Options{Open: func(upstream.Target) (upstream.Adapter, error) { return nil, nil }, Current: func() *catalog.Snapshot { return s },
+				DB: db, Epoch: func() string { return epoch }, AlertURL: "http://alerts.test/", AlertTransport: alerts})
+			go l.alerts.run(t.Context())
+			return l, alerts
+		}
+		l, alerts := node()
+		other, _ := node()
+		decide := func(f func(*store.Tx, string) error) {
+			t.Helper()
+			if err := db.Update(t.Context(), func(tx *store.Tx) error { return f(tx, "a") }); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // a second look finds nothing new
+				if err := l.Refresh(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := other.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := func() State { return l.States()[0] }
+		if got := state().State; got != "in_service" {
+			t.Fatal(got)
+		}
+		other.States()
+		decide(DrainTx)
+		if got := state(); got.State != "drained" || other.States()[0].State != "drained" || alerts.wait(1) != "a drained" {
+			t.Errorf("%+v", got)
+		}
+		decide(ResumeTx)
+		if got := alerts.wait(1); state().State != "in_service" || got != "a in_service" {
+			t.Errorf("%+v, told %s", state(), got)
+		}
+
+		// All that can be held against a line, and a drain on top of it.
+		seat := l.fleet(s).seats[0]
+		life := seat.tally.health.life
+		l.tell("a", seat.tally.failed(time.Now(), life, "swift", missing()))
+		l.tell("a", seat.tally.failed(time.Now(), life, "swift", account()))
+		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {
+			t.Errorf("told %s", got)
+		}
+		decide(DrainTx)
+		alerts.wait(1)
+		decide(ResumeTx)
+		if got := alerts.wait(2); state().State != "in_service" || state().ModelsOut != nil || got != "a in_service, a swift in_service" {
+			t.Errorf("%+v, told %s", state(), got)
+		}
+
+		// Each node's view reaches the others.
+		for _, l := range []*Lines{l, other} {
+			if err := l.Report(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var reports []Report
+		err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+			reports, err = ReportsTx(tx)
+			return err
+		})
+		if err != nil || len(reports) != 2 || len(Join(reports)[0].Nodes) != 2 {
+			t.Errorf("%v, %v", reports, err)
+		}
+	})
+}
