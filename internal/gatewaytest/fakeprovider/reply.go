@@ -20,6 +20,11 @@ type Reply struct {
 	// which only an order matters.
 	Delay time.Duration
 
+	// Wire, when set, is sent on the connection as it is in place of an answer
+	// over HTTP, and the connection is then closed or, with End, reset or left
+	// open: garbage, half a head, a chunk that breaks off. HTTP/1 only.
+	Wire string
+
 	// Status of the head; 0 is 200.
 	Status int
 	// ContentType of the head; empty sends `application/json`, or

@@ -17,6 +17,7 @@
 package fakeprovider
 
 import (
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -97,6 +98,13 @@ func (s *Server) URL() string { return s.http.URL + "/v1" }
 // for servers made by NewTLS.
 func (s *Server) Transport() *http.Transport {
 	return s.http.Client().Transport.(*http.Transport).Clone()
+}
+
+// Certificate returns the certificate of servers made by NewTLS as PEM, for
+// the trust store of a process (SSL_CERT_FILE). It is valid for 127.0.0.1 and
+// not for localhost.
+func (s *Server) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
 // Expect adds replies at the end of the script.
@@ -229,6 +237,10 @@ func (p *player) play(r Reply) {
 	if p.trouble(r.Before) || !p.wait(r.Wait) || !p.pass(r.Delay) {
 		return
 	}
+	if r.Wire != "" {
+		p.wire(r)
+		return
+	}
 	p.head(r)
 	if r.AfterHead != None {
 		p.flush()
@@ -311,12 +323,42 @@ func (p *player) trouble(t Trouble) bool {
 			p.abort = true
 			return true
 		}
-		if tcp, ok := conn.(*net.TCPConn); ok && t == Reset {
-			_ = tcp.SetLinger(0) // else Close would be a FIN
-		}
-		_ = conn.Close()
+		end(conn, t)
 	}
 	return true
+}
+
+// wire plays a reply that is no HTTP.
+func (p *player) wire(r Reply) {
+	conn, _, err := http.NewResponseController(p.w).Hijack()
+	if err != nil {
+		p.abort = true
+		return
+	}
+	_, _ = io.WriteString(conn, r.Wire) // the caller may be gone
+	if r.End == Stall {
+		left := make(chan struct{})
+		go func() { // a connection that was taken over tells only its reader
+			defer close(left)
+			_, _ = io.Copy(io.Discard, conn)
+		}()
+		select {
+		case <-left:
+		case <-p.server.closed:
+		}
+		_ = conn.Close()
+		<-left
+		return
+	}
+	end(conn, r.End)
+}
+
+// end closes a connection, or resets it.
+func end(conn net.Conn, t Trouble) {
+	if tcp, ok := conn.(*net.TCPConn); ok && t == Reset {
+		_ = tcp.SetLinger(0) // else Close would be a FIN
+	}
+	_ = conn.Close()
 }
 
 // wait takes one value from a channel; false when the caller left before.

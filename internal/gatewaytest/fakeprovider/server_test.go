@@ -96,3 +96,57 @@ func TestRecords(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestWire: bytes that are no HTTP go out as they are.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]fakeprovider.Reply{
+		"garbage":       {Wire: "SSH-2.0-OpenSSH_9.6\r\n"},
+		"half a head":   {Wire: "HTTP/1.1 200 OK\r\nContent-Ty", End: fakeprovider.Reset},
+		"half a chunk":  {Wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf"},
+		"stalled head":  {Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall},
+		"stalled chunk": {Wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", End: fakeprovider.Stall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(t, reply)
+			if reply.End == fakeprovider.Stall {
+				go func() {
+					p.Arrived()
+					p.Close()
+				}()
+			}
+			resp, err := post(t, p, "{}")
+			if err == nil {
+				defer resp.Body.Close()
+				_, err = io.ReadAll(resp.Body)
+			}
+			if err == nil {
+				t.Error("the answer looks whole")
+			}
+		})
+	}
+}
+
+// TestBroken: servers that no answer can be had from.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	trusted := fakeprovider.NewTLS(t).Transport()
+	defer trusted.CloseIdleConnections()
+	client := &http.Client{Transport: trusted}
+	if resp, err := client.Post(fakeprovider.Refused(t), "application/json", strings.NewReader("{}")); err == nil {
+		resp.Body.Close()
+		t.Error("the port answers")
+	}
+	g := fakeprovider.NewGoAway(t)
+	resp, err := client.Post(g.URL(), "application/json", strings.NewReader("{}"))
+	if err == nil {
+		resp.Body.Close()
+		t.Error("the connection answers")
+	} else if !strings.Contains(err.Error(), "GOAWAY") {
+		t.Errorf("broke with %v", err)
+	}
+	if g.Asked() != 1 {
+		t.Errorf("%d requests came", g.Asked())
+	}
+}

@@ -1,0 +1,323 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+)
+
+// completion is a whole answer of one choice: its message and finish_reason as
+// JSON, and usage.
+func completion(message, finish string) *fakeprovider.Reply {
+	r := saying(200, `{"id":"chatcmpl-fake","object":"chat.completion","created":1700000000,"model":"vendor-model",`+
+		`"choices":[{"index":0,"message":`+message+`,"finish_reason":`+finish+`}],`+
+		`"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`)
+	return &r
+}
+
+// events is a stream of frames as they stand.
+func events(frames ...string) *fakeprovider.Reply { return &fakeprovider.Reply{Events: frames} }
+
+// frame is a frame of one choice: its delta and finish_reason as JSON.
+func frame(delta, finish string) string {
+	return `{"id":"chatcmpl-fake","object":"chat.completion.chunk","created":1700000000,"model":"vendor-model",` +
+		`"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
+}
+
+// inside makes the rows of an error that is reported with status 200: as the
+// whole answer, as a stream's first frame, and in place of a stream.
+func inside(name, body string, w want) []row {
+	whole := saying(200, body)
+	return []row{
+		{name: "200 " + name, want: w, status: 200, whole: &whole, stream: events(body, "[DONE]")},
+		{name: "200 in place of a stream: " + name, want: w, status: 200, stream: &whole},
+	}
+}
+
+// event makes the row of an event named error.
+func event(name, data string, w want) row {
+	return row{name: "event error: " + name, want: w, status: 200, stream: &fakeprovider.Reply{
+		ContentType: "text/event-stream", Raw: []string{"event: error\ndata: " + data + "\n\n"}}}
+}
+
+// told200 is a rejection of the request that came with status 200.
+func told200(rows []row, message string) []row {
+	for i := range rows {
+		rows[i].message = message
+	}
+	return rows
+}
+
+// answerRows are answers of status 200 that are failures.
+func answerRows() []row {
+	var rows []row
+	for _, group := range [][]row{insideRows(), emptyRows(), filteredRows(), finishRows(), oddRows(), sentenceRows()} {
+		rows = append(rows, group...)
+	}
+	return rows
+}
+
+// insideRows: an error object, or a vendor's shape of one, with status 200.
+func insideRows() []row {
+	typed := func(kind string) string { return fmt.Sprintf(`{"error":{"message":"x","type":%q,"code":null}}`, kind) }
+	numbered := func(code int, more string) string {
+		return fmt.Sprintf(`{"error":{"code":%d,"message":"x"%s}}`, code, more)
+	}
+	minimax := func(code int) string {
+		return fmt.Sprintf(`{"choices":null,"base_resp":{"status_code":%d,"status_msg":"x"}}`, code)
+	}
+	responses := func(code string) string {
+		return fmt.Sprintf(`{"object":"response","status":"failed","error":{"code":%q,"message":"x"},"output":[]}`, code)
+	}
+	const invalid = "invalid_request_error"
+	var rows []row
+	for _, one := range []struct {
+		name, body string
+		want       want
+	}{
+		{"server_error", typed("server_error"), outOfOrder()},
+		{"api_error", typed("api_error"), outOfOrder()},
+		{"overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy()},
+		{"rate_limit_error", typed("rate_limit_error"), busy()},
+		{"timeout_error", typed("timeout_error"), timedOut()},
+		{"authentication_error", typed("authentication_error"), unavailable(cred)},
+		{"insufficient_quota", typed("insufficient_quota"), unavailable(cred)},
+		{"not_found_error", typed("not_found_error"), unavailable(pair)},
+		{"an error without a name", `{"error":{"message":"x"}}`, outOfOrder()},
+		{"xAI text", `{"error":"internal trouble"}`, outOfOrder()},
+		{"OpenRouter 429", numbered(429, ""), busy()},
+		{"OpenRouter 402", numbered(402, ""), unavailable(cred)},
+		{"OpenRouter 403 flagged_input", numbered(403, `,"metadata":{"flagged_input":"…"}`), stopped()},
+		{"OpenRouter 502", numbered(502, ""), outOfOrder()},
+		{"OpenRouter 504", numbered(504, ""), timedOut()},
+		{"OpenRouter 529", numbered(529, ""), busy()},
+		{"relay code and msg", `{"code":500,"msg":"x"}`, outOfOrder()},
+		{"relay without a channel", `{"code":"get_channel_failed","message":"no available channel"}`, outOfOrder()},
+		{"DashScope DataInspectionFailed", `{"code":"DataInspectionFailed","message":"x","request_id":"y"}`, stopped()},
+		{"MiniMax 1000", minimax(1000), outOfOrder()},
+		{"MiniMax 1001", minimax(1001), timedOut()},
+		{"MiniMax 1002", minimax(1002), busy()},
+		{"MiniMax 1039", minimax(1039), busy()},
+		{"MiniMax 1013", minimax(1013), outOfOrder()},
+		{"MiniMax 1004", minimax(1004), unavailable(cred)},
+		{"MiniMax 1008", minimax(1008), unavailable(cred)},
+		{"MiniMax 2049", minimax(2049), unavailable(cred)},
+		{"MiniMax 1026", minimax(1026), stopped()},
+		{"MiniMax 1027", minimax(1027), withheld()},
+		{"Gemini promptFeedback", `{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}`, stopped()},
+		{"Responses server_error", responses("server_error"), outOfOrder()},
+		{"Responses rate_limit_exceeded", responses("rate_limit_exceeded"), busy()},
+		{"Responses invalid_prompt", responses("invalid_prompt"), stopped()},
+		{"Responses bio_policy", responses("bio_policy"), stopped()},
+		{"Responses misalignment_policy_violation", responses("misalignment_policy_violation"), stopped()},
+		{"Responses image_content_policy_violation", responses("image_content_policy_violation"), stopped()},
+	} {
+		rows = append(rows, inside(one.name, one.body, one.want)...)
+	}
+	for _, one := range []struct {
+		name, body string
+		status     int
+		code, kind string
+	}{
+		{"invalid_request_error", typed(invalid), 400, "invalid_request", invalid},
+		{"context_length_exceeded", `{"error":{"message":"x","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, "context_length_exceeded", invalid},
+		{"request_too_large", typed("request_too_large"), 413, "invalid_request", "request_too_large"},
+		{"OpenRouter 400", numbered(400, ""), 400, "400", invalid},
+		{"MiniMax 2013", minimax(2013), 400, "2013", invalid},
+		{"Responses invalid_image", responses("invalid_image"), 400, "invalid_image", invalid},
+		{"Responses invalid_image_format", responses("invalid_image_format"), 400, "invalid_image_format", invalid},
+		{"Responses invalid_base64_image", responses("invalid_base64_image"), 400, "invalid_base64_image", invalid},
+		{"Responses invalid_image_url", responses("invalid_image_url"), 400, "invalid_image_url", invalid},
+		{"Responses invalid_image_mode", responses("invalid_image_mode"), 400, "invalid_image_mode", invalid},
+		{"Responses image_too_large", responses("image_too_large"), 400, "image_too_large", invalid},
+		{"Responses image_too_small", responses("image_too_small"), 400, "image_too_small", invalid},
+		{"Responses image_parse_error", responses("image_parse_error"), 400, "image_parse_error", invalid},
+		{"Responses image_file_too_large", responses("image_file_too_large"), 400, "image_file_too_large", invalid},
+		{"Responses unsupported_image_media_type", responses("unsupported_image_media_type"), 400, "unsupported_image_media_type", invalid},
+		{"Responses empty_image_file", responses("empty_image_file"), 400, "empty_image_file", invalid},
+		{"Responses failed_to_download_image", responses("failed_to_download_image"), 400, "failed_to_download_image", invalid},
+		{"Responses image_file_not_found", responses("image_file_not_found"), 400, "image_file_not_found", invalid},
+	} {
+		rows = append(rows, told200(inside(one.name, one.body, refused(one.status, one.code, one.kind)), "x")...)
+	}
+	rejected := event("invalid_request_error", `{"error":{"type":"invalid_request_error","message":"x"}}`, refused(400, "invalid_request", invalid))
+	rejected.message = "x"
+	return append(rows, rejected,
+		event("overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy()),
+		event("api_error", `{"type":"error","error":{"type":"api_error","message":"x"}}`, outOfOrder()),
+		event("rate_limit_error", `{"error":{"type":"rate_limit_error","message":"x"}}`, busy()),
+		event("text", `something broke`, outOfOrder()),
+	)
+}
+
+// emptyRows: an answer without anything in it.
+func emptyRows() []row {
+	choices := func(list string) *fakeprovider.Reply {
+		r := saying(200, `{"id":"x","object":"chat.completion","choices":`+list+`,"usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
+		return &r
+	}
+	missing := saying(200, `{"id":"x","object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
+	usage := fakeprovider.UsageFrame(10, 0)
+	const role = `{"role":"assistant","content":""}`
+	rows := []row{
+		{name: "no choices", whole: choices(`[]`), stream: events(usage, "[DONE]")},
+		{name: "choices null", whole: choices(`null`)},
+		{name: "choices missing", whole: &missing},
+		{name: "message null", whole: choices(`[{"index":0,"message":null,"finish_reason":"stop"}]`)},
+		{name: "content empty", whole: completion(role, `"stop"`), stream: events(frame(role, `null`), frame(`{}`, `"stop"`), usage, "[DONE]")},
+		{name: "content empty, no finish", whole: completion(role, `null`), stream: events(frame(role, `null`), "[DONE]")},
+		{name: "content null", whole: completion(`{"role":"assistant","content":null}`, `"stop"`), stream: events(frame(`{"content":null}`, `"stop"`), "[DONE]")},
+		{name: "content and calls empty", whole: completion(`{"role":"assistant","content":null,"tool_calls":[]}`, `"stop"`),
+			stream: events(frame(`{"content":"","tool_calls":[]}`, `"stop"`), "[DONE]")},
+		{name: "limit of the gateway used up", whole: completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
+			ask: map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 100}},
+	}
+	for i := range rows {
+		rows[i].want, rows[i].status = empty(), 200
+	}
+	return rows
+}
+
+// filteredRows: the answer was withheld, or broken off, by a filter.
+func filteredRows() []row {
+	var rows []row
+	for _, reason := range []string{"content_filter", "sensitive", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION", "refusal"} {
+		quoted := fmt.Sprintf("%q", reason)
+		rows = append(rows,
+			row{name: "empty, ended by " + reason, want: withheld(), status: 200, whole: completion(`{"role":"assistant","content":""}`, quoted),
+				stream: events(frame(`{"role":"assistant","content":""}`, `null`), frame(`{}`, quoted), "[DONE]")},
+			row{name: "partial, ended by " + reason, want: answered(), status: 200, whole: completion(`{"role":"assistant","content":"half"}`, quoted),
+				stream: events(frame(`{"content":"half"}`, `null`), frame(`{}`, quoted), fakeprovider.UsageFrame(10, 5), "[DONE]")})
+	}
+	sensitive := saying(200, `{"choices":[{"index":0,"message":{"content":""},"finish_reason":"stop"}],"output_sensitive":true}`)
+	return append(rows, row{name: "empty, output_sensitive", want: withheld(), status: 200, whole: &sensitive})
+}
+
+// finishRows: the finish_reason says that the provider failed, or that the
+// limit is used up.
+func finishRows() []row {
+	var rows []row
+	for _, reason := range []string{"insufficient_system_resource", "network_error", "error", "MALFORMED_FUNCTION_CALL",
+		"MALFORMED_RESPONSE", "OTHER", "UNEXPECTED_TOOL_CALL"} {
+		quoted := fmt.Sprintf("%q", reason)
+		rows = append(rows,
+			row{name: "empty, finished with " + reason, want: outOfOrder(), status: 200, whole: completion(`{"role":"assistant","content":""}`, quoted),
+				stream: events(frame(`{"role":"assistant","content":""}`, `null`), frame(`{}`, quoted), "[DONE]")},
+			row{name: "usable, finished with " + reason, want: answered(), status: 200, whole: completion(`{"role":"assistant","content":"half"}`, quoted)})
+	}
+	thought := completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
+	small := refused(400, "max_tokens_too_small", "invalid_request_error")
+	xgroq := `{"id":"x","choices":[{"index":0,"delta":{},"finish_reason":null}],"x_groq":{"id":"y","error":"over capacity"}}`
+	return append(rows,
+		row{name: "x_groq.error", want: outOfOrder(), status: 200, stream: events(xgroq, "[DONE]")},
+		row{name: "limit of the client used up", want: small, status: 200, whole: thought, param: "max_tokens"},
+		row{name: "limit of the client used up, new name", want: small, status: 200, whole: thought, param: "max_completion_tokens",
+			ask: map[string]any{"max_tokens": nil, "max_completion_tokens": 50}},
+		row{name: "limit used up, reasoning streamed", want: answered(), status: 200,
+			stream: events(frame(`{"reasoning_content":"hm"}`, `null`), frame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+		row{name: "limit used up, nothing streamed", want: answered(), status: 200,
+			stream: events(frame(`{"role":"assistant","content":""}`, `null`), frame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+	)
+}
+
+// oddRows: what is no answer at all, and what looks odd but is one.
+func oddRows() []row {
+	w := outOfOrder()
+	answer := fakeprovider.Answer("hi", 10, 5)
+	typeless, text, zipped, event := answer, answer, answer, answer
+	typeless.ContentType, text.ContentType, event.ContentType = "-", "text/plain", "text/event-stream"
+	zipped.Header = map[string]string{"Content-Encoding": "gzip"}
+	streamed := fakeprovider.Stream(10, 5, "hi")
+	zippedStream := streamed
+	zippedStream.Header = zipped.Header
+	half := saying(200, `{"id":"x","choices":[{"index":0,"message":{"content":"hal`)
+	list := saying(200, `[{"id":"x"}]`)
+	cut := fakeprovider.Reply{Body: half.Body, Length: 4096}
+	call := `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}`
+	return []row{
+		both("200 page", fakeprovider.Page(200), w),
+		both("200 empty", saying(200, ""), w),
+		both("200 text", fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, w),
+		both("204", saying(204, ""), w),
+		{name: "an answer without a content type", want: w, status: 200, whole: &typeless},
+		{name: "an answer as text", want: w, status: 200, whole: &text},
+		{name: "an answer as a stream", want: w, status: 200, whole: &streamed, stream: &answer},
+		{name: "an answer that calls itself a stream", want: w, status: 200, stream: &event},
+		{name: "compressed", want: w, status: 200, whole: &zipped, stream: &zippedStream},
+		{name: "half JSON", want: w, status: 200, whole: &half},
+		{name: "a list", want: w, status: 200, whole: &list},
+		{name: "text among the frames", want: w, status: 200, stream: events("hello", "[DONE]")},
+		{name: "a page among the frames", want: w, status: 200, stream: events("<html>no</html>")},
+		{name: "half a frame", want: w, status: 200, stream: events(`{"id":"x","choices":[`, "[DONE]")},
+		{name: "an answer that is cut", want: broken(), status: 200, whole: &cut},
+		{name: "an answer that is reset", want: broken(), status: 200, whole: &fakeprovider.Reply{Body: half.Body, End: fakeprovider.Reset}},
+		{name: "call with broken arguments", want: answered(), status: 200, whole: completion(call, `"tool_calls"`),
+			stream: events(frame(call, `null`), frame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+		{name: "a refusal", want: answered(), status: 200, whole: completion(`{"role":"assistant","content":null,"refusal":"No."}`, `"stop"`),
+			stream: events(frame(`{"refusal":"No."}`, `null`), frame(`{}`, `"stop"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+	}
+}
+
+// sentenceRows: an error notice in place of an answer, on lines that are
+// flagged for it.
+func sentenceRows() []row {
+	flagged := map[string]any{"error_sentences": []string{`^\[ERROR\]`, `当前分组上游负载已饱和`, `(?i)^upstream error\b`}}
+	var rows []row
+	for _, text := range []string{"[ERROR] no channel", "当前分组上游负载已饱和，请稍后再试", "Upstream error: 503"} {
+		whole, stream := fakeprovider.Answer(text, 0, 0), fakeprovider.Stream(0, 0, text[:3], text[3:])
+		rows = append(rows, row{name: "sentence " + text, want: upstream("upstream_error", fail), status: 200, line: flagged, whole: &whole, stream: &stream})
+	}
+	lines := fakeprovider.Stream(0, 0, "[ERROR] no channel\n", "and more")
+	late := fakeprovider.Stream(10, 5, strings.Repeat("All is well. ", 40), "[ERROR] no channel")
+	quoted := fakeprovider.Answer("The log says: [ERROR] no channel", 10, 5)
+	unflagged := fakeprovider.Answer("[ERROR] no channel", 10, 5)
+	return append(rows,
+		row{name: "sentence before a line's end", want: upstream("upstream_error", fail), status: 200, line: flagged, stream: &lines},
+		row{name: "sentence too late", want: answered(), status: 200, line: flagged, stream: &late},
+		row{name: "sentence inside an answer", want: answered(), status: 200, line: flagged, whole: &quoted},
+		row{name: "sentence on a line that is not flagged", want: answered(), status: 200, whole: &unflagged})
+}
+
+// beginningRows: streams that fail before their first token.
+func beginningRows() []row {
+	ping := func(text string) *fakeprovider.Reply {
+		r := &fakeprovider.Reply{ContentType: "text/event-stream", Gap: 50 * time.Millisecond}
+		for range 100 {
+			r.Raw = append(r.Raw, text)
+		}
+		return r
+	}
+	waiting := func(name string, stream *fakeprovider.Reply) row {
+		return row{name: name, want: timedOut(), status: 200, line: impatient(), stream: stream}
+	}
+	role := fakeprovider.Frame(`{"role":"assistant","content":""}`, "")
+	ended := func(name string, end fakeprovider.Trouble, frames ...string) row {
+		return row{name: name, want: broken(), status: 200, stream: &fakeprovider.Reply{ContentType: "text/event-stream", Events: frames, End: end}}
+	}
+	return []row{
+		{name: "head, no body", want: timedOut(), status: 200, line: impatient(),
+			whole:  &fakeprovider.Reply{AfterHead: fakeprovider.Stall},
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", AfterHead: fakeprovider.Stall}},
+		{name: "half an answer, then nothing", want: timedOut(), status: 200, line: impatient(),
+			whole: &fakeprovider.Reply{Body: `{"id":"x","choices":[{"ind`, End: fakeprovider.Stall}},
+		waiting("comments, no token", ping(": OPENROUTER PROCESSING\n\n")),
+		waiting("empty data, no token", ping("data:\n\n")),
+		waiting("roles, no token", ping("data: "+role+"\n\n")),
+		waiting("half an event, then nothing", &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Stall}),
+		ended("stream without anything", fakeprovider.None),
+		ended("reset before a token", fakeprovider.Reset, role),
+		ended("cut before a token", fakeprovider.Cut, role),
+		ended("ended before a token", fakeprovider.None, role),
+		{name: "half an event, cut", want: broken(), status: 200,
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Cut}},
+		{name: "half an event, ended", want: broken(), status: 200,
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}}},
+		{name: "half a chunk", want: broken(), status: 200, stream: &fakeprovider.Reply{
+			Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {"}},
+		{name: "garbage for a chunk", want: broken(), status: 200,
+			whole:  &fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"},
+			stream: &fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ndata: {"}},
+	}
+}

@@ -1,0 +1,279 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/money"
+)
+
+// answer is what a client saw of one request.
+type answer struct {
+	id          string // x-request-id
+	status      int
+	contentType string
+	header      string // all of it, as text
+	raw         string // the body
+	text        string // what the model said
+	finish      string // the last finish_reason
+	complete    bool   // the whole answer is there: `[DONE]`, or JSON to its end
+	err         told   // the error, also of a stream's event
+	cut         bool   // the body broke off
+}
+
+// told is the error object.
+type told struct {
+	Message string          `json:"message"`
+	Type    string          `json:"type"`
+	Code    string          `json:"code"`
+	Param   json.RawMessage `json:"param"`
+}
+
+func (e told) String() string {
+	return fmt.Sprintf("%s %s (%s): %q", e.Type, e.Code, e.param(), e.Message)
+}
+
+// param is error.param; empty is null, and "absent" a member that is missing.
+func (e told) param() string {
+	var param *string
+	switch err := json.Unmarshal(e.Param, &param); {
+	case err != nil:
+		return "absent"
+	case param == nil:
+		return ""
+	}
+	return *param
+}
+
+// body is what both kinds of answers and the frames of streams hold.
+type body struct {
+	Choices []struct {
+		Message struct{ Content *string } `json:"message"`
+		Delta   struct{ Content *string } `json:"delta"`
+		Finish  string                    `json:"finish_reason"`
+	} `json:"choices"`
+	Error *told `json:"error"`
+}
+
+// send sends one chat request and reads its answer to the end.
+func (f *fixture) send(t testing.TB, key, request string) answer {
+	t.Helper()
+	a, err := converse(f.client, f.process.URL, key, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// converse is send without a test.
+func converse(client *http.Client, url, key, request string) (answer, error) {
+	req, err := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(request))
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	a := answer{id: res.Header.Get("x-request-id"), status: res.StatusCode, contentType: res.Header.Get("Content-Type"),
+		header: fmt.Sprint(res.Header), raw: string(raw), cut: err != nil}
+	if strings.HasPrefix(a.contentType, "text/event-stream") {
+		a.readEvents(raw)
+		return a, nil
+	}
+	var b body
+	a.complete = err == nil && json.Unmarshal(raw, &b) == nil
+	a.take(b)
+	return a, nil
+}
+
+// readEvents reads a stream.
+func (a *answer) readEvents(raw []byte) {
+	for line := range bytes.Lines(raw) {
+		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: "))
+		if !ok {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			a.complete = true
+			continue
+		}
+		var b body
+		if json.Unmarshal(data, &b) == nil {
+			a.take(b)
+		}
+	}
+}
+
+func (a *answer) take(b body) {
+	if b.Error != nil {
+		a.err = *b.Error
+	}
+	for _, c := range b.Choices {
+		for _, piece := range []*string{c.Message.Content, c.Delta.Content} {
+			if piece != nil {
+				a.text += *piece
+			}
+		}
+		if c.Finish != "" {
+			a.finish = c.Finish
+		}
+	}
+}
+
+// receipt is an entry of the request log.
+type receipt struct {
+	ID         string       `json:"id"`
+	Status     int          `json:"status"`
+	Code       string       `json:"code"`
+	Line       string       `json:"line"`
+	Attempts   []attempt    `json:"attempts"`
+	Prompt     int64        `json:"prompt_tokens"`
+	Completion int64        `json:"completion_tokens"`
+	Cost       money.Amount `json:"cost_usd"`
+}
+
+// attempt is one attempt of a receipt.
+type attempt struct {
+	Line        string `json:"line"`
+	Status      int    `json:"status"`
+	Code        string `json:"code"`
+	Cause       string `json:"cause"`
+	FirstByteMS *int64 `json:"first_byte_ms"`
+}
+
+// receipt finds the log's entry of a request.
+func (f *fixture) receipt(t testing.TB, account, id string) receipt {
+	t.Helper()
+	for _, r := range f.receipts(account) {
+		if r.ID == id {
+			return r
+		}
+	}
+	t.Fatalf("request %q is not in the log", id)
+	return receipt{}
+}
+
+// receipts returns an account's newest entries of the log.
+func (f *fixture) receipts(account string) []receipt {
+	var page struct {
+		Data []receipt `json:"data"`
+	}
+	f.process.Admin("GET", "/requests?limit=200&account="+account, nil, &page)
+	return page.Data
+}
+
+// lineState is how a line is doing, as the operator sees it.
+type lineState struct {
+	ID           string          `json:"id"`
+	State        string          `json:"state"`
+	Attempts     int             `json:"recent_attempts"`
+	SuccessRate  *float64        `json:"success_rate"`
+	InFlight     int             `json:"in_flight"`
+	CoolingUntil json.RawMessage `json:"cooling_until"`
+	Cause        string          `json:"cause"`
+	ModelsOut    []struct {
+		Model string `json:"model"`
+	} `json:"models_out"`
+}
+
+func (s lineState) String() string {
+	rate := "none"
+	if s.SuccessRate != nil {
+		rate = fmt.Sprintf("%.2f", *s.SuccessRate)
+	}
+	return fmt.Sprintf("%s, %d attempts, success rate %s, cooling until %q, models out %v, cause %q",
+		s.State, s.Attempts, rate, s.CoolingUntil, s.ModelsOut, s.Cause)
+}
+
+// lineStates reads the states of all lines. Callers that wait while a read is
+// under way share the next one, since the list is long.
+type lineStates struct {
+	process *gatewaytest.Process
+
+	reading sync.Mutex
+	mu      sync.Mutex
+	next    *lineRead // not begun yet
+}
+
+// lineRead is one read of the list.
+type lineRead struct {
+	once sync.Once
+	all  map[string]lineState
+}
+
+// of returns the state of a line, read after of was called.
+func (l *lineStates) of(t testing.TB, line string) lineState {
+	t.Helper()
+	l.mu.Lock()
+	if l.next == nil {
+		l.next = &lineRead{all: map[string]lineState{}}
+	}
+	mine := l.next
+	l.mu.Unlock()
+	mine.once.Do(func() {
+		l.reading.Lock()
+		defer l.reading.Unlock()
+		l.mu.Lock()
+		l.next = nil
+		l.mu.Unlock()
+		var list struct {
+			Data []lineState `json:"data"`
+		}
+		l.process.Admin("GET", "/lines", nil, &list)
+		for _, s := range list.Data {
+			mine.all[s.ID] = s
+		}
+	})
+	state, ok := mine.all[line]
+	if !ok {
+		t.Fatalf("line %s is not in the list", line)
+	}
+	return state
+}
+
+// checkHealth checks what a row did to its line, which was asked once.
+func (f *fixture) checkHealth(t *testing.T, e entry, line string) {
+	t.Helper()
+	s := f.lines.of(t, line)
+	attempts, rate, state := 1, 0.0, "in_service"
+	switch e.want.health {
+	case none:
+		attempts = 0
+	case good:
+		rate = 1
+	case half:
+		rate = 0.5
+	case cool:
+		state = "cooling"
+	case cred:
+		state = "credentials_out"
+	}
+	if s.State != state {
+		t.Errorf("line: %s; want it to be %s", s, state)
+	}
+	switch out := len(s.ModelsOut) == 1 && s.ModelsOut[0].Model == line; {
+	case e.want.health == pair && !out:
+		t.Errorf("line: %s; want its model to be out", s)
+	case e.want.health != pair && len(s.ModelsOut) > 0:
+		t.Errorf("line: %s; want no model to be out", s)
+	case e.want.health == cool && (len(s.CoolingUntil) == 0 || string(s.CoolingUntil) == "null" || string(s.CoolingUntil) == "0"):
+		t.Errorf("line: %s; want it to say until when it cools", s)
+	}
+	switch e.want.health {
+	case none, good, fail, half:
+		if s.Attempts != attempts || (s.SuccessRate != nil) != (attempts > 0) || attempts > 0 && *s.SuccessRate != rate {
+			t.Errorf("line: %s; want %d attempts with a rate of %.1f", s, attempts, rate)
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+)
+
+// saying is an answer with a JSON body as it stands.
+func saying(status int, body string) fakeprovider.Reply {
+	return fakeprovider.Reply{Status: status, Body: body}
+}
+
+// coded are rows of one status and shape that differ in the code alone.
+func coded(vendor string, status int, w want, codes ...string) []row {
+	var rows []row
+	for _, code := range codes {
+		rows = append(rows, both(fmt.Sprintf("%d %s %s", status, vendor, code),
+			fakeprovider.Error(status, "", code, "The vendor's words."), w))
+	}
+	return rows
+}
+
+// typed is coded for vendors that tell by error.type.
+func typed(vendor string, status int, w want, kinds ...string) []row {
+	var rows []row
+	for _, kind := range kinds {
+		rows = append(rows, both(fmt.Sprintf("%d %s %s", status, vendor, kind),
+			fakeprovider.Error(status, kind, "", "The vendor's words."), w))
+	}
+	return rows
+}
+
+// bare is coded for DashScope's own shape: code and message at the top.
+func bare(status int, w want, codes ...string) []row {
+	var rows []row
+	for _, code := range codes {
+		rows = append(rows, both(fmt.Sprintf("%d DashScope %s", status, code),
+			saying(status, fmt.Sprintf(`{"code":%q,"message":"The vendor's words.","request_id":"x"}`, code)), w))
+	}
+	return rows
+}
+
+// statuses are rows of answers with a plain error object, one a status.
+func statuses(w want, all ...int) []row {
+	var rows []row
+	for _, status := range all {
+		rows = append(rows, both(fmt.Sprintf("%d", status), fakeprovider.Error(status, "", "", "The vendor's words."), w))
+	}
+	return rows
+}
+
+// pages are rows of web pages, one a status.
+func pages(w want, all ...int) []row {
+	var rows []row
+	for _, status := range all {
+		rows = append(rows, both(fmt.Sprintf("%d page", status), fakeprovider.Page(status), w))
+	}
+	return rows
+}
+
+// statusRows are failures that the head of an answer shows, or that it never
+// came.
+func statusRows() []row {
+	var rows []row
+	for _, group := range [][]row{
+		connectionRows(), timeoutRows(), busyRows(), accountRows(), modelRows(), filterRows(), rejectionRows(), otherRows(),
+	} {
+		rows = append(rows, group...)
+	}
+	return rows
+}
+
+// connectionRows: no answer over HTTP came.
+func connectionRows() []row {
+	address := func(url string) func(testing.TB) provider {
+		return func(testing.TB) provider { return provider{url, func(string) int { return -1 }} }
+	}
+	wire := func(name, wire string, end fakeprovider.Trouble) row {
+		r := both(name, fakeprovider.Reply{Wire: wire, End: end}, broken())
+		r.status = 0
+		return r
+	}
+	before := func(name string, trouble fakeprovider.Trouble) row {
+		r := both(name, fakeprovider.Reply{Before: trouble}, broken())
+		r.status = 0
+		return r
+	}
+	return []row{
+		// A label of more than 63 letters is no name: it fails without a network.
+		{name: "no such host", want: broken(), provider: address("http://" + strings.Repeat("x", 64) + ".invalid/v1")},
+		{name: "port refused", want: broken(), provider: func(t testing.TB) provider { return address(fakeprovider.Refused(t))(t) }},
+		{name: "TLS handshake with a plain server", want: broken(), provider: func(t testing.TB) provider {
+			return address(strings.Replace(fakeprovider.New(t).URL(), "http:", "https:", 1))(t)
+		}},
+		{name: "TLS certificate of another name", want: broken(), provider: func(t testing.TB) provider {
+			return address(strings.Replace(fakeprovider.NewTLS(t).URL(), "127.0.0.1", "localhost", 1))(t)
+		}},
+		{name: "HTTP/2 GOAWAY", want: broken(), provider: func(t testing.TB) provider {
+			return address(fakeprovider.NewGoAway(t).URL())(t)
+		}},
+		{name: "HTTP/2 stream reset", want: broken(), provider: func(t testing.TB) provider {
+			p := fakeprovider.NewTLS(t)
+			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Reset} })
+			return provider{p.URL(), func(model string) int { return asked(p, model) }}
+		}},
+		before("reset before the head", fakeprovider.Reset),
+		before("end before the head", fakeprovider.Cut),
+		wire("garbage", "SSH-2.0-OpenSSH_9.6\r\n", fakeprovider.None),
+		wire("half a head", "HTTP/1.1 200 OK\r\nContent-Ty", fakeprovider.None),
+		wire("half a head, reset", "HTTP/1.1 200 OK\r\nContent-Ty", fakeprovider.Reset),
+		wire("head too long", "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 128<<10)+"\r\n\r\n", fakeprovider.None),
+	}
+}
+
+// impatient are a line's timeouts in rows about waiting in vain.
+func impatient() map[string]any {
+	return map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "300ms", "total": "500ms"}}
+}
+
+// stalling is a row of a provider that stops; status is that of its head.
+func stalling(name string, status int, reply fakeprovider.Reply) row {
+	r := both(name, reply, timedOut())
+	r.status, r.line = status, impatient()
+	return r
+}
+
+// with is the row with further members of its line.
+func (r row) with(line map[string]any) row {
+	r.line = line
+	return r
+}
+
+// timeoutRows: it took too long, here or there.
+func timeoutRows() []row {
+	rows := []row{
+		stalling("connected, no head", 0, fakeprovider.Reply{Before: fakeprovider.Stall}),
+		stalling("half a head, stalled", 0, fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall}),
+		both("504 Anthropic timeout_error", saying(504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`), timedOut()),
+	}
+	rows = append(rows, statuses(timedOut(), 408, 504)...)
+	rows = append(rows, pages(timedOut(), 408, 504, 522, 524)...)
+	rows = append(rows, statuses(timedOut(), 522, 524)...)
+	rows = append(rows, bare(408, timedOut(), "RequestTimeOut")...)
+	return append(rows, bare(500, timedOut(), "InternalError.Timeout")...)
+}
+
+// busyRows: the provider limits its rate, or has too much to do.
+func busyRows() []row {
+	waiting := fakeprovider.Busy(30)
+	waiting.Header["Retry-After-Ms"] = "30000"
+	rows := []row{
+		both("429 rate_limit_exceeded", fakeprovider.Busy(0), busy()),
+		both("429 with Retry-After", fakeprovider.Busy(30), busy()),
+		both("429 with retry-after-ms", waiting, busy()),
+		both("429 empty", saying(429, ""), busy()),
+		both("429 text", fakeprovider.Reply{Status: 429, ContentType: "text/plain", Body: "slow down"}, busy()),
+		both("429 Gemini RESOURCE_EXHAUSTED", saying(429, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`), busy()),
+		both("429 Gemini in an array", saying(429, `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}]`), busy()),
+		both("429 OpenRouter", saying(429, `{"error":{"code":429,"message":"x","metadata":{"error_type":"rate_limit"}}}`), busy()),
+		both("413 Groq by rate", fakeprovider.Error(413, "tokens", "rate_limit_exceeded", "x"), busy()),
+		both("529 Anthropic overloaded_error", saying(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), busy()),
+		both("529 empty", saying(529, ""), busy()),
+		both("503 overloaded", fakeprovider.Error(503, "server_error", "", "The engine is currently overloaded, please try again later"), busy()),
+		both("503 Gemini overloaded", saying(503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), busy()),
+		both("503 slow_down", fakeprovider.Error(503, "server_error", "slow_down", "x"), busy()),
+	}
+	rows = append(rows, pages(busy(), 429)...)
+	rows = append(rows, statuses(busy(), 498)...)
+	rows = append(rows, coded("OpenAI", 429, busy(), "slow_down")...)
+	rows = append(rows, typed("Anthropic", 429, busy(), "rate_limit_error")...)
+	rows = append(rows, typed("Moonshot", 429, busy(), "engine_overloaded_error", "rate_limit_reached_error")...)
+	rows = append(rows, bare(429, busy(), "Throttling", "Throttling.RateQuota", "Throttling.BurstRate", "LimitRequests")...)
+	rows = append(rows, coded("Zhipu", 429, busy(), "1302", "1303", "1305")...)
+	return append(rows, coded("Ark", 429, busy(), "RateLimitExceeded.EndpointRPMExceeded", "RateLimitExceeded.EndpointTPMExceeded",
+		"ModelAccountRpmRateLimitExceeded", "ModelAccountTpmRateLimitExceeded", "ServerOverloaded", "ModelLoadingError")...)
+}
+
+// accountRows: our credential, balance, permission or region at the provider,
+// under whatever status.
+func accountRows() []row {
+	w := unavailable(cred)
+	rows := []row{
+		both("429 OpenAI insufficient_quota", fakeprovider.Error(429, "insufficient_quota", "insufficient_quota", "x"), w),
+		both("401 empty", saying(401, ""), w),
+		both("401 text", fakeprovider.Reply{Status: 401, ContentType: "text/plain", Body: "no"}, w),
+		both("401 with the credential in it", fakeprovider.Error(401, "", "invalid_api_key", "Incorrect API key provided: "+credential), w),
+		both("403 text", fakeprovider.Reply{Status: 403, ContentType: "text/plain", Body: "forbidden"}, w),
+		both("400 Anthropic balance", saying(400, `{"type":"error","error":{"type":"invalid_request_error",`+
+			`"message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."}}`), w),
+		both("400 Anthropic on hold", saying(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
+			`"details":{"error_code":"organization_on_hold"}}}`), w),
+		both("400 Anthropic spend limit", saying(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
+			`"details":{"error_code":"workspace_spend_limit_reached"}}}`), w),
+		both("400 Gemini API_KEY_INVALID", saying(400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",`+
+			`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`), w),
+		both("400 Gemini FAILED_PRECONDITION", saying(400, `{"error":{"code":400,"message":"User location is not supported.","status":"FAILED_PRECONDITION"}}`), w),
+		both("402 OpenRouter", saying(402, `{"error":{"code":402,"message":"x"}}`), w),
+	}
+	rows = append(rows, statuses(w, 401, 402, 403)...)
+	rows = append(rows, typed("Moonshot", 429, w, "exceeded_current_quota_error")...)
+	rows = append(rows, coded("Zhipu", 429, w, "1113", "1304")...)
+	rows = append(rows, coded("Ark", 429, w, "QuotaExceeded")...)
+	rows = append(rows, coded("Anthropic", 429, w, "org_spend_limit_reached", "workspace_spend_limit_reached")...)
+	rows = append(rows, bare(429, w, "Throttling.AllocationQuota", "PrepaidBillOverdue", "PostpaidBillOverdue", "CommodityNotPurchased")...)
+	rows = append(rows, coded("OpenAI", 401, w, "invalid_api_key", "account_deactivated", "invalid_organization")...)
+	rows = append(rows, typed("Moonshot", 401, w, "invalid_authentication_error")...)
+	rows = append(rows, coded("Ark", 401, w, "AuthenticationError")...)
+	rows = append(rows, bare(401, w, "InvalidApiKey")...)
+	rows = append(rows, coded("OpenAI", 403, w, "unsupported_country_region_territory")...)
+	rows = append(rows, typed("Moonshot", 403, w, "permission_denied_error")...)
+	rows = append(rows, typed("Anthropic", 403, w, "permission_error")...)
+	rows = append(rows, typed("Anthropic", 402, w, "billing_error")...)
+	rows = append(rows, bare(403, w, "AccessDenied", "AccessDenied.Unpurchased", "Workspace.AccessDenied", "Model.AccessDenied")...)
+	rows = append(rows, coded("Ark", 403, w, "AccountOverdueError", "AccessDenied")...)
+	rows = append(rows, coded("OpenAI", 400, w, "billing_hard_limit_reached", "organization_on_hold")...)
+	rows = append(rows, bare(400, w, "Arrearage")...)
+	rows = append(rows, coded("Ark", 400, w, "AccountOverdueError")...)
+	return append(rows, coded("Zhipu", 400, w, "1113", "1220")...)
+}
+
+// modelRows: the line does not have the model, or not as we asked for it.
+func modelRows() []row {
+	w := unavailable(pair)
+	added := func(param string, streamed bool, more map[string]any) row {
+		reply := saying(400, fmt.Sprintf(`{"error":{"message":"Unsupported parameter: '%s' is not supported with this model.",`+
+			`"type":"invalid_request_error","param":%q,"code":"unsupported_parameter"}}`, param, param))
+		r := row{name: "400 for " + param + ", which we added", want: w, stream: &reply, status: 400}
+		if !streamed {
+			r.whole = &reply
+		}
+		for k, v := range more {
+			switch k {
+			case "ask":
+				r.ask = v.(map[string]any)
+			case "model":
+				r.model = v.(map[string]any)
+			}
+		}
+		return r
+	}
+	rows := []row{
+		both("404 Gemini NOT_FOUND", saying(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),
+		both("404 Anthropic not_found_error", saying(404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), w),
+		both("404 empty", saying(404, ""), w),
+		both("410 OpenRouter", saying(410, `{"error":{"code":410,"message":"x"}}`), w),
+		added("stream_options", true, nil),
+		added("store", false, nil),
+		added("max_completion_tokens", false, map[string]any{
+			"ask":   map[string]any{"max_tokens": nil},
+			"model": map[string]any{"default_output_tokens": 100, "reasoning": true},
+		}),
+	}
+	rows = append(rows, pages(w, 404)...)
+	rows = append(rows, statuses(w, 404, 410)...)
+	rows = append(rows, coded("OpenAI", 404, w, "model_not_found")...)
+	rows = append(rows, typed("Moonshot", 404, w, "resource_not_found_error")...)
+	rows = append(rows, bare(404, w, "ModelNotFound", "WorkSpaceNotFound")...)
+	rows = append(rows, coded("Ark", 404, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
+	rows = append(rows, coded("OpenAI", 400, w, "model_not_found")...)
+	rows = append(rows, coded("Ark", 400, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
+	return append(rows, coded("Zhipu", 400, w, "1211")...)
+}
+
+// filterRows: the provider's check stopped the prompt.
+func filterRows() []row {
+	rows := []row{
+		both("400 Azure ResponsibleAIPolicyViolation", saying(400, `{"error":{"code":"content_filter","message":"x","status":400,`+
+			`"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{}}}}`), stopped()),
+		both("400 Azure, inner name alone", saying(400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), stopped()),
+		both("400 Moonshot considered high risk", fakeprovider.Error(400, "invalid_request_error", "",
+			"The request was rejected because it was considered high risk"), stopped()),
+		both("403 OpenRouter flagged_input", saying(403, `{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"],"flagged_input":"…"}}}`), stopped()),
+	}
+	rows = append(rows, coded("OpenAI", 400, stopped(), "content_filter", "content_policy_violation", "invalid_prompt")...)
+	rows = append(rows, typed("Moonshot", 400, stopped(), "content_filter")...)
+	rows = append(rows, coded("OpenAI", 403, stopped(), "content_filter", "content_policy_violation")...)
+	rows = append(rows, coded("OpenAI", 451, stopped(), "content_filter")...)
+	rows = append(rows, bare(400, stopped(), "DataInspectionFailed", "data_inspection_failed", "CustomRoleBlocked",
+		"FaqRuleBlocked", "IPInfringementSuspect")...)
+	rows = append(rows, coded("Ark", 400, stopped(), "InputTextSensitiveContentDetected", "InputImageSensitiveContentDetected")...)
+	return append(rows, coded("Zhipu", 400, stopped(), "1301")...)
+}
+
+// passed is a row of a rejection of the request itself.
+func passed(name string, status int, body, code, kind, message, param string) row {
+	r := both(name, saying(status, body), refused(status, code, kind))
+	r.message, r.param = message, param
+	return r
+}
+
+// rejectionRows: the request itself is at fault; what the provider says is
+// passed on.
+func rejectionRows() []row {
+	const invalid = "invalid_request_error"
+	rows := []row{
+		passed("400 context too long", 400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error",`+
+			`"param":"messages","code":"context_length_exceeded"}}`,
+			"context_length_exceeded", invalid, "This model's maximum context length is 8192 tokens.", "messages"),
+		passed("400 unsupported parameter of the client", 400, `{"error":{"message":"Unsupported parameter: 'max_tokens'","type":"invalid_request_error",`+
+			`"param":"max_tokens","code":"unsupported_parameter"}}`, "unsupported_parameter", invalid, "Unsupported parameter: 'max_tokens'", "max_tokens"),
+		passed("400 without a code", 400, `{"error":{"message":"Bad image","type":"invalid_request_error","param":null,"code":null}}`,
+			"invalid_request", invalid, "Bad image", ""),
+		passed("400 with the credential in it", 400, `{"error":{"message":"Bad `+credential+`","type":"invalid_request_error","param":null,"code":null}}`,
+			"invalid_request", invalid, "Bad [redacted]", ""),
+		passed("413", 413, `{"error":{"message":"Too large","type":"request_too_large"}}`, "invalid_request", "request_too_large", "Too large", ""),
+		passed("415", 415, `{"error":{"message":"No such format","type":"","param":null,"code":"unsupported_format"}}`,
+			"unsupported_format", invalid, "No such format", ""),
+		passed("422 DeepSeek", 422, `{"error":{"message":"Invalid temperature","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
+			"invalid_request_error", invalid, "Invalid temperature", ""),
+		passed("422 Mistral detail", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role","type":"enum"}]}`,
+			"invalid_request", invalid, "bad role", "messages.0.role"),
+		passed("400 Mistral", 400, `{"object":"error","message":"Bad tool","type":"invalid_request_error","param":null,"code":"3230"}`,
+			"3230", invalid, "Bad tool", ""),
+		passed("400 Zhipu 1214", 400, `{"error":{"code":"1214","message":"Bad value"}}`, "1214", invalid, "Bad value", ""),
+		passed("400 a number as code", 400, `{"error":{"message":"Bad","type":"BadRequestError","code":400}}`, "400", "BadRequestError", "Bad", ""),
+		passed("400 xAI", 400, `{"code":"Client specified an invalid argument","error":"Bad argument"}`,
+			"Client specified an invalid argument", invalid, "Bad argument", ""),
+		passed("400 DashScope InvalidParameter", 400, `{"code":"InvalidParameter","message":"Bad range","request_id":"x"}`,
+			"InvalidParameter", invalid, "Bad range", ""),
+		passed("400 Ark MissingParameter", 400, `{"error":{"code":"MissingParameter","message":"No messages","param":"messages","type":"BadRequest"}}`,
+			"MissingParameter", "BadRequest", "No messages", "messages"),
+		passed("400 Groq tool_use_failed", 400, `{"error":{"message":"Failed to call a function","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"x"}}`,
+			"tool_use_failed", invalid, "Failed to call a function", ""),
+		passed("400 Gemini INVALID_ARGUMENT", 400, `{"error":{"code":400,"message":"Bad","status":"INVALID_ARGUMENT"}}`, "400", invalid, "Bad", ""),
+		passed("400 Anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`,
+			"invalid_request", invalid, "prompt is too long", ""),
+	}
+	for _, status := range []int{405, 406, 418, 421, 423, 451} { // any other
+		rows = append(rows, passed(fmt.Sprintf("%d with an error", status), status,
+			`{"error":{"message":"No","type":"odd_error","param":null,"code":"odd"}}`, "odd", "odd_error", "No", ""))
+	}
+	return rows
+}
+
+// otherRows: the provider failed, or somebody in between spoke.
+func otherRows() []row {
+	w := outOfOrder()
+	text := func(status int) row {
+		return both(fmt.Sprintf("%d text", status), fakeprovider.Reply{Status: status, ContentType: "text/plain", Body: "no"}, w)
+	}
+	rows := []row{
+		text(400), text(418), text(422), text(500),
+		both("400 empty", saying(400, ""), w),
+		both("400 broken JSON", saying(400, `{"error":{"message":"x"`), w),
+		both("400 without an error", saying(400, `{"ok":false}`), w),
+		both("500 empty", saying(500, ""), w),
+		both("500 Zhipu 1230", fakeprovider.Error(500, "", "1230", "x"), w),
+		both("500 Ark InternalServiceError", fakeprovider.Error(500, "", "InternalServiceError", "x"), w),
+		both("500 Anthropic api_error", saying(500, `{"type":"error","error":{"type":"api_error","message":"x"}}`), w),
+		both("500 with the credential in it", fakeprovider.Error(500, "server_error", "", "at "+credential), w),
+		both("503 with Retry-After", fakeprovider.Reply{Status: 503, Header: map[string]string{"Retry-After": "30"}, Body: `{"error":{"message":"maintenance"}}`}, w),
+		both("error body that stalls", fakeprovider.Reply{Status: 503, AfterHead: fakeprovider.Stall}, w).with(impatient()),
+		both("error body that is cut", fakeprovider.Reply{Status: 500, Body: `{"error":{`, Length: 1000}, w),
+		both("300 with JSON", fakeprovider.Error(300, "", "x", "x"), w),
+		both("304", saying(304, ""), w),
+	}
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		rows = append(rows, both(fmt.Sprintf("%d", status), fakeprovider.Reply{Status: status,
+			Header: map[string]string{"Location": "/v1/elsewhere"}}, w))
+	}
+	rows = append(rows, bare(500, w, "InternalError", "InternalError.Algo", "SystemError", "ModelServiceFailed")...)
+	rows = append(rows, bare(503, w, "ModelUnavailable")...)
+	rows = append(rows, statuses(w, 409, 425, 499, 500, 501, 502, 503, 520, 521, 523, 525, 526, 527, 530)...)
+	return append(rows, pages(w, 400, 401, 402, 403, 418, 500, 502, 503, 520, 521, 523, 525, 526, 527, 530)...)
+}

@@ -1,0 +1,446 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+// The rows of these tests say how a provider fails and what must follow: for
+// the client, with another line and without one, for the money, for the request
+// log and for the line's health. Each runs against the real process on real
+// databases. The fixture is one process with a model, a line and a provider of
+// its own for each row, so that no row feels another one's failures.
+
+const (
+	credential = "sk-line-credential-0123456789"
+	healthy    = "healthy"
+	// price of the healthy line's answer: 1000 prompt and 500 completion tokens
+	// at 1 and 2 USD a million.
+	healthyCost = 2 * money.USD / 1000
+)
+
+// effect is what a failure does to its line.
+type effect int
+
+const (
+	none effect = iota // the line is not to blame: nothing is counted
+	good               // an answer like another
+	fail
+	half
+	cool
+	cred
+	pair
+	broke // an answer that had begun broke off: it is no success, whatever else
+)
+
+// want is what must follow from a failure.
+type want struct {
+	code   string // of the error; empty: the client gets an answer
+	status int    // that the client sees without another line
+	kind   string // error.type
+	final  bool   // no other line is asked
+	health effect
+}
+
+// The wants that most rows share.
+func unavailable(h effect) want {
+	return want{code: "upstream_unavailable", status: 502, kind: "upstream_error", health: h}
+}
+
+func upstream(code string, h effect) want {
+	return want{code: code, status: 502, kind: "upstream_error", health: h}
+}
+
+func timedOut() want   { return upstream("upstream_timeout", fail) }
+func broken() want     { return upstream("upstream_connection_error", fail) }
+func busy() want       { return upstream("upstream_busy", cool) }
+func stopped() want    { return upstream("upstream_prompt_filter", none) }
+func empty() want      { return upstream("empty_completion", half) }
+func answered() want   { return want{final: true, health: good} }
+func withheld() want   { return refused(400, "content_filter", "invalid_request_error") }
+func outOfOrder() want { return unavailable(fail) }
+
+// refused is an error that no other line can mend.
+func refused(status int, code, kind string) want {
+	return want{code: code, status: status, kind: kind, final: true}
+}
+
+// row is one way to fail.
+type row struct {
+	name string
+	want want
+	// whole and stream are what the provider does with the two kinds of
+	// requests; nil leaves that kind out.
+	whole, stream *fakeprovider.Reply
+	// provider makes one that fakeprovider.New cannot; base address and how
+	// often it was asked for a model (-1: it cannot know).
+	provider func(t testing.TB) provider
+
+	status  int            // the provider's status in the log; 0: no head came
+	message string         // what the client is told, where a provider's words pass
+	param   string         // error.param
+	ask     map[string]any // members of the request; nil ones leave theirs out
+	model   map[string]any // members of the model
+	line    map[string]any // members of the line
+}
+
+// provider is a provider as the tests see it.
+type provider struct {
+	url   string
+	asked func(model string) int
+}
+
+// both makes a row whose provider does the same for both kinds of requests.
+func both(name string, reply fakeprovider.Reply, w want) row {
+	status := reply.Status
+	if status == 0 {
+		status = 200
+	}
+	return row{name: name, want: w, whole: &reply, stream: &reply, status: status}
+}
+
+// kinds are the kinds of requests a row is tried with.
+func (r row) kinds() []bool {
+	var kinds []bool
+	if r.whole != nil || r.provider != nil {
+		kinds = append(kinds, false)
+	}
+	if r.stream != nil || r.provider != nil {
+		kinds = append(kinds, true)
+	}
+	return kinds
+}
+
+// scripted is a provider that does what a row says, however often.
+func (r row) scripted(t testing.TB) provider {
+	if r.provider != nil {
+		return r.provider(t)
+	}
+	p := fakeprovider.New(t)
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		if bytes.Contains(q.Body, []byte(`"stream":true`)) {
+			return *r.stream
+		}
+		return *r.whole
+	})
+	return provider{p.URL(), func(model string) int { return asked(p, model) }}
+}
+
+// asked counts the requests for a model that reached a provider.
+func asked(p *fakeprovider.Server, model string) int {
+	n := 0
+	for _, q := range p.Requests() {
+		if bytes.Contains(q.Body, []byte(`"model":"vendor-`+model+`"`)) {
+			n++
+		}
+	}
+	return n
+}
+
+// fixture is the process with all rows' models and lines, and the healthy
+// provider that stands behind each model with a second line.
+type fixture struct {
+	process *gatewaytest.Process
+	client  *http.Client
+	healthy *fakeprovider.Server
+	lines   *lineStates
+}
+
+// entry is one row and one kind of request on the fixture.
+type entry struct {
+	row
+	stream bool
+	id     string
+	provider
+}
+
+// solo and duo are the ids of an entry's models, with the failing line alone
+// and with the healthy one behind it; each has a failing line of that name.
+func (e entry) solo() string { return e.id + "-solo" }
+func (e entry) duo() string  { return e.id + "-duo" }
+
+// eachRow runs a test for each row and kind of request on both databases.
+func eachRow(t *testing.T, rows []row, test func(t *testing.T, f *fixture, e entry)) {
+	t.Helper()
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		var entries []entry
+		for i, r := range rows {
+			p := r.scripted(t)
+			for _, stream := range r.kinds() {
+				entries = append(entries, entry{r, stream, fmt.Sprintf("r%d-%v", i, stream), p})
+			}
+		}
+		f := newFixture(t, binary, database)
+		f.apply(t, entries)
+		// Stalls make waiting the larger part, so more of them run at a time
+		// than there are processors.
+		const workers = 12
+		queue := make(chan entry)
+		var group sync.WaitGroup
+		for range workers {
+			group.Go(func() {
+				for e := range queue {
+					kind := "whole"
+					if e.stream {
+						kind = "stream"
+					}
+					t.Run(e.name+"/"+kind, func(t *testing.T) { test(t, f, e) })
+				}
+			})
+		}
+		for _, e := range entries {
+			queue <- e
+		}
+		close(queue)
+		group.Wait()
+		f.audit(t)
+	})
+}
+
+// newFixture starts a process on a database, and the healthy provider.
+func newFixture(t *testing.T, binary, database string) *fixture {
+	t.Helper()
+	trust := filepath.Join(t.TempDir(), "trusted.pem")
+	if err := os.WriteFile(trust, fakeprovider.NewTLS(t).Certificate(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{healthy: fakeprovider.New(t)}
+	f.healthy.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		if bytes.Contains(q.Body, []byte(`"stream":true`)) {
+			return fakeprovider.Stream(1000, 500, "all ", "is well")
+		}
+		return fakeprovider.Answer("all is well", 1000, 500)
+	})
+	f.process = gatewaytest.Start(t, binary, map[string]string{
+		"database": database, "FAILING_LINE_KEY": credential, "SSL_CERT_FILE": trust,
+	})
+	f.lines = &lineStates{process: f.process}
+	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	t.Cleanup(f.client.CloseIdleConnections)
+	return f
+}
+
+// chatModel is a model of the tests' price, with further members.
+func chatModel(id string, more map[string]any) map[string]any {
+	m := map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
+		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}
+	for k, v := range more {
+		m[k] = v
+	}
+	return m
+}
+
+// chatLine is a line for models, with further members.
+func chatLine(id, url string, more map[string]any, models ...string) map[string]any {
+	named := map[string]string{}
+	for _, m := range models {
+		named[m] = "vendor-" + m
+	}
+	l := map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
+		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}
+	for k, v := range more {
+		l[k] = v
+	}
+	return l
+}
+
+// apply makes the catalog of all entries the current one.
+func (f *fixture) apply(t *testing.T, entries []entry) {
+	t.Helper()
+	var models, lines []any
+	var duos []string
+	for _, e := range entries {
+		duos = append(duos, e.duo())
+		for _, id := range []string{e.solo(), e.duo()} {
+			models = append(models, chatModel(id, e.model))
+			lines = append(lines, chatLine(id, e.url, e.line, id))
+		}
+	}
+	lines = append(lines, chatLine(healthy, f.healthy.URL(), map[string]any{"priority": 2}, duos...))
+	f.process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
+}
+
+// audit proves the books.
+func (f *fixture) audit(t *testing.T) {
+	t.Helper()
+	var report struct {
+		OK          bool            `json:"ok"`
+		Differences json.RawMessage `json:"differences"`
+	}
+	f.process.Admin("GET", "/audit", nil, &report)
+	if !report.OK {
+		t.Errorf("audit: %s", report.Differences)
+	}
+}
+
+// TestErrorMap runs every row up to the first byte: what the client sees with
+// the failing line alone, and with a healthy one behind it.
+func TestErrorMap(t *testing.T) {
+	eachRow(t, statusRows(), tryRow)
+}
+
+// TestErrorMapAnswers is TestErrorMap for answers of status 200 that are
+// failures, and for streams that fail before their first token.
+func TestErrorMapAnswers(t *testing.T) {
+	eachRow(t, append(answerRows(), beginningRows()...), tryRow)
+}
+
+// tryRow tries one row with and without another line.
+func tryRow(t *testing.T, f *fixture, e entry) {
+	account, key := f.process.Account(10, nil)
+	alone := f.send(t, key, e.body(e.solo()))
+	f.checkAlone(t, e, account, alone)
+	balance := f.checkMoney(t, account, 10*money.USD, alone)
+	f.checkHealth(t, e, e.solo())
+
+	behind := f.send(t, key, e.body(e.duo()))
+	f.checkBehind(t, e, account, behind)
+	f.checkMoney(t, account, balance, behind)
+	f.checkHealth(t, e, e.duo())
+}
+
+// body is the request that an entry sends for a model.
+func (e entry) body(model string) string {
+	members := map[string]any{"model": model, "max_tokens": 500, "stream": e.stream,
+		"messages": []any{map[string]any{"role": "user", "content": "hi"}}}
+	for k, v := range e.ask {
+		if members[k] = v; v == nil {
+			delete(members, k)
+		}
+	}
+	out, _ := json.Marshal(members) // plain values: cannot fail
+	return string(out)
+}
+
+// checkAlone checks an answer that only the failing line could give.
+func (f *fixture) checkAlone(t *testing.T, e entry, account string, a answer) {
+	t.Helper()
+	f.checkAsked(t, e, e.solo(), 0)
+	f.checkError(t, e, a)
+	r := f.receipt(t, account, a.id)
+	if r.Status != a.status || r.Code != e.want.code || len(r.Attempts) != 1 {
+		t.Fatalf("receipt %+v", r)
+	}
+	f.checkAttempt(t, e, r.Attempts[0], e.solo())
+}
+
+// checkBehind checks an answer for which a healthy line stood behind the
+// failing one.
+func (f *fixture) checkBehind(t *testing.T, e entry, account string, a answer) {
+	t.Helper()
+	r := f.receipt(t, account, a.id)
+	if e.want.final {
+		f.checkAsked(t, e, e.duo(), 0)
+		f.checkError(t, e, a)
+		if len(r.Attempts) != 1 {
+			t.Errorf("receipt %+v", r)
+		}
+		return
+	}
+	f.checkAsked(t, e, e.duo(), 1)
+	if a.status != 200 || !a.complete || a.text != "all is well" {
+		t.Errorf("the client got %+v; want the healthy line's answer", a)
+	}
+	f.checkSecrets(t, e, a)
+	if r.Status != 200 || r.Code != "" || r.Line != healthy || r.Cost != healthyCost || len(r.Attempts) != 2 {
+		t.Fatalf("receipt %+v", r)
+	}
+	f.checkAttempt(t, e, r.Attempts[0], e.duo())
+	if last := r.Attempts[1]; last.Line != healthy || last.Status != 200 || last.Code != "" || last.FirstByteMS == nil {
+		t.Errorf("second attempt %+v", last)
+	}
+}
+
+// checkAsked checks how often the failing and the healthy provider were asked
+// for a model.
+func (f *fixture) checkAsked(t *testing.T, e entry, model string, second int) {
+	t.Helper()
+	if n := e.asked(model); n != 1 && n != -1 {
+		t.Errorf("the failing provider was asked %d times", n)
+	}
+	if n := asked(f.healthy, model); n != second {
+		t.Errorf("the healthy provider was asked %d times, want %d", n, second)
+	}
+}
+
+// checkError checks what the client was told in place of an answer, or the
+// answer where the row is none.
+func (f *fixture) checkError(t *testing.T, e entry, a answer) {
+	t.Helper()
+	f.checkSecrets(t, e, a)
+	if e.want.code == "" {
+		if a.status != 200 || !a.complete {
+			t.Errorf("the client got %+v; want the line's answer", a)
+		}
+		return
+	}
+	if a.status != e.want.status || a.err.Code != e.want.code || a.err.Type != e.want.kind || a.contentType != "application/json" {
+		t.Errorf("the client got %d %s (%s), want %+v", a.status, a.err, a.contentType, e.want)
+	}
+	if param := a.err.param(); param != e.param {
+		t.Errorf("param %q, want %q", param, e.param)
+	}
+	if a.err.Message == "" || e.message != "" && a.err.Message != e.message {
+		t.Errorf("message %q, want %q", a.err.Message, e.message)
+	}
+}
+
+// checkSecrets checks that nothing of the lines reached the client.
+func (f *fixture) checkSecrets(t *testing.T, e entry, a answer) {
+	t.Helper()
+	_, host, _ := strings.Cut(strings.TrimSuffix(e.url, "/v1"), "://")
+	said := a.header + a.raw
+	for _, secret := range []string{credential, host, "vendor-" + e.id} {
+		if strings.Contains(said, secret) {
+			t.Errorf("%q reached the client: %s", secret, said)
+		}
+	}
+	if strings.Contains(strings.ReplaceAll(a.raw, `"model":"`+e.id, ""), e.id) || strings.Contains(a.header, e.id) {
+		t.Errorf("the line's name reached the client: %s", said)
+	}
+}
+
+// checkAttempt checks what the request log says of the attempt on the failing
+// line.
+func (f *fixture) checkAttempt(t *testing.T, e entry, got attempt, line string) {
+	t.Helper()
+	if got.Line != line || got.Status != e.status || got.Code != e.want.code || got.FirstByteMS == nil {
+		t.Errorf("attempt %+v, want status %d and code %s on %s", got, e.status, e.want.code, line)
+	}
+	if (got.Cause == "") != (e.want.code == "") || strings.Contains(got.Cause, credential) {
+		t.Errorf("cause %q", got.Cause)
+	}
+}
+
+// checkMoney checks that exactly what the receipt says was charged, that an
+// error is free, and that nothing is held any more. It returns the balance.
+func (f *fixture) checkMoney(t *testing.T, account string, before money.Amount, a answer) money.Amount {
+	t.Helper()
+	var state struct {
+		Balance money.Amount `json:"balance_usd"`
+		Held    money.Amount `json:"held_usd"`
+	}
+	f.process.Admin("GET", "/accounts/"+account, nil, &state)
+	r := f.receipt(t, account, a.id)
+	if a.status != 200 && r.Cost != 0 {
+		t.Errorf("an error was charged: %+v", r)
+	}
+	if state.Held != 0 || state.Balance != before-r.Cost {
+		t.Errorf("balance %s and %s held; want %s less %s and nothing", state.Balance, state.Held, before, r.Cost)
+	}
+	return state.Balance
+}

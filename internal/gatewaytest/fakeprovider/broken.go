@@ -1,0 +1,124 @@
+package fakeprovider
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Refused returns a base address whose port refuses connections until the test
+// ends: the port is taken, so nobody else gets it, and nobody listens on it.
+func Refused(t testing.TB) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	address, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: address.(*syscall.SockaddrInet4).Port}
+	return "http://" + taken.String() + "/v1"
+}
+
+// GoAway is an HTTP/2 server that takes each request, says in a GOAWAY that
+// the connection broke while it was worked on, and closes the connection.
+type GoAway struct {
+	listener net.Listener
+	asked    atomic.Int64
+	group    sync.WaitGroup
+}
+
+// NewGoAway starts a GoAway server with the certificate of NewTLS. It is closed
+// when the test ends.
+func NewGoAway(t testing.TB) *GoAway {
+	t.Helper()
+	// httptest knows how to make the certificate, but not how to say GOAWAY.
+	model := httptest.NewUnstartedServer(http.NotFoundHandler())
+	model.EnableHTTP2 = true
+	model.StartTLS()
+	config := model.TLS.Clone()
+	model.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &GoAway{listener: listener}
+	g.group.Go(g.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		g.group.Wait()
+	})
+	return g
+}
+
+// URL is the base address for a line's base_url.
+func (g *GoAway) URL() string { return "https://" + g.listener.Addr().String() + "/v1" }
+
+// Asked returns how many requests have come.
+func (g *GoAway) Asked() int { return int(g.asked.Load()) }
+
+func (g *GoAway) accept() {
+	for {
+		conn, err := g.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		g.group.Go(func() {
+			_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a caller that never asks
+			g.serve(conn)
+			_ = conn.Close()
+		})
+	}
+}
+
+// Frames of HTTP/2, RFC 9113.
+const (
+	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	frameHeaders = 1
+	// settings is an empty SETTINGS frame, goAway a GOAWAY whose last stream is
+	// the first one and whose error is INTERNAL_ERROR.
+	settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	goAway   = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x01\x00\x00\x00\x02"
+)
+
+// serve reads frames up to the first request and says GOAWAY. A connection
+// that breaks before is none of its affair.
+func (g *GoAway) serve(conn net.Conn) {
+	in := bufio.NewReader(conn)
+	if _, err := io.ReadFull(in, make([]byte, len(preface))); err != nil {
+		return
+	}
+	if _, err := io.WriteString(conn, settings); err != nil {
+		return
+	}
+	for {
+		head := make([]byte, 9)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return
+		}
+		size := binary.BigEndian.Uint32(head) >> 8
+		if _, err := io.CopyN(io.Discard, in, int64(size)); err != nil {
+			return
+		}
+		if head[3] == frameHeaders {
+			g.asked.Add(1)
+			_, _ = io.WriteString(conn, goAway) // it is closed next
+			return
+		}
+	}
+}
