@@ -104,6 +104,8 @@ func TestClassify(t *testing.T) {
 
 		// A 400 that names our account.
 		{"Anthropic balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, credential},
+		{"Anthropic on hold", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, credential},
+		{"Anthropic spend limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"workspace_spend_limit_reached"}}}`, credential},
 		{"on hold", 400, openAI("invalid_request_error", "organization_on_hold", "x"), credential},
 		{"Gemini key", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, credential},
 		{"Gemini billing", 400, `{"error":{"code":400,"message":"x","status":"FAILED_PRECONDITION"}}`, credential},
@@ -131,6 +133,8 @@ func TestClassify(t *testing.T) {
 		{"Moonshot wording", 400, openAI("invalid_request_error", "", "The request was rejected because it was considered high risk"), promptFilter},
 		{"OpenRouter flagged", 403, `{"error":{"code":403,"message":"x","metadata":{"flagged_input":"…","reasons":["y"]}}}`, promptFilter},
 		{"451", 451, openAI("", "content_filter", "x"), promptFilter},
+		{"Gemini blocked", 200, `{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"x"},"usageMetadata":{}}`, promptFilter},
+		{"Gemini blocked, no candidates", 200, `{"candidates":[],"promptFeedback":{"blockReason":"OTHER"}}`, promptFilter},
 
 		// The request itself: passed on.
 		{"context too long", 400, openAI("invalid_request_error", "context_length_exceeded", "x"), rejected(400, "context_length_exceeded")},
@@ -194,6 +198,12 @@ func TestClassify(t *testing.T) {
 		{"Responses failed", 200, `{"object":"response","status":"failed","error":{"code":"server_error","message":"x"},"output":[]}`, failed},
 		{"Responses rate", 200, `{"status":"failed","error":{"code":"rate_limit_exceeded","message":"x"}}`, busy},
 		{"Responses prompt", 200, `{"status":"failed","error":{"code":"invalid_prompt","message":"x"}}`, promptFilter},
+		{"Responses policy", 200, `{"status":"failed","error":{"code":"bio_policy","message":"x"}}`, promptFilter},
+		{"Responses policy violation", 200, `{"status":"failed","error":{"code":"misalignment_policy_violation","message":"x"}}`, promptFilter},
+		{"Responses image policy", 200, `{"status":"failed","error":{"code":"image_content_policy_violation","message":"x"}}`, promptFilter},
+		{"Responses image", 200, `{"status":"failed","error":{"code":"invalid_image","message":"x"}}`, rejected(400, "invalid_image")},
+		{"Responses image size", 200, `{"status":"failed","error":{"code":"image_too_large","message":"x"}}`, rejected(400, "image_too_large")},
+		{"Responses image link", 200, `{"status":"failed","error":{"code":"failed_to_download_image","message":"x"}}`, rejected(400, "failed_to_download_image")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -236,6 +246,7 @@ func TestClassifyGoodAnswers(t *testing.T) {
 		`{"type":"message","content":[],"usage":{}}`,
 		`{"object":"response","status":"completed","error":null,"output":[]}`,
 		"\n {\"object\":\"chat.completion.chunk\",\"choices\":[]}",
+		`{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"promptFeedback":{"safetyRatings":[]}}`,
 		`{}`,
 	} {
 		if f := Classify(200, "application/json", []byte(body), nil); f != nil {

@@ -31,7 +31,8 @@ type notice struct {
 // Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI),
 // {object:"error",message,…} (Mistral, vLLM), {detail:…} (FastAPI),
 // {code,message} and {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax),
-// {x_groq:{error}} (Groq, inside a chunk), [{error:{…}}] (Gemini).
+// {x_groq:{error}} (Groq, inside a chunk), [{error:{…}}] and
+// {promptFeedback:{blockReason}} (Gemini).
 func readNotice(body []byte) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || (body[0] != '{' && body[0] != '[') || !gjson.ValidBytes(body) {
@@ -57,6 +58,11 @@ func readNotice(body []byte) (n notice, ok bool) {
 	if s := root.Get("base_resp.status_code"); s.Exists() && s.Int() != 0 {
 		n := notice{code: name(s), message: tidy(root.Get("base_resp.status_msg").String(), maxMessage)}
 		n.signals = []string{baseResp + n.code}
+		return n, true
+	}
+	if r := root.Get("promptFeedback.blockReason"); r.Type == gjson.String && r.Str != "" {
+		n := notice{code: name(r), message: tidy(root.Get("promptFeedback.blockReasonMessage").String(), maxMessage)}
+		n.signals = []string{blocked + n.code}
 		return n, true
 	}
 	if answered(root) {
@@ -112,6 +118,7 @@ func objectNotice(root, e gjson.Result) notice {
 		text(e.Get("metadata.error_type")),    // OpenRouter
 		text(e.Get("metadata.provider_code")), // OpenRouter
 		text(e.Get("details.#.reason|0")),     // Gemini
+		text(e.Get("details.error_code")),     // Anthropic
 	} {
 		if s != "" {
 			n.signals = append(n.signals, strings.ToLower(tidy(s, maxName)))

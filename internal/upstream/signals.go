@@ -54,6 +54,10 @@ var wordings = [...]struct {
 // another meaning.
 const baseResp = "base_resp:"
 
+// blocked marks a reason for which Gemini refused a prompt: other vendors use
+// the same words (OTHER) for anything.
+const blocked = "blocked:"
+
 // named returns the reason of one name, in lower case.
 func named(s string) reason {
 	if number, ok := strings.CutPrefix(s, baseResp); ok {
@@ -108,13 +112,17 @@ func named(s string) reason {
 	case "invalid_request_error", "request_too_large", "invalid_argument", "invalidparameter",
 		"missingparameter", "context_length_exceeded", "unsupported_parameter", "unsupported_value",
 		"invalid_value", "missing_required_parameter", "unknown_parameter",
-		"string_above_max_length", "invalid_image_url", "image_parse_error", "tool_use_failed":
+		"string_above_max_length", "tool_use_failed", "invalid_image", "invalid_image_format",
+		"invalid_image_mode", "invalid_image_url", "invalid_base64_image", "image_too_large",
+		"image_too_small", "image_parse_error", "image_file_too_large", "image_file_not_found",
+		"unsupported_image_media_type", "empty_image_file", "failed_to_download_image":
 		return reasonRequest
 	}
 	switch {
 	case strings.HasSuffix(s, "_spend_limit_reached"):
 		return reasonAccount
-	case strings.Contains(s, "sensitivecontentdetected"):
+	case strings.Contains(s, "sensitivecontentdetected"), strings.HasPrefix(s, blocked),
+		strings.HasSuffix(s, "_policy"), strings.HasSuffix(s, "_policy_violation"):
 		return reasonFilter
 	case strings.HasPrefix(s, "throttling"), strings.HasPrefix(s, "ratelimitexceeded"),
 		strings.HasSuffix(s, "ratelimitexceeded"):
