@@ -295,9 +295,12 @@ func kindOfFinish(reason string) finishKind {
 		return finishNone
 	case "length", "max_tokens", "model_length", "model_context_window_exceeded":
 		return finishLimit
-	case "content_filter", "sensitive":
+	case "content_filter", "sensitive", "refusal",
+		"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
 		return finishFiltered
-	case "error", "network_error", "insufficient_system_resource":
+	case "error", "network_error", "insufficient_system_resource",
+		"OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		return finishFailed
 	}
 	return finishEnded
@@ -305,7 +308,7 @@ func kindOfFinish(reason string) finishKind {
 
 // isError tells whether a frame or an answer reports an error: `error` at the
 // top level or where single vendors put it, a status of theirs that is not 0,
-// or a code and a message instead of choices.
+// a prompt that was blocked, or a code and a message instead of choices.
 func isError(data []byte, choices bool) bool {
 	var code, message bool
 	for name, value := range members(data) {
@@ -323,6 +326,10 @@ func isError(data []byte, choices bool) bool {
 			}
 		case "base_resp":
 			if status := field(value, "status_code"); status != nil && string(status) != "0" {
+				return true
+			}
+		case "promptFeedback":
+			if isText(field(value, "blockReason")) {
 				return true
 			}
 		case "choices":
