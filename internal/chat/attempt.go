@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -88,7 +89,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return err
+	return arrived(err)
 }
 
 // translation is what the line needs of the request besides the client's words.
@@ -102,6 +103,15 @@ func (x *exchange) translation(on line.On) wire.Translation {
 		t.LimitField = "max_completion_tokens" // the only one that such models take
 	}
 	return t
+}
+
+// arrived notes on the failure of an answer whose head had come that it came.
+func arrived(err error) error {
+	var f *upstream.Failure
+	if errors.As(err, &f) && f.Status == 0 {
+		f.Status = 200
+	}
+	return err
 }
 
 // reported is the verdict on an error that a provider reported inside an

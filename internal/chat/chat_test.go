@@ -94,6 +94,10 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 			if last := []string{"first", "second"}[test.lines-1]; tr.end().Line != last || tr.client.header.Get("x-tollgate-line") != last {
 				t.Errorf("line %s, header %v", tr.end().Line, tr.client.header)
 			}
+			a := tr.end().Attempts.([]attemptRow)[0]
+			if headless := test.reply.failure != nil; (a.Status == 200) == headless {
+				t.Errorf("attempt %+v", a)
+			}
 			if test.code == fault.MaxTokensTooSmall && f.Param != "max_completion_tokens" {
 				t.Errorf("param %s", f.Param)
 			}
