@@ -80,7 +80,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	}
 	answer, err := on.Adapter.Chat(r.ctx, call)
 	if err != nil {
-		return err
+		return x.misfit(err)
 	}
 	r.body = answer.Body
 	x.on, x.voice, x.run = on, s, r
@@ -89,20 +89,16 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return arrived(err)
+	return x.misfit(arrived(err))
 }
 
 // translation is what the line needs of the request besides the client's words.
 func (x *exchange) translation(on line.On) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
-	t := wire.Translation{
-		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: "max_tokens", AskUsage: true},
+	return wire.Translation{
+		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(), AskUsage: true},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning,
 	}
-	if x.Model.Reasoning {
-		t.LimitField = "max_completion_tokens" // the only one that such models take
-	}
-	return t
 }
 
 // arrived notes on the failure of an answer whose head had come that it came.

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,6 +101,47 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 			}
 			if test.code == fault.MaxTokensTooSmall && f.Param != "max_completion_tokens" {
 				t.Errorf("param %s", f.Param)
+			}
+		})
+	}
+}
+
+// TestFieldsThatWeAdded: the rejection of a field that the client has not sent
+// is the line's affair, and that of one it has sent the client's.
+func TestFieldsThatWeAdded(t *testing.T) {
+	t.Parallel()
+	const list = `"messages":[{"role":"user","content":"hi"}]`
+	rejected := func(param, code, message string) reply {
+		return reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
+			`{"error":{"message":%q,"type":"invalid_request_error","param":%q,"code":%q}}`, message, param, code), nil)}
+	}
+	for name, test := range map[string]struct {
+		body  string
+		reply reply
+		code  fault.Code
+	}{
+		"stream options":            {askStream, rejected("stream_options", "unknown_parameter", "Unknown"), fault.UpstreamUnavailable},
+		"a part of them":            {askStream, rejected("stream_options.include_usage", "", "Unknown"), fault.UpstreamUnavailable},
+		"in words":                  {askStream, rejected("", "", "property 'stream_options' is unsupported"), fault.UpstreamUnavailable},
+		"another field":             {askStream, rejected("temperature", "unknown_parameter", "Unknown, unlike stream_options"), "unknown_parameter"},
+		"the client's options":      {strings.Replace(askStream, `{"model"`, `{"stream_options":{},"model"`, 1), rejected("stream_options", "unknown_parameter", "Unknown"), "unknown_parameter"},
+		"not streamed":              {ask, rejected("stream_options", "unknown_parameter", "Unknown"), "unknown_parameter"},
+		"limit":                     {`{"model":"default-1",` + list + `}`, rejected("max_completion_tokens", "unsupported_parameter", "No"), fault.UpstreamUnavailable},
+		"the client's limit":        {`{"model":"default-1","max_completion_tokens":5,` + list + `}`, rejected("max_completion_tokens", "unsupported_parameter", "No"), "unsupported_parameter"},
+		"limit and prompt too long": {`{"model":"default-1",` + list + `}`, rejected("max_completion_tokens", "context_length_exceeded", "No"), "context_length_exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, test.reply, test.reply)
+			f := faultOf(t, tr.run(test.body), test.code)
+			tr.want(ledger.Failed, "0", f.Status(), test.code)
+			if test.code == fault.UpstreamUnavailable && f.Param != "" {
+				t.Errorf("param %s", f.Param)
+			}
+			for _, a := range tr.end().Attempts.([]attemptRow) {
+				if a.Status != 400 || a.Cause == "" {
+					t.Errorf("attempt %+v", a)
+				}
 			}
 		})
 	}

@@ -39,6 +39,9 @@ func (r *ChatRequest) Model() (string, error) {
 	return unquote(raw), nil
 }
 
+// Has tells whether the client sent a field, be it null.
+func (r *ChatRequest) Has(field string) bool { return r.doc.find(field) != nil }
+
 // Size returns the bytes of the body.
 func (r *ChatRequest) Size() int64 { return int64(len(r.doc.body)) }
 
