@@ -123,10 +123,13 @@ func isValid(data []byte) bool {
 	return i != invalid && s.space(i) == len(data)
 }
 
-// isOrdinary tells whether a frame holds deltas only: none of the words that
-// have to be read stands in it with a value. A word inside a text has a
-// backslash before its second quote, so it is not found.
+// isOrdinary tells whether a frame holds deltas only: it has one, and none of
+// the words that have to be read stands in it with a value. A word inside a
+// text has a backslash before its second quote, so it is not found.
 func isOrdinary(data []byte) bool {
+	if !bytes.Contains(data, []byte(`"delta"`)) {
+		return false
+	}
 	for _, word := range [...]string{`"finish_reason"`, `"usage"`, `"error"`, `"annotations"`, `"executed_tools"`, `"base_resp"`} {
 		for rest := data; ; {
 			i := bytes.Index(rest, []byte(word))

@@ -123,6 +123,7 @@ func TestChatMeter(t *testing.T) {
 		"named error":               {"event: error\n" + frames(`{"message":"x"}`), 1, metered{"e", Usage{}, false, false, ""}},
 		"status of a vendor":        {frames(delta(`{"content":"x"}`, null), `{"choices":null,"base_resp":{"status_code":1002,"status_msg":"limit"}}`, `{"choices":[],"base_resp":{"status_code":0}}`), 1, metered{"t e .", Usage{}, false, false, "x"}},
 		"code and message":          {frames(`{"code":"Throttling","message":"slow down"}`), 1, metered{"e", Usage{}, false, false, ""}},
+		"code and message later":    {frames(delta(`{"content":"x"}`, null), `{"code":"Throttling","message":"slow down"}`), 1, metered{"t e", Usage{}, false, false, "x"}},
 		"failed finish":             {frames(delta(`{"content":"x"}`, null), delta(`{}`, `"network_error"`)), 1, metered{"t e", Usage{}, false, false, "x"}},
 		"failed finish of Gemini":   {frames(role, delta(`{}`, `"MALFORMED_FUNCTION_CALL"`)), 1, metered{". e", Usage{}, false, false, ""}},
 		"blocked prompt":            {frames(`{"promptFeedback":{"blockReason":"SAFETY"}}`), 1, metered{"e", Usage{}, false, false, ""}},
