@@ -162,17 +162,17 @@ func emptyRows() []row {
 	usage := fakeprovider.UsageFrame(10, 0)
 	const role = `{"role":"assistant","content":""}`
 	rows := []row{
-		{name: "no choices", whole: choices(`[]`), stream: events(usage, "[DONE]")},
+		{name: "no choices", whole: choices(`[]`)},
 		{name: "choices null", whole: choices(`null`)},
 		{name: "choices missing", whole: &missing},
 		{name: "message null", whole: choices(`[{"index":0,"message":null,"finish_reason":"stop"}]`)},
 		{name: "content empty", whole: completion(role, `"stop"`), stream: events(frame(role, `null`), frame(`{}`, `"stop"`), usage, "[DONE]")},
-		{name: "content empty, no finish", whole: completion(role, `null`), stream: events(frame(role, `null`), "[DONE]")},
+		{name: "content empty, no finish", whole: completion(role, `null`)},
 		{name: "content null", whole: completion(`{"role":"assistant","content":null}`, `"stop"`), stream: events(frame(`{"content":null}`, `"stop"`), "[DONE]")},
 		{name: "content and calls empty", whole: completion(`{"role":"assistant","content":null,"tool_calls":[]}`, `"stop"`),
 			stream: events(frame(`{"content":"","tool_calls":[]}`, `"stop"`), "[DONE]")},
 		{name: "limit of the gateway used up", whole: completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
-			ask: map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 100}},
+			ask: map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 500}},
 	}
 	for i := range rows {
 		rows[i].want, rows[i].status = empty(), 200
@@ -240,11 +240,11 @@ func oddRows() []row {
 		both("200 page", fakeprovider.Page(200), w),
 		both("200 empty", saying(200, ""), w),
 		both("200 text", fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, w),
-		both("204", saying(204, ""), w),
+		both("204", saying(204, ""), w).logged(anyStatus),
 		{name: "an answer without a content type", want: w, status: 200, whole: &typeless},
 		{name: "an answer as text", want: w, status: 200, whole: &text},
 		{name: "an answer as a stream", want: w, status: 200, whole: &streamed, stream: &answer},
-		{name: "an answer that calls itself a stream", want: w, status: 200, stream: &event},
+		{name: "an answer that calls itself a stream", want: broken(), status: 200, stream: &event},
 		{name: "compressed", want: w, status: 200, whole: &zipped, stream: &zippedStream},
 		{name: "half JSON", want: w, status: 200, whole: &half},
 		{name: "a list", want: w, status: 200, whole: &list},
@@ -310,6 +310,10 @@ func beginningRows() []row {
 		ended("reset before a token", fakeprovider.Reset, role),
 		ended("cut before a token", fakeprovider.Cut, role),
 		ended("ended before a token", fakeprovider.None, role),
+		// Without a finish_reason a stream is cut off, whatever it says
+		// (interface.md, Errors in a stream).
+		ended("done before a token", fakeprovider.None, role, "[DONE]"),
+		ended("usage and done, no choices", fakeprovider.None, fakeprovider.UsageFrame(10, 0), "[DONE]"),
 		{name: "half an event, cut", want: broken(), status: 200,
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Cut}},
 		{name: "half an event, ended", want: broken(), status: 200,

@@ -76,7 +76,7 @@ func statusRows() []row {
 // connectionRows: no answer over HTTP came.
 func connectionRows() []row {
 	address := func(url string) func(testing.TB) provider {
-		return func(testing.TB) provider { return provider{url, func(string) int { return -1 }} }
+		return func(testing.TB) provider { return provider{url: url, asked: func(string) int { return -1 }} }
 	}
 	wire := func(name, wire string, end fakeprovider.Trouble) row {
 		r := both(name, fakeprovider.Reply{Wire: wire, End: end}, broken())
@@ -104,7 +104,7 @@ func connectionRows() []row {
 		{name: "HTTP/2 stream reset", want: broken(), provider: func(t testing.TB) provider {
 			p := fakeprovider.NewTLS(t)
 			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Reset} })
-			return provider{p.URL(), func(model string) int { return asked(p, model) }}
+			return provider{url: p.URL(), asked: func(model string) int { return asked(p, model) }}
 		}},
 		before("reset before the head", fakeprovider.Reset),
 		before("end before the head", fakeprovider.Cut),
@@ -224,34 +224,21 @@ func accountRows() []row {
 // modelRows: the line does not have the model, or not as we asked for it.
 func modelRows() []row {
 	w := unavailable(pair)
-	added := func(param string, streamed bool, more map[string]any) row {
-		reply := saying(400, fmt.Sprintf(`{"error":{"message":"Unsupported parameter: '%s' is not supported with this model.",`+
+	added := func(param string) fakeprovider.Reply {
+		return saying(400, fmt.Sprintf(`{"error":{"message":"Unsupported parameter: '%s' is not supported with this model.",`+
 			`"type":"invalid_request_error","param":%q,"code":"unsupported_parameter"}}`, param, param))
-		r := row{name: "400 for " + param + ", which we added", want: w, stream: &reply, status: 400}
-		if !streamed {
-			r.whole = &reply
-		}
-		for k, v := range more {
-			switch k {
-			case "ask":
-				r.ask = v.(map[string]any)
-			case "model":
-				r.model = v.(map[string]any)
-			}
-		}
-		return r
 	}
+	options := added("stream_options")
+	limit := both("400 for the limit that we added", added("max_completion_tokens"), w)
+	limit.ask = map[string]any{"max_tokens": nil}
+	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{
 		both("404 Gemini NOT_FOUND", saying(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),
 		both("404 Anthropic not_found_error", saying(404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), w),
 		both("404 empty", saying(404, ""), w),
 		both("410 OpenRouter", saying(410, `{"error":{"code":410,"message":"x"}}`), w),
-		added("stream_options", true, nil),
-		added("store", false, nil),
-		added("max_completion_tokens", false, map[string]any{
-			"ask":   map[string]any{"max_tokens": nil},
-			"model": map[string]any{"default_output_tokens": 100, "reasoning": true},
-		}),
+		limit,
+		{name: "400 for stream_options that we added", want: w, status: 400, stream: &options},
 	}
 	rows = append(rows, pages(w, 404)...)
 	rows = append(rows, statuses(w, 404, 410)...)

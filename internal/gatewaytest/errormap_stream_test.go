@@ -1,0 +1,245 @@
+package gatewaytest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// began is the beginning of every stream that breaks: a role, and some text.
+func began() []string {
+	return []string{
+		"data: " + fakeprovider.Frame(`{"role":"assistant","content":""}`, "") + "\n\n",
+		"data: " + fakeprovider.Text("Once upon a time, ") + "\n\n",
+	}
+}
+
+// breaking is a row of a stream that begins well, with what follows once the
+// client has seen some of it.
+func breaking(name string, w want, end fakeprovider.Trouble, rest ...string) row {
+	r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(began())}
+	if len(rest) == 0 {
+		rest = []string{""} // the end waits for the client too
+	}
+	r.stream = &fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(began(), rest...), End: end}
+	return r
+}
+
+// reporting is breaking for an error that is reported in a frame.
+func reporting(name, data string, w want) row {
+	return breaking(name, w, fakeprovider.None, "data: "+data+"\n\n")
+}
+
+// counted is the row with the usage that the provider said before it broke.
+func (r row) counted(prompt, completion int64) row {
+	r.prompt, r.completion = prompt, completion
+	frame := "data: " + fakeprovider.UsageFrame(int(prompt), int(completion)) + "\n\n"
+	reply := *r.stream
+	reply.Raw = append([]string{reply.Raw[0], frame}, reply.Raw[1:]...)
+	r.stream, r.pieces = &reply, r.pieces+1
+	return r
+}
+
+// brokenRows are streams that fail after their first byte. Whatever the code
+// is, the line has not kept its word, but for what the client is to blame.
+func brokenRows() []row {
+	after := func(code string) want { return want{code: code, kind: "upstream_error", health: broke} }
+	const invalid = "invalid_request_error"
+	var (
+		unavailable = after("upstream_unavailable")
+		connection  = after("upstream_connection_error")
+		timeout     = after("upstream_timeout")
+		busy        = after("upstream_busy")
+		rejected    = want{code: "invalid_request", kind: invalid, health: good}
+	)
+	more := "data: " + fakeprovider.Text("there was") + "\n\n"
+	said := func(code string) string { return `{"error":` + fakeprovider.ErrorObject(code, "", "x") + `}` }
+	numbered := func(code int) string { return fmt.Sprintf(`{"error":{"code":%d,"message":"x"}}`, code) }
+	rows := []row{
+		breaking("idle", timeout, fakeprovider.Stall).with(impatientlyIdle()),
+		breaking("idle within an event", timeout, fakeprovider.Stall, `data: {"id":`).with(impatientlyIdle()),
+		breaking("idle, usage known", timeout, fakeprovider.Stall).with(impatientlyIdle()).counted(700, 30),
+		breaking("reset", connection, fakeprovider.Reset),
+		breaking("cut", connection, fakeprovider.Cut),
+		breaking("reset, usage known", connection, fakeprovider.Reset).counted(700, 30),
+		breaking("cut within an event", connection, fakeprovider.Cut, `data: {"id":"x","choi`),
+		breaking("end without a finish", connection, fakeprovider.None),
+		breaking("done without a finish", connection, fakeprovider.None, "data: [DONE]\n\n"),
+		breaking("end within an event", connection, fakeprovider.None, `data: {"id":"x","choi`),
+		breaking("text among the frames", unavailable, fakeprovider.None, "data: oops\n\n"),
+		breaking("half a frame", unavailable, fakeprovider.None, "data: {\"id\":\n\n"),
+		breaking("a page among the frames", unavailable, fakeprovider.None, "data: <html>no</html>\n\n"),
+		reporting("server_error", said("server_error"), unavailable),
+		reporting("server_error, usage known", said("server_error"), unavailable).counted(700, 30),
+		reporting("api_error", said("api_error"), unavailable),
+		reporting("overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy),
+		reporting("rate_limit_error", said("rate_limit_error"), busy),
+		reporting("timeout_error", said("timeout_error"), timeout),
+		reporting("authentication_error", said("authentication_error"), unavailable),
+		reporting("credential in it", `{"error":{"type":"server_error","message":"at `+credential+`"}}`, unavailable),
+		reporting("not_found_error", said("not_found_error"), unavailable),
+		reporting("OpenRouter 429", numbered(429), busy),
+		reporting("OpenRouter 502", numbered(502), unavailable),
+		reporting("OpenRouter 524", numbered(524), timeout),
+		reporting("MiniMax 1002", `{"choices":[],"base_resp":{"status_code":1002,"status_msg":"x"}}`, busy),
+		reporting("code and message", `{"code":"InternalError","message":"x"}`, unavailable),
+		reporting("x_groq.error", `{"id":"x","choices":[{"index":0,"delta":{},"finish_reason":null}],"x_groq":{"error":"x"}}`, unavailable),
+		reporting("finish network_error", frame(`{}`, `"network_error"`), unavailable),
+		reporting("finish insufficient_system_resource", frame(`{}`, `"insufficient_system_resource"`), unavailable),
+		breaking("event overloaded_error", busy, fakeprovider.None, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n"),
+		breaking("event api_error", unavailable, fakeprovider.None, "event: error\ndata: {\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n"),
+		breaking("event text", unavailable, fakeprovider.None, "event: error\ndata: broken\n\n"),
+		reporting("DashScope data_inspection_failed", `{"error":{"code":"data_inspection_failed","message":"x"}}`,
+			want{code: "upstream_prompt_filter", kind: "upstream_error", health: good}),
+	}
+	reject := reporting("invalid_request_error", said(invalid), rejected)
+	reject.message = "x"
+	event := breaking("event invalid_request_error", rejected, fakeprovider.None,
+		"event: error\ndata: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"x\"}}\n\n")
+	event.message = "x"
+	longer := breaking("reset after more text", connection, fakeprovider.Reset, more, ": ping\n\n", more, "")
+	longer.text = "" // how much of it arrived is for the network to say
+	return append(rows, reject, event, longer)
+}
+
+// impatientlyIdle are timeouts that leave time for a first token.
+func impatientlyIdle() map[string]any {
+	return map[string]any{"timeouts": map[string]any{"first_token": "30s", "idle": "300ms", "total": "30s"}}
+}
+
+// wholeRows are streams that look broken to somebody in a hurry, but brought a
+// whole answer.
+func wholeRows() []row {
+	finish := "data: " + fakeprovider.Frame(`{}`, "stop") + "\n\n"
+	usage := "data: " + fakeprovider.UsageFrame(700, 30) + "\n\n"
+	rows := []row{
+		breaking("finished, then reset", answered(), fakeprovider.Reset, usage, finish, ""),
+		breaking("finished, then cut", answered(), fakeprovider.Cut, usage, finish),
+		breaking("finished, no done", answered(), fakeprovider.None, finish, usage),
+		breaking("finished, then nothing", answered(), fakeprovider.Stall, usage, finish).with(impatientlyIdle()),
+		breaking("usage after done", answered(), fakeprovider.None, usage, finish, "data: [DONE]\n\n", usage),
+		breaking("comments among the frames", answered(), fakeprovider.None, ": ping\n\n", "data:\n\n", usage, finish, "data: [DONE]\n\n"),
+	}
+	for i := range rows {
+		rows[i].prompt, rows[i].completion = 700, 30
+	}
+	return rows
+}
+
+// TestErrorMapBroken runs every row after the first byte: the client gets an
+// error event and no end, no other line is asked, and exactly what was produced
+// is charged.
+func TestErrorMapBroken(t *testing.T) {
+	eachRow(t, append(brokenRows(), wholeRows()...), func(t *testing.T, f *fixture, e entry) {
+		account, key := f.process.Account(10, nil)
+		a := f.send(t, key, e.body(e.duo()), e.goOn)
+		f.checkSecrets(t, e, a)
+		f.checkAsked(t, e, e.duo(), 0)
+		checkEnd(t, e, a)
+		f.checkProduced(t, e, account, a)
+		f.checkMoney(t, account, 10*money.USD, a)
+		f.checkHealth(t, e, e.duo())
+	})
+}
+
+// checkEnd checks how a stream ended for its client.
+func checkEnd(t *testing.T, e entry, a answer) {
+	t.Helper()
+	if a.status != 200 || a.contentType != "text/event-stream" || a.cut || e.text != "" && a.text != e.text {
+		t.Errorf("the client got %+v", a)
+	}
+	if e.want.code == "" {
+		if !a.complete || a.finish == "" || a.err.Code != "" {
+			t.Errorf("the client got no whole stream: %s", a.raw)
+		}
+		return
+	}
+	if a.complete || a.finish != "" {
+		t.Errorf("the client takes the stream for whole: %s", a.raw)
+	}
+	if a.err.Code != e.want.code || a.err.Type != e.want.kind || a.err.param() != "" || a.err.Message == "" ||
+		e.message != "" && a.err.Message != e.message {
+		t.Errorf("the error event says %s; want %+v %q", a.err, e.want, e.message)
+	}
+	frames := strings.Split(strings.TrimSpace(a.raw), "\n\n")
+	if last := frames[len(frames)-1]; !strings.HasPrefix(last, `data: {"error":{`) {
+		t.Errorf("the last event is %s", last)
+	}
+}
+
+// checkProduced checks what the receipt says of a stream that began.
+func (f *fixture) checkProduced(t *testing.T, e entry, account string, a answer) {
+	t.Helper()
+	r := f.receipt(t, account, a.id)
+	if r.Status != 200 || r.Code != e.want.code || r.Line != e.duo() || len(r.Attempts) != 1 || r.Attempts[0].FirstByteMS == nil {
+		t.Errorf("receipt %+v", r)
+	}
+	switch {
+	case e.prompt > 0 && (r.Prompt != e.prompt || r.Completion != e.completion):
+		t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
+	case r.Prompt <= 0 || r.Completion <= 0:
+		t.Errorf("%d and %d tokens are on the receipt of a stream with text", r.Prompt, r.Completion)
+	}
+	if want := money.Amount(r.Prompt*1000 + r.Completion*2000); r.Cost != want {
+		t.Errorf("charged %s, want %s", r.Cost, want)
+	}
+}
+
+// leavingRows are providers that keep a client waiting until it leaves.
+func leavingRows() []row {
+	closed := want{code: "client_closed"}
+	whole := fakeprovider.Reply{Before: fakeprovider.Stall}
+	early := row{name: "before a byte", want: closed, whole: &whole, stream: &fakeprovider.Reply{
+		ContentType: "text/event-stream", Events: []string{fakeprovider.Frame(`{"role":"assistant"}`, "")}, End: fakeprovider.Stall}}
+	return []row{early,
+		breaking("after text", closed, fakeprovider.Stall),
+		breaking("after text and usage", closed, fakeprovider.Stall).counted(700, 30)}
+}
+
+// TestClientLeaves: the upstream call is cancelled, nothing is held any more,
+// what was produced is charged and nothing else, and the line is not to blame.
+func TestClientLeaves(t *testing.T) {
+	eachRow(t, leavingRows(), func(t *testing.T, f *fixture, e entry) {
+		account, key := f.process.Account(10, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		before := e.left()
+		if e.text == "" {
+			go func() {
+				defer leave()
+				tick := time.NewTicker(10 * time.Millisecond)
+				defer tick.Stop()
+				for e.asked(e.solo()) == 0 && ctx.Err() == nil {
+					<-tick.C
+				}
+			}()
+		}
+		if a, err := converse(ctx, f.client, f.process.URL, key, e.body(e.solo()), leave); err == nil {
+			t.Fatalf("the client got %+v", a)
+		}
+		eventually(t, "the provider is told", func() bool { return e.left() > before })
+		var r receipt
+		eventually(t, "the request is in the log", func() bool {
+			all := f.receipts(account)
+			if len(all) == 1 {
+				r = all[0]
+			}
+			return len(all) == 1
+		})
+		if r.Code != e.want.code || (r.Cost > 0) != (e.text != "") || r.Cost != money.Amount(r.Prompt*1000+r.Completion*2000) {
+			t.Errorf("receipt %+v", r)
+		}
+		if e.prompt > 0 && (r.Prompt != e.prompt || r.Completion != e.completion) {
+			t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
+		}
+		f.checkMoney(t, account, 10*money.USD, answer{id: r.ID, status: r.Status})
+		if s := f.lines.of(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
+			t.Errorf("line: %s", s)
+		}
+	})
+}
