@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"net/http"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
@@ -15,12 +16,31 @@ import (
 // changed before the money was held.
 const judgements = 5
 
+// request is a chat request of any form on its way through the desk.
+type request interface {
+	chat.Request
+	Model() (string, error)
+	Check() error
+}
+
+// surface is an endpoint for chat: the form that is spoken there, and the gate
+// of its bodies.
+type surface struct {
+	form wire.Form
+	open func(body []byte) (request, error)
+}
+
 // chatCompletions answers POST /v1/chat/completions.
 func (d *desk) chatCompletions(x *exchange) error {
+	return d.conduct(x, surface{wire.FormChat, func(body []byte) (request, error) { return wire.OpenChat(body) }})
+}
+
+// conduct judges a chat request and lets it be conducted.
+func (d *desk) conduct(x *exchange, s surface) error {
 	var err error
 	for range judgements {
 		var call chat.Call
-		if call, err = d.judgeChat(x); err == nil {
+		if call, err = d.judge(x, s); err == nil {
 			x.handed = true
 			err = d.Chat.Complete(x.r.Context(), x.w, call)
 			if !errors.Is(err, ledger.ErrKeyChanged) {
@@ -39,15 +59,15 @@ func (d *desk) chatCompletions(x *exchange) error {
 	return away(err)
 }
 
-// judgeChat judges body, model and fields of a chat-completions request, in
-// the order of ARCHITECTURE.md, Order of checks.
-func (d *desk) judgeChat(x *exchange) (chat.Call, error) {
+// judge judges body, model and fields of a chat request, in the order of
+// ARCHITECTURE.md, Order of checks.
+func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
 	var none chat.Call
 	body, err := x.body.read(x.w, x.r, d.MaxBody)
 	if err != nil {
 		return none, err
 	}
-	request, err := wire.OpenChat(body)
+	request, err := s.open(body)
 	if err != nil {
 		return none, err
 	}
@@ -55,7 +75,7 @@ func (d *desk) judgeChat(x *exchange) (chat.Call, error) {
 		return none, err
 	}
 	snapshot := d.Catalog.Current()
-	model, err := usable(snapshot, x.model, wire.FormChat)
+	model, err := usable(snapshot, x.model, s.form)
 	if err != nil {
 		return none, err
 	}
@@ -66,11 +86,37 @@ func (d *desk) judgeChat(x *exchange) (chat.Call, error) {
 	if err := request.Check(); err != nil {
 		return none, err
 	}
+	if session := session(x.r.Header); session != "" {
+		request.Asking().Belongs(session)
+	}
 	return chat.Call{
-		Endpoint: "/v1/chat/completions", Form: wire.FormChat,
+		Endpoint: x.route.path, Form: s.form,
 		Request: x.request, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
-		Snapshot: snapshot, Model: model, Body: request, Received: x.received,
+		Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.r.Header, s.form), Received: x.received,
 	}, nil
+}
+
+// session is the client's own name of the conversation, as agents send it.
+func session(h http.Header) string {
+	if name := h.Get("X-Session-Affinity"); name != "" {
+		return name
+	}
+	return h.Get("X-Session-Id")
+}
+
+// travelling returns the headers that go on to a line of the client's own form
+// (readings: Headers).
+func travelling(h http.Header, form wire.Form) http.Header {
+	if form != wire.FormMessages {
+		return nil
+	}
+	out := http.Header{}
+	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta"} {
+		if values := h.Values(name); len(values) > 0 {
+			out[name] = values
+		}
+	}
+	return out
 }
 
 // usable finds a model that answers in the given form and is open.

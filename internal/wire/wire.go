@@ -69,6 +69,14 @@ type Asked struct {
 // Asking returns what a request asks for, whatever its form is.
 func (a *Asked) Asking() *Asked { return a }
 
+// Belongs tells that the request belongs to a conversation of which the client
+// has said the name.
+func (a *Asked) Belongs(name string) {
+	var o opening
+	o.named([]byte(name))
+	a.Conversation = o.sum
+}
+
 // Edits are the owned fields of a request, as the line needs them.
 type Edits struct {
 	// Model is the provider's id of the model.
