@@ -65,6 +65,9 @@ func Open(t upstream.Target, defaultBaseURL string, transport http.RoundTripper)
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
 	}
+	if u.Path == "" {
+		u.Path = "/" // what is joined to an empty path has no slash before it
+	}
 	return &Line{transport: transport, base: u, secret: t.Key}, nil
 }
 

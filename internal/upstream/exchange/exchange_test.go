@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"tollgate/internal/upstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,6 +17,24 @@ func TestTransportIsClosedToTheEnvironment(t *testing.T) {
 	if transport.Proxy != nil || !transport.DisableCompression || transport.ResponseHeaderTimeout <= 0 ||
 		transport.TLSHandshakeTimeout <= 0 || transport.IdleConnTimeout <= 0 || transport.MaxResponseHeaderBytes <= 0 {
 		t.Errorf("the transport lacks a bound: %+v", transport)
+	}
+}
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{
+		"":                "https://default/v9/a/b",
+		"http://host":     "http://host/a/b",
+		"http://host/":    "http://host/a/b",
+		"http://host/v1/": "http://host/v1/a/b",
+	} {
+		l, err := Open(upstream.Target{BaseURL: base}, "https://default/v9", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.URL("a", "b"); got.String() != want || !strings.HasPrefix(got.RequestURI(), "/") {
+			t.Errorf("%q: %s, asked as %s", base, got, got.RequestURI())
+		}
 	}
 }
 
