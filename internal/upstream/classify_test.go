@@ -106,6 +106,7 @@ func TestClassify(t *testing.T) {
 		{"Anthropic balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, credential},
 		{"Anthropic on hold", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, credential},
 		{"Anthropic spend limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"workspace_spend_limit_reached"}}}`, credential},
+		{"Anthropic limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits."}}`, credential},
 		{"on hold", 400, openAI("invalid_request_error", "organization_on_hold", "x"), credential},
 		{"Gemini key", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, credential},
 		{"Gemini billing", 400, `{"error":{"code":400,"message":"x","status":"FAILED_PRECONDITION"}}`, credential},

@@ -41,12 +41,13 @@ func reasonOf(n notice) reason {
 }
 
 // wordings are notices of vendors that give no telling name
-// (Anthropic's balance, Moonshot's filter).
+// (Anthropic's balance and spend limit, Moonshot's filter).
 var wordings = [...]struct {
 	text   string
 	reason reason
 }{
 	{"credit balance is too low", reasonAccount},
+	{"reached your specified", reasonAccount},
 	{"considered high risk", reasonFilter},
 }
 

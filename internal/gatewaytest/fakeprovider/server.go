@@ -1,7 +1,8 @@
-// Package fakeprovider owns a provider of the chat form for tests: a real HTTP
-// server on the loopback that does what the test scripted, request by request,
-// and misbehaves on the wire as real providers do: it resets, stalls, breaks
-// off, sends web pages, errors inside good answers, answers without usage.
+// Package fakeprovider owns a provider for tests, of the chat form and the
+// native messages form: a real HTTP server on the loopback that does what the
+// test scripted, request by request, and misbehaves on the wire as real
+// providers do: it resets, stalls, breaks off, sends web pages, errors inside
+// good answers, answers without usage.
 //
 // Invariants:
 //   - Requests meet the scripted replies in the order in which they were read

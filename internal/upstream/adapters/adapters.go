@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/upstream/sandbox"
@@ -44,6 +45,8 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 		err     error
 	)
 	switch t.Provider {
+	case anthropic.Provider:
+		adapter, err = anthropic.New(t, anthropic.Options{Transport: s.transport})
 	case openai.Provider:
 		adapter, err = openai.New(t, openai.Options{Transport: s.transport})
 	case sandbox.Provider:
@@ -61,7 +64,8 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 // against. The map is the caller's.
 func Providers() map[string]upstream.Info {
 	return map[string]upstream.Info{
-		openai.Provider:  openai.Info(),
-		sandbox.Provider: sandbox.Info(),
+		anthropic.Provider: anthropic.Info(),
+		openai.Provider:    openai.Info(),
+		sandbox.Provider:   sandbox.Info(),
 	}
 }

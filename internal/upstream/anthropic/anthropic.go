@@ -1,0 +1,144 @@
+// Package anthropic owns the speech with Anthropic and every host that is
+// compatible with its messages form: the request's addresses and headers.
+// Bodies pass through untouched in both directions.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it).
+//   - The line's credential goes to the line's base address alone.
+//   - Of the client's headers only the version and the beta flags travel; its
+//     query does not.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/wire"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "anthropic"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://api.anthropic.com"
+
+// Headers of the form.
+const (
+	keyHeader     = "X-Api-Key"
+	versionHeader = "Anthropic-Version"
+	betaHeader    = "Anthropic-Beta"
+)
+
+// defaultVersion is sent for clients that name none: the oldest that every
+// host knows. It takes the sampling fields that later ones refuse.
+const defaultVersion = "2023-06-01"
+
+// lastEvent begins the last event of a stream.
+const lastEvent = "event: message_stop"
+
+// maxCountBody bounds the answer of a count.
+const maxCountBody = 64 << 10
+
+// Options are what the adapters of a process share.
+type Options struct {
+	// Transport carries the calls; required. It must neither follow redirects
+	// nor repeat requests; exchange.NewTransport makes the one to use.
+	Transport http.RoundTripper
+}
+
+// Info describes the provider for the catalog. A key is not demanded, since
+// servers of one's own network speak the form too.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{"chat"},
+		Forms:          []wire.Form{wire.FormMessages},
+		DefaultBaseURL: defaultBaseURL,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	line            *exchange.Line
+	messages, count *url.URL
+	key             []string
+}
+
+var _ upstream.TokenCounter = (*Adapter)(nil)
+
+// New makes the adapter of a line. Its base address is what stands before
+// `/v1/messages`; one that already ends in `/v1` is understood. It fails when
+// that is no http(s) URL with a host, or has credentials or a query in it.
+func New(t upstream.Target, o Options) (*Adapter, error) {
+	t.BaseURL = strings.TrimSuffix(strings.TrimRight(t.BaseURL, "/"), "/v1")
+	line, err := exchange.Open(t, defaultBaseURL, o.Transport)
+	if err != nil {
+		return nil, err
+	}
+	if err := Info().CheckOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
+	}
+	a := &Adapter{line: line, messages: line.URL("v1", "messages"), count: line.URL("v1", "messages", "count_tokens")}
+	if t.Key != "" {
+		a.key = []string{t.Key}
+	}
+	return a, nil
+}
+
+// Chat implements upstream.Adapter for the messages form.
+func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+	if c.Form != wire.FormMessages {
+		return nil, wrongForm(c)
+	}
+	return a.line.Send(ctx, exchange.Post{URL: a.messages, Header: a.header(c), Call: c, Ends: []string{lastEvent}})
+}
+
+// CountTokens implements upstream.TokenCounter. Many compatible hosts do not
+// count: that they do not know the address says nothing about the line.
+func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, error) {
+	if c.Form != wire.FormMessages {
+		return 0, wrongForm(c)
+	}
+	said, err := a.line.Ask(ctx, exchange.Post{URL: a.count, Header: a.header(c), Call: c}, maxCountBody)
+	if err != nil {
+		var f *upstream.Failure
+		if errors.As(err, &f) && f.Health == upstream.HealthModel {
+			f.Health = upstream.HealthNone
+		}
+		return 0, err
+	}
+	var counted struct {
+		InputTokens *int64 `json:"input_tokens"`
+	}
+	if err := json.Unmarshal(said, &counted); err != nil || counted.InputTokens == nil || *counted.InputTokens < 0 {
+		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("the count of tokens says no number"))
+	}
+	return *counted.InputTokens, nil
+}
+
+func wrongForm(c upstream.Call) *upstream.Failure {
+	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
+}
+
+// header holds the credential and what of the client's headers may travel.
+func (a *Adapter) header(c upstream.Call) http.Header {
+	header := http.Header{versionHeader: {defaultVersion}}
+	if version := c.Header.Get(versionHeader); version != "" {
+		header[versionHeader] = []string{version}
+	}
+	if flags := c.Header.Values(betaHeader); len(flags) > 0 {
+		header[betaHeader] = flags
+	}
+	if a.key != nil {
+		header[keyHeader] = a.key
+	}
+	return header
+}
