@@ -22,6 +22,7 @@ type answer struct {
 	id          string // x-request-id
 	status      int
 	contentType string
+	retryAfter  string
 	header      string // all of it, as text
 	raw         string // the body
 	text        string // what the model said
@@ -111,7 +112,7 @@ func converse(ctx context.Context, client *http.Client, url, key, request string
 	}
 	defer res.Body.Close()
 	a := answer{id: res.Header.Get("x-request-id"), status: res.StatusCode, contentType: res.Header.Get("Content-Type"),
-		header: fmt.Sprint(res.Header)}
+		retryAfter: res.Header.Get("Retry-After"), header: fmt.Sprint(res.Header)}
 	var raw []byte
 	for in := bufio.NewReader(res.Body); err == nil; {
 		var line []byte
@@ -302,7 +303,13 @@ func (f *fixture) checkHealth(t *testing.T, e entry, line string) {
 	case cred:
 		state = "credentials_out"
 	}
-	if s.State != state && e.want.health != broke {
+	if e.want.health == broke { // what else happens to it follows from the code
+		if s.SuccessRate == nil || *s.SuccessRate != 0 {
+			t.Errorf("line: %s; want it to be no success", s)
+		}
+		return
+	}
+	if s.State != state {
 		t.Errorf("line: %s; want it to be %s", s, state)
 	}
 	switch out := len(s.ModelsOut) == 1 && s.ModelsOut[0].Model == line; {
@@ -314,10 +321,6 @@ func (f *fixture) checkHealth(t *testing.T, e entry, line string) {
 		t.Errorf("line: %s; want it to say until when it cools", s)
 	}
 	switch e.want.health {
-	case broke: // state and attempts follow from the code; a success it is not
-		if s.SuccessRate == nil || *s.SuccessRate != 0 {
-			t.Errorf("line: %s; want it to be no success", s)
-		}
 	case none, good, fail, half:
 		if s.Attempts != attempts || (s.SuccessRate != nil) != (attempts > 0) || attempts > 0 && *s.SuccessRate != rate {
 			t.Errorf("line: %s; want %d attempts with a rate of %.1f", s, attempts, rate)
