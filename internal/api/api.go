@@ -64,6 +64,9 @@ func New(o Options) http.Handler {
 func (d *desk) routes() []route {
 	return []route{
 		{http.MethodPost, "/v1/chat/completions", modelCall, d.chatCompletions},
+		{http.MethodPost, "/native/v1/messages", modelCall, d.messages},
+		{http.MethodPost, "/native/v1/messages/count_tokens", query, d.countTokens},
+		{http.MethodGet, "/native/v1/models", query, d.nativeModels},
 		{http.MethodGet, "/v1/models", query, d.models},
 		{http.MethodGet, "/v1/usage", query, d.usage},
 		{http.MethodGet, "/v1/dashboard/billing/credit_grants", query, d.creditGrants},

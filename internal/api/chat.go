@@ -123,12 +123,10 @@ func travelling(h http.Header, form wire.Form) http.Header {
 func usable(snapshot *catalog.Snapshot, name string, form wire.Form) (*catalog.Model, error) {
 	model, known := snapshot.Model(name)
 	if !known {
-		return nil, fault.At(fault.ModelNotFound, "model",
-			"There is no model %q. GET /v1/models lists the models that you can use.", shown(name))
+		return nil, unknownModel(form, "There is no model %q.", shown(name))
 	}
 	if !model.Speaks(form) {
-		return nil, fault.At(fault.ModelNotFound, "model",
-			"The model %s cannot be used on this endpoint. GET /v1/models lists the models that you can use.", model.ID)
+		return nil, unknownModel(form, "The model %s cannot be used on this endpoint.", model.ID)
 	}
 	switch model.State {
 	case catalog.StateRetired:
@@ -139,4 +137,13 @@ func usable(snapshot *catalog.Snapshot, name string, form wire.Form) (*catalog.M
 		return nil, fault.At(fault.ModelMaintenance, "model", "The model %s is under maintenance. You were not charged; please try again later.", model.ID)
 	}
 	return model, nil
+}
+
+// unknownModel is the error for a model that an endpoint does not have. Below
+// /native it is not found (interface.md, Endpoints).
+func unknownModel(form wire.Form, what, name string) error {
+	if form == wire.FormMessages {
+		return fault.At(fault.NotFound, "model", what+" GET /native/v1/models lists the models that you can use.", name)
+	}
+	return fault.At(fault.ModelNotFound, "model", what+" GET /v1/models lists the models that you can use.", name)
 }

@@ -62,9 +62,6 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // receive judges path, method, key and address, in this order, and lets the
 // route do the rest.
 func (d *desk) receive(x *exchange) error {
-	if isNative(x.r.URL.Path) {
-		return notFound(x.r)
-	}
 	methods, known := d.paths[x.r.URL.Path]
 	if !known {
 		return notFound(x.r)
@@ -90,8 +87,15 @@ func (d *desk) receive(x *exchange) error {
 // of the key: that is for requests that go through admission, which checks the
 // key's version. A refusal always has the database's word.
 func (d *desk) identify(x *exchange, fresh bool) error {
+	native := isNative(x.r.URL.Path)
 	secret := bearer(x.r.Header)
-	if secret == "" {
+	if native {
+		secret = nativeKey(x.r.Header)
+	}
+	switch {
+	case secret == "" && native:
+		return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `x-api-key: <API_KEY>`.")
+	case secret == "":
 		return fault.New(fault.MissingAPIKey,
 			"No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
 	}

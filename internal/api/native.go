@@ -1,12 +1,15 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/wire"
 )
 
 // isNative says whether a path lies below /native, where errors have the shape
@@ -18,18 +21,7 @@ func isNative(path string) bool {
 // writeNative answers with the /native error shape (interface.md, Error object
 // of /native endpoints). There is never a Retry-After here.
 func writeNative(w http.ResponseWriter, f *fault.Error) {
-	kind := "api_error"
-	if row, ok := fault.Lookup(f.Code); ok {
-		kind = row.Native
-	}
-	type object struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	}
-	body, _ := json.Marshal(struct { // strings only: cannot fail
-		Type  string `json:"type"`
-		Error object `json:"error"`
-	}{"error", object{kind, f.Message}})
+	body := f.NativeBody()
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	if f.NoRetry {
@@ -38,4 +30,142 @@ func writeNative(w http.ResponseWriter, f *fault.Error) {
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(f.Status())
 	_, _ = w.Write(append(body, '\n')) // the client may be gone; there is nobody else to tell
+}
+
+// nativeKey returns the key that a /native request carries: its x-api-key, else
+// what follows `Bearer` in its Authorization header.
+func nativeKey(h http.Header) string {
+	if key := strings.TrimSpace(h.Get("X-Api-Key")); key != "" {
+		return key
+	}
+	return bearer(h)
+}
+
+// nativeMessages is the surface of the native messages form. There a model that
+// does not exist or is not of the family is not found (interface.md, Endpoints).
+func nativeMessages() surface {
+	return surface{wire.FormMessages, func(body []byte) (request, error) { return wire.OpenMessages(body) }}
+}
+
+// messages answers POST /native/v1/messages.
+func (d *desk) messages(x *exchange) error { return d.conduct(x, nativeMessages()) }
+
+// counted is a messages request of which only the tokens are counted: it needs
+// no limit.
+type counted struct{ *wire.MessagesRequest }
+
+// Check implements request.
+func (c counted) Check() error { return c.CheckCount() }
+
+// countTokens answers POST /native/v1/messages/count_tokens. It is free and
+// counts against no limit.
+func (d *desk) countTokens(x *exchange) error {
+	call, err := d.judge(x, surface{wire.FormMessages, func(body []byte) (request, error) {
+		r, err := wire.OpenMessages(body)
+		return counted{r}, err
+	}})
+	if err != nil {
+		return err
+	}
+	n, err := d.Chat.CountTokens(x.r.Context(), call)
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, struct {
+		Tokens int64 `json:"input_tokens"`
+	}{n})
+}
+
+// nativeModel is an entry of GET /native/v1/models, in that family's format.
+type nativeModel struct {
+	Type           string  `json:"type"`
+	ID             string  `json:"id"`
+	DisplayName    string  `json:"display_name"`
+	CreatedAt      string  `json:"created_at"` // RFC 3339
+	Lifecycle      string  `json:"lifecycle"`
+	DeprecatedAt   *string `json:"deprecated_at"`
+	RetiresAt      *string `json:"retires_at"`
+	Line           *string `json:"line"`
+	MaxInputTokens int64   `json:"max_input_tokens"`
+	MaxTokens      int64   `json:"max_tokens"`
+}
+
+// Bounds of a page of GET /native/v1/models.
+const (
+	nativePage     = 20
+	nativePageMost = 1000
+)
+
+// nativeModels answers GET /native/v1/models: the models of the family but the
+// retired, in the order of the catalog, page by page.
+func (d *desk) nativeModels(x *exchange) error {
+	query := x.r.URL.Query()
+	limit := nativePage
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > nativePageMost {
+			return fault.At(fault.InvalidRequest, "limit", "`limit` must be an integer from 1 to %d.", nativePageMost)
+		}
+		limit = n
+	}
+	snapshot := d.Catalog.Current()
+	created, err := d.appliedAt(x.r.Context(), snapshot.Revision)
+	if err != nil {
+		return away(err)
+	}
+	var all []nativeModel
+	for _, m := range snapshot.Models() {
+		if m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) {
+			continue
+		}
+		all = append(all, nativeModel{
+			Type: "model", ID: m.ID, DisplayName: m.ID, CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339),
+			Lifecycle: "active", MaxInputTokens: m.ContextWindow, MaxTokens: m.MaxOutputTokens,
+		})
+	}
+	page, more, err := pageOf(all, limit, query.Get("before_id"), query.Get("after_id"))
+	if err != nil {
+		return err
+	}
+	list := struct {
+		Data    []nativeModel `json:"data"`
+		HasMore bool          `json:"has_more"`
+		First   *string       `json:"first_id"`
+		Last    *string       `json:"last_id"`
+	}{Data: page, HasMore: more}
+	if len(page) > 0 {
+		list.First, list.Last = &page[0].ID, &page[len(page)-1].ID
+	}
+	return writeJSON(x, list)
+}
+
+// pageOf returns the page behind one entry, or the one before another, and
+// whether there is more in that direction.
+func pageOf(all []nativeModel, limit int, before, after string) (page []nativeModel, more bool, err error) {
+	at := func(param, id string) (int, error) {
+		i := slices.IndexFunc(all, func(m nativeModel) bool { return m.ID == id })
+		if i < 0 {
+			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", shown(id), param)
+		}
+		return i, nil
+	}
+	page = append([]nativeModel{}, all...)
+	switch {
+	case before != "" && after != "":
+		return nil, false, fault.At(fault.InvalidRequest, "before_id", "Give `before_id` or `after_id`, not both.")
+	case before != "":
+		i, err := at("before_id", before)
+		if err != nil {
+			return nil, false, err
+		}
+		from := max(i-limit, 0)
+		return page[from:i], from > 0, nil
+	case after != "":
+		i, err := at("after_id", after)
+		if err != nil {
+			return nil, false, err
+		}
+		page = page[i+1:]
+	}
+	return page[:min(limit, len(page))], len(page) > limit, nil
 }

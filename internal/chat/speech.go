@@ -71,6 +71,8 @@ func (x *exchange) speech(form wire.Form) speech {
 	switch r := x.Body.(type) {
 	case *wire.ChatRequest:
 		return chatOnChat(r, id)
+	case *wire.MessagesRequest:
+		return messagesOnMessages(r, id)
 	}
 	panic("chat: no speech for the form " + string(form)) // a mistake in this package
 }
@@ -85,5 +87,15 @@ func chatOnChat(r *wire.ChatRequest, id wire.Identity) speech {
 		},
 		read:   func(raw []byte) (result, error) { return wire.ReadChatAnswer(raw) },
 		render: func(a result, _ wire.Usage) ([3][]byte, error) { return a.(*wire.ChatAnswer).Pieces(id.Model), nil },
+	}
+}
+
+// messagesOnMessages passes native messages through.
+func messagesOnMessages(r *wire.MessagesRequest, id wire.Identity) speech {
+	return speech{
+		request: func(t wire.Translation) ([]byte, error) { return r.Body(t.Edits), nil },
+		stream:  func() (meter, writer) { return wire.NewMessagesMeter(), wire.NewMessagesEditor(id) },
+		read:    func(raw []byte) (result, error) { return wire.ReadMessagesAnswer(raw) },
+		render:  func(a result, _ wire.Usage) ([3][]byte, error) { return a.(*wire.MessagesAnswer).Pieces(id.Model), nil },
 	}
 }

@@ -8,9 +8,6 @@ import (
 // MessagesAnswer is an answer of the messages form that was not streamed.
 type MessagesAnswer struct {
 	Outcome
-	// Ended is set when the answer says why it stopped. Such an answer passes
-	// as it is, also without content.
-	Ended bool
 
 	body  []byte
 	made  produced

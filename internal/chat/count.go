@@ -1,0 +1,31 @@
+package chat
+
+import (
+	"context"
+	"time"
+
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// countWait bounds a provider's count of tokens: our own is there at once.
+const countWait = 10 * time.Second
+
+// CountTokens returns how many tokens a request's prompt has: the provider's
+// count where a line of the request's own form has one, else our own. It moves
+// no money. The error is a *fault.Error: the provider rejected the request.
+func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
+	x := &exchange{Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx}
+	ctx, cancel := context.WithTimeout(ctx, countWait)
+	defer cancel()
+	n, known, err := c.opts.Lines.Count(ctx, line.Request{
+		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Conversation: x.conversation(),
+	}, func(on line.On) upstream.Call {
+		return upstream.Call{Form: call.Form, Model: on.ProviderModel, Body: call.Body.Body(wire.Edits{Model: on.ProviderModel}), Header: call.Header}
+	})
+	if err != nil || known {
+		return n, err
+	}
+	return x.usage(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, nil
+}
