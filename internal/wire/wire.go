@@ -14,14 +14,17 @@
 // counts tokens where a provider does not say.
 package wire
 
-// Form is one of the three shapes of a chat call.
+// Form is one of the shapes of a chat call.
 type Form string
 
-// The forms, as the catalog names them (operator.md, Catalog).
+// The forms, as the catalog names them (operator.md, Catalog). The first three
+// are what clients and models have; lines may have any.
 const (
 	FormChat      Form = "chat"
 	FormResponses Form = "responses"
 	FormMessages  Form = "messages"
+	// FormGemini is Google's generateContent, a form of lines alone.
+	FormGemini Form = "gemini"
 )
 
 // Usage holds the counts of one answer, in tokens. Parts are included in their
