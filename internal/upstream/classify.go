@@ -42,7 +42,9 @@ func Classify(status int, contentType string, body []byte, header http.Header) *
 		f = classifyStatus(status, page(contentType, body))
 	}
 	f.Status = status
-	f.RetryAfter = retryAfter(header)
+	if f.RetryAfter = retryAfter(header); f.RetryAfter == 0 {
+		f.RetryAfter = n.wait
+	}
 	f.Cause = cause(n, ok, contentType, body)
 	return f
 }

@@ -109,6 +109,8 @@ func TestClassify(t *testing.T) {
 		{"Anthropic limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits."}}`, credential},
 		{"on hold", 400, openAI("invalid_request_error", "organization_on_hold", "x"), credential},
 		{"Gemini key", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, credential},
+		{"Gemini key for other services", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"@type":"x"},{"reason":"API_KEY_SERVICE_BLOCKED"}]}}`, credential},
+		{"Gemini key, permission", 403, `{"error":{"code":403,"message":"leaked","status":"PERMISSION_DENIED"}}`, credential},
 		{"Gemini billing", 400, `{"error":{"code":400,"message":"x","status":"FAILED_PRECONDITION"}}`, credential},
 		{"DashScope arrears", 400, `{"code":"Arrearage","message":"x"}`, credential},
 		{"OpenAI hard limit", 400, openAI("invalid_request_error", "billing_hard_limit_reached", "x"), credential},
@@ -120,6 +122,7 @@ func TestClassify(t *testing.T) {
 		{"Ark not open", 400, openAI("", "ModelNotOpen", "x"), noModel},
 		{"Ark endpoint", 400, openAI("", "InvalidEndpointOrModel.NotFound", "x"), noModel},
 		{"Anthropic", 404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`, noModel},
+		{"Gemini model", 404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`, noModel},
 		{"Zhipu 1211", 400, openAI("", "1211", "x"), noModel},
 
 		// The provider's check stopped the prompt.
@@ -187,6 +190,8 @@ func TestClassify(t *testing.T) {
 		{"OpenRouter 429", 200, `{"error":{"code":429,"message":"x"},"choices":[{"finish_reason":"error"}]}`, busy},
 		{"OpenRouter 402", 200, `{"error":{"code":402,"message":"x"}}`, credential},
 		{"OpenRouter 400", 200, `{"error":{"code":400,"message":"x"}}`, rejected(400, "400")},
+		{"Gemini in a stream", 200, `[{"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}]`, failed},
+		{"Gemini argument", 200, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT"}}`, rejected(400, "400")},
 		{"OpenRouter 502", 200, `{"error":{"code":502,"message":"x"}}`, failed},
 		{"relay", 200, `{"code":500,"msg":"x"}`, failed},
 		{"relay, no channel", 200, `{"code":"get_channel_failed","message":"no available channel"}`, failed},
@@ -319,6 +324,25 @@ func TestRetryAfter(t *testing.T) {
 		if got := Classify(429, "", nil, tt.header).RetryAfter; got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.header, got, tt.want)
 		}
+	}
+}
+
+// TestRetryInfo: a wait that stands in the body counts where no header has one.
+func TestRetryInfo(t *testing.T) {
+	t.Parallel()
+	body := func(delay string) []byte {
+		return []byte(`{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + delay + `}]}}`)
+	}
+	for delay, want := range map[string]time.Duration{
+		`"36.5s"`: 36500 * time.Millisecond, `"90000s"`: time.Hour, `"-3s"`: 0, `"soon"`: 0, `{"seconds":3}`: 0, `7`: 0,
+	} {
+		f := Classify(429, "application/json", body(delay), nil)
+		if f.Code != fault.UpstreamBusy || f.RetryAfter != want {
+			t.Errorf("%s: %s, %s", delay, f.Code, f.RetryAfter)
+		}
+	}
+	if f := Classify(429, "application/json", body(`"36s"`), http.Header{"Retry-After": {"7"}}); f.RetryAfter != 7*time.Second {
+		t.Errorf("the header says 7s: %s", f.RetryAfter)
 	}
 }
 

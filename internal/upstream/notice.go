@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,7 +23,8 @@ type notice struct {
 	code    string // as a string, also when it came as a number
 	kind    string // error.type
 	param   string
-	signals []string // every name in the body that may tell the reason, in lower case
+	signals []string      // every name in the body that may tell the reason, in lower case
+	wait    time.Duration // how long it asks to wait; 0: it does not say
 }
 
 // readNotice finds the error in a JSON body. ok is false when there is none:
@@ -126,6 +128,9 @@ func objectNotice(root, e gjson.Result) notice {
 	}
 	if flagged := e.Get("metadata.flagged_input"); flagged.Exists() && flagged.Type != gjson.Null {
 		n.signals = append(n.signals, "flagged_input")
+	}
+	if wait, err := time.ParseDuration(text(e.Get("details.#.retryDelay|0"))); err == nil { // Gemini
+		n.wait = bounded(float64(wait))
 	}
 	return n
 }

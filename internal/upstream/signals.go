@@ -85,7 +85,7 @@ func named(s string) reason {
 		"invalid_api_key", "invalid_organization", "authentication_error",
 		"invalid_authentication_error", "authenticationerror", "permission_error",
 		"permission_denied_error", "permission_denied", "unauthenticated",
-		"unsupported_country_region_territory", "api_key_invalid", "failed_precondition",
+		"unsupported_country_region_territory", "api_key_invalid", "api_key_service_blocked", "failed_precondition",
 		"arrearage", "prepaidbilloverdue", "postpaidbilloverdue", "commoditynotpurchased",
 		"throttling.allocationquota", "quotaexceeded", "accountoverdueerror", "invalidapikey",
 		"accessdenied", "accessdenied.unpurchased", "workspace.accessdenied",
