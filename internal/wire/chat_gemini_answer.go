@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// ChatFromGemini writes a whole Gemini answer as a chat completion with the
+// usage that was charged; ErrMalformed when body is no JSON object.
+func ChatFromGemini(body []byte, id Identity, u Usage) ([]byte, error) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || !isValid(body) || geminiObject(body)[0] != '{' {
+		return nil, ErrMalformed
+	}
+	if !utf8.Valid(body) {
+		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
+	out := append(appendGeminiHead(make([]byte, 0, len(body)+512), id, "chat.completion"), '[')
+	calls := geminiCalls{request: geminiSuffix(id.Request)}
+	for name, value := range members(geminiObject(body)) {
+		if string(name) != "candidates" {
+			continue
+		}
+		for i, candidate := range elements(value) {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = calls.appendChoice(out, candidate, i)
+		}
+		break
+	}
+	out = appendUsage(append(out, `],"usage":`...), u)
+	return append(out, '}'), nil
+}
+
+// appendChoice writes a candidate as a choice.
+func (g *geminiCalls) appendChoice(dst, candidate []byte, index int) []byte {
+	kind := kindOfGeminiFinish(field(candidate, "finishReason"))
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
+	dst = append(dst, `,"message":{"role":"assistant",`...)
+	var content, thoughts, calls, images []byte // the insides of strings and arrays
+	for _, raw := range elements(field(field(candidate, "content"), "parts")) {
+		part := readGeminiPart(raw)
+		if part.text != nil {
+			to := &content
+			if part.thought {
+				to = &thoughts
+			}
+			*to = append(*to, part.text[1:len(part.text)-1]...)
+		}
+		if part.call != nil {
+			calls = append(g.appendCall(append(calls, ",{"...), part.call), '}')
+		}
+		if part.inline != nil && !part.thought {
+			if mime, data, ok := readGeminiImage(part.inline); ok {
+				images = append(appendGeminiImage(append(images, ",{"...), mime, data), '}')
+			}
+		}
+	}
+	if content == nil && calls != nil {
+		dst = append(dst, `"content":null,"refusal":null`...)
+	} else {
+		dst = append(append(append(dst, `"content":"`...), content...), `","refusal":null`...)
+	}
+	if thoughts != nil {
+		dst = append(append(append(dst, `,"reasoning_content":"`...), thoughts...), '"')
+	}
+	if calls != nil {
+		dst = append(append(append(dst, `,"tool_calls":[`...), calls[1:]...), ']')
+	}
+	if images != nil {
+		dst = append(append(append(dst, `,"images":[`...), images[1:]...), ']')
+	}
+	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
+	return append(append(dst, chatFinishOfGemini(kind, calls != nil)...), `"}`...)
+}
+
+// appendGeminiImage writes the members of an image, as its vendors' chat forms
+// have it: by a data address.
+func appendGeminiImage(dst, mime, data []byte) []byte {
+	dst = append(append(dst, `"type":"image_url","image_url":{"url":"data:`...), mime...)
+	return append(append(append(dst, ";base64,"...), data...), `"}`...)
+}
+
+// geminiCalls gives the calls of an answer their ids: the provider's where it
+// gave one that is no other call's, else one made of our request's id.
+type geminiCalls struct {
+	request string
+	made    int
+	known   []string
+}
+
+// maxGeminiIDs is how many ids are told apart, and their longest length. What
+// is beyond gets one of ours.
+const (
+	maxGeminiIDs    = 256
+	longestGeminiID = 128
+)
+
+// appendCall writes the members of a tool call. Its arguments are the bytes of
+// the provider's, without their white space, so that numbers stay what they
+// are.
+func (g *geminiCalls) appendCall(dst, call []byte) []byte {
+	var id, name, args []byte
+	for key, value := range members(call) {
+		switch string(key) {
+		case "id":
+			id = value
+		case "name":
+			name = value
+		case "args":
+			args = present(value)
+		}
+	}
+	dst = append(append(dst, `"id":`...), quote(g.id(unquote(id)))...)
+	dst = append(dst, `,"type":"function","function":{"name":`...)
+	if isText(name) {
+		dst = append(dst, name...)
+	} else {
+		dst = append(dst, `""`...)
+	}
+	dst = append(dst, `,"arguments":`...)
+	compact := bytes.NewBuffer(make([]byte, 0, len(args)+2))
+	if args == nil || json.Compact(compact, args) != nil {
+		compact.WriteString("{}")
+	}
+	return append(append(dst, quote(compact.String())...), '}')
+}
+
+// id returns the id of the next call.
+func (g *geminiCalls) id(given string) string {
+	if given != "" && len(given) <= longestGeminiID && len(g.known) < maxGeminiIDs && !slices.Contains(g.known, given) {
+		g.known = append(g.known, given)
+		return given
+	}
+	g.made++
+	return "call_" + g.request + "_" + strconv.Itoa(g.made)
+}

@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+)
+
+// GeminiToChat writes a Gemini stream as one of the chat-completions form: a
+// chunk for each part. The ends of the choices are held until End, since a
+// provider may send more of a candidate after its finishReason. Not for
+// concurrent use.
+type GeminiToChat struct {
+	head    []byte // of every chunk, up to its choices
+	tail    string // of every chunk, behind its choices
+	usage   bool
+	choices []geminiChoice // by index
+	calls   geminiCalls
+}
+
+// geminiChoice is what a choice has shown so far.
+type geminiChoice struct {
+	begun         bool // its role was told
+	calls, images int
+	finish        finishKind
+}
+
+// NewChatFromGemini makes the writer of a stream. With includeUsage it ends
+// with the usage chunk of the chat-completions form.
+func NewChatFromGemini(id Identity, includeUsage bool) *GeminiToChat {
+	w := &GeminiToChat{tail: "}\n\n", usage: includeUsage, calls: geminiCalls{request: geminiSuffix(id.Request)}}
+	if includeUsage {
+		w.tail = ",\"usage\":null}\n\n"
+	}
+	w.head = append(w.head, "data: "...)
+	w.head = appendGeminiHead(w.head, id, "chat.completion.chunk")
+	return w
+}
+
+// appendGeminiHead begins an object of the chat-completions form, up to its
+// choices.
+func appendGeminiHead(dst []byte, id Identity, object string) []byte {
+	dst = append(append(dst, `{"id":`...), quote("chatcmpl-"+geminiSuffix(id.Request))...)
+	dst = append(append(append(dst, `,"object":"`...), object...), `","created":`...)
+	dst = strconv.AppendInt(dst, id.Created, 10)
+	dst = append(append(dst, `,"model":`...), quote(id.Model)...)
+	return append(dst, `,"choices":`...)
+}
+
+// geminiSuffix is what the ids of an answer have in common: our request's id
+// without its prefix.
+func geminiSuffix(request string) string {
+	for i := range len(request) {
+		if request[i] == '_' {
+			return request[i+1:]
+		}
+	}
+	return request
+}
+
+// Append appends the chunks of an event that the meter has read. Comments
+// become comments.
+func (w *GeminiToChat) Append(dst []byte, e Event, f Frame) []byte {
+	data := bytes.TrimSpace(e.Data)
+	if len(data) == 0 {
+		if bytes.HasPrefix(e.Raw, []byte(":")) {
+			dst = append(dst, ": keep-alive\n\n"...)
+		}
+		return dst
+	}
+	if f.Err != nil {
+		return dst
+	}
+	if !utf8.Valid(data) {
+		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
+	}
+	for name, value := range members(geminiObject(data)) {
+		if string(name) == "candidates" {
+			for i, candidate := range elements(value) {
+				dst = w.appendCandidate(dst, candidate, i)
+			}
+		}
+	}
+	return dst
+}
+
+func (w *GeminiToChat) appendCandidate(dst, candidate []byte, position int) []byte {
+	index := position
+	var parts []byte
+	kind := finishNone
+	for name, value := range members(candidate) {
+		switch string(name) {
+		case "index":
+			if n, ok := count(value); ok {
+				index = int(n)
+			}
+		case "content":
+			parts = field(value, "parts")
+		case "finishReason":
+			kind = kindOfGeminiFinish(value)
+		}
+	}
+	if index >= maxChoices {
+		return dst // more than anybody can ask for
+	}
+	for len(w.choices) <= index {
+		w.choices = append(w.choices, geminiChoice{})
+	}
+	for _, part := range elements(parts) {
+		dst = w.appendPart(dst, readGeminiPart(part), index)
+	}
+	if kind != finishNone {
+		w.choices[index].finish = kind
+	}
+	return dst
+}
+
+// appendPart appends the chunks of one part.
+func (w *GeminiToChat) appendPart(dst []byte, part geminiPart, index int) []byte {
+	c := &w.choices[index]
+	if part.text != nil {
+		name := `"content":`
+		if part.thought {
+			name = `"reasoning_content":`
+		}
+		dst = append(append(w.begin(dst, index), name...), part.text...)
+		dst = w.end(dst)
+	}
+	if part.call != nil {
+		dst = append(w.begin(dst, index), `"tool_calls":[{"index":`...)
+		dst = strconv.AppendInt(dst, int64(c.calls), 10)
+		dst = append(w.calls.appendCall(append(dst, ','), part.call), "}]"...)
+		dst = w.end(dst)
+		c.calls++
+	}
+	if part.inline != nil && !part.thought {
+		if mime, data, ok := readGeminiImage(part.inline); ok {
+			dst = append(w.begin(dst, index), `"images":[{"index":`...)
+			dst = strconv.AppendInt(dst, int64(c.images), 10)
+			dst = append(appendGeminiImage(append(dst, ','), mime, data), "}]"...)
+			dst = w.end(dst)
+			c.images++
+		}
+	}
+	return dst
+}
+
+// begin begins a chunk, up to the members of its delta. The first of a choice
+// tells the role.
+func (w *GeminiToChat) begin(dst []byte, index int) []byte {
+	dst = append(append(dst, w.head...), `[{"index":`...)
+	dst = append(strconv.AppendInt(dst, int64(index), 10), `,"delta":{`...)
+	if !w.choices[index].begun {
+		w.choices[index].begun = true
+		dst = append(dst, `"role":"assistant",`...)
+	}
+	return dst
+}
+
+// end ends a chunk behind the members of its delta.
+func (w *GeminiToChat) end(dst []byte) []byte {
+	return append(append(dst, `},"finish_reason":null}]`...), w.tail...)
+}
+
+// End appends the ends of the choices, the usage chunk when it was asked for,
+// and what closes the stream.
+func (w *GeminiToChat) End(dst []byte, u Usage) []byte {
+	for i := range w.choices {
+		c := &w.choices[i]
+		if c.finish == finishNone {
+			continue
+		}
+		dst = append(append(dst, w.head...), `[{"index":`...)
+		dst = append(strconv.AppendInt(dst, int64(i), 10), `,"delta":{`...)
+		if !c.begun {
+			dst = append(dst, `"role":"assistant","content":""`...)
+		}
+		dst = append(append(dst, `},"finish_reason":"`...), chatFinishOfGemini(c.finish, c.calls > 0)...)
+		dst = append(append(dst, `"}]`...), w.tail...)
+	}
+	if w.usage {
+		dst = append(append(dst, w.head...), `[],"usage":`...)
+		dst = append(appendUsage(dst, u), "}\n\n"...)
+	}
+	return append(dst, DoneEvent...)
+}
+
+// Fail appends the event that reports an error.
+func (w *GeminiToChat) Fail(dst []byte, err *fault.Error) []byte {
+	return append(dst, ErrorEvent(err.Object())...)
+}
+
+// chatFinishOfGemini is the finish_reason of a choice with or without tool
+// calls. A provider that fails after some content has ended, like another.
+func chatFinishOfGemini(kind finishKind, calls bool) string {
+	switch {
+	case kind == finishLimit:
+		return "length"
+	case kind == finishFiltered:
+		return "content_filter"
+	case calls:
+		return "tool_calls"
+	}
+	return "stop"
+}

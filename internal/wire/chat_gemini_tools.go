@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"fmt"
+)
+
+// geminiTools returns the functionDeclarations, as the inside of an array, and
+// the functionCallingConfig; nil where there is none.
+func (r *ChatRequest) geminiTools() (tools, config []byte, err error) {
+	choice, err := r.geminiToolChoice()
+	if err != nil {
+		return nil, nil, err
+	}
+	declare := func(function []byte, param string) error {
+		declaration, err := geminiDeclaration(function, param)
+		if err != nil {
+			return err
+		}
+		if choice.only == nil || choice.any || choice.has(field(function, "name")) {
+			if tools != nil {
+				tools = append(tools, ',')
+			}
+			tools = append(tools, declaration...)
+		}
+		return nil
+	}
+	for i, tool := range elements(r.doc.raw("tools")) {
+		if kind := unquote(field(tool, "type")); kind != "function" {
+			return nil, nil, cannotGemini(fmt.Sprintf("tools[%d].type", i), "must be function: this model takes functions of your own only.")
+		}
+		if err := declare(field(tool, "function"), fmt.Sprintf("tools[%d].function", i)); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i, function := range elements(r.doc.raw("functions")) {
+		if err := declare(function, fmt.Sprintf("functions[%d]", i)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if tools == nil { // a mode without functions is refused there
+		return nil, nil, nil
+	}
+	return tools, choice.config(), nil
+}
+
+// geminiDeclaration writes a function. Its schema goes as it is.
+func geminiDeclaration(function []byte, param string) ([]byte, error) {
+	name := field(function, "name")
+	if !isText(name) || len(name) == 2 {
+		return nil, cannotGemini(param+".name", "is required: each function needs a name.")
+	}
+	var out geminiFields
+	out.add("name", string(name))
+	if description := field(function, "description"); isText(description) && len(description) > 2 {
+		out.add("description", string(description))
+	}
+	if parameters := field(function, "parameters"); len(parameters) > 0 && parameters[0] == '{' && !isEmptyObject(parameters) {
+		out.add("parametersJsonSchema", string(parameters))
+	}
+	return out.object(), nil
+}
+
+func isEmptyObject(object []byte) bool {
+	for range members(object) {
+		return false
+	}
+	return true
+}
+
+// geminiToolChoice is what tool_choice asks for.
+type geminiToolChoice struct {
+	mode string   // NONE, AUTO or ANY; empty: it does not say
+	any  bool     // ANY: only then the form takes names
+	only [][]byte // the names that may be called, as JSON strings; nil: all
+}
+
+func (c geminiToolChoice) has(name []byte) bool {
+	for _, allowed := range c.only {
+		if unquote(allowed) == unquote(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// config writes the functionCallingConfig.
+func (c geminiToolChoice) config() []byte {
+	if c.mode == "" {
+		return nil
+	}
+	var out geminiFields
+	out.add("mode", `"`+c.mode+`"`)
+	if c.any && len(c.only) > 0 {
+		names := []byte{}
+		for i, name := range c.only {
+			if i > 0 {
+				names = append(names, ',')
+			}
+			names = append(names, name...)
+		}
+		out.add("allowedFunctionNames", "[", string(names), "]")
+	}
+	return out.object()
+}
+
+// geminiToolChoice reads tool_choice, or the older function_call.
+func (r *ChatRequest) geminiToolChoice() (geminiToolChoice, error) {
+	param := "tool_choice"
+	raw := r.doc.raw(param)
+	if raw == nil {
+		param = "function_call"
+		raw = r.doc.raw(param)
+	}
+	switch {
+	case raw == nil:
+		return geminiToolChoice{}, nil
+	case isText(raw):
+		switch unquote(raw) {
+		case "none":
+			return geminiToolChoice{mode: "NONE"}, nil
+		case "auto":
+			return geminiToolChoice{mode: "AUTO"}, nil
+		case "required":
+			return geminiToolChoice{mode: "ANY", any: true}, nil
+		}
+		return geminiToolChoice{}, cannotGemini(param, "must be none, auto or required, or name a function.")
+	case unquote(field(raw, "type")) == "allowed_tools":
+		return geminiAllowed(field(raw, "allowed_tools"))
+	}
+	name := field(raw, "name") // function_call
+	if function := field(raw, "function"); function != nil {
+		name = field(function, "name")
+	}
+	if !isText(name) {
+		return geminiToolChoice{}, cannotGemini(param, "must be none, auto or required, or name a function.")
+	}
+	return geminiToolChoice{mode: "ANY", any: true, only: [][]byte{name}}, nil
+}
+
+// geminiAllowed reads the tool_choice that narrows the tools down. Without the
+// duty to call one, the others are not declared.
+func geminiAllowed(allowed []byte) (geminiToolChoice, error) {
+	c := geminiToolChoice{mode: "AUTO", only: [][]byte{}}
+	if unquote(field(allowed, "mode")) == "required" {
+		c.mode, c.any = "ANY", true
+	}
+	for i, tool := range elements(field(allowed, "tools")) {
+		name := field(field(tool, "function"), "name")
+		if !isText(name) {
+			return c, cannotGemini(fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i), "must name a function.")
+		}
+		c.only = append(c.only, name)
+	}
+	return c, nil
+}

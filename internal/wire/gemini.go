@@ -1,0 +1,141 @@
+package wire
+
+// What a GenerateContentResponse says, for the meter and the translators. A
+// whole answer is one such object, and so is every event of a stream; an event
+// holds what is new of the candidates, and the usage so far.
+
+// geminiObject returns the object that an answer or an event holds. Some
+// errors come as an array of one object.
+func geminiObject(data []byte) []byte {
+	for _, first := range elements(data) {
+		return first
+	}
+	return data
+}
+
+// geminiPart is one part of a candidate's content. Its fields are nil or
+// values as they stand.
+type geminiPart struct {
+	text    []byte // a string, not empty
+	call    []byte // functionCall, an object
+	inline  []byte // inlineData, an object
+	thought bool   // the part belongs to the thoughts, not to the answer
+}
+
+func readGeminiPart(raw []byte) (p geminiPart) {
+	for name, value := range members(raw) {
+		switch string(name) {
+		case "text":
+			if isText(value) && len(value) > 2 {
+				p.text = value
+			}
+		case "functionCall":
+			if value[0] == '{' {
+				p.call = value
+			}
+		case "inlineData":
+			if value[0] == '{' {
+				p.inline = value
+			}
+		case "thought":
+			p.thought = string(value) == "true"
+		}
+	}
+	return p
+}
+
+// readGeminiImage returns what stands between the quotes of an image's media
+// type and of its base64 data; ok is false for anything but an image.
+func readGeminiImage(inline []byte) (mime, data []byte, ok bool) {
+	const image = `"image/`
+	for name, value := range members(inline) {
+		switch {
+		case !isText(value):
+		case string(name) == "mimeType":
+			if len(value) > len(image) && string(value[:len(image)]) == image {
+				mime = value[1 : len(value)-1]
+			}
+		case string(name) == "data":
+			data = value[1 : len(value)-1]
+		}
+	}
+	return mime, data, mime != nil && len(data) > 0
+}
+
+// kindOfGeminiFinish says what a finishReason, a JSON string, means. Reasons
+// that nobody knows are ends like another.
+func kindOfGeminiFinish(reason []byte) finishKind {
+	if !isText(reason) {
+		return finishNone
+	}
+	switch string(reason[1 : len(reason)-1]) {
+	case "", "FINISH_REASON_UNSPECIFIED":
+		return finishNone
+	case "MAX_TOKENS", "CONTINUATION":
+		return finishLimit
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return finishFiltered
+	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL",
+		"TOO_MANY_TOOL_CALLS", "OTHER":
+		return finishFailed
+	}
+	return finishEnded
+}
+
+// isGeminiBlock tells whether a promptFeedback says that the prompt was
+// refused.
+func isGeminiBlock(feedback []byte) bool {
+	reason := field(feedback, "blockReason")
+	return isText(reason) && len(reason) > 2 && string(reason) != `"BLOCK_REASON_UNSPECIFIED"`
+}
+
+// readGeminiUsage reads a usageMetadata. Cached tokens are part of the prompt,
+// thoughts are not part of the candidates. It returns false when the object
+// does not say how many tokens went in and out: the events before the last may
+// show the prompt alone.
+func readGeminiUsage(raw []byte) (Usage, bool) {
+	var u Usage
+	var candidates, total int64
+	var hasPrompt, hasCandidates, hasTotal bool
+	var toolUse int64
+	for name, value := range members(raw) {
+		switch string(name) {
+		case "promptTokenCount":
+			u.Prompt, hasPrompt = count(value)
+		case "toolUsePromptTokenCount":
+			toolUse, _ = count(value)
+		case "cachedContentTokenCount":
+			u.Cached, _ = count(value)
+		case "candidatesTokenCount":
+			candidates, hasCandidates = count(value)
+		case "thoughtsTokenCount":
+			u.Reasoning, _ = count(value)
+		case "totalTokenCount":
+			total, hasTotal = count(value)
+		case "serviceTier":
+			u.ServiceTier = geminiTier(value)
+		}
+	}
+	u.Prompt = min(u.Prompt+toolUse, maxCount)
+	if !hasCandidates && hasTotal { // a count of zero may be left out
+		candidates = max(total-u.Prompt-u.Reasoning, 0)
+	}
+	u.Completion = min(candidates+u.Reasoning, maxCount)
+	u.Cached = min(u.Cached, u.Prompt)
+	return u, hasPrompt && (hasCandidates || u.Completion > 0)
+}
+
+// geminiTier returns a tier under the name that the other forms have for it.
+// The ordinary one is empty.
+func geminiTier(raw []byte) string {
+	switch unquote(raw) {
+	case "flex", "FLEX":
+		return "flex"
+	case "priority", "PRIORITY":
+		return "priority"
+	case "standard", "STANDARD":
+		return "standard"
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package wire
+
+import "bytes"
+
+// GeminiMeter reads the events of a Gemini stream as they pass. Every event is
+// a whole answer that holds what is new, and most hold the usage so far; there
+// is no closing event. Not for concurrent use.
+type GeminiMeter struct {
+	choices int     // asked for
+	scan    scanner // kept for its memory
+
+	made     produced
+	usage    Usage
+	known    bool   // usage was reported
+	failed   []byte // the last finishReason that means failure
+	filtered bool
+	limited  bool
+
+	seen, finished choiceSet
+}
+
+// NewGeminiMeter makes the meter of a stream with n candidates.
+func NewGeminiMeter(n int64) *GeminiMeter {
+	return &GeminiMeter{choices: int(min(max(n, 1), maxChoices))}
+}
+
+// Read reads the next event. It returns ErrMalformed for data that is no JSON
+// object. A prompt that was refused and a finishReason that means failure where
+// there is no content are errors of the frame.
+func (m *GeminiMeter) Read(e Event) (Frame, error) {
+	data := bytes.TrimSpace(e.Data)
+	var f Frame
+	if len(data) == 0 {
+		return f, nil
+	}
+	m.scan.src = data
+	if m.scan.value(0, 0) != len(data) {
+		return f, ErrMalformed
+	}
+	object := geminiObject(data)
+	if object[0] != '{' {
+		return f, ErrMalformed
+	}
+	m.read(object, &f)
+	f.Finished = m.finished.size() >= m.choices && m.Complete()
+	switch {
+	case f.Err != nil:
+	case e.Name == "error":
+		f.Err = &ProviderError{Body: bytes.Clone(object)}
+	case f.Finished && m.failed != nil && !m.made.content:
+		f.Err = &ProviderError{Reason: string(m.failed)}
+	}
+	return f, nil
+}
+
+// read reads every member of an event that matters.
+func (m *GeminiMeter) read(object []byte, f *Frame) {
+	candidates, blocked, failed := 0, false, false
+	for name, value := range members(object) {
+		if isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "candidates":
+			for i, candidate := range elements(value) {
+				candidates++
+				m.readCandidate(candidate, i, f)
+			}
+		case "promptFeedback":
+			blocked = isGeminiBlock(value)
+		case "usageMetadata":
+			if u, ok := readGeminiUsage(value); ok {
+				m.usage, m.known, f.Usage = u, true, true
+			}
+		case "error":
+			failed = true
+		}
+	}
+	f.UsageOnly = f.Usage && candidates == 0
+	if blocked && candidates == 0 || (failed || candidates == 0) && isError(object, candidates > 0) {
+		f.Err = &ProviderError{Body: bytes.Clone(object)}
+	}
+}
+
+func (m *GeminiMeter) readCandidate(candidate []byte, position int, f *Frame) {
+	index := position
+	kind := finishNone
+	for name, value := range members(candidate) {
+		switch string(name) {
+		case "index":
+			if n, ok := count(value); ok {
+				index = int(n)
+			}
+		case "content":
+			for _, part := range elements(field(value, "parts")) {
+				f.Token = m.made.noteGemini(readGeminiPart(part)) || f.Token
+			}
+		case "finishReason":
+			if kind = kindOfGeminiFinish(value); kind == finishFailed {
+				m.failed = append(m.failed[:0], value[1:len(value)-1]...)
+			}
+		}
+	}
+	m.seen.add(index)
+	if kind != finishNone {
+		f.Finish = true
+		m.finished.add(index)
+		m.filtered = m.filtered || kind == finishFiltered
+		m.limited = m.limited || kind == finishLimit
+	}
+}
+
+// noteGemini adds a part to what was produced and tells whether it holds any
+// token.
+func (p *produced) noteGemini(part geminiPart) (token bool) {
+	if part.text != nil {
+		p.add(part.text)
+		if part.thought {
+			p.reasoning = true
+		} else {
+			p.content = true
+		}
+		token = true
+	}
+	if part.call != nil {
+		for name, value := range members(part.call) {
+			if string(name) == "name" || string(name) == "args" {
+				p.add(value)
+			}
+		}
+		p.content, token = true, true
+	}
+	if part.inline != nil && !part.thought {
+		if _, _, ok := readGeminiImage(part.inline); ok {
+			p.content, token = true, true
+		}
+	}
+	return token
+}
+
+// Usage returns the last usage that the provider reported; false when it
+// reported none.
+func (m *GeminiMeter) Usage() (Usage, bool) { return m.usage, m.known }
+
+// Complete tells whether every candidate that was seen has ended.
+func (m *GeminiMeter) Complete() bool {
+	return m.finished.size() > 0 && m.seen == m.finished
+}
+
+// Filtered tells whether a candidate was ended by the provider's safety
+// filters.
+func (m *GeminiMeter) Filtered() bool { return m.filtered }
+
+// Limited tells whether a candidate was ended by the limit of tokens.
+func (m *GeminiMeter) Limited() bool { return m.limited }
+
+// Text returns what was produced so far (text, thoughts, calls), as far as it
+// is kept. It is valid until the next Read.
+func (m *GeminiMeter) Text() []byte { return m.made.text }
+
+// Completion returns our own count of the tokens produced so far.
+func (m *GeminiMeter) Completion(c *Counter) int64 { return c.Count(m.made.text, m.made.bytes) }
+
+// Estimate is a rough count of the tokens produced so far, without looking
+// into the text.
+func (m *GeminiMeter) Estimate() int64 { return (m.made.bytes + bytesPerToken - 1) / bytesPerToken }
+
+// GeminiAnswer is an answer of the Gemini form that was not streamed.
+type GeminiAnswer struct {
+	Outcome
+	meter *GeminiMeter
+}
+
+// ReadGeminiAnswer reads a provider's answer; ErrMalformed when it is no JSON
+// object.
+func ReadGeminiAnswer(body []byte) (*GeminiAnswer, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, ErrMalformed
+	}
+	m := NewGeminiMeter(1) // an answer is like a stream of one event
+	f, err := m.Read(Event{Data: body})
+	if err != nil {
+		return nil, err
+	}
+	return &GeminiAnswer{meter: m, Outcome: Outcome{
+		Content: m.made.content, Reasoning: m.made.reasoning,
+		Limited: m.limited, Filtered: m.filtered, Err: f.Err,
+	}}, nil
+}
+
+// Usage returns what the provider reported; false when it reported no tokens.
+func (a *GeminiAnswer) Usage() (Usage, bool) { return a.meter.Usage() }
+
+// Text returns what was produced (text, thoughts, calls), as far as it is
+// kept.
+func (a *GeminiAnswer) Text() []byte { return a.meter.Text() }
+
+// Completion returns our own count of the tokens produced.
+func (a *GeminiAnswer) Completion(c *Counter) int64 { return a.meter.Completion(c) }
