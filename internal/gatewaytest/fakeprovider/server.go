@@ -39,6 +39,8 @@ const (
 type Request struct {
 	Method string
 	Path   string
+	// URI is path and query as they were sent, escapes included.
+	URI string
 	// Header as Go's server reads it, canonical names.
 	Header http.Header
 	Body   []byte
@@ -179,7 +181,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller left while it sent
 	}
-	reply, err := s.take(Request{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, From: r.RemoteAddr})
+	reply, err := s.take(Request{Method: r.Method, Path: r.URL.Path, URI: r.RequestURI, Header: r.Header.Clone(), Body: body, From: r.RemoteAddr})
 	tell(s.read)
 	if err != nil {
 		s.t.Errorf("fakeprovider: %v", err)
