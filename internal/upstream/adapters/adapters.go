@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/upstream/sandbox"
 )
@@ -47,6 +48,8 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 	switch t.Provider {
 	case anthropic.Provider:
 		adapter, err = anthropic.New(t, anthropic.Options{Transport: s.transport})
+	case gemini.Provider:
+		adapter, err = gemini.New(t, gemini.Options{Transport: s.transport})
 	case openai.Provider:
 		adapter, err = openai.New(t, openai.Options{Transport: s.transport})
 	case sandbox.Provider:
@@ -65,6 +68,9 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 func Providers() map[string]upstream.Info {
 	return map[string]upstream.Info{
 		anthropic.Provider: anthropic.Info(),
+		openai.Provider:    openai.Info(),
+		sandbox.Provider:   sandbox.Info(),
+		gemini.Provider:    gemini.Info(),
 		openai.Provider:    openai.Info(),
 		sandbox.Provider:   sandbox.Info(),
 	}

@@ -1,0 +1,155 @@
+// Package gemini owns the speech with Google's Gemini API: the address, which
+// names the model and the method, and the headers. Bodies pass through
+// untouched in both directions.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it).
+//   - The line's credential goes to the line's base address alone, and in a
+//     header, never in the address.
+package gemini
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/wire"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "gemini"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://generativelanguage.googleapis.com/v1beta"
+
+// maxCount is the longest answer to a question for a number of tokens, in
+// bytes.
+const maxCount = 64 << 10
+
+// Options are what the adapters of a process share.
+type Options struct {
+	// Transport carries the calls; required. It must neither follow redirects
+	// nor repeat requests; exchange.NewTransport makes the one to use.
+	Transport http.RoundTripper
+}
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{"chat"},
+		Forms:          []wire.Form{wire.FormGemini},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	line   *exchange.Line
+	header http.Header
+}
+
+var _ upstream.TokenCounter = (*Adapter)(nil)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it.
+func New(t upstream.Target, o Options) (*Adapter, error) {
+	line, err := exchange.Open(t, defaultBaseURL, o.Transport)
+	if err != nil {
+		return nil, err
+	}
+	if err := Info().CheckOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
+	}
+	a := &Adapter{line: line}
+	if t.Key != "" {
+		a.header = http.Header{"X-Goog-Api-Key": {t.Key}}
+	}
+	return a, nil
+}
+
+// Chat implements upstream.Adapter for the Gemini form.
+func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+	method := "generateContent"
+	if c.Stream {
+		method = "streamGenerateContent"
+	}
+	post, err := a.post(c, method)
+	if err != nil {
+		return nil, err
+	}
+	if c.Stream {
+		post.URL.RawQuery = "alt=sse" // else the stream would be one JSON array
+	}
+	return a.line.Send(ctx, post)
+}
+
+// CountTokens implements upstream.TokenCounter for the Gemini form: the whole
+// request counts, tools and instructions included.
+func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, error) {
+	post, err := a.post(c, "countTokens")
+	if err != nil {
+		return 0, err
+	}
+	post.Call.Body = question(c)
+	said, err := a.line.Ask(ctx, post, maxCount)
+	if err != nil {
+		return 0, err
+	}
+	var counted struct {
+		Total *int64 `json:"totalTokens"`
+	}
+	if err := json.Unmarshal(said, &counted); err != nil || counted.Total == nil || *counted.Total < 0 {
+		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("no count of tokens in the answer"))
+	}
+	return *counted.Total, nil
+}
+
+// question wraps a request for the method that counts its tokens, where it
+// has to name the model again.
+func question(c upstream.Call) []byte {
+	model, _ := json.Marshal(resource(c.Model)) // a string: cannot fail
+	body := bytes.TrimSpace(c.Body)
+	out := append([]byte(`{"generateContentRequest":{"model":`), model...)
+	if rest := bytes.TrimSpace(bytes.TrimPrefix(body, []byte("{"))); !bytes.HasPrefix(rest, []byte("}")) {
+		out = append(out, ',')
+	}
+	return append(append(out, bytes.TrimPrefix(body, []byte("{"))...), '}')
+}
+
+// post addresses a call. The error is a *upstream.Failure: what stands wrong
+// in the catalog puts the model of this line out of use.
+func (a *Adapter) post(c upstream.Call, method string) (exchange.Post, error) {
+	if c.Form != wire.FormGemini {
+		return exchange.Post{}, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
+	}
+	path := strings.Split(resource(c.Model), "/")
+	for i, segment := range path {
+		if segment == "" || segment == "." || segment == ".." {
+			f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a model", c.Model))
+			f.Health = upstream.HealthModel
+			return exchange.Post{}, f
+		}
+		path[i] = url.PathEscape(segment)
+	}
+	path[len(path)-1] += ":" + method
+	return exchange.Post{URL: a.line.URL(path...), Header: a.header, Call: c}, nil
+}
+
+// resource is the name of a model as the API has it. Names with a folder of
+// their own (`tunedModels/…`) stay as they are.
+func resource(model string) string {
+	if strings.Contains(model, "/") {
+		return model
+	}
+	return "models/" + model
+}
