@@ -146,3 +146,24 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestLinesMayHaveAFormOfTheirOwn: a form that models cannot have is one of
+// lines whose provider has it, and their default.
+func TestLinesMayHaveAFormOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	providers := map[string]Provider{"gemini": {Kinds: []Kind{KindChat}, Forms: []wire.Form{wire.FormGemini}}}
+	doc, _, err := Parse([]byte(`
+models: [{id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}]
+lines:
+- {id: silent, provider: gemini, models: {a: x}}
+- {id: named, provider: gemini, models: {a: x}, forms: [gemini]}
+`), providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range NewSnapshot(1, doc, providers, environment(nil)).Lines("a") {
+		if !slices.Equal(l.Forms, []wire.Form{wire.FormGemini}) || l.Speaks(wire.FormChat) {
+			t.Errorf("line %s speaks %v", l.ID, l.Forms)
+		}
+	}
+}

@@ -68,8 +68,6 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 func Providers() map[string]upstream.Info {
 	return map[string]upstream.Info{
 		anthropic.Provider: anthropic.Info(),
-		openai.Provider:    openai.Info(),
-		sandbox.Provider:   sandbox.Info(),
 		gemini.Provider:    gemini.Info(),
 		openai.Provider:    openai.Info(),
 		sandbox.Provider:   sandbox.Info(),
