@@ -28,7 +28,7 @@ func ChatFromGemini(body []byte, id Identity, u Usage) ([]byte, error) {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = calls.appendChoice(out, candidate, i)
+			out = calls.appendChoice(out, readGeminiCandidate(candidate, i), i)
 		}
 		break
 	}
@@ -37,12 +37,11 @@ func ChatFromGemini(body []byte, id Identity, u Usage) ([]byte, error) {
 }
 
 // appendChoice writes a candidate as a choice.
-func (g *geminiCalls) appendChoice(dst, candidate []byte, index int) []byte {
-	kind := kindOfGeminiFinish(field(candidate, "finishReason"))
+func (g *geminiCalls) appendChoice(dst []byte, candidate geminiCandidate, index int) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
 	dst = append(dst, `,"message":{"role":"assistant",`...)
 	var content, thoughts, calls, images []byte // the insides of strings and arrays
-	for _, raw := range elements(field(field(candidate, "content"), "parts")) {
+	for _, raw := range elements(candidate.parts) {
 		part := readGeminiPart(raw)
 		if part.text != nil {
 			to := &content
@@ -75,7 +74,7 @@ func (g *geminiCalls) appendChoice(dst, candidate []byte, index int) []byte {
 		dst = append(append(append(dst, `,"images":[`...), images[1:]...), ']')
 	}
 	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
-	return append(append(dst, chatFinishOfGemini(kind, calls != nil)...), `"}`...)
+	return append(append(dst, chatFinishOfGemini(candidate.kind, calls != nil)...), `"}`...)
 }
 
 // appendGeminiImage writes the members of an image, as its vendors' chat forms

@@ -8,11 +8,11 @@ import (
 	"tollgate/internal/fault"
 )
 
-// GeminiToChat writes a Gemini stream as one of the chat-completions form: a
+// GeminiAsChat writes a Gemini stream as one of the chat-completions form: a
 // chunk for each part. The ends of the choices are held until End, since a
 // provider may send more of a candidate after its finishReason. Not for
 // concurrent use.
-type GeminiToChat struct {
+type GeminiAsChat struct {
 	head    []byte // of every chunk, up to its choices
 	tail    string // of every chunk, behind its choices
 	usage   bool
@@ -29,8 +29,8 @@ type geminiChoice struct {
 
 // NewChatFromGemini makes the writer of a stream. With includeUsage it ends
 // with the usage chunk of the chat-completions form.
-func NewChatFromGemini(id Identity, includeUsage bool) *GeminiToChat {
-	w := &GeminiToChat{tail: "}\n\n", usage: includeUsage, calls: geminiCalls{request: geminiSuffix(id.Request)}}
+func NewChatFromGemini(id Identity, includeUsage bool) *GeminiAsChat {
+	w := &GeminiAsChat{tail: "}\n\n", usage: includeUsage, calls: geminiCalls{request: geminiSuffix(id.Request)}}
 	if includeUsage {
 		w.tail = ",\"usage\":null}\n\n"
 	}
@@ -62,7 +62,7 @@ func geminiSuffix(request string) string {
 
 // Append appends the chunks of an event that the meter has read. Comments
 // become comments.
-func (w *GeminiToChat) Append(dst []byte, e Event, f Frame) []byte {
+func (w *GeminiAsChat) Append(dst []byte, e Event, f Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	if len(data) == 0 {
 		if bytes.HasPrefix(e.Raw, []byte(":")) {
@@ -79,46 +79,28 @@ func (w *GeminiToChat) Append(dst []byte, e Event, f Frame) []byte {
 	for name, value := range members(geminiObject(data)) {
 		if string(name) == "candidates" {
 			for i, candidate := range elements(value) {
-				dst = w.appendCandidate(dst, candidate, i)
+				dst = w.appendCandidate(dst, readGeminiCandidate(candidate, i))
 			}
 		}
 	}
 	return dst
 }
 
-func (w *GeminiToChat) appendCandidate(dst, candidate []byte, position int) []byte {
-	index := position
-	var parts []byte
-	kind := finishNone
-	for name, value := range members(candidate) {
-		switch string(name) {
-		case "index":
-			if n, ok := count(value); ok {
-				index = int(n)
-			}
-		case "content":
-			parts = field(value, "parts")
-		case "finishReason":
-			kind = kindOfGeminiFinish(value)
-		}
-	}
-	if index >= maxChoices {
-		return dst // more than anybody can ask for
-	}
-	for len(w.choices) <= index {
+func (w *GeminiAsChat) appendCandidate(dst []byte, c geminiCandidate) []byte {
+	for len(w.choices) <= c.index {
 		w.choices = append(w.choices, geminiChoice{})
 	}
-	for _, part := range elements(parts) {
-		dst = w.appendPart(dst, readGeminiPart(part), index)
+	for _, part := range elements(c.parts) {
+		dst = w.appendPart(dst, readGeminiPart(part), c.index)
 	}
-	if kind != finishNone {
-		w.choices[index].finish = kind
+	if c.kind != finishNone {
+		w.choices[c.index].finish = c.kind
 	}
 	return dst
 }
 
 // appendPart appends the chunks of one part.
-func (w *GeminiToChat) appendPart(dst []byte, part geminiPart, index int) []byte {
+func (w *GeminiAsChat) appendPart(dst []byte, part geminiPart, index int) []byte {
 	c := &w.choices[index]
 	if part.text != nil {
 		name := `"content":`
@@ -149,7 +131,7 @@ func (w *GeminiToChat) appendPart(dst []byte, part geminiPart, index int) []byte
 
 // begin begins a chunk, up to the members of its delta. The first of a choice
 // tells the role.
-func (w *GeminiToChat) begin(dst []byte, index int) []byte {
+func (w *GeminiAsChat) begin(dst []byte, index int) []byte {
 	dst = append(append(dst, w.head...), `[{"index":`...)
 	dst = append(strconv.AppendInt(dst, int64(index), 10), `,"delta":{`...)
 	if !w.choices[index].begun {
@@ -160,13 +142,13 @@ func (w *GeminiToChat) begin(dst []byte, index int) []byte {
 }
 
 // end ends a chunk behind the members of its delta.
-func (w *GeminiToChat) end(dst []byte) []byte {
+func (w *GeminiAsChat) end(dst []byte) []byte {
 	return append(append(dst, `},"finish_reason":null}]`...), w.tail...)
 }
 
 // End appends the ends of the choices, the usage chunk when it was asked for,
 // and what closes the stream.
-func (w *GeminiToChat) End(dst []byte, u Usage) []byte {
+func (w *GeminiAsChat) End(dst []byte, u Usage) []byte {
 	for i := range w.choices {
 		c := &w.choices[i]
 		if c.finish == finishNone {
@@ -188,7 +170,7 @@ func (w *GeminiToChat) End(dst []byte, u Usage) []byte {
 }
 
 // Fail appends the event that reports an error.
-func (w *GeminiToChat) Fail(dst []byte, err *fault.Error) []byte {
+func (w *GeminiAsChat) Fail(dst []byte, err *fault.Error) []byte {
 	return append(dst, ErrorEvent(err.Object())...)
 }
 

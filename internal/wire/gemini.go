@@ -13,6 +13,33 @@ func geminiObject(data []byte) []byte {
 	return data
 }
 
+// geminiCandidate is what an object says about one candidate.
+type geminiCandidate struct {
+	index int    // of the choice
+	parts []byte // an array; nil: none
+	kind  finishKind
+	why   []byte // the finishReason, a JSON string
+}
+
+// readGeminiCandidate reads a candidate. Where it names no index, its position
+// is one; indexes that nobody can ask for count as the last.
+func readGeminiCandidate(raw []byte, position int) geminiCandidate {
+	c := geminiCandidate{index: min(position, maxChoices-1)}
+	for name, value := range members(raw) {
+		switch string(name) {
+		case "index":
+			if n, ok := count(value); ok {
+				c.index = int(min(n, maxChoices-1))
+			}
+		case "content":
+			c.parts = field(value, "parts")
+		case "finishReason":
+			c.kind, c.why = kindOfGeminiFinish(value), value
+		}
+	}
+	return c
+}
+
 // geminiPart is one part of a candidate's content. Its fields are nil or
 // values as they stand.
 type geminiPart struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -44,7 +45,7 @@ func TestGeminiScenarios(t *testing.T) {
 				given[f.Name] = f.Data
 			}
 			got := playGemini(t, given)
-			if *update {
+			if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
 				writeScenario(t, file, archive, got)
 				return
 			}

@@ -64,7 +64,7 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 		case "candidates":
 			for i, candidate := range elements(value) {
 				candidates++
-				m.readCandidate(candidate, i, f)
+				m.readCandidate(readGeminiCandidate(candidate, i), f)
 			}
 		case "promptFeedback":
 			blocked = isGeminiBlock(value)
@@ -82,32 +82,23 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 	}
 }
 
-func (m *GeminiMeter) readCandidate(candidate []byte, position int, f *Frame) {
-	index := position
-	kind := finishNone
-	for name, value := range members(candidate) {
-		switch string(name) {
-		case "index":
-			if n, ok := count(value); ok {
-				index = int(n)
-			}
-		case "content":
-			for _, part := range elements(field(value, "parts")) {
-				f.Token = m.made.noteGemini(readGeminiPart(part)) || f.Token
-			}
-		case "finishReason":
-			if kind = kindOfGeminiFinish(value); kind == finishFailed {
-				m.failed = append(m.failed[:0], value[1:len(value)-1]...)
-			}
-		}
+func (m *GeminiMeter) readCandidate(c geminiCandidate, f *Frame) {
+	for _, part := range elements(c.parts) {
+		f.Token = m.made.noteGemini(readGeminiPart(part)) || f.Token
 	}
-	m.seen.add(index)
-	if kind != finishNone {
-		f.Finish = true
-		m.finished.add(index)
-		m.filtered = m.filtered || kind == finishFiltered
-		m.limited = m.limited || kind == finishLimit
+	m.seen.add(c.index)
+	switch c.kind {
+	case finishNone:
+		return
+	case finishFailed:
+		m.failed = append(m.failed[:0], c.why[1:len(c.why)-1]...)
+	case finishFiltered:
+		m.filtered = true
+	case finishLimit:
+		m.limited = true
 	}
+	f.Finish = true
+	m.finished.add(c.index)
 }
 
 // noteGemini adds a part to what was produced and tells whether it holds any
