@@ -13,7 +13,7 @@ const messageStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 // came, but for the model in its first event. Not for concurrent use.
 type MessagesEditor struct {
 	model   []byte // as a JSON string
-	started bool   // message_start has passed
+	started bool   // message_start has passed, or a token after it
 	ended   bool   // a stop_reason has passed
 	stopped bool   // message_stop has passed
 }
@@ -24,7 +24,7 @@ func NewMessagesEditor(id Identity) *MessagesEditor { return &MessagesEditor{mod
 // Append appends the event to dst. f is what the line's meter made of it. A
 // closing `[DONE]`, which the form does not have, is left out.
 func (w *MessagesEditor) Append(dst []byte, e Event, f Frame) []byte {
-	w.ended = w.ended || f.Finish
+	w.started, w.ended = w.started || f.Token, w.ended || f.Finish
 	if f.Done {
 		if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
 			return dst
