@@ -212,17 +212,15 @@ func kindOfStop(reason string) finishKind {
 	return kindOfFinish(reason)
 }
 
-// Usage returns what the provider reported so far; false when it did not say
-// how long the prompt is. Until the end of the answer is counted, the
-// completion is at least our own estimate of what was produced: the beginning
-// of a stream reports a token or two.
+// Usage returns what the provider reported; false until it has counted the
+// whole answer. The prompt's counts come with the first event and are there
+// before; what that says about the completion, a token or two, counts nothing.
 func (m *MessagesMeter) Usage() (Usage, bool) {
 	u := m.usage.result(m.made.tools.ToolCalls)
-	if m.final {
-		return u, m.usage.hasInput
+	if !m.final {
+		u.Completion, u.Reasoning = 0, 0
 	}
-	u.Completion = max(u.Completion, min(m.Estimate(), maxCount))
-	return u, u.Prompt > 0
+	return u, m.final && m.usage.hasInput
 }
 
 // Complete tells whether the end of the answer was seen.
