@@ -40,7 +40,7 @@ func ReadMessagesAnswer(body []byte) (*MessagesAnswer, error) {
 		}
 	}
 	a.Content, a.Reasoning = a.made.content, a.made.reasoning
-	kind := kindOfStop(reason)
+	kind := kindOfFinish(reason)
 	a.Limited, a.Filtered = kind == finishLimit, kind == finishFiltered
 	a.Ended = kind != finishNone && kind != finishFailed
 	switch {

@@ -193,7 +193,7 @@ func (m *MessagesMeter) learn(data []byte, from, to int, thought bool) {
 // readEnd reads how the answer ended.
 func (m *MessagesMeter) readEnd(delta []byte, f *Frame) {
 	reason := unquote(field(delta, "stop_reason"))
-	switch kind := kindOfStop(reason); kind {
+	switch kind := kindOfFinish(reason); kind {
 	case finishNone:
 	case finishFailed:
 		f.Err = &ProviderError{Reason: reason}
@@ -202,14 +202,6 @@ func (m *MessagesMeter) readEnd(delta []byte, f *Frame) {
 		m.filtered = m.filtered || kind == finishFiltered
 		m.limited = m.limited || kind == finishLimit
 	}
-}
-
-// kindOfStop says what a stop_reason means.
-func kindOfStop(reason string) finishKind {
-	if reason == "refusal" {
-		return finishFiltered
-	}
-	return kindOfFinish(reason)
 }
 
 // Usage returns what the provider reported; false until it has counted the
