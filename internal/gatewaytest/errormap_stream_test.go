@@ -131,20 +131,17 @@ func wholeRows() []row {
 	return rows
 }
 
-// TestErrorMapBroken runs every row after the first byte: the client gets an
-// error event and no end, no other line is asked, and exactly what was produced
-// is charged.
-func TestErrorMapBroken(t *testing.T) {
-	eachRow(t, append(brokenRows(), wholeRows()...), func(t *testing.T, f *fixture, e entry) {
-		account, key := f.process.Account(10, nil)
-		a := f.send(t, key, e.body(e.duo()), e.goOn)
-		f.checkSecrets(t, e, a)
-		f.checkAsked(t, e, e.duo(), 0)
-		checkEnd(t, e, a)
-		f.checkProduced(t, e, account, a)
-		f.checkMoney(t, account, 10*money.USD, a)
-		f.checkHealth(t, e, e.duo())
-	})
+// breakRow tries one stream that breaks: the client gets an error event and no
+// end, no other line is asked, and exactly what was produced is charged.
+func breakRow(t *testing.T, f *fixture, e entry) {
+	account, key := f.process.Account(10, nil)
+	a := f.send(t, key, e.body(e.duo()), e.goOn)
+	f.checkSecrets(t, e, a)
+	f.checkAsked(t, e, e.duo(), 0)
+	checkEnd(t, e, a)
+	f.checkProduced(t, e, account, a)
+	f.checkMoney(t, account, 10*money.USD, a)
+	f.checkHealth(t, e, e.duo())
 }
 
 // checkEnd checks how a stream ended for its client.
@@ -201,45 +198,44 @@ func leavingRows() []row {
 		breaking("after text and usage", closed, fakeprovider.Stall).counted(700, 30)}
 }
 
-// TestClientLeaves: the upstream call is cancelled, nothing is held any more,
-// what was produced is charged and nothing else, and the line is not to blame.
-func TestClientLeaves(t *testing.T) {
-	eachRow(t, leavingRows(), func(t *testing.T, f *fixture, e entry) {
-		account, key := f.process.Account(10, nil)
-		ctx, leave := context.WithCancel(t.Context())
-		defer leave()
-		before := e.left()
-		if e.text == "" {
-			go func() {
-				defer leave()
-				tick := time.NewTicker(10 * time.Millisecond)
-				defer tick.Stop()
-				for e.asked(e.solo()) == 0 && ctx.Err() == nil {
-					<-tick.C
-				}
-			}()
-		}
-		if a, err := converse(ctx, f.client, f.process.URL, key, e.body(e.solo()), leave); err == nil {
-			t.Fatalf("the client got %+v", a)
-		}
-		eventually(t, "the provider is told", func() bool { return e.left() > before })
-		var r receipt
-		eventually(t, "the request is in the log", func() bool {
-			all := f.receipts(account)
-			if len(all) == 1 {
-				r = all[0]
+// leaveRow has a client leave: the upstream call is cancelled, nothing is held
+// any more, what was produced is charged and nothing else, and the line is not
+// to blame.
+func leaveRow(t *testing.T, f *fixture, e entry) {
+	account, key := f.process.Account(10, nil)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	before := e.left()
+	if e.text == "" {
+		go func() {
+			defer leave()
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for e.asked(e.solo()) == 0 && ctx.Err() == nil {
+				<-tick.C
 			}
-			return len(all) == 1
-		})
-		if r.Code != e.want.code || (r.Cost > 0) != (e.text != "") || r.Cost != money.Amount(r.Prompt*1000+r.Completion*2000) {
-			t.Errorf("receipt %+v", r)
+		}()
+	}
+	if a, err := converse(ctx, f.client, f.process.URL, key, e.body(e.solo()), leave); err == nil {
+		t.Fatalf("the client got %+v", a)
+	}
+	eventually(t, "the provider is told", func() bool { return e.left() > before })
+	var r receipt
+	eventually(t, "the request is in the log", func() bool {
+		all := f.receipts(account)
+		if len(all) == 1 {
+			r = all[0]
 		}
-		if e.prompt > 0 && (r.Prompt != e.prompt || r.Completion != e.completion) {
-			t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
-		}
-		f.checkMoney(t, account, 10*money.USD, answer{id: r.ID, status: r.Status})
-		if s := f.lines.of(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
-			t.Errorf("line: %s", s)
-		}
+		return len(all) == 1
 	})
+	if r.Code != e.want.code || (r.Cost > 0) != (e.text != "") || r.Cost != money.Amount(r.Prompt*1000+r.Completion*2000) {
+		t.Errorf("receipt %+v", r)
+	}
+	if e.prompt > 0 && (r.Prompt != e.prompt || r.Completion != e.completion) {
+		t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
+	}
+	f.checkMoney(t, account, 10*money.USD, answer{id: r.ID, status: r.Status})
+	if s := f.lines.of(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
+		t.Errorf("line: %s", s)
+	}
 }

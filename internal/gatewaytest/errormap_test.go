@@ -201,10 +201,9 @@ func (e entry) solo() string { return e.id + "-solo" }
 func (e entry) duo() string  { return e.id + "-duo" }
 
 // eachRow runs a test for each row and kind of request on both databases.
-func eachRow(t *testing.T, rows []row, test func(t *testing.T, f *fixture, e entry)) {
+func eachRow(t *testing.T, binary string, rows []row, test func(t *testing.T, f *fixture, e entry)) {
 	t.Helper()
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		var entries []entry
 		for i, r := range rows {
@@ -316,16 +315,15 @@ func (f *fixture) audit(t *testing.T) {
 	}
 }
 
-// TestErrorMap runs every row up to the first byte: what the client sees with
-// the failing line alone, and with a healthy one behind it.
+// TestErrorMap runs every row: what the client sees with the failing line alone
+// and with a healthy one behind it, and after the first byte.
 func TestErrorMap(t *testing.T) {
-	eachRow(t, statusRows(), tryRow)
-}
-
-// TestErrorMapAnswers is TestErrorMap for answers of status 200 that are
-// failures, and for streams that fail before their first token.
-func TestErrorMapAnswers(t *testing.T) {
-	eachRow(t, append(answerRows(), beginningRows()...), tryRow)
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, statusRows(), tryRow) })
+	t.Run("answers", func(t *testing.T) { eachRow(t, binary, append(answerRows(), beginningRows()...), tryRow) })
+	t.Run("broken", func(t *testing.T) { eachRow(t, binary, append(brokenRows(), wholeRows()...), breakRow) })
+	t.Run("left", func(t *testing.T) { eachRow(t, binary, leavingRows(), leaveRow) })
 }
 
 // tryRow tries one row with and without another line.

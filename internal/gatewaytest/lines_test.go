@@ -58,9 +58,6 @@ func lineScenes(t testing.TB) []scene {
 	}
 }
 
-// TestLines plays the lives of lines.
-func TestLines(t *testing.T) { eachScene(t, lineScenes) }
-
 // circuitScene: five failures in a row open the circuit; then no request
 // touches the line.
 func circuitScene(t testing.TB) scene {

@@ -22,10 +22,9 @@ type scene struct {
 }
 
 // eachScene plays scenes on both databases. They are made anew for each.
-func eachScene(t *testing.T, make func(t testing.TB) []scene) {
+func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene) {
 	t.Helper()
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		f := newFixture(t, binary, database)
 		scenes := make(t)
@@ -41,6 +40,15 @@ func eachScene(t *testing.T, make func(t testing.TB) []scene) {
 		group.Wait()
 		f.audit(t)
 	})
+}
+
+// TestLines plays what happens with several lines, and to lines over time.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, verdictScenes) })
+	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
+	t.Run("lives", func(t *testing.T) { eachScene(t, binary, lineScenes) })
 }
 
 // hello is a request for a model.
@@ -149,9 +157,6 @@ func verdictScenes(t testing.TB) []scene {
 	return scenes
 }
 
-// TestVerdictOfThreeLines: what a client is told when lines failed differently.
-func TestVerdictOfThreeLines(t *testing.T) { eachScene(t, verdictScenes) }
-
 // otherProviderScenes: a prompt that a provider's check stopped goes to another
 // provider first, and to every other line in the end.
 func otherProviderScenes(t testing.TB) []scene {
@@ -207,6 +212,3 @@ func otherProviderScenes(t testing.TB) []scene {
 	}
 	return scenes
 }
-
-// TestPromptFilterAsksAnotherProviderFirst: see otherProviderScenes.
-func TestPromptFilterAsksAnotherProviderFirst(t *testing.T) { eachScene(t, otherProviderScenes) }

@@ -1,0 +1,250 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+const (
+	soakCallers  = 64
+	soakAccounts = 8
+	soakCredit   = 1000 // USD an account
+	// soakSeed makes the failures of a run those of the next one.
+	soakSeed = 20261121
+	// soakFactor and soakSlack are how much later the slowest hundredth of the
+	// answers may come when one of two lines is bad: compared with a model that
+	// has only the good line, in the same run and moments.
+	soakFactor = 3
+	soakSlack  = 50 * time.Millisecond
+)
+
+// TestSoak sends a steady load at a model with two lines of equal weight, one
+// of which fails every time, in ways drawn at random. No client may notice: no
+// error, and hardly a delay.
+//
+// In the first half the operator puts the bad line back into service twice a
+// second, so that it goes on being tried. In the second half, which is the one
+// whose times are judged, it is put back once, and then left to its fate; its
+// port refuses connections from then on.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	half := 2 * time.Second
+	if os.Getenv("TOLLGATE_TORTURE") != "" {
+		half = 30 * time.Second
+	}
+	storetest.EachURL(t, func(t *testing.T, database string) { soak(t, binary, database, half) })
+}
+
+// bad is what the bad line does: each a failure before the first byte.
+func bad() []func(stream bool) fakeprovider.Reply {
+	same := func(r fakeprovider.Reply) func(bool) fakeprovider.Reply {
+		return func(bool) fakeprovider.Reply { return r }
+	}
+	kind := func(whole, stream fakeprovider.Reply) func(bool) fakeprovider.Reply {
+		return func(s bool) fakeprovider.Reply {
+			if s {
+				return stream
+			}
+			return whole
+		}
+	}
+	role := fakeprovider.Frame(`{"role":"assistant","content":""}`, "")
+	return []func(bool) fakeprovider.Reply{
+		same(fakeprovider.Reply{Before: fakeprovider.Reset}),
+		same(fakeprovider.Reply{Before: fakeprovider.Stall}),
+		same(fakeprovider.Error(500, "server_error", "", "x")),
+		same(fakeprovider.Busy(0)),
+		same(fakeprovider.Page(200)),
+		same(fakeprovider.Reply{Wire: "SSH-2.0-OpenSSH_9.6\r\n"}),
+		kind(*completion(`{"role":"assistant","content":""}`, `"stop"`), *events(role, frame(`{}`, `"stop"`), "[DONE]")),
+		kind(fakeprovider.Reply{Body: `{"id":"x","choices":[{`, Length: 4096}, fakeprovider.Reply{Events: []string{role}, End: fakeprovider.Cut}),
+		kind(fakeprovider.Answer("[ERROR] no channel", 0, 0), fakeprovider.Stream(0, 0, "[ERROR] ", "no channel")),
+	}
+}
+
+// soaker is the load, and what came of it.
+type soaker struct {
+	f    *fixture
+	keys []string
+
+	mu     sync.Mutex
+	judged bool                       // the second half has begun
+	took   map[string][]time.Duration // by model, of the second half
+	first  map[string][]time.Duration // of the first
+	good   int                        // complete answers
+	later  int                        // asked to come later, since the machine is busy
+	wrong  []string                   // what else clients saw; the first few
+}
+
+func soak(t *testing.T, binary, database string, half time.Duration) {
+	f := newFixture(t, binary, database)
+	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: soakCallers}}
+	t.Cleanup(f.client.CloseIdleConnections)
+	broken, works := soakProviders(t)
+	flagged := map[string]any{
+		"timeouts":        map[string]any{"first_token": "300ms", "idle": "300ms", "total": "300ms"},
+		"error_sentences": []string{`^\[ERROR\]`},
+	}
+	f.process.Admin("PUT", "/catalog", map[string]any{
+		"models": []any{chatModel("soak", nil), chatModel("control", nil)},
+		"lines":  []any{chatLine("bad", broken.URL(), flagged, "soak"), chatLine("good", works.URL(), nil, "soak", "control")},
+	}, nil)
+	s := &soaker{f: f, took: map[string][]time.Duration{}, first: map[string][]time.Duration{}}
+	var accounts []string
+	for range soakAccounts {
+		account, key := f.process.Account(soakCredit, nil)
+		accounts, s.keys = append(accounts, account), append(s.keys, key)
+	}
+	s.run(t, half, broken)
+	s.check(t, accounts, len(broken.Requests()))
+}
+
+// soakProviders are the line that always fails and the one that never does.
+func soakProviders(t *testing.T) (broken, works *fakeprovider.Server) {
+	broken, works = fakeprovider.New(t), fakeprovider.New(t)
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(soakSeed, soakSeed))
+	ways := bad()
+	broken.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		mu.Lock()
+		way := ways[random.IntN(len(ways))]
+		mu.Unlock()
+		return way(bytes.Contains(q.Body, []byte(`"stream":true`)))
+	})
+	works.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		reply := fakeprovider.Answer("all is well", 1000, 500)
+		if bytes.Contains(q.Body, []byte(`"stream":true`)) {
+			reply = fakeprovider.Stream(1000, 500, "all ", "is ", "well")
+		}
+		reply.Delay = 10 * time.Millisecond
+		return reply
+	})
+	return broken, works
+}
+
+// run sends the load for both halves.
+func (s *soaker) run(t *testing.T, half time.Duration, broken *fakeprovider.Server) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var group sync.WaitGroup
+	for caller := range soakCallers {
+		group.Go(func() { s.call(ctx, caller) })
+	}
+	resume := func() { s.f.process.Admin("POST", "/lines/bad/resume", map[string]any{}, nil) }
+	begin := time.Now()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for time.Since(begin) < half {
+		<-tick.C
+		resume()
+	}
+	broken.Close()
+	s.mu.Lock()
+	s.judged = true
+	s.mu.Unlock()
+	resume()
+	for time.Since(begin) < 2*half {
+		<-tick.C
+	}
+	stop()
+	group.Wait()
+}
+
+// call sends one request after the other until ctx ends. Each begins a
+// conversation of its own, so that the lines share them evenly.
+func (s *soaker) call(ctx context.Context, caller int) {
+	random := rand.New(rand.NewPCG(soakSeed, uint64(caller)))
+	for n := 0; ctx.Err() == nil; n++ {
+		model := []string{"soak", "control"}[random.IntN(2)]
+		e := entry{row: row{ask: map[string]any{
+			"messages": []any{map[string]any{"role": "user", "content": fmt.Sprintf("%d asks %d", caller, n)}},
+		}}, stream: random.IntN(2) == 0}
+		s.mu.Lock()
+		judged := s.judged
+		s.mu.Unlock()
+		begin := time.Now()
+		// The last request is not cut: every answer is to be counted.
+		a, err := converse(context.WithoutCancel(ctx), s.f.client, s.f.process.URL, s.keys[caller%len(s.keys)], e.body(model))
+		s.note(model, judged, time.Since(begin), a, err)
+	}
+}
+
+// note takes in an answer.
+func (s *soaker) note(model string, judged bool, took time.Duration, a answer, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil && a.status == 200 && a.complete && a.text == "all is well" && a.finish == "stop":
+		s.good++
+	case err == nil && a.status == 503 && a.retryAfter != "":
+		s.later++
+		return
+	default:
+		if s.wrong = append(s.wrong, fmt.Sprintf("%s after %s: %v %+v", model, took, err, a)); len(s.wrong) > 5 {
+			s.wrong = s.wrong[:5]
+		}
+	}
+	if judged {
+		s.took[model] = append(s.took[model], took)
+	} else {
+		s.first[model] = append(s.first[model], took)
+	}
+}
+
+// slowest is what all but the slowest hundredth were faster than.
+func slowest(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)*99/100]
+}
+
+// check judges the run.
+func (s *soaker) check(t *testing.T, accounts []string, tried int) {
+	for _, wrong := range s.wrong {
+		t.Errorf("a client noticed: %s", wrong)
+	}
+	soaked, control := slowest(s.took["soak"]), slowest(s.took["control"])
+	t.Logf("%d answers, %d asked to come later, %d attempts on the bad line; slowest hundredth of %d: %s, of %d with the good line alone: %s (first half %s and %s)",
+		s.good, s.later, tried, len(s.took["soak"]), soaked, len(s.took["control"]), control, slowest(s.first["soak"]), slowest(s.first["control"]))
+	if soaked > soakFactor*control+soakSlack {
+		t.Errorf("the slowest hundredth came after %s; with the good line alone after %s", soaked, control)
+	}
+	if tried < len(bad()) || s.good < soakCallers || s.later > s.good {
+		t.Errorf("the load did not reach the lines")
+	}
+	left := money.Amount(0)
+	for _, account := range accounts {
+		var state struct {
+			Balance money.Amount `json:"balance_usd"`
+			Held    money.Amount `json:"held_usd"`
+		}
+		eventually(t, "nothing is held", func() bool {
+			s.f.process.Admin("GET", "/accounts/"+account, nil, &state)
+			return state.Held == 0
+		})
+		left += state.Balance
+	}
+	if want := soakAccounts*soakCredit*money.USD - money.Amount(s.good)*healthyCost; left != want {
+		t.Errorf("%s USD are left, want %s: each answer charged once, and nothing else", left, want)
+	}
+	s.f.audit(t)
+	if out := s.f.process.Stop(); out != 0 {
+		t.Errorf("exit code %d\n%s", out, s.f.process.Output())
+	}
+}
