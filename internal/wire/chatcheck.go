@@ -22,7 +22,8 @@ func (r *ChatRequest) Check() error {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
-		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.checkAudio, r.checkOptions, r.checkTools,
+		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.checkAudio,
+		func() error { return r.checkOptions(r.doc) }, r.checkTools,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -119,10 +120,10 @@ func audio(param string) error {
 }
 
 // checkOptions reports the values that change what the provider charges.
-func (r *ChatRequest) checkOptions() error {
-	r.ServiceTier, r.Options = "", nil
+func (a *Asked) checkOptions(d *document) error {
+	a.ServiceTier, a.Options = "", nil
 	for _, name := range []string{"service_tier", "speed", "inference_geo"} {
-		raw := r.doc.raw(name)
+		raw := d.raw(name)
 		if raw == nil {
 			continue
 		}
@@ -134,14 +135,14 @@ func (r *ChatRequest) checkOptions() error {
 			if value == "auto" || value == "default" {
 				continue
 			}
-			r.ServiceTier = value
+			a.ServiceTier = value
 		}
-		r.Options = append(r.Options, Priced{Param: name, Name: value})
+		a.Options = append(a.Options, Priced{Param: name, Name: value})
 	}
 	// A list of further models to fall back to runs another model than the one
 	// that is priced.
-	if raw := r.doc.raw("models"); raw != nil {
-		r.Options = append(r.Options, Priced{Param: "models", Name: shortened(raw)})
+	if raw := d.raw("models"); raw != nil {
+		a.Options = append(a.Options, Priced{Param: "models", Name: shortened(raw)})
 	}
 	return nil
 }
@@ -259,21 +260,21 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 // addImage counts an image by its address, a JSON string. The bytes of an
 // inline image do not count as text. Other things behind a data address
 // (documents, video) are no images.
-func (r *ChatRequest) addImage(address []byte) {
+func (a *Asked) addImage(address []byte) {
 	const prefix = 64 // longer than any `data:image/…` in escapes needs to be told apart
 	start := bytes.TrimPrefix(address[:min(len(address), prefix)], []byte(`"`))
 	text := strings.ToLower(strings.ReplaceAll(string(start), `\/`, `/`))
 	switch {
 	case strings.HasPrefix(text, "data:image/"):
-		r.Bound.TextBytes -= int64(len(address))
+		a.Bound.TextBytes -= int64(len(address))
 	case strings.HasPrefix(text, "data:"):
-		r.Bound.Unbounded = true
+		a.Bound.Unbounded = true
 	}
-	r.Bound.Images++
+	a.Bound.Images++
 }
 
-// findStored looks for a reference to a stored file inside a content part or
-// a hosted tool, at any depth, and returns its path.
+// findStored looks for a reference to something stored at the provider inside
+// a content part or a hosted tool, at any depth, and returns its path.
 func findStored(value []byte, depth int) string {
 	const deepest = 32 // deeper than any part or tool that a provider knows
 	if depth > deepest {
@@ -305,7 +306,7 @@ func findStored(value []byte, depth int) string {
 
 func isStoredName(name []byte) bool {
 	switch string(name) {
-	case "file_id", "file_ids", "vector_store_ids":
+	case "file_id", "file_ids", "vector_store_ids", "container_id", "skill_id":
 		return true
 	}
 	return false

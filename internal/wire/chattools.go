@@ -37,14 +37,22 @@ func (r *ChatRequest) checkTools() error {
 		}
 	}
 	r.checkVendorTools()
-	if calls, ok := integer(r.doc.raw("max_tool_calls")); ok && calls > 0 {
-		for i := range r.Tools {
-			if r.Tools[i].MaxCalls == 0 || r.Tools[i].MaxCalls > calls {
-				r.Tools[i].MaxCalls = calls
-			}
+	r.limitCalls(r.doc)
+	return nil
+}
+
+// limitCalls applies max_tool_calls, which bounds the calls of every hosted
+// tool.
+func (a *Asked) limitCalls(d *document) {
+	calls, ok := integer(d.raw("max_tool_calls"))
+	if !ok || calls < 1 {
+		return
+	}
+	for i := range a.Tools {
+		if a.Tools[i].MaxCalls == 0 || a.Tools[i].MaxCalls > calls {
+			a.Tools[i].MaxCalls = calls
 		}
 	}
-	return nil
 }
 
 // checkVendorTools reports hosted tools that compatible vendors know by a
@@ -67,9 +75,9 @@ func (r *ChatRequest) checkVendorTools() {
 
 // host notes a hosted tool: what it reads is part of the prompt and lies
 // outside the body.
-func (r *ChatRequest) host(tool Priced) {
-	r.Bound.Unbounded = true
-	r.Tools = append(r.Tools, tool)
+func (a *Asked) host(tool Priced) {
+	a.Bound.Unbounded = true
+	a.Tools = append(a.Tools, tool)
 }
 
 // hostedTool returns the name under which the catalog prices a hosted tool of
