@@ -1,0 +1,350 @@
+package wire
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+)
+
+// ResponsesStream turns the frames of a chat-completions stream into the
+// events of a responses stream: items open and close in order, every text is
+// repeated whole when it ends, and the last event carries the whole response.
+// Vendors' deviations are tolerated. Not for concurrent use.
+type ResponsesStream struct {
+	object  responseObject
+	stem    string
+	customs map[string]bool // the names of custom tools
+	silent  bool            // no events are wanted, only the items
+
+	next  int64 // sequence number
+	begun bool
+	ended bool
+
+	items []*outputItem
+	open  *outputItem   // the message or reasoning that grows
+	calls []*outputItem // all calls, also those that are not among the items yet
+	ids   map[string]bool
+
+	room   int    // bytes of text that may still come
+	reason string // why the answer is incomplete
+}
+
+const (
+	// maxOutputText bounds the text of an answer that is kept, since it is
+	// repeated at its end. An answer that reaches it is cut there, as if by a
+	// limit of tokens.
+	maxOutputText = 64 << 20
+	// maxOutputItems bounds the items of an answer in the same way.
+	maxOutputItems = 4 << 10
+)
+
+// Reasons for which an answer is incomplete.
+const (
+	reasonLimit  = "max_output_tokens"
+	reasonFilter = "content_filter"
+	reasonServer = "server_error"
+)
+
+// NewResponsesFromChat makes the translator of the stream that answers r.
+func NewResponsesFromChat(id Identity, r *ResponsesRequest) *ResponsesStream {
+	return &ResponsesStream{
+		object: newResponseObject(id, r), stem: stem(id), customs: customTools(r.doc),
+		ids: make(map[string]bool), room: maxOutputText,
+	}
+}
+
+// ResponsesFromChat turns a chat completion that was not streamed into a
+// response; ErrMalformed when it is no JSON object.
+func ResponsesFromChat(body []byte, id Identity, u Usage, r *ResponsesRequest) ([]byte, error) {
+	from := skipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !isValid(body) {
+		return nil, ErrMalformed
+	}
+	s := NewResponsesFromChat(id, r)
+	s.silent, s.begun = true, true
+	s.readFrame(nil, body[from:])
+	s.closeAll(nil)
+	return s.object.append(nil, s.state(u)), nil
+}
+
+// Append appends the events that a frame means.
+func (s *ResponsesStream) Append(dst []byte, e Event, f Frame) []byte {
+	data := bytes.TrimSpace(e.Data)
+	switch {
+	case s.ended || f.Done || f.Err != nil:
+		return dst
+	case e.Data == nil && s.begun:
+		return append(dst, ": keep-alive\n\n"...)
+	case len(data) == 0 || data[0] != '{':
+		return dst
+	}
+	return s.readFrame(s.begin(dst), data)
+}
+
+// End appends what completes the stream: the ends of what is open, and the
+// response with the usage that was charged.
+func (s *ResponsesStream) End(dst []byte, u Usage) []byte {
+	if s.ended {
+		return dst
+	}
+	dst = s.closeAll(s.begin(dst))
+	state := s.state(u)
+	dst = append(s.event(dst, "response."+state.status), `,"response":`...)
+	s.ended = true
+	return endEvent(s.object.append(dst, state))
+}
+
+// Fail appends the event that ends a stream which broke off.
+func (s *ResponsesStream) Fail(dst []byte, err *fault.Error) []byte {
+	if s.ended {
+		return dst
+	}
+	dst = s.begin(dst)
+	s.ended = true
+	return s.object.appendFailed(dst, s.next, err)
+}
+
+// state is the answer's end.
+func (s *ResponsesStream) state(u Usage) responseState {
+	state := responseState{status: "completed", usage: &u}
+	if s.reason != "" {
+		state.status, state.reason = "incomplete", s.reason
+	}
+	for i, item := range s.items {
+		if i > 0 {
+			state.output = append(state.output, ',')
+		}
+		state.output = append(state.output, item.done...)
+	}
+	return state
+}
+
+// event begins an event with the next number.
+func (s *ResponsesStream) event(dst []byte, kind string) []byte {
+	s.next++
+	return beginEvent(dst, kind, s.next-1)
+}
+
+// begin appends the first two events, once.
+func (s *ResponsesStream) begin(dst []byte) []byte {
+	if s.begun {
+		return dst
+	}
+	s.begun = true
+	for _, kind := range [...]string{"response.created", "response.in_progress"} {
+		dst = append(s.event(dst, kind), `,"response":`...)
+		dst = endEvent(s.object.append(dst, responseState{status: "in_progress"}))
+	}
+	return dst
+}
+
+// readFrame reads the only choice of a frame or of a whole answer.
+func (s *ResponsesStream) readFrame(dst, data []byte) []byte {
+	for i, choice := range elements(field(data, "choices")) {
+		var message []byte
+		index, reason := int64(i), ""
+		for name, value := range members(choice) {
+			switch string(name) {
+			case "index":
+				if n, ok := count(value); ok {
+					index = n
+				}
+			case "delta", "message":
+				if message == nil {
+					message = present(value)
+				}
+			case "finish_reason":
+				reason = unquote(value)
+			}
+		}
+		if index != 0 {
+			continue
+		}
+		dst = s.readMessage(dst, message, field(field(choice, "logprobs"), "content"))
+		switch kindOfFinish(reason) {
+		case finishLimit:
+			s.stop(reasonLimit)
+		case finishFiltered:
+			s.stop(reasonFilter)
+		case finishFailed:
+			s.stop(reasonServer)
+		}
+	}
+	return dst
+}
+
+// stop notes why the answer is incomplete; the first reason stays.
+func (s *ResponsesStream) stop(reason string) {
+	if s.reason == "" {
+		s.reason = reason
+	}
+}
+
+// readMessage reads a message or a delta of one.
+func (s *ResponsesStream) readMessage(dst, message, logprobs []byte) []byte {
+	var content, refusal, calls, call []byte
+	thought := false // the same reasoning may stand in two fields
+	for name, value := range members(message) {
+		if isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "content":
+			content = value
+		case "refusal":
+			refusal = value
+		case "tool_calls":
+			calls = value
+		case "function_call":
+			call = value
+		default:
+			if !thought && isThought(name) {
+				for text := range texts(value, 0) {
+					dst, thought = s.reasoning(dst, text), true
+				}
+			}
+		}
+	}
+	switch {
+	case isText(content):
+		dst = s.text(dst, textInside(content), false, logprobs)
+	default:
+		for _, part := range elements(content) {
+			isThinking := isThought(field(part, "type"))
+			for text := range texts(part, 0) {
+				if isThinking {
+					dst = s.reasoning(dst, text)
+				} else {
+					dst = s.text(dst, text, false, nil)
+				}
+			}
+		}
+	}
+	if isText(refusal) {
+		dst = s.text(dst, textInside(refusal), true, nil)
+	}
+	for position, call := range elements(calls) {
+		dst = s.call(dst, call, int64(position))
+	}
+	if call != nil && call[0] == '{' {
+		dst = s.callOf(dst, oldCall, nil, call)
+	}
+	return dst
+}
+
+// take tells whether n more bytes of text may be kept.
+func (s *ResponsesStream) take(n int) bool {
+	if n > s.room || len(s.items) > maxOutputItems || len(s.calls) > maxOutputItems {
+		s.room = 0
+		s.stop(reasonLimit)
+		return false
+	}
+	s.room -= n
+	return true
+}
+
+// text appends text or a refusal: the inside of a JSON string.
+func (s *ResponsesStream) text(dst, text []byte, refusal bool, logprobs []byte) []byte {
+	if len(text) == 0 || !s.take(len(text)) {
+		return dst
+	}
+	if s.open == nil || s.open.kind != kindMessage {
+		dst = s.openItem(dst, &outputItem{kind: kindMessage})
+	}
+	item := s.open
+	if item.part == nil || item.part.refusal != refusal {
+		dst = s.openPart(s.closePart(dst), item, refusal)
+	}
+	item.part.text = append(item.part.text, text...)
+	var probs []byte
+	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && isValid(logprobs) && s.take(len(logprobs)) {
+		probs = logprobs[1 : len(logprobs)-1]
+		if len(item.part.logprobs) > 0 {
+			item.part.logprobs = append(item.part.logprobs, ',')
+		}
+		item.part.logprobs = appendLine(item.part.logprobs, probs)
+	}
+	if s.silent {
+		return dst
+	}
+	if refusal {
+		dst = append(s.event(dst, "response.refusal.delta"), item.place...)
+		return endEvent(appendText(dst, `,"delta":"`, text))
+	}
+	dst = append(s.event(dst, "response.output_text.delta"), item.place...)
+	dst = append(appendText(dst, `,"delta":"`, text), `,"logprobs":[`...)
+	return endEvent(append(appendLine(dst, probs), ']'))
+}
+
+// reasoning appends reasoning: the inside of a JSON string.
+func (s *ResponsesStream) reasoning(dst, text []byte) []byte {
+	if len(text) == 0 || !s.take(len(text)) {
+		return dst
+	}
+	if s.open == nil || s.open.kind != kindReasoning {
+		dst = s.openItem(dst, &outputItem{kind: kindReasoning})
+		dst = s.openPart(dst, s.open, false)
+	}
+	s.open.part.text = append(s.open.part.text, text...)
+	if s.silent {
+		return dst
+	}
+	dst = append(s.event(dst, "response.reasoning_summary_text.delta"), s.open.place...)
+	return endEvent(appendText(dst, `,"delta":"`, text))
+}
+
+// appendText writes a name with an opening quote behind it, the inside of a
+// JSON string, and the closing quote.
+func appendText(dst []byte, name string, text []byte) []byte {
+	return append(append(append(dst, name...), text...), '"')
+}
+
+// textInside returns the inside of a JSON string that can be written as it is.
+// Of frames that are checked by their brackets alone it need not be valid; and
+// half a character, which clients would replace in a delta but not in the
+// whole text, is replaced here.
+func textInside(value []byte) []byte {
+	s := scanner{src: value}
+	if s.text(0) == len(value) && utf8.Valid(value) && !hasSurrogate(value) {
+		return value[1 : len(value)-1]
+	}
+	clean := quote(string(appendUnquoted(nil, bytes.Trim(value, `"`))))
+	return clean[1 : len(clean)-1]
+}
+
+// hasSurrogate tells whether a text may have escapes of halves of characters.
+func hasSurrogate(value []byte) bool {
+	return bytes.Contains(value, []byte(`\ud`)) || bytes.Contains(value, []byte(`\uD`))
+}
+
+// texts walks the texts in a value in which vendors send reasoning or parts of
+// content: a string, an object with one, or an array of such.
+func texts(value []byte, depth int) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) { eachText(value, depth, yield) }
+}
+
+func eachText(value []byte, depth int, yield func([]byte) bool) bool {
+	const deepest = 4 // deeper than any vendor's parts
+	switch {
+	case len(value) == 0 || depth > deepest:
+	case isText(value):
+		return yield(textInside(value))
+	case value[0] == '[':
+		for _, element := range elements(value) {
+			if !eachText(element, depth+1, yield) {
+				return false
+			}
+		}
+	case value[0] == '{':
+		for name, member := range members(value) {
+			switch string(name) {
+			case "text", "summary", "thinking", "reasoning", "content":
+				if !eachText(member, depth+1, yield) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

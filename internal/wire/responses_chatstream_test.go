@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"tollgate/internal/fault"
+)
+
+var updateResponses = flag.Bool("update-responses", false, "write what the scenarios of responses on a chat line bring")
+
+// identity is that of all answers in tests.
+var identity = Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
+
+// askResponses opens and checks a request that has to be good.
+func askResponses(t testing.TB, body string) *ResponsesRequest {
+	t.Helper()
+	r, err := OpenResponses([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// translated runs a chat stream through meter and translator, as a conductor
+// does.
+func translated(stream []byte, r *ResponsesRequest) []byte {
+	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, r)
+	var out []byte
+	for {
+		e, err := reader.Next()
+		switch {
+		case errors.Is(err, io.EOF) && m.Complete():
+			u, _ := m.Usage()
+			return w.End(out, u)
+		case err != nil:
+			return w.Fail(out, fault.New(fault.UpstreamConnectionError, "The connection broke."))
+		}
+		f, err := m.Read(e)
+		switch {
+		case err != nil:
+			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "What came is no JSON."))
+		case f.Err != nil:
+			return w.Fail(out, fault.New(fault.UpstreamBusy, "The provider reported an error."))
+		}
+		out = w.Append(out, e, f)
+	}
+}
+
+// TestResponsesOnChat plays the scenarios of testdata/responses_chat: the
+// request, what a chat line is sent for it, what it answers, and what the
+// client gets.
+func TestResponsesOnChat(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "responses_chat", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			playResponsesOnChat(t, file)
+		})
+	}
+}
+
+func playResponsesOnChat(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]*txtar.File{}
+	for i := range archive.Files {
+		parts[archive.Files[i].Name] = &archive.Files[i]
+	}
+	for _, name := range []string{"request", "chat", "upstream", "answer"} {
+		if parts[name] == nil {
+			t.Fatalf("no part %s", name)
+		}
+	}
+	r := askResponses(t, string(parts["request"].Data))
+	chat, err := r.AsChat(Translation{Edits: Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeChat(t, chat)
+	upstream := parts["upstream"].Data
+	var answer []byte
+	if r.Stream {
+		answer = translated(upstream, r)
+		mustBeValid(t, answer)
+	} else {
+		answer = wholeResponse(t, upstream, r)
+	}
+	for name, got := range map[string][]byte{"chat": indented(t, chat), "answer": answer} {
+		got = append(bytes.TrimSpace(got), '\n')
+		if !bytes.Equal(got, parts[name].Data) && !*updateResponses {
+			t.Errorf("%s\n%s\nwant\n%s", name, got, parts[name].Data)
+		}
+		parts[name].Data = got
+	}
+	if *updateResponses {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mustBeChat checks that a body passes as a chat request.
+func mustBeChat(t *testing.T, body []byte) {
+	t.Helper()
+	r, err := OpenChat(body)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+}
+
+// wholeResponse translates a whole answer, and makes sure that it reads like a
+// provider's own.
+func wholeResponse(t *testing.T, chat []byte, r *ResponsesRequest) []byte {
+	t.Helper()
+	a, err := ReadChatAnswer(chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := a.Usage()
+	out, err := ResponsesFromChat(chat, identity, u, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadResponsesAnswer(out)
+	if err != nil || !read.Ended || read.Content != a.Content || read.Limited != a.Limited || read.Filtered != a.Filtered {
+		t.Errorf("read as %+v, %v; the answer was %+v", read, err, a)
+	}
+	if again, known := read.Usage(); !known || again.Prompt != u.Prompt || again.Completion != u.Completion || again.Cached != u.Cached || again.Reasoning != u.Reasoning {
+		t.Errorf("usage read as %+v, was %+v", again, u)
+	}
+	return indented(t, out)
+}
+
+func indented(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, body, "", "  "); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,148 @@
+package wire
+
+// A custom tool takes free text. Chat lines of most vendors have functions
+// only, so one with a single string stands for it: inputName is its argument.
+const inputName = "input"
+
+// wrapInput returns the arguments, a JSON string, of the function that stands
+// for a custom tool. input is a JSON string.
+func wrapInput(input []byte) []byte {
+	if !isText(input) {
+		input = []byte(`""`)
+	}
+	return quote(`{"` + inputName + `":` + string(input) + `}`)
+}
+
+// unwrapInput returns the inside of a JSON string with the input of a custom
+// tool, given the inside of the one with the arguments. Arguments that are
+// something else are the input as they stand.
+func unwrapInput(arguments []byte) []byte {
+	text := appendUnquoted(nil, arguments)
+	if isValid(text) {
+		object := text[skipSpace(text, 0):]
+		switch input := field(object, inputName); {
+		case isText(input):
+			return input[1 : len(input)-1]
+		case input != nil:
+			return textInside(quote(string(input)))
+		}
+	}
+	return arguments
+}
+
+// customTools returns the names of the custom tools of a request.
+func customTools(d *document) map[string]bool {
+	var names map[string]bool
+	for _, tool := range elements(d.raw("tools")) {
+		if unquote(field(tool, "type")) != "custom" {
+			continue
+		}
+		if names == nil {
+			names = make(map[string]bool)
+		}
+		names[unquote(field(tool, "name"))] = true
+	}
+	return names
+}
+
+// appendChatTools writes tools, tool_choice and parallel_tool_calls. The last
+// two are refused by providers where there is no tool, so they go only with
+// one.
+func appendChatTools(dst []byte, d *document) ([]byte, error) {
+	choice := d.raw("tool_choice")
+	var allowed map[string]bool
+	if unquote(field(choice, "type")) == "allowed_tools" {
+		allowed = make(map[string]bool)
+		for _, tool := range elements(field(choice, "tools")) {
+			allowed[unquote(field(tool, "name"))] = true
+		}
+	}
+	written := 0
+	for i, tool := range elements(d.raw("tools")) {
+		kind := unquote(field(tool, "type"))
+		if kind != "function" && kind != "custom" {
+			return nil, notOnChat(at("tools", i) + ".type")
+		}
+		inner := tool
+		if nested := field(tool, "function"); kind == "function" && nested != nil {
+			inner = nested // as the chat form has it
+		}
+		if allowed != nil && !allowed[unquote(field(inner, "name"))] {
+			continue
+		}
+		if written == 0 {
+			dst = append(dst, `,"tools":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		written++
+		dst = append(dst, `{"type":"function","function":{"name":`...)
+		dst = appendOr(dst, field(inner, "name"), `""`)
+		if kind == "custom" {
+			dst = appendCustomTool(dst, inner)
+		} else {
+			for _, name := range []string{"description", "parameters", "strict"} {
+				if raw := field(inner, name); raw != nil {
+					dst = append(appendName(dst, name), raw...)
+				}
+			}
+		}
+		dst = append(dst, "}}"...)
+	}
+	if written > 0 {
+		dst = append(dst, ']')
+	}
+	dst, err := appendChatChoice(dst, choice, written > 0)
+	if parallel := d.raw("parallel_tool_calls"); parallel != nil && written > 0 {
+		dst = append(appendName(dst, "parallel_tool_calls"), parallel...)
+	}
+	return dst, err
+}
+
+// appendCustomTool writes the function that stands for a custom tool. A
+// grammar cannot be enforced, so the model is told about it.
+func appendCustomTool(dst, tool []byte) []byte {
+	about := unquote(field(tool, "description"))
+	format := field(tool, "format")
+	grammar := field(format, "grammar")
+	if grammar == nil {
+		grammar = format
+	}
+	if definition := unquote(field(grammar, "definition")); definition != "" {
+		if about != "" {
+			about += "\n\n"
+		}
+		about += "The input must follow this " + unquote(field(grammar, "syntax")) + " grammar:\n" + definition
+	}
+	if about != "" {
+		dst = append(appendName(dst, "description"), quote(about)...)
+	}
+	return append(appendName(dst, "parameters"),
+		`{"type":"object","properties":{"`+inputName+`":{"type":"string","description":"The input of the tool, as it is."}},"required":["`+inputName+`"],"additionalProperties":false}`...)
+}
+
+// appendChatChoice writes tool_choice. Of allowed tools only those are sent
+// that are allowed, so that their mode is left.
+func appendChatChoice(dst, choice []byte, tools bool) ([]byte, error) {
+	switch kind := unquote(field(choice, "type")); {
+	case choice == nil:
+	case isText(choice):
+		if word := unquote(choice); tools || word != "none" && word != "auto" {
+			dst = append(appendName(dst, "tool_choice"), choice...)
+		}
+	case kind == "function" || kind == "custom":
+		name := field(choice, "name")
+		if name == nil {
+			name = field(field(choice, kind), "name")
+		}
+		dst = append(appendName(dst, "tool_choice"), `{"type":"function","function":{"name":`...)
+		dst = append(appendOr(dst, name, `""`), "}}"...)
+	case kind == "allowed_tools":
+		if mode := field(choice, "mode"); mode != nil && tools {
+			dst = append(appendName(dst, "tool_choice"), mode...)
+		}
+	default:
+		return nil, notOnChat("tool_choice.type")
+	}
+	return dst, nil
+}

@@ -1,0 +1,200 @@
+package wire
+
+import "bytes"
+
+// ResponsesAnswer is an answer of the responses form that was not streamed.
+type ResponsesAnswer struct {
+	Outcome
+
+	body []byte
+	made produced
+	tier string
+
+	usage Usage
+	known bool
+}
+
+// ReadResponsesAnswer reads a provider's answer; ErrMalformed when it is no
+// JSON object. It keeps body.
+func ReadResponsesAnswer(body []byte) (*ResponsesAnswer, error) {
+	from := skipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !isValid(body) {
+		return nil, ErrMalformed
+	}
+	object := body[from:]
+	r := readResponse(object)
+	a := &ResponsesAnswer{body: body, tier: r.tier, usage: r.usage, known: r.known}
+	for _, item := range elements(r.output) {
+		a.made.noteItem(item)
+		a.made.noteHostedItem(item)
+	}
+	a.Content, a.Reasoning = a.made.content, a.made.reasoning
+	a.Limited, a.Filtered = r.limited(), r.filtered()
+	if a.Err = r.failed(); a.Err == nil && isError(object, r.output != nil) {
+		a.Err = &ProviderError{Body: body}
+	}
+	a.Ended = a.Err == nil && (r.status == "completed" || r.status == "incomplete")
+	return a, nil
+}
+
+// Usage returns what the provider reported, with the tier and the hosted tools
+// that the answer shows; false when it reported no tokens.
+func (a *ResponsesAnswer) Usage() (Usage, bool) {
+	return withShown(a.usage, a.tier, a.made.tools), a.known
+}
+
+// Text returns what was produced (text, reasoning, tool calls), as far as it
+// is kept.
+func (a *ResponsesAnswer) Text() []byte { return a.made.text }
+
+// Completion returns our own count of the tokens produced.
+func (a *ResponsesAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, a.made.bytes) }
+
+// Pieces returns the answer's bytes with the model that the client asked for
+// and `store` as it is here, in pieces to be written one after the other, so
+// that a long answer is not copied.
+func (a *ResponsesAnswer) Pieces(model string) [3][]byte {
+	from := bytes.IndexByte(a.body, '{')
+	edits := moved(editResponse(a.body[from:], quote(model)), from)
+	switch len(edits) {
+	case 0:
+		return [3][]byte{a.body}
+	case 1:
+		return [3][]byte{a.body[:edits[0].from], edits[0].text, a.body[edits[0].to:]}
+	}
+	return [3][]byte{spliced(a.body, edits)}
+}
+
+// editResponse returns the edits of a response object: the model, as a JSON
+// string, and a `store` that is not false.
+func editResponse(object, model []byte) []splice {
+	var edits []splice
+	for m := range memberSpans(object) {
+		switch string(m.name) {
+		case "model":
+			if !bytes.Equal(object[m.from:m.to], model) {
+				edits = append(edits, splice{m.from, m.to, model})
+			}
+		case "store":
+			if value := object[m.from:m.to]; !isNull(value) && string(value) != "false" {
+				edits = append(edits, splice{m.from, m.to, []byte("false")})
+			}
+		}
+	}
+	return edits
+}
+
+// responseBody is what is read of a response object.
+type responseBody struct {
+	status     string
+	incomplete string // the reason
+	tier       string
+	output     []byte // the array; nil when absent
+	failure    []byte // the error object; nil when absent
+
+	usage Usage
+	known bool
+}
+
+func readResponse(object []byte) (r responseBody) {
+	for name, value := range members(object) {
+		if isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "status":
+			r.status = unquote(value)
+		case "incomplete_details":
+			r.incomplete = unquote(field(value, "reason"))
+		case "service_tier":
+			r.tier = unquote(value)
+		case "output":
+			r.output = value
+		case "error":
+			r.failure = value
+		case "usage":
+			r.usage, r.known = readResponsesUsage(value)
+		}
+	}
+	return r
+}
+
+// readResponsesUsage is readUsage with the parts that were written to the
+// provider's cache for longer than the ordinary time, as this form tells them.
+func readResponsesUsage(raw []byte) (Usage, bool) {
+	u, ok := readUsage(raw)
+	details := field(field(raw, "input_tokens_details"), "cache_write_tokens_details")
+	if long, found := count(field(details, "ttl_12h_tokens")); found {
+		u.CacheWrite1h = min(long, u.CacheWrite)
+		u.CacheWrite -= u.CacheWrite1h
+	}
+	return u, ok
+}
+
+func (r *responseBody) limited() bool {
+	return r.incomplete == "max_output_tokens" || r.incomplete == "max_tokens"
+}
+
+func (r *responseBody) filtered() bool { return r.incomplete == "content_filter" }
+
+// failed returns the error of a response that failed or was cancelled; nil for
+// any other.
+func (r *responseBody) failed() *ProviderError {
+	switch {
+	case r.status != "failed" && r.status != "cancelled":
+		return nil
+	case r.failure == nil:
+		return &ProviderError{Reason: r.status}
+	}
+	return &ProviderError{Body: append(append([]byte(`{"error":`), r.failure...), '}')}
+}
+
+// errorBody returns an `error` event as a body with an error object: the form
+// has the members of the object at the top level.
+func errorBody(data []byte) []byte {
+	if inner := field(data, "error"); inner != nil {
+		return append(append([]byte(`{"error":`), inner...), '}')
+	}
+	out := []byte(`{"error":{`)
+	for name, value := range members(data) {
+		switch string(name) {
+		case "code", "message", "param":
+			if out[len(out)-1] != '{' {
+				out = append(out, ',')
+			}
+			out = append(append(append(append(out, '"'), name...), `":`...), value...)
+		}
+	}
+	return append(out, "}}"...)
+}
+
+// isOwnCall tells whether an item is the call of a tool of the client's.
+func isOwnCall(item []byte) bool {
+	kind := field(item, "type")
+	return string(kind) == `"function_call"` || string(kind) == `"custom_tool_call"`
+}
+
+// noteItem reads an item of an answer and tells whether it holds any token.
+// The searches of hosted tools are no content by themselves.
+func (p *produced) noteItem(item []byte) (token bool) {
+	switch kind := unquote(field(item, "type")); kind {
+	case "reasoning":
+		token = p.takeItem(item) || field(item, "encrypted_content") != nil
+		p.reasoning = p.reasoning || token
+	case "message":
+		token = p.takeItem(item)
+		p.content = p.content || token
+	case "web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "tool_search_call":
+	default:
+		p.takeItem(item)
+		p.content, token = true, true
+	}
+	return token
+}
+
+// noteHostedItem counts the item as the call of a hosted tool, if it is one.
+func (p *produced) noteHostedItem(item []byte) {
+	if name := hostedCall(item); name != "" {
+		p.tools.addCalls(name, 1)
+	}
+}

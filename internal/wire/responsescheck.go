@@ -1,0 +1,312 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// outputLimit is the form's field for the limit on output tokens.
+const outputLimit = "max_output_tokens"
+
+// Check applies every rule about the fields of a responses request and fills
+// r's fields. Its error is a *fault.Error with the path of the field at fault.
+// What only a price can decide (Options, Tools) is reported, not refused.
+// Fields, items and parts that nobody knows are the provider's to judge.
+func (r *ResponsesRequest) Check() error {
+	r.N = 1
+	r.Bound = PromptBound{TextBytes: r.Size()}
+	r.Tools = nil
+	r.opening = opening{}
+	if key := r.doc.raw("prompt_cache_key"); isText(key) && len(key) > 2 {
+		r.opening.named(key)
+	}
+	for _, check := range []func() error{
+		r.checkInput, r.checkLimit, r.checkStream, r.checkStored, r.checkAudio,
+		func() error { return r.checkOptions(r.doc) },
+		func() error { return r.checkTools(r.doc.raw("tools"), "tools", 0) },
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	r.limitCalls(r.doc)
+	r.Conversation = r.opening.sum
+	return nil
+}
+
+// checkLimit reads max_output_tokens.
+func (r *ResponsesRequest) checkLimit() error {
+	r.Limit, r.LimitParam = 0, ""
+	raw := r.doc.raw(outputLimit)
+	if raw == nil {
+		return nil
+	}
+	limit, ok := integer(raw)
+	if !ok || limit < 1 {
+		return fault.At(fault.InvalidMaxTokens, outputLimit, "`%s` must be a positive integer.", outputLimit)
+	}
+	r.Limit, r.LimitParam = limit, outputLimit
+	return nil
+}
+
+// checkStream reads stream.
+func (r *ResponsesRequest) checkStream() error {
+	var ok bool
+	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
+		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+	}
+	return nil
+}
+
+// checkStored refuses what refers to things stored at the provider, and what
+// makes the provider store: all users share the account there, so such a thing
+// may be another's.
+func (r *ResponsesRequest) checkStored() error {
+	for _, name := range []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"} {
+		if r.doc.raw(name) != nil {
+			return stored(name)
+		}
+	}
+	switch prompt := r.doc.raw("prompt"); {
+	case isText(prompt):
+		return stored("prompt")
+	case field(prompt, "id") != nil:
+		return stored("prompt.id")
+	case field(r.doc.raw("prompt_cache_options"), "comparison_response_id") != nil:
+		return stored("prompt_cache_options.comparison_response_id")
+	}
+	if later, ok := boolean(r.doc.raw("background")); later || !ok {
+		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
+	}
+	return nil
+}
+
+// checkAudio refuses audio output, which has no price.
+func (r *ResponsesRequest) checkAudio() error {
+	for i, modality := range elements(r.doc.raw("modalities")) {
+		if unquote(modality) == "audio" {
+			return audio(fmt.Sprintf("modalities[%d]", i))
+		}
+	}
+	if r.doc.raw("audio") != nil {
+		return audio("audio")
+	}
+	return nil
+}
+
+// checkInput checks the input, with which the prompt's bound is added up.
+func (r *ResponsesRequest) checkInput() error {
+	const param = "input"
+	r.opening.add(r.doc.raw("instructions"))
+	input := r.doc.raw(param)
+	switch {
+	case input == nil:
+		return fault.At(fault.InvalidRequest, param, "`input` is required: a string, or an array of items.")
+	case input[0] == '"':
+		r.opening.add(input)
+		return nil
+	case input[0] != '[':
+		return fault.At(fault.InvalidRequest, param, "`input` must be a string or an array of items.")
+	}
+	for i, item := range elements(input) {
+		if item[0] != '{' {
+			return fault.At(fault.InvalidRequest, at(param, i), "Each item of `input` must be an object.")
+		}
+		if err := r.checkItem(item, at(param, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at returns the path of an array's element.
+func at(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
+
+// inputItem holds the members of an item that are read; absent ones are nil.
+type inputItem struct {
+	kind, role, content, output, id []byte
+}
+
+// readItem reads an item. The first member of a name counts; the gate has
+// refused others.
+func readItem(item []byte) (i inputItem) {
+	for name, value := range members(item) {
+		switch string(name) {
+		case "type":
+			i.kind = present(value)
+		case "role":
+			i.role = present(value)
+		case "content":
+			i.content = present(value)
+		case "output":
+			i.output = present(value)
+		case "id":
+			i.id = present(value)
+		}
+	}
+	return i
+}
+
+// checkItem checks one item of the input.
+func (r *ResponsesRequest) checkItem(item []byte, path string) error {
+	read := readItem(item)
+	if read.kind != nil && !isText(read.kind) {
+		return fault.At(fault.InvalidRequest, path+".type", "The `type` of an item must be a string.")
+	}
+	r.opening.add(item)
+	switch kind := unquote(read.kind); kind {
+	case "item_reference":
+		return stored(path + ".type")
+	case "", "message":
+		switch {
+		case read.role == nil && kind == "" && read.id != nil: // a reference needs no type
+			return stored(path + ".id")
+		case !isText(read.role):
+			return fault.At(fault.InvalidRequest, path+".role", "A message of `input` needs a `role`: user, assistant, system or developer.")
+		}
+		r.opening.over = r.opening.over || unquote(read.role) == "user"
+		return r.checkContent(read.content, path+".content")
+	case "function_call_output", "custom_tool_call_output":
+		return r.checkContent(read.output, path+".output")
+	case "function_call", "custom_tool_call", "reasoning":
+		return nil // text that the client may fill as it likes
+	case "computer_call_output":
+		r.addImage(field(read.output, "image_url"))
+	case "image_generation_call":
+		if image := field(item, "result"); image != nil {
+			r.Bound.TextBytes -= int64(len(image))
+			r.Bound.Images++
+		}
+	case "additional_tools", "tool_search_output":
+		if err := r.checkTools(field(item, "tools"), path+".tools", 0); err != nil {
+			return err
+		}
+	case "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
+		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
+		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
+	default: // what nobody knows yet, or what stands for more than it shows
+		r.Bound.Unbounded = true
+	}
+	if found := findStored(item, 0); found != "" {
+		return stored(path + found)
+	}
+	return nil
+}
+
+// checkContent checks the content of a message, or the output of a tool: a
+// string, or parts.
+func (r *ResponsesRequest) checkContent(content []byte, path string) error {
+	switch {
+	case content == nil || content[0] == '"':
+		return nil
+	case content[0] != '[':
+		return fault.At(fault.InvalidRequest, path, "`%s` must be a string or an array of parts.", path[strings.LastIndexByte(path, '.')+1:])
+	}
+	for i, part := range elements(content) {
+		if part[0] != '{' {
+			return fault.At(fault.InvalidRequest, at(path, i), "Each part must be an object.")
+		}
+		if err := r.checkPart(part, at(path, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPart checks one part and adds it to the bound. What is neither text nor
+// image makes the prompt unbounded.
+func (r *ResponsesRequest) checkPart(part []byte, path string) error {
+	kind := unquote(field(part, "type"))
+	switch kind {
+	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
+		return nil // also with the citations of an earlier answer
+	}
+	if found := findStored(part, 0); found != "" {
+		return stored(path + found)
+	}
+	switch kind {
+	case "input_image", "image_url", "computer_screenshot":
+		address := field(part, "image_url")
+		if address != nil && address[0] == '{' {
+			address = field(address, "url")
+		}
+		r.addImage(address)
+	case "input_audio", "audio", "audio_url":
+		return audio(path + ".type")
+	case "item_reference":
+		return stored(path + ".type")
+	default: // files, video, and what nobody knows yet
+		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// deepestTools is how deep tools may stand inside a tool (a namespace).
+const deepestTools = 4
+
+// checkTools reports the hosted tools among tools. Tools of the client's own
+// pass, and so do types that nobody knows to cost.
+func (r *ResponsesRequest) checkTools(tools []byte, path string, depth int) error {
+	for i, tool := range elements(tools) {
+		if tool[0] != '{' {
+			continue
+		}
+		kind := unquote(field(tool, "type"))
+		if kind == "function" || kind == "custom" {
+			continue // its schema may name a parameter as it likes
+		}
+		if inner := field(tool, "tools"); inner != nil {
+			if depth >= deepestTools {
+				return fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
+			}
+			if err := r.checkTools(inner, at(path, i)+".tools", depth+1); err != nil {
+				return err
+			}
+		}
+		if kind == "namespace" {
+			continue // it is nothing but its tools
+		}
+		if found := findStored(tool, 0); found != "" {
+			return stored(at(path, i) + found)
+		}
+		if isText(field(tool, "container")) {
+			return stored(at(path, i) + ".container")
+		}
+		if name := hostedResponsesTool(kind); name != "" {
+			r.host(Priced{Param: at(path, i) + ".type", Name: name})
+		}
+	}
+	return nil
+}
+
+// hostedResponsesTool is hostedTool with the tools that only this form has.
+func hostedResponsesTool(kind string) string {
+	if name := hostedTool(kind); name != "" {
+		return name
+	}
+	for _, name := range []string{"computer", "mcp", "shell", "local_shell"} {
+		if kind == name || strings.HasPrefix(kind, name+"_") {
+			return name
+		}
+	}
+	return ""
+}
+
+// hostedCall returns the name under which the catalog prices the call of a
+// hosted tool that an answer shows as an item of the given type; empty for
+// other items, and for steps of a tool that cost nothing by themselves.
+func hostedCall(item []byte) string {
+	kind, ok := strings.CutSuffix(unquote(field(item, "type")), "_call")
+	if !ok {
+		return ""
+	}
+	name := hostedResponsesTool(kind)
+	if name == "web_search" {
+		if action := unquote(field(field(item, "action"), "type")); action != "" && action != "search" {
+			return "" // opening a page that the search has found
+		}
+	}
+	return name
+}

@@ -1,0 +1,216 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// responseObject writes the response objects of one answer: those that a
+// translated answer consists of, and the one that says that an answer broke
+// off. They have every member that the form knows, null where there is
+// nothing, and repeat what the request asked for.
+type responseObject struct {
+	id, created []byte // JSON
+	model       []byte // JSON
+	echo        []byte // the members that repeat the request
+	tier        string // asked for
+}
+
+// newResponseObject makes the writer of the answer to r.
+func newResponseObject(id Identity, r *ResponsesRequest) responseObject {
+	tier := "default"
+	if r.ServiceTier != "" {
+		tier = r.ServiceTier
+	}
+	return responseObject{
+		id:      quote("resp_" + stem(id)),
+		created: strconv.AppendInt(nil, id.Created, 10),
+		model:   quote(id.Model),
+		echo:    appendEcho(nil, r.doc),
+		tier:    tier,
+	}
+}
+
+// stem is what all ids of an answer have in common.
+func stem(id Identity) string { return strings.TrimPrefix(id.Request, "req_") }
+
+// responseState is what differs between the response objects of an answer.
+type responseState struct {
+	status string
+	reason string       // why it is incomplete
+	err    *fault.Error // why it failed
+	output []byte       // the items, without brackets
+	usage  *Usage
+}
+
+// append writes the response in the given state.
+func (o *responseObject) append(dst []byte, s responseState) []byte {
+	dst = append(append(dst, `{"id":`...), o.id...)
+	dst = append(append(dst, `,"object":"response","created_at":`...), o.created...)
+	dst = append(append(append(dst, `,"status":"`...), s.status...), `","completed_at":`...)
+	if s.status == "completed" {
+		dst = append(dst, o.created...) // no clock here: when the answer began
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"error":`...)
+	if s.err != nil {
+		dst = append(append(dst, `{"code":`...), quote(string(s.err.Code))...)
+		dst = append(append(append(dst, `,"message":`...), quote(s.err.Message)...), '}')
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"incomplete_details":`...)
+	if s.reason != "" {
+		dst = append(append(append(dst, `{"reason":`...), quote(s.reason)...), '}')
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(append(dst, `,"model":`...), o.model...)
+	dst = append(append(append(dst, `,"output":[`...), s.output...), ']')
+	dst = append(dst, o.echo...)
+	tier := o.tier
+	if s.usage != nil && s.usage.ServiceTier != "" {
+		tier = s.usage.ServiceTier
+	}
+	dst = append(append(dst, `,"service_tier":`...), quote(tier)...)
+	dst = append(dst, `,"usage":`...)
+	if s.usage != nil {
+		dst = appendResponsesUsage(dst, *s.usage)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	return append(dst, '}')
+}
+
+// appendResponsesUsage writes a usage object of the responses form.
+func appendResponsesUsage(dst []byte, u Usage) []byte {
+	for _, count := range [...]struct {
+		name string
+		n    int64
+	}{
+		{`{"input_tokens":`, u.Prompt},
+		{`,"input_tokens_details":{"cached_tokens":`, u.Cached},
+		{`,"cache_write_tokens":`, u.CacheWrite + u.CacheWrite1h},
+		{`},"output_tokens":`, u.Completion},
+		{`,"output_tokens_details":{"reasoning_tokens":`, u.Reasoning},
+		{`},"total_tokens":`, u.Prompt + u.Completion},
+	} {
+		dst = strconv.AppendInt(append(dst, count.name...), count.n, 10)
+	}
+	return append(dst, '}')
+}
+
+// appendEcho writes the members of a response that repeat the request, each
+// with a comma before it. Nothing is stored and nothing runs in the background,
+// whatever was asked.
+func appendEcho(dst []byte, d *document) []byte {
+	dst = append(dst, `,"background":false,"previous_response_id":null,"store":false`...)
+	for _, member := range [...]struct{ name, otherwise string }{
+		{"frequency_penalty", "0"},
+		{"instructions", "null"},
+		{outputLimit, "null"},
+		{"max_tool_calls", "null"},
+		{"metadata", "{}"},
+		{"parallel_tool_calls", "true"},
+		{"presence_penalty", "0"},
+		{"prompt_cache_key", "null"},
+		{"safety_identifier", "null"},
+		{"temperature", "1"},
+		{"tool_choice", `"auto"`},
+		{"top_logprobs", "0"},
+		{"top_p", "1"},
+		{"truncation", `"disabled"`},
+		{"user", "null"},
+	} {
+		dst = append(append(append(dst, `,"`...), member.name...), `":`...)
+		dst = appendOr(dst, d.raw(member.name), member.otherwise)
+	}
+	reasoning := d.raw("reasoning")
+	dst = appendOr(append(dst, `,"reasoning":{"effort":`...), field(reasoning, "effort"), "null")
+	dst = append(appendOr(append(dst, `,"summary":`...), field(reasoning, "summary"), "null"), '}')
+	dst = appendTextEcho(dst, d.raw("text"))
+	return appendToolsEcho(dst, d.raw("tools"))
+}
+
+// appendTextEcho writes the member `text`.
+func appendTextEcho(dst, text []byte) []byte {
+	dst = append(dst, `,"text":{"format":`...)
+	format := field(text, "format")
+	if unquote(field(format, "type")) == "json_schema" {
+		dst = append(dst, `{"type":"json_schema"`...)
+		dst = appendOr(append(dst, `,"name":`...), field(format, "name"), `""`)
+		dst = appendOr(append(dst, `,"description":`...), field(format, "description"), "null")
+		dst = appendOr(append(dst, `,"schema":`...), field(format, "schema"), "{}")
+		dst = append(appendOr(append(dst, `,"strict":`...), field(format, "strict"), "false"), '}')
+	} else {
+		dst = appendOr(dst, format, `{"type":"text"}`)
+	}
+	return append(appendOr(append(dst, `,"verbosity":`...), field(text, "verbosity"), `"medium"`), '}')
+}
+
+// appendToolsEcho writes the member `tools`, the functions with all of their
+// members.
+func appendToolsEcho(dst, tools []byte) []byte {
+	dst = append(dst, `,"tools":[`...)
+	for i, tool := range elements(tools) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if unquote(field(tool, "type")) != "function" {
+			dst = appendLine(dst, tool)
+			continue
+		}
+		if inner := field(tool, "function"); inner != nil {
+			tool = inner
+		}
+		dst = appendOr(append(dst, `{"type":"function","name":`...), field(tool, "name"), `""`)
+		dst = appendOr(append(dst, `,"description":`...), field(tool, "description"), "null")
+		dst = appendOr(append(dst, `,"parameters":`...), field(tool, "parameters"), "null")
+		dst = append(appendOr(append(dst, `,"strict":`...), field(tool, "strict"), "false"), '}')
+	}
+	return append(dst, ']')
+}
+
+// appendOr writes a value on one line, or otherwise where there is none.
+func appendOr(dst, value []byte, otherwise string) []byte {
+	if value == nil {
+		return append(dst, otherwise...)
+	}
+	return appendLine(dst, value)
+}
+
+// appendLine writes a JSON value without line ends, which would end the line
+// of an event. Between the tokens of JSON they are nothing but space, and
+// inside a string they cannot stand.
+func appendLine(dst, value []byte) []byte {
+	from := len(dst)
+	dst = append(dst, value...)
+	if bytes.ContainsAny(value, "\r\n") {
+		for i := from; i < len(dst); i++ {
+			if dst[i] == '\n' || dst[i] == '\r' {
+				dst[i] = ' '
+			}
+		}
+	}
+	return dst
+}
+
+// beginEvent writes an event of the form up to its sequence number.
+func beginEvent(dst []byte, kind string, sequence int64) []byte {
+	dst = append(append(dst, "event: "...), kind...)
+	dst = append(append(dst, "\ndata: {\"type\":\""...), kind...)
+	return strconv.AppendInt(append(dst, `","sequence_number":`...), sequence, 10)
+}
+
+// endEvent ends what beginEvent began.
+func endEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+// appendFailed writes the event that ends a stream which broke off.
+func (o *responseObject) appendFailed(dst []byte, sequence int64, err *fault.Error) []byte {
+	dst = append(beginEvent(dst, "response.failed", sequence), `,"response":`...)
+	return endEvent(o.append(dst, responseState{status: "failed", err: err}))
+}
