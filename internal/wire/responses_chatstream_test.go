@@ -161,3 +161,84 @@ func indented(t *testing.T, body []byte) []byte {
 	}
 	return out.Bytes()
 }
+
+// FuzzResponsesFromChat: whatever a chat line streams, the client gets a well
+// formed stream that ends; and whatever it answers whole reads as a response.
+func FuzzResponsesFromChat(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "responses_chat", "*.txtar"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, part := range archive.Files {
+			if part.Name == "upstream" {
+				f.Add(part.Data)
+			}
+		}
+	}
+	half := delta(`{"content":"x"}`, "null")
+	f.Add([]byte(frames(half, `{"choices":[{"delta":{"content":"a\ud83d"}}]}`, `{"choices":[{"delta":{"content":"\ude00`+"\xff\x01"+`"}}]}`)))
+	f.Add([]byte(frames(half, `{"choices":[{"delta":{"function_call":{"arguments":"{"}}}]}`, `{"choices":[{"delta":{"function_call":{"name":"note","arguments":"}"}},"finish_reason":"stop"}]}`)))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := askResponses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},{"type":"function","name":"get_weather"}]}`)
+		out := translated(stream, r)
+		if _, err := validStream(out); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		whole, err := ResponsesFromChat(stream, identity, Usage{}, r)
+		if err != nil {
+			return
+		}
+		if a, err := ReadResponsesAnswer(whole); err != nil || !a.Ended {
+			t.Fatalf("%v\n%s", err, whole)
+		}
+	})
+}
+
+// TestResponsesFromChatIsBounded: a text that never ends is cut as if by a
+// limit, and the stream stays well formed.
+func TestResponsesFromChatIsBounded(t *testing.T) {
+	t.Parallel()
+	r := askResponses(t, `{"input":"x","stream":true}`)
+	w := NewResponsesFromChat(identity, r)
+	w.room = 10
+	var out []byte
+	for range 5 {
+		out = w.Append(out, Event{Data: []byte(delta(`{"content":"four"}`, "null"))}, Frame{Token: true})
+	}
+	seen := mustBeValid(t, w.End(out, Usage{}))
+	if seen.terminal != "response.incomplete" || seen.items[0].text != "fourfour" {
+		t.Errorf("%s after %q", seen.terminal, seen.items[0].text)
+	}
+	if more := w.Append(nil, Event{Data: []byte(`{}`)}, Frame{}); more != nil {
+		t.Errorf("after the end: %s", more)
+	}
+	if more := w.End(nil, Usage{}); more != nil {
+		t.Errorf("a second end: %s", more)
+	}
+
+	w = NewResponsesFromChat(identity, r)
+	out = nil
+	for i := range 3 * maxOutputItems {
+		text := [...]string{`{"content":"a"}`, `{"reasoning":"b"}`}[i%2]
+		out = w.Append(out, Event{Data: []byte(delta(text, "null"))}, Frame{Token: true})
+	}
+	if seen := mustBeValid(t, w.End(out, Usage{})); len(seen.items) > maxOutputItems+1 {
+		t.Errorf("%d items", len(seen.items))
+	}
+}
+
+// TestResponsesFromChatFailsAtOnce: a stream that breaks before its first frame
+// still is one.
+func TestResponsesFromChatFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`))
+	seen := mustBeValid(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
+	if seen.terminal != "response.failed" {
+		t.Error(seen.terminal)
+	}
+}
