@@ -1,6 +1,6 @@
 // Package openai owns the speech with OpenAI and every vendor that is
-// compatible with it: the request's address and headers. Bodies pass through
-// untouched in both directions.
+// compatible with it, in the chat and the responses form: the request's address
+// and headers. Bodies pass through untouched in both directions.
 //
 // Invariants:
 //   - One call is sent at most once (package exchange sends it).
@@ -25,8 +25,13 @@ const Provider = "openai"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://api.openai.com/v1"
 
-// chatEnd begins the last event of a chat stream.
-const chatEnd = "[DONE]"
+// endpoint is where calls of one form go.
+type endpoint struct {
+	url *url.URL
+	// ends are the words of a stream's last event. Inside a text they would
+	// stand with other quotes.
+	ends []string
+}
 
 // Options are what the adapters of a process share.
 type Options struct {
@@ -40,7 +45,7 @@ type Options struct {
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{"chat"},
-		Forms:          []wire.Form{wire.FormChat},
+		Forms:          []wire.Form{wire.FormChat, wire.FormResponses},
 		DefaultBaseURL: defaultBaseURL,
 		CheckOptions:   exchange.NoOptions(Provider),
 	}
@@ -48,9 +53,9 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	line   *exchange.Line
-	chat   *url.URL
-	header http.Header
+	line      *exchange.Line
+	endpoints map[wire.Form]endpoint
+	header    http.Header
 }
 
 // New makes the adapter of a line. It fails when the base address is no
@@ -63,17 +68,21 @@ func New(t upstream.Target, o Options) (*Adapter, error) {
 	if err := Info().CheckOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	a := &Adapter{line: line, chat: line.URL("chat", "completions")}
+	a := &Adapter{line: line, endpoints: map[wire.Form]endpoint{
+		wire.FormChat:      {line.URL("chat", "completions"), []string{"[DONE]"}},
+		wire.FormResponses: {line.URL("responses"), []string{`"response.completed"`, `"response.incomplete"`, `"response.failed"`}},
+	}}
 	if t.Key != "" {
 		a.header = http.Header{"Authorization": {"Bearer " + t.Key}}
 	}
 	return a, nil
 }
 
-// Chat implements upstream.Adapter for the chat form.
+// Chat implements upstream.Adapter for the forms that Info names.
 func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
-	if c.Form != wire.FormChat {
+	to, ok := a.endpoints[c.Form]
+	if !ok {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	return a.line.Send(ctx, exchange.Post{URL: a.chat, Header: a.header, Call: c, Ends: []string{chatEnd}})
+	return a.line.Send(ctx, exchange.Post{URL: to.url, Header: a.header, Call: c, Ends: to.ends})
 }
