@@ -255,7 +255,10 @@ func (x *exchange) note() {
 		s.progress = now
 		u, known := s.meter.Usage()
 		if !known {
-			u.Prompt, u.Completion = x.Body.Estimate(), s.meter.Estimate()
+			if u.Prompt == 0 {
+				u.Prompt = x.Body.Estimate()
+			}
+			u.Completion = s.meter.Estimate()
 		}
 		x.hold.Progress(ledger.Progress{Cost: x.Model.Cost(u, x.choice), Tokens: tokens(u), Line: x.on.Line.ID})
 	}

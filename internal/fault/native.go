@@ -12,6 +12,9 @@ func (e *Error) NativeType() string {
 		}
 		return nativeTypeOf(e.Passed.Status)
 	}
+	if _, busy := e.Fields["attempts"]; busy { // every line is busy
+		return "overloaded_error"
+	}
 	if row, ok := Lookup(e.Code); ok {
 		return row.Native
 	}

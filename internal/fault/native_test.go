@@ -17,6 +17,8 @@ func TestNativeBody(t *testing.T) {
 		{New(ServiceUnavailable, "No."), "overloaded_error"},
 		{New(UpstreamTimeout, "No."), "api_error"},
 		{New("never_heard_of", "No."), "api_error"},
+		{New(RateLimitExceeded, "No."), "rate_limit_error"},
+		{&Error{Code: RateLimitExceeded, Message: "No.", Fields: map[string]any{"attempts": nil}}, "overloaded_error"},
 		{passed(413, "request_too_large"), "request_too_large"},
 		{passed(400, "vendor_error"), "invalid_request_error"},
 		{passed(422, ""), "invalid_request_error"},
