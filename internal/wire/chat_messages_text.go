@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+)
+
+// What translations share: they build JSON from pieces of the JSON that they
+// read. Texts and numbers are copied as they stand, never decoded and encoded
+// again, so that equal requests give equal bytes (which prompt caches live on)
+// and large numbers keep every digit.
+
+// cannot refuses what a line of another form has no word for.
+func cannot(param, format string, args ...any) error {
+	return fault.At(fault.InvalidRequest, param, format, args...)
+}
+
+// untranslated refuses what no translation keeps: a hosted tool, or a value
+// that changes the price. Without it the client would pay for what it did not
+// get.
+func (a *Asked) untranslated() error {
+	if len(a.Tools) > 0 {
+		return cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
+	}
+	if len(a.Options) > 0 {
+		return cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
+	}
+	return nil
+}
+
+// inside returns what stands between the quotes of a JSON string.
+func inside(raw []byte) []byte {
+	if !isText(raw) {
+		return nil
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// isBlank tells whether a JSON string holds white space alone, or nothing.
+func isBlank(raw []byte) bool {
+	in := inside(raw)
+	for i := 0; i < len(in); i++ {
+		switch in[i] {
+		case ' ':
+		case '\\':
+			if i++; i >= len(in) || !strings.ContainsRune("ntr", rune(in[i])) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// appendMember appends a member of an object: a comma, its name and its value.
+func appendMember(dst []byte, name string, value []byte) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return append(dst, value...)
+}
+
+// appendEscaped appends text, as it would stand between the quotes of a JSON
+// string. What is no UTF-8 is replaced.
+func appendEscaped(dst, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	for len(text) > 0 {
+		n := plain(text)
+		if utf8.Valid(text[:n]) {
+			dst = append(dst, text[:n]...)
+		} else {
+			dst = append(dst, strings.ToValidUTF8(string(text[:n]), "\ufffd")...)
+		}
+		if n == len(text) {
+			break
+		}
+		switch c := text[n]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		text = text[n+1:]
+	}
+	return dst
+}
+
+// appendAsText appends bytes as a JSON string.
+func appendAsText(dst, text []byte) []byte {
+	return append(appendEscaped(append(dst, '"'), text), '"')
+}
+
+// isSound tells whether raw is one whole JSON string. Frames of a stream are
+// looked at by their brackets alone, so what is copied out of them is not.
+func isSound(raw []byte) bool {
+	if !isText(raw) {
+		return false
+	}
+	s := scanner{src: raw}
+	return s.text(0) == len(raw) && utf8.Valid(raw)
+}
+
+// appendInside appends the inside of a provider's JSON string as it stands, or
+// what can be saved of it when it is none. Other values count as their text.
+func appendInside(dst, raw []byte) []byte {
+	switch {
+	case isSound(raw):
+		return append(dst, raw[1:len(raw)-1]...)
+	case isText(raw):
+		return appendEscaped(dst, appendUnquoted(nil, raw[1:len(raw)-1]))
+	}
+	return appendEscaped(dst, raw)
+}
+
+// deepestArguments is how deep the arguments of a tool call may nest: further
+// in than that lies no argument, and the request around them must stay within
+// the limit of JSON readers.
+const deepestArguments = 1000
+
+// appendObject appends the JSON object that raw holds, which is either an
+// object or, as in the chat form, a string with the text of one. Nothing is an
+// empty object; other text goes into the member `_raw`, so that nothing is
+// lost of what a model said.
+func appendObject(dst, raw []byte) []byte {
+	text := raw
+	if isText(raw) {
+		text = []byte(unquote(raw))
+	}
+	s := scanner{src: text}
+	from := s.space(0)
+	if from == len(text) || string(text) == "null" {
+		return append(dst, "{}"...)
+	}
+	end := invalid
+	if text[from] == '{' && utf8.Valid(text) {
+		end = s.value(from, maxDepth-deepestArguments)
+	}
+	if end == invalid || s.space(end) != len(text) {
+		return append(appendAsText(append(dst, `{"_raw":`...), text), '}')
+	}
+	return append(dst, text[from:end]...)
+}
+
+// toolID returns the id of a tool call as the messages form allows it: letters,
+// digits, `_` and `-`. Other ids get a suffix that tells them apart.
+func toolID(id string) string {
+	changed := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+	if changed == id {
+		return id
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id)) // never fails
+	return fmt.Sprintf("%s_%08x", changed, sum.Sum32())
+}

@@ -1,0 +1,191 @@
+package wire
+
+import "fmt"
+
+// messagesTools are the tools of a request in the messages form.
+type messagesTools struct {
+	list  []block
+	names []string
+	// recalled is set when the tools are those of the history alone: they may
+	// not be called again.
+	recalled bool
+}
+
+// messagesTools reads tools, and functions, their older form.
+func (r *ChatRequest) messagesTools() (*messagesTools, error) {
+	allowed, err := r.allowedTools()
+	if err != nil {
+		return nil, err
+	}
+	t := &messagesTools{}
+	for i, tool := range elements(r.doc.raw("tools")) {
+		at := fmt.Sprintf("tools[%d]", i)
+		if kind := unquote(field(tool, "type")); kind != "function" {
+			return nil, cannot(at+".type", "`%s.type`: this model takes tools of type function only.", at)
+		}
+		function := field(tool, "function")
+		mark := markOf(tool)
+		if mark == unmarked {
+			mark = markOf(function)
+		}
+		if err := t.add(function, mark, at+".function", allowed); err != nil {
+			return nil, err
+		}
+	}
+	for i, function := range elements(r.doc.raw("functions")) {
+		if err := t.add(function, markOf(function), fmt.Sprintf("functions[%d]", i), nil); err != nil {
+			return nil, err
+		}
+	}
+	if allowed != nil && len(t.list) == 0 {
+		return nil, cannot("tool_choice.allowed_tools.tools", "`tool_choice.allowed_tools.tools` names no function of `tools`.")
+	}
+	return t, nil
+}
+
+// add adds a function. Where a choice of tools is given, others are left out.
+func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed map[string]bool) error {
+	name := field(function, "name")
+	if !isText(name) || len(name) == 2 {
+		return cannot(at+".name", "`%s.name` must be a string: name the function.", at)
+	}
+	if allowed != nil && !allowed[unquote(name)] {
+		return nil
+	}
+	tool := append([]byte(`{"name":`), name...)
+	if text := field(function, "description"); isText(text) {
+		tool = appendMember(tool, "description", text)
+	}
+	schema := field(function, "parameters")
+	switch {
+	case schema == nil:
+		schema = []byte(`{"type":"object","properties":{}}`)
+	case schema[0] != '{':
+		return cannot(at+".parameters", "`%s.parameters` must be an object: a JSON schema.", at)
+	}
+	tool = appendMember(tool, "input_schema", ofObject(schema))
+	if strict := field(function, "strict"); string(strict) == "true" {
+		tool = appendMember(tool, "strict", strict)
+	}
+	t.list = append(t.list, block{json: tool, mark: mark})
+	t.names = append(t.names, unquote(name))
+	return nil
+}
+
+// ofObject returns a schema whose root says that it is an object.
+func ofObject(schema []byte) []byte {
+	for m := range memberSpans(schema) {
+		if string(m.name) == "type" {
+			if unquote(schema[m.from:m.to]) == "object" {
+				return schema
+			}
+			return spliced(schema, []splice{{m.from, m.to, []byte(`"object"`)}})
+		}
+	}
+	text := []byte(`"type":"object"`)
+	if at := skipSpace(schema, 1); at < len(schema) && schema[at] != '}' {
+		text = append(text, ',')
+	}
+	return spliced(schema, []splice{{1, 1, text}})
+}
+
+// recall makes tools of the functions that the history calls: a history with
+// calls needs tools.
+func (t *messagesTools) recall(names []string) {
+	for _, name := range names {
+		tool := append([]byte(`{"name":`), quote(name)...)
+		tool = appendMember(tool, "input_schema", []byte(`{"type":"object"}`))
+		t.list, t.names, t.recalled = append(t.list, block{json: tool}), append(t.names, name), true
+	}
+}
+
+func (t *messagesTools) marks() int { return countMarks(t.list) }
+
+func (t *messagesTools) append(out []byte, marks *breakpoints) []byte {
+	if len(t.list) == 0 {
+		return out
+	}
+	return marks.append(append(out, `,"tools":`...), t.list)
+}
+
+// allowedTools returns the names that a tool_choice of type allowed_tools
+// lists; nil when it is none.
+func (r *ChatRequest) allowedTools() (map[string]bool, error) {
+	choice := r.doc.raw("tool_choice")
+	if unquote(field(choice, "type")) != "allowed_tools" {
+		return nil, nil
+	}
+	allowed := map[string]bool{}
+	for i, tool := range elements(field(field(choice, "allowed_tools"), "tools")) {
+		if kind := unquote(field(tool, "type")); kind != "function" {
+			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d].type", i)
+			return nil, cannot(at, "`%s`: this model takes tools of type function only.", at)
+		}
+		name := field(tool, "name")
+		if name == nil {
+			name = field(field(tool, "function"), "name")
+		}
+		allowed[unquote(name)] = true
+	}
+	return allowed, nil
+}
+
+// messagesToolChoice reads tool_choice, its older form function_call, and
+// parallel_tool_calls. thinks is set when the model thinks: then it cannot be
+// made to call a tool.
+func (r *ChatRequest) messagesToolChoice(tools *messagesTools, thinks bool) ([]byte, error) {
+	if tools.recalled {
+		return []byte(`{"type":"none"}`), nil
+	}
+	kind, name, err := r.toolChoice()
+	if err != nil {
+		return nil, err
+	}
+	if thinks && (kind == "any" || kind == "tool") {
+		kind = "auto"
+	}
+	alone := string(r.doc.raw("parallel_tool_calls")) == "false" && kind != "none"
+	switch {
+	case kind == "" && !alone:
+		return nil, nil
+	case kind == "":
+		kind = "auto"
+	}
+	choice := append(append([]byte(`{"type":"`), kind...), '"')
+	if kind == "tool" {
+		choice = appendMember(choice, "name", name)
+	}
+	if alone {
+		choice = append(choice, `,"disable_parallel_tool_use":true`...)
+	}
+	return append(choice, '}'), nil
+}
+
+// toolChoice returns the messages form's word for the choice, empty when the
+// client made none, and the name of the function that has to be called.
+func (r *ChatRequest) toolChoice() (kind string, name []byte, err error) {
+	param, raw := "tool_choice", r.doc.raw("tool_choice")
+	if raw == nil {
+		param, raw = "function_call", r.doc.raw("function_call")
+	}
+	word := unquote(raw)
+	if unquote(field(raw, "type")) == "allowed_tools" {
+		word = unquote(field(field(raw, "allowed_tools"), "mode"))
+	}
+	switch word {
+	case "none", "auto":
+		return word, nil, nil
+	case "required", "any":
+		return "any", nil, nil
+	}
+	if raw == nil {
+		return "", nil, nil
+	}
+	if name = field(field(raw, "function"), "name"); name == nil {
+		name = field(raw, "name") // of function_call
+	}
+	if !isText(name) || len(name) == 2 {
+		return "", nil, cannot(param, "`%s` must be none, auto, required or name a function.", param)
+	}
+	return "tool", name, nil
+}
