@@ -48,7 +48,7 @@ func (r *ChatRequest) AsMessages(t Translation) ([]byte, error) {
 		return nil, err
 	}
 	limit := r.messagesLimit(t)
-	thought, err := r.thinking(t, limit)
+	thought, err := r.thinking(t, limit, h.inLoop())
 	if err != nil {
 		return nil, err
 	}

@@ -92,8 +92,9 @@ func addBlock(list []block, b block) []block {
 	switch {
 	case b.json != nil:
 		return append(list, b)
-	case b.mark != unmarked && len(list) > 0:
-		list[len(list)-1].mark = b.mark
+	case len(list) > 0:
+		last := &list[len(list)-1]
+		last.mark = max(last.mark, b.mark)
 	}
 	return list
 }

@@ -25,8 +25,10 @@ type thought struct {
 }
 
 // thinking reads reasoning_effort. On a model that does not think it says
-// nothing.
-func (r *ChatRequest) thinking(t Translation, limit int64) (thought, error) {
+// nothing. inLoop is set when the history ends in results of tools: models
+// with budgets go on from there only with what they thought before, which a
+// chat request does not hold.
+func (r *ChatRequest) thinking(t Translation, limit int64, inLoop bool) (thought, error) {
 	raw := r.doc.raw("reasoning_effort")
 	effort := unquote(raw)
 	var budget int64
@@ -54,7 +56,7 @@ func (r *ChatRequest) thinking(t Translation, limit int64) (thought, error) {
 	case effort == "none":
 		out.mode = []byte(`{"type":"disabled"}`)
 	case g.number > 0 && g.number < 406:
-		if budget = min(budget, limit/2); budget >= leastBudget {
+		if budget = min(budget, limit/2); budget >= leastBudget && !inLoop {
 			out.on = true
 			out.mode = append(strconv.AppendInt([]byte(`{"type":"enabled","budget_tokens":`), budget, 10), '}')
 		}

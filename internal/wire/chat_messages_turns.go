@@ -207,6 +207,15 @@ func (h *history) settle() {
 	}
 }
 
+// inLoop tells whether the history ends in calls of tools, or their results.
+func (h *history) inLoop() bool {
+	if len(h.turns) == 0 {
+		return false
+	}
+	last := h.turns[len(h.turns)-1]
+	return last.user && len(last.first) > 0 || !last.user && len(last.then) > 0
+}
+
 // finish ends the history. prefills is set where the model goes on with a turn
 // that the client began for it.
 func (h *history) finish(prefills bool) {
