@@ -79,10 +79,10 @@ func callID(raw []byte, id Identity, k int) []byte {
 
 // chatFinish returns the finish_reason for a stop_reason.
 func chatFinish(reason string, calls bool) string {
-	switch reason {
-	case "max_tokens", "model_context_window_exceeded":
+	switch kindOfStop(reason) {
+	case finishLimit:
 		return "length"
-	case "refusal":
+	case finishFiltered:
 		return "content_filter"
 	}
 	if calls {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,17 +63,18 @@ func (w *MessagesAsChat) nullUsage() string {
 // with the event that tells it. Pings become comments, errors nothing: they
 // are Fail's.
 func (w *MessagesAsChat) Append(dst []byte, e Event, f Frame) []byte {
-	if len(e.Data) == 0 {
+	data := bytes.TrimSpace(e.Data)
+	if len(data) == 0 {
 		return append(dst, keepAlive...)
 	}
 	if w.finished || f.Err != nil {
 		return dst
 	}
 	var kind, index, delta, block []byte
-	for name, value := range members(e.Data) {
+	for name, value := range members(data) {
 		switch string(name) {
 		case "type":
-			kind = inside(value)
+			kind = nameOf(value)
 		case "index":
 			index = value
 		case "delta":
@@ -99,9 +101,12 @@ func (w *MessagesAsChat) Append(dst []byte, e Event, f Frame) []byte {
 		n, _ := count(index)
 		return w.stop(dst, n)
 	case "message_delta":
-		if reason := field(delta, "stop_reason"); isText(reason) {
-			return w.finish(dst, unquote(reason))
+		reason := unquote(field(delta, "stop_reason"))
+		if kind := kindOfStop(reason); kind != finishNone && kind != finishFailed {
+			return w.finish(dst, reason)
 		}
+	case "message_stop": // the reason did not come
+		return w.finish(dst, "")
 	}
 	return dst
 }
@@ -170,7 +175,7 @@ func (w *MessagesAsChat) delta(dst []byte, index int64, delta []byte) []byte {
 	for name, value := range members(delta) {
 		switch string(name) {
 		case "type":
-			kind = inside(value)
+			kind = nameOf(value)
 		case "text":
 			text = value
 		case "thinking":

@@ -18,6 +18,8 @@ type ChatAsMessages struct {
 	begun, finished, ended bool
 	refused, said          bool // a refusal came; text came
 	reason                 string
+	chosen                 bool
+	choice                 int64 // whose answer is written: the first that came
 
 	index int         // of the first block of queue
 	queue []*outBlock // the first is being written, the others wait for its end
@@ -71,7 +73,14 @@ func (w *ChatAsMessages) Append(dst []byte, e Event, f Frame) []byte {
 	}
 	dst = w.begin(dst)
 	for position, choice := range elements(field(data, "choices")) {
-		if index, ok := count(field(choice, "index")); ok && index != 0 || !ok && position != 0 {
+		index, ok := count(field(choice, "index"))
+		if !ok {
+			index = int64(position)
+		}
+		if !w.chosen {
+			w.chosen, w.choice = true, index
+		}
+		if index != w.choice {
 			continue // the form has one answer
 		}
 		for _, name := range [...]string{"delta", "message"} {
@@ -353,7 +362,7 @@ func (w *ChatAsMessages) End(dst []byte, u Usage) []byte {
 	dst = append(dst, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"...)
 	dst = append(append(dst, quote(reason)...), `,"stop_sequence":null},"usage":`...)
 	dst = append(appendSplitUsage(dst, u), "}\n\n"...)
-	return append(dst, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
+	return append(dst, messageStop...)
 }
 
 // Fail appends the event of an error, after which nothing is written.

@@ -51,54 +51,35 @@ type writer interface {
 	Fail(dst []byte, err *fault.Error) []byte
 }
 
-// flowed is what became of a stream that passed a writer.
-type flowed struct {
-	out      []byte
-	finished bool // the provider told the end
+// reader is what reads a line's events.
+type reader interface {
+	Read(e Event) (Frame, error)
+	Complete() bool
 }
 
 // flow passes a provider's stream through a writer, as a conductor does: an
 // error of the provider's, or what cannot be read, ends it in Fail; a whole
 // stream in End, with the usage u; one that was cut in nothing.
-func flow(stream []byte, w writer, chat bool, u Usage) flowed {
-	r, m := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1)
-	var got flowed
+func flow(stream []byte, w writer, m reader, u Usage) (out []byte) {
+	r := NewEventReader(bytes.NewReader(stream), 1<<20)
 	for {
 		e, err := r.Next()
 		switch {
-		case errors.Is(err, io.EOF) && got.finished:
-			got.out = w.End(got.out, u)
-			return got
+		case errors.Is(err, io.EOF) && m.Complete():
+			return w.End(out, u)
 		case errors.Is(err, io.EOF):
-			return got
+			return out
 		case err != nil:
-			got.out = w.Fail(got.out, fault.New(fault.UpstreamConnectionError, "The connection broke."))
-			return got
+			return w.Fail(out, fault.New(fault.UpstreamConnectionError, "The connection broke."))
 		}
-		var f Frame
-		if chat {
-			if f, err = m.Read(e); err != nil {
-				f.Err = &ProviderError{Reason: "no JSON"}
-			}
-			got.finished = got.finished || f.Finished
-		} else {
-			f.Err = nativeError(e)
-			got.finished = got.finished || isText(field(field(e.Data, "delta"), "stop_reason"))
+		f, err := m.Read(e)
+		if err != nil || f.Err != nil {
+			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "The provider failed."))
 		}
-		if f.Err != nil {
-			got.out = w.Fail(w.Append(got.out, e, f), fault.New(fault.UpstreamUnavailable, "The provider failed."))
-			return got
+		if out = w.Append(out, e, f); f.Done && m.Complete() {
+			return w.End(out, u)
 		}
-		got.out = w.Append(got.out, e, f)
 	}
-}
-
-// nativeError returns the error that an event of the messages form reports.
-func nativeError(e Event) *ProviderError {
-	if e.Name == "error" || unquote(field(e.Data, "type")) == "error" {
-		return &ProviderError{Body: bytes.Clone(e.Data)}
-	}
-	return nil
 }
 
 // TestPairScenarios plays requests and answers between chat completions and
@@ -201,17 +182,15 @@ func billed() Usage {
 
 // streamed is a stream as the client gets it.
 func streamed(t *testing.T, stream string, chat, includeUsage bool) string {
-	var got flowed
+	var got []byte
+	sound := soundMessages
 	if chat {
-		got = flow([]byte(stream+"\n\n"), NewChatFromMessages(someone(), includeUsage), false, billed())
-		if err := soundChat(got.out); err != nil {
-			t.Errorf("%v in\n%s", err, got.out)
-		}
+		got, sound = flow([]byte(stream+"\n\n"), NewChatFromMessages(someone(), includeUsage), NewMessagesMeter(), billed()), soundChat
 	} else {
-		got = flow([]byte(stream+"\n\n"), NewMessagesFromChat(someone()), true, billed())
-		if err := soundMessages(got.out); err != nil {
-			t.Errorf("%v in\n%s", err, got.out)
-		}
+		got = flow([]byte(stream+"\n\n"), NewMessagesFromChat(someone()), NewChatMeter(1), billed())
 	}
-	return string(got.out)
+	if err := sound(got); err != nil {
+		t.Errorf("%v in\n%s", err, got)
+	}
+	return string(got)
 }
