@@ -64,6 +64,7 @@ func New(o Options) http.Handler {
 func (d *desk) routes() []route {
 	return []route{
 		{http.MethodPost, "/v1/chat/completions", modelCall, d.chatCompletions},
+		{http.MethodPost, "/v1/responses", modelCall, d.responses},
 		{http.MethodPost, "/native/v1/messages", modelCall, d.messages},
 		{http.MethodPost, "/native/v1/messages/count_tokens", query, d.countTokens},
 		{http.MethodGet, "/native/v1/models", query, d.nativeModels},

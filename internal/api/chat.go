@@ -35,6 +35,11 @@ func (d *desk) chatCompletions(x *exchange) error {
 	return d.conduct(x, surface{wire.FormChat, func(body []byte) (request, error) { return wire.OpenChat(body) }})
 }
 
+// responses answers POST /v1/responses.
+func (d *desk) responses(x *exchange) error {
+	return d.conduct(x, surface{wire.FormResponses, func(body []byte) (request, error) { return wire.OpenResponses(body) }})
+}
+
 // conduct judges a chat request and lets it be conducted.
 func (d *desk) conduct(x *exchange, s surface) error {
 	var err error

@@ -36,7 +36,7 @@ func TestMethodNotAllowed(t *testing.T) {
 func TestUnknownPaths(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
-	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses", "/nativex", "/v1/%00"} {
+	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses/resp_1", "/nativex", "/v1/%00"} {
 		d.send("GET", path, "").refused(t, 404, "not_found")
 	}
 }

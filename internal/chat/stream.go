@@ -43,7 +43,7 @@ type stream struct {
 	idle        time.Duration
 	reader      *wire.EventReader
 	meter       meter
-	writer      writer
+	writer      wire.Writer
 
 	out      []byte // edited events that were not sent yet
 	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
@@ -83,8 +83,8 @@ func (x *exchange) judgeEnded(s *stream) error {
 		return upstream.Fail(fault.UpstreamConnectionError, errNotFinished)
 	case s.token:
 		return x.judgeSentence(s)
-	case x.Form != wire.FormChat:
-		return nil // it says how it ended, so it passes as it is (readings: Failures)
+	case x.passesEmpty(s.meter.Filtered(), s.meter.Limited()):
+		return nil
 	case s.meter.Filtered():
 		return upstream.Fail(fault.ContentFilter, errors.New("empty stream, ended by the content filter"))
 	case s.meter.Limited():

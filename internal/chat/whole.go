@@ -17,6 +17,7 @@ const firstRead = 8 << 10
 // whole is an answer that is not streamed, judged to be good.
 type whole struct {
 	result
+	raw         []byte // as it came
 	contentType string
 	reserved    int64 // bytes taken from the budget
 }
@@ -28,7 +29,7 @@ func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 	if err == nil {
 		var a result
 		if a, err = x.judge(answer.ContentType, raw); err == nil {
-			return &whole{a, answer.ContentType, reserved}, nil
+			return &whole{a, raw, answer.ContentType, reserved}, nil
 		}
 	}
 	x.budget.give(reserved)
@@ -80,14 +81,25 @@ func (x *exchange) judge(contentType string, raw []byte) (result, error) {
 		return nil, upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 	case o.Content:
 		return a, nil
-	case o.Ended && x.Form != wire.FormChat:
-		return a, nil // it says how it ended, so it passes as it is (readings: Failures)
+	case x.passesEmpty(o.Filtered, o.Limited) && (o.Ended || o.Filtered || o.Limited):
+		return a, nil
 	case o.Filtered:
 		return nil, upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
 	case o.Limited && x.asked.Limit > 0:
 		return nil, upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
 	}
 	return nil, upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
+}
+
+// passesEmpty tells whether an answer without content that has come to its end
+// passes as it is. Native messages and responses say how they ended, so theirs
+// do (readings: Failures); from a line of another form those that were filtered
+// or limited do, which the client's form can say too. Chat completions never do.
+func (x *exchange) passesEmpty(filtered, limited bool) bool {
+	if x.Form == wire.FormChat {
+		return false
+	}
+	return x.on.Form == x.Form || filtered || limited
 }
 
 // deliver settles and sends a whole answer.
@@ -98,7 +110,7 @@ func (x *exchange) deliver() error {
 	x.run.close()
 	reported, known := x.whole.Usage()
 	u := x.usage(reported, known, x.whole.Completion)
-	pieces, err := x.voice.render(x.whole.result, u)
+	pieces, err := x.voice.render(x.whole.result, x.whole.raw, u)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)
 		x.on.Broke(f)

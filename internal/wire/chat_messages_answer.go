@@ -79,7 +79,7 @@ func callID(raw []byte, id Identity, k int) []byte {
 
 // chatFinish returns the finish_reason for a stop_reason.
 func chatFinish(reason string, calls bool) string {
-	switch kindOfStop(reason) {
+	switch kindOfFinish(reason) {
 	case finishLimit:
 		return "length"
 	case finishFiltered:

@@ -102,7 +102,7 @@ func (w *MessagesAsChat) Append(dst []byte, e Event, f Frame) []byte {
 		return w.stop(dst, n)
 	case "message_delta":
 		reason := unquote(field(delta, "stop_reason"))
-		if kind := kindOfStop(reason); kind != finishNone && kind != finishFailed {
+		if kind := kindOfFinish(reason); kind != finishNone && kind != finishFailed {
 			return w.finish(dst, reason)
 		}
 	case "message_stop": // the reason did not come

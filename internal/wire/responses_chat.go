@@ -136,10 +136,6 @@ func appendChatFormat(dst []byte, d *document) ([]byte, error) {
 	return dst, nil
 }
 
-// noResult answers a call that the client left without an answer: chat lines
-// refuse a history in which a call has none.
-const noResult = `"(no result)"`
-
 // chatMessages writes the messages of a chat request from the items of an
 // input.
 type chatMessages struct {
@@ -353,7 +349,7 @@ func (m *chatMessages) close() error {
 func (m *chatMessages) answer(calls []chatCall) error {
 	var shown []byte
 	for _, call := range calls {
-		content := []byte(noResult)
+		content := quote(noResult)
 		if found := m.take(unquote(call.id)); found != nil {
 			read, err := readChatContent(found.output, found.path)
 			if err != nil {

@@ -34,9 +34,9 @@ func askResponses(t testing.TB, body string) *ResponsesRequest {
 	return r
 }
 
-// translated runs a chat stream through meter and translator, as a conductor
+// onChat runs a chat stream through meter and translator, as a conductor
 // does.
-func translated(stream []byte, r *ResponsesRequest) []byte {
+func onChat(stream []byte, r *ResponsesRequest) []byte {
 	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, r)
 	var out []byte
 	for {
@@ -99,7 +99,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 	upstream := parts["upstream"].Data
 	var answer []byte
 	if r.Stream {
-		answer = translated(upstream, r)
+		answer = onChat(upstream, r)
 		mustBeValid(t, answer)
 	} else {
 		answer = wholeResponse(t, upstream, r)
@@ -185,7 +185,7 @@ func FuzzResponsesFromChat(f *testing.F) {
 	f.Add([]byte(frames(half, `{"choices":[{"delta":{"function_call":{"arguments":"{"}}}]}`, `{"choices":[{"delta":{"function_call":{"name":"note","arguments":"}"}},"finish_reason":"stop"}]}`)))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		r := askResponses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},{"type":"function","name":"get_weather"}]}`)
-		out := translated(stream, r)
+		out := onChat(stream, r)
 		if _, err := validStream(out); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -198,9 +198,9 @@ func (s *sentStream) done(item *sentItem, index int, raw any) error {
 	return nil
 }
 
-// streamed says which events belong to which kind of item or part, and where
+// deltasOf says which events belong to which kind of item or part, and where
 // the whole text stands.
-var streamed = map[string]struct{ of, text string }{
+var deltasOf = map[string]struct{ of, text string }{
 	"response.output_text.delta":             {"output_text", ""},
 	"response.output_text.done":              {"output_text", "text"},
 	"response.refusal.delta":                 {"refusal", ""},
@@ -247,7 +247,7 @@ func (i *sentItem) event(kind string, event map[string]any) error {
 		i.part, i.parts = nil, append(i.parts, part)
 		return nil
 	}
-	rule, ok := streamed[kind]
+	rule, ok := deltasOf[kind]
 	switch {
 	case !ok:
 		return fmt.Errorf("unknown event")

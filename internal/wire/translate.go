@@ -1,8 +1,17 @@
 package wire
 
 // Translates tells whether a request of a client's form can be put into a
-// line's other form, and the answer back.
-func Translates(client, line Form) bool { return false }
+// line's other form, and the answer back. What has no translator of its own
+// goes by way of chat completions (Chain).
+func Translates(client, line Form) bool {
+	switch client {
+	case FormChat:
+		return line == FormMessages || line == FormGemini
+	case FormResponses, FormMessages:
+		return line == FormChat || line != client && Translates(FormChat, line)
+	}
+	return false
+}
 
 // Identity is what the client sees as the source of its answer.
 type Identity struct {

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+// TestChain: a stream of the messages form becomes one of the responses form
+// by way of chat completions, whatever it holds.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	r, err := OpenResponses([]byte(`{"model":"m","input":"hi","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	stream := strings.Join([]string{
+		`event: message_start` + "\n" + `data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"v","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}`,
+		`event: ping` + "\n" + `data: {"type":"ping"}`,
+		`event: content_block_start` + "\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+		`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`,
+		`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" there"}}`,
+		`event: content_block_stop` + "\n" + `data: {"type":"content_block_stop","index":0}`,
+		`event: content_block_start` + "\n" + `data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"look","input":{}}}`,
+		`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`,
+		`event: content_block_stop` + "\n" + `data: {"type":"content_block_stop","index":1}`,
+		`event: message_delta` + "\n" + `data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":7}}`,
+		`event: message_stop` + "\n" + `data: {"type":"message_stop"}`,
+	}, "\n\n") + "\n\n"
+	id := Identity{Request: "req_1", Model: "m", Created: 1}
+	m, w := NewMessagesMeter(), NewChain(NewChatFromMessages(id, true), NewResponsesFromChat(id, r))
+	reader := NewEventReader(strings.NewReader(stream), 1<<20)
+	var out []byte
+	for {
+		e, err := reader.Next()
+		if err != nil {
+			break
+		}
+		f, err := m.Read(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = w.Append(out, e, f)
+	}
+	u, known := m.Usage()
+	if !known || !m.Complete() {
+		t.Fatalf("usage %+v, known %t", u, known)
+	}
+	out = w.End(out, u)
+	var kinds []string
+	var last map[string]any
+	for e := range events(out) {
+		if e.Data == nil { // a comment for the ping
+			continue
+		}
+		kinds = append(kinds, e.Name)
+		last = nil
+		if err := json.Unmarshal(e.Data, &last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, _ := json.Marshal(last)
+	if !slices.Contains(kinds, "response.output_text.delta") || !slices.Contains(kinds, "response.function_call_arguments.done") ||
+		kinds[0] != "response.created" || kinds[len(kinds)-1] != "response.completed" ||
+		!strings.Contains(string(text), `"input_tokens":9`) || !strings.Contains(string(text), `Hello there`) || !strings.Contains(string(text), `"call_id":"toolu_1"`) {
+		t.Errorf("%v\n%s", kinds, text)
+	}
+	if failed := string(w.Fail(nil, fault.New(fault.UpstreamTimeout, "Gone."))); !strings.Contains(failed, "response.failed") {
+		t.Errorf("%s", failed)
+	}
+}
