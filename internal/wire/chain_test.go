@@ -71,6 +71,7 @@ func TestChain(t *testing.T) {
 		!strings.Contains(string(text), `"input_tokens":9`) || !strings.Contains(string(text), `Hello there`) || !strings.Contains(string(text), `"call_id":"toolu_1"`) {
 		t.Errorf("%v\n%s", kinds, text)
 	}
+	w = NewChain(NewChatFromMessages(id, true), NewResponsesFromChat(id, r))
 	if failed := string(w.Fail(nil, fault.New(fault.UpstreamTimeout, "Gone."))); !strings.Contains(failed, "response.failed") {
 		t.Errorf("%s", failed)
 	}
