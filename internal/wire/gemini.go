@@ -118,39 +118,36 @@ func isGeminiBlock(feedback []byte) bool {
 }
 
 // readGeminiUsage reads a usageMetadata. Cached tokens are part of the prompt,
-// thoughts are not part of the candidates. It returns false when the object
-// does not say how many tokens went in and out: the events before the last may
-// show the prompt alone.
-func readGeminiUsage(raw []byte) (Usage, bool) {
-	var u Usage
-	var candidates, total int64
-	var hasPrompt, hasCandidates, hasTotal bool
-	var toolUse int64
+// thoughts are not part of the candidates. ok is false when it does not say how
+// long the prompt is, counted when it does not count the candidates: events
+// before the last often leave that out.
+func readGeminiUsage(raw []byte) (u Usage, counted, ok bool) {
+	var candidates, toolUse, total int64
 	for name, value := range members(raw) {
 		switch string(name) {
 		case "promptTokenCount":
-			u.Prompt, hasPrompt = count(value)
+			u.Prompt, ok = count(value)
 		case "toolUsePromptTokenCount":
 			toolUse, _ = count(value)
 		case "cachedContentTokenCount":
 			u.Cached, _ = count(value)
 		case "candidatesTokenCount":
-			candidates, hasCandidates = count(value)
+			candidates, counted = count(value)
 		case "thoughtsTokenCount":
 			u.Reasoning, _ = count(value)
 		case "totalTokenCount":
-			total, hasTotal = count(value)
+			total, _ = count(value)
 		case "serviceTier":
 			u.ServiceTier = geminiTier(value)
 		}
 	}
 	u.Prompt = min(u.Prompt+toolUse, maxCount)
-	if !hasCandidates && hasTotal { // a count of zero may be left out
-		candidates = max(total-u.Prompt-u.Reasoning, 0)
+	if rest := total - u.Prompt - u.Reasoning; !counted && rest > 0 {
+		candidates, counted = rest, true
 	}
 	u.Completion = min(candidates+u.Reasoning, maxCount)
 	u.Cached = min(u.Cached, u.Prompt)
-	return u, hasPrompt && (hasCandidates || u.Completion > 0)
+	return u, counted, ok
 }
 
 // geminiTier returns a tier under the name that the other forms have for it.

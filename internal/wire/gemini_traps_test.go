@@ -272,13 +272,42 @@ func TestGeminiTrapUsage(t *testing.T) {
 			t.Errorf("%s: %+v, %t; want %+v", raw, got, known, want)
 		}
 	}
-	for _, raw := range []string{``, `"promptTokenCount":10`, `"promptTokenCount":10,"totalTokenCount":10`, `"candidatesTokenCount":3`, `"totalTokenCount":13`, `"promptTokenCount":"10","candidatesTokenCount":3`} {
+	for raw, want := range map[string]wire.Usage{
+		``: {}, `"candidatesTokenCount":3`: {}, `"totalTokenCount":13`: {}, `"promptTokenCount":"10","candidatesTokenCount":3`: {},
+		`"promptTokenCount":10,"cachedContentTokenCount":4`: {Prompt: 10, Cached: 4},
+		`"promptTokenCount":10,"totalTokenCount":10`:        {Prompt: 10},
+	} {
 		a, err := wire.ReadGeminiAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, known := a.Usage(); known {
-			t.Errorf("%s: %+v", raw, got)
+		if got, known := a.Usage(); known || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %t; want %+v", raw, got, known, want)
+		}
+	}
+}
+
+// Most events before the last count the prompt and the thoughts alone: a
+// stream that breaks off there is charged for what it has said, too.
+func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
+	t.Parallel()
+	m := wire.NewGeminiMeter(1)
+	for i, step := range []struct {
+		event string
+		want  wire.Usage
+		known bool
+	}{
+		{`{"candidates":[{"content":{"parts":[{"text":"Hm, hm, hm.","thought":true}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9}, false},
+		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, true},
+		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, true},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"candidatesTokenCount":4}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, true},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, true},
+	} {
+		if _, err := m.Read(wire.Event{Data: []byte(step.event)}); err != nil {
+			t.Fatal(err)
+		}
+		if got, known := m.Usage(); known != step.known || !reflect.DeepEqual(got, step.want) {
+			t.Errorf("event %d: %+v, %t; want %+v", i, got, known, step.want)
 		}
 	}
 }

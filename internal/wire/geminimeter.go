@@ -10,8 +10,9 @@ type GeminiMeter struct {
 	scan    scanner // kept for its memory
 
 	made     produced
+	spoken   int64 // bytes of it that are no thoughts
 	usage    Usage
-	known    bool   // usage was reported
+	counted  bool   // usage counts the candidates
 	failed   []byte // the last finishReason that means failure
 	filtered bool
 	limited  bool
@@ -69,9 +70,7 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 		case "promptFeedback":
 			blocked = isGeminiBlock(value)
 		case "usageMetadata":
-			if u, ok := readGeminiUsage(value); ok {
-				m.usage, m.known, f.Usage = u, true, true
-			}
+			f.Usage = m.setUsage(value) || f.Usage
 		case "error":
 			failed = true
 		}
@@ -84,7 +83,11 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 
 func (m *GeminiMeter) readCandidate(c geminiCandidate, f *Frame) {
 	for _, part := range elements(c.parts) {
-		f.Token = m.made.noteGemini(readGeminiPart(part)) || f.Token
+		part, before := readGeminiPart(part), m.made.bytes
+		f.Token = m.made.noteGemini(part) || f.Token
+		if !part.thought {
+			m.spoken += m.made.bytes - before
+		}
 	}
 	m.seen.add(c.index)
 	switch c.kind {
@@ -129,9 +132,25 @@ func (p *produced) noteGemini(part geminiPart) (token bool) {
 	return token
 }
 
-// Usage returns the last usage that the provider reported; false when it
-// reported none.
-func (m *GeminiMeter) Usage() (Usage, bool) { return m.usage, m.known }
+// setUsage keeps the last usage, unless it says less than the one before it.
+func (m *GeminiMeter) setUsage(raw []byte) bool {
+	u, counted, ok := readGeminiUsage(raw)
+	if ok && (counted || !m.counted && u.Completion >= m.usage.Completion) {
+		m.usage, m.counted = u, counted
+	}
+	return ok
+}
+
+// Usage returns the last usage that the provider reported; false while it has
+// not said how much it produced. Where it counted the thoughts alone, what it
+// said besides is estimated.
+func (m *GeminiMeter) Usage() (Usage, bool) {
+	u := m.usage
+	if !m.counted && u.Reasoning > 0 {
+		u.Completion = min(u.Reasoning+(m.spoken+bytesPerToken-1)/bytesPerToken, maxCount)
+	}
+	return u, m.counted || u.Reasoning > 0
+}
 
 // Complete tells whether every candidate that was seen has ended.
 func (m *GeminiMeter) Complete() bool {
@@ -175,11 +194,12 @@ func ReadGeminiAnswer(body []byte) (*GeminiAnswer, error) {
 	}
 	return &GeminiAnswer{meter: m, Outcome: Outcome{
 		Content: m.made.content, Reasoning: m.made.reasoning,
-		Limited: m.limited, Filtered: m.filtered, Err: f.Err,
+		Limited: m.limited, Filtered: m.filtered, Ended: m.Complete(), Err: f.Err,
 	}}, nil
 }
 
-// Usage returns what the provider reported; false when it reported no tokens.
+// Usage returns what the provider reported; false when it did not say how much
+// it produced.
 func (a *GeminiAnswer) Usage() (Usage, bool) { return a.meter.Usage() }
 
 // Text returns what was produced (text, thoughts, calls), as far as it is
