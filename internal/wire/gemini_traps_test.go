@@ -470,3 +470,14 @@ func TestGeminiFinishReasons(t *testing.T) {
 		}
 	}
 }
+
+func TestGeminiProbe(t *testing.T) {
+	t.Parallel()
+	for _, reasoning := range []bool{false, true} {
+		body, ok := wire.Probe(wire.FormGemini, "gemini-3-pro", reasoning)
+		var sent geminiSent
+		if err := json.Unmarshal(body, &sent); err != nil || !ok || sent.shape() != "user:text" || sent.GenerationConfig["maxOutputTokens"] == nil {
+			t.Errorf("%v, %t: %s", err, ok, body)
+		}
+	}
+}

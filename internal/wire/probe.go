@@ -14,6 +14,12 @@ func Probe(form Form, model string, reasoning bool) ([]byte, bool) {
 		return []byte(`{"model":` + name + `,"input":"ping","max_output_tokens":16,"store":false}`), true
 	case form == FormMessages:
 		return []byte(`{"model":` + name + `,"messages":[{"role":"user","content":"ping"}],"max_tokens":1}`), true
+	case form == FormGemini: // the model stands in the address
+		limit := "1"
+		if reasoning {
+			limit = "16"
+		}
+		return []byte(`{"contents":[{"role":"user","parts":[{"text":"ping"}]}],"generationConfig":{"maxOutputTokens":` + limit + `}}`), true
 	}
 	return nil, false
 }
