@@ -125,7 +125,7 @@ func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstrea
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait), fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := seat.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Body: body})
+	answer, err := seat.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte
