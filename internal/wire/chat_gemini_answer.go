@@ -73,7 +73,13 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate geminiCandidate, index 
 	if images != nil {
 		dst = append(append(append(dst, `,"images":[`...), images[1:]...), ']')
 	}
-	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
+	dst = append(dst, `},"logprobs":`...)
+	if odds := appendGeminiOdds(dst, candidate.odds); odds != nil {
+		dst = odds
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"finish_reason":"`...)
 	return append(append(dst, chatFinishOfGemini(candidate.kind, calls != nil)...), `"}`...)
 }
 
@@ -82,6 +88,58 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate geminiCandidate, index 
 func appendGeminiImage(dst, mime, data []byte) []byte {
 	dst = append(append(dst, `"type":"image_url","image_url":{"url":"data:`...), mime...)
 	return append(append(append(dst, ";base64,"...), data...), `"}`...)
+}
+
+// appendGeminiOdds writes a logprobsResult as the logprobs of a choice; nil
+// when it is empty.
+func appendGeminiOdds(dst, odds []byte) []byte {
+	if odds == nil {
+		return nil
+	}
+	var steps [][]byte // the candidates of each
+	for _, top := range elements(field(odds, "topCandidates")) {
+		steps = append(steps, field(top, "candidates"))
+	}
+	empty := true
+	dst = append(dst, `{"content":[`...)
+	for i, chosen := range elements(field(odds, "chosenCandidates")) {
+		if !empty {
+			dst = append(dst, ',')
+		}
+		empty = false
+		dst = append(appendGeminiToken(append(dst, '{'), chosen), `,"top_logprobs":[`...)
+		if i < len(steps) {
+			for k, other := range elements(steps[i]) {
+				if k > 0 {
+					dst = append(dst, ',')
+				}
+				dst = append(appendGeminiToken(append(dst, '{'), other), '}')
+			}
+		}
+		dst = append(dst, "]}"...)
+	}
+	if empty {
+		return nil
+	}
+	return append(dst, `],"refusal":null}`...)
+}
+
+// appendGeminiToken writes the members of a token and its logarithm. One that
+// is no number stands for an impossible token, as the form has it.
+func appendGeminiToken(dst, token []byte) []byte {
+	text, odds := []byte(`""`), []byte("0")
+	for name, value := range members(token) {
+		switch {
+		case string(name) == "token" && isText(value):
+			text = value
+		case string(name) == "logProbability" && (value[0] == '-' || '0' <= value[0] && value[0] <= '9'):
+			odds = value
+		case string(name) == "logProbability":
+			odds = []byte("-9999.0")
+		}
+	}
+	dst = append(append(dst, `"token":`...), text...)
+	return append(append(append(dst, `,"logprob":`...), odds...), `,"bytes":null`...)
 }
 
 // geminiCalls gives the calls of an answer their ids: the provider's where it

@@ -93,6 +93,10 @@ func (w *GeminiAsChat) appendCandidate(dst []byte, c geminiCandidate) []byte {
 	for _, part := range elements(c.parts) {
 		dst = w.appendPart(dst, readGeminiPart(part), c.index)
 	}
+	if odds := appendGeminiOdds(nil, c.odds); odds != nil {
+		dst = append(append(w.begin(dst, c.index), `"content":""},"logprobs":`...), odds...)
+		dst = append(append(dst, `,"finish_reason":null}]`...), w.tail...)
+	}
 	if c.kind != finishNone {
 		w.choices[c.index].finish = c.kind
 	}

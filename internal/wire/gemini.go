@@ -19,6 +19,7 @@ type geminiCandidate struct {
 	parts []byte // an array; nil: none
 	kind  finishKind
 	why   []byte // the finishReason, a JSON string
+	odds  []byte // the logprobsResult
 }
 
 // readGeminiCandidate reads a candidate. Where it names no index, its position
@@ -35,6 +36,8 @@ func readGeminiCandidate(raw []byte, position int) geminiCandidate {
 			c.parts = field(value, "parts")
 		case "finishReason":
 			c.kind, c.why = kindOfGeminiFinish(value), value
+		case "logprobsResult":
+			c.odds = value
 		}
 	}
 	return c

@@ -21,6 +21,7 @@ func FuzzGeminiStream(f *testing.F) {
 		`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AA"}}]},"index":127,"finishReason":"SAFETY"},{"index":-1},{"index":999}]}`,
 		`{"promptFeedback":{"blockReason":"SAFETY"}}`, `[{"error":{"code":503}}]`, `{"error":null,"candidates":[null,[],{"content":[]}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"` + "\xff" + `"}]},"finishReason":"STOP","finishReason":null}]}`,
+		`{"candidates":[{"logprobsResult":{"topCandidates":[{"candidates":[{"token":"a","logProbability":"NaN"}]}],"chosenCandidates":[{"token":"a","logProbability":-1},7]},"finishReason":"STOP"}]}`,
 		": comment\n{\"candidates\":{}}", `{"usageMetadata":{"promptTokenCount":1e99,"thoughtsTokenCount":-1,"candidatesTokenCount":1e99}}`,
 	} {
 		f.Add([]byte(seed), byte(1), true)
