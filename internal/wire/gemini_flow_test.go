@@ -132,7 +132,7 @@ func playGeminiStream(t *testing.T, stream string, r *wire.ChatRequest) (answer,
 	var out []byte
 	var marks strings.Builder
 	var failure *upstream.Failure
-	for failure == nil {
+	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			break
