@@ -9,9 +9,6 @@ import (
 // client's own pass, and so do types that nobody knows to cost.
 func (r *ChatRequest) checkTools() error {
 	r.Tools = nil
-	if r.doc.raw("web_search_options") != nil {
-		r.host(Priced{Param: "web_search_options", Name: "web_search"})
-	}
 	for i, tool := range elements(r.doc.raw("tools")) {
 		if tool[0] != '{' {
 			continue
@@ -36,7 +33,7 @@ func (r *ChatRequest) checkTools() error {
 			r.Bound.Unbounded = true
 		}
 	}
-	r.checkVendorTools()
+	r.checkVendorTools(r.doc)
 	r.limitCalls(r.doc)
 	return nil
 }
@@ -55,21 +52,24 @@ func (a *Asked) limitCalls(d *document) {
 	}
 }
 
-// checkVendorTools reports hosted tools that compatible vendors know by a
-// field of their own.
-func (r *ChatRequest) checkVendorTools() {
-	if raw := r.doc.raw("enable_search"); raw != nil && string(raw) != "false" {
-		r.host(Priced{Param: "enable_search", Name: "web_search"})
+// checkVendorTools reports hosted tools that are asked for by a field of their
+// own, most of them at compatible vendors.
+func (a *Asked) checkVendorTools(d *document) {
+	if d.raw("web_search_options") != nil {
+		a.host(Priced{Param: "web_search_options", Name: "web_search"})
 	}
-	if raw := r.doc.raw("search_parameters"); raw != nil && unquote(field(raw, "mode")) != "off" {
-		r.host(Priced{Param: "search_parameters", Name: "web_search"})
+	if raw := d.raw("enable_search"); raw != nil && string(raw) != "false" {
+		a.host(Priced{Param: "enable_search", Name: "web_search"})
 	}
-	for i, plugin := range elements(r.doc.raw("plugins")) {
+	if raw := d.raw("search_parameters"); raw != nil && unquote(field(raw, "mode")) != "off" {
+		a.host(Priced{Param: "search_parameters", Name: "web_search"})
+	}
+	for i, plugin := range elements(d.raw("plugins")) {
 		name := unquote(field(plugin, "id"))
 		if name == "" || name == "web" {
 			name = "web_search"
 		}
-		r.host(Priced{Param: fmt.Sprintf("plugins[%d].id", i), Name: name})
+		a.host(Priced{Param: fmt.Sprintf("plugins[%d].id", i), Name: name})
 	}
 }
 

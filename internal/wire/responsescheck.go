@@ -31,6 +31,7 @@ func (r *ResponsesRequest) Check() error {
 			return err
 		}
 	}
+	r.checkVendorTools(r.doc)
 	r.limitCalls(r.doc)
 	r.Conversation = r.opening.sum
 	return nil
