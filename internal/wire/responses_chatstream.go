@@ -20,6 +20,7 @@ type ResponsesStream struct {
 	next  int64 // sequence number
 	begun bool
 	ended bool
+	held  *beginning // what came before the bytes that wait for the settlement
 
 	items []*outputItem
 	open  *outputItem   // the message or reasoning that grows
@@ -68,9 +69,19 @@ func ResponsesFromChat(body []byte, id Identity, u Usage, r *ResponsesRequest) (
 	return s.object.append(nil, s.state(u)), nil
 }
 
+// beginning is how far a stream has come. From its finish on, bytes wait for
+// the settlement; when they are thrown away, the stream fails where it was.
+type beginning struct {
+	next  int64
+	begun bool
+}
+
 // Append appends the events that a frame means.
 func (s *ResponsesStream) Append(dst []byte, e Event, f Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
+	if f.Finished && s.held == nil {
+		s.held = &beginning{s.next, s.begun}
+	}
 	switch {
 	case s.ended || f.Done || f.Err != nil:
 		return dst
@@ -95,10 +106,11 @@ func (s *ResponsesStream) End(dst []byte, u Usage) []byte {
 	return endEvent(s.object.append(dst, state))
 }
 
-// Fail appends the event that ends a stream which broke off.
+// Fail appends the event that ends a stream which broke off. What was written
+// since the finish, the end among it, did not go out.
 func (s *ResponsesStream) Fail(dst []byte, err *fault.Error) []byte {
-	if s.ended {
-		return dst
+	if s.held != nil {
+		s.next, s.begun = s.held.next, s.held.begun
 	}
 	dst = s.begin(dst)
 	s.ended = true
@@ -142,7 +154,7 @@ func (s *ResponsesStream) begin(dst []byte) []byte {
 // readFrame reads the only choice of a frame or of a whole answer.
 func (s *ResponsesStream) readFrame(dst, data []byte) []byte {
 	for i, choice := range elements(field(data, "choices")) {
-		var message []byte
+		var message, logprobs []byte
 		index, reason := int64(i), ""
 		for name, value := range members(choice) {
 			switch string(name) {
@@ -154,6 +166,8 @@ func (s *ResponsesStream) readFrame(dst, data []byte) []byte {
 				if message == nil {
 					message = present(value)
 				}
+			case "logprobs":
+				logprobs = field(value, "content")
 			case "finish_reason":
 				reason = unquote(value)
 			}
@@ -161,7 +175,7 @@ func (s *ResponsesStream) readFrame(dst, data []byte) []byte {
 		if index != 0 {
 			continue
 		}
-		dst = s.readMessage(dst, message, field(field(choice, "logprobs"), "content"))
+		dst = s.readMessage(dst, message, logprobs)
 		switch kindOfFinish(reason) {
 		case finishLimit:
 			s.stop(reasonLimit)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 
 	"tollgate/internal/fault"
 )
-
-var updateResponses = flag.Bool("update-responses", false, "write what the scenarios of responses on a chat line bring")
 
 // identity is that of all answers in tests.
 var identity = Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
@@ -34,11 +31,19 @@ func askResponses(t testing.TB, body string) *ResponsesRequest {
 	return r
 }
 
-// onChat runs a chat stream through meter and translator, as a conductor
-// does.
+// onChat runs a chat stream through meter and translator, as a conductor does:
+// what was written since the finish waits, and is thrown away when the stream
+// fails.
 func onChat(stream []byte, r *ResponsesRequest) []byte {
 	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, r)
 	var out []byte
+	held := -1
+	fail := func(code fault.Code, message string) []byte {
+		if held >= 0 {
+			out = out[:held]
+		}
+		return w.Fail(out, fault.New(code, "%s", message))
+	}
 	for {
 		e, err := reader.Next()
 		switch {
@@ -46,14 +51,17 @@ func onChat(stream []byte, r *ResponsesRequest) []byte {
 			u, _ := m.Usage()
 			return w.End(out, u)
 		case err != nil:
-			return w.Fail(out, fault.New(fault.UpstreamConnectionError, "The connection broke."))
+			return fail(fault.UpstreamConnectionError, "The connection broke.")
 		}
 		f, err := m.Read(e)
 		switch {
 		case err != nil:
-			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "What came is no JSON."))
+			return fail(fault.UpstreamUnavailable, "What came is no JSON.")
 		case f.Err != nil:
-			return w.Fail(out, fault.New(fault.UpstreamBusy, "The provider reported an error."))
+			return fail(fault.UpstreamBusy, "The provider reported an error.")
+		}
+		if f.Finished && held < 0 {
+			held = len(out)
 		}
 		out = w.Append(out, e, f)
 	}
@@ -106,12 +114,12 @@ func playResponsesOnChat(t *testing.T, file string) {
 	}
 	for name, got := range map[string][]byte{"chat": indented(t, chat), "answer": answer} {
 		got = append(bytes.TrimSpace(got), '\n')
-		if !bytes.Equal(got, parts[name].Data) && !*updateResponses {
+		if !bytes.Equal(got, parts[name].Data) && !*update {
 			t.Errorf("%s\n%s\nwant\n%s", name, got, parts[name].Data)
 		}
 		parts[name].Data = got
 	}
-	if *updateResponses {
+	if *update {
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -240,5 +248,40 @@ func TestResponsesFromChatFailsAtOnce(t *testing.T) {
 	seen := mustBeValid(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
 	if seen.terminal != "response.failed" {
 		t.Error(seen.terminal)
+	}
+}
+
+// TestResponsesFromChatUnsettled: an end that could not be settled is thrown
+// away, and the stream fails in its place.
+func TestResponsesFromChatUnsettled(t *testing.T) {
+	t.Parallel()
+	word, stop := delta(`{"content":"word"}`, "null"), delta(`{}`, `"stop"`)
+	for name, stream := range map[string]string{
+		"after a text": frames(word, stop, "[DONE]"),
+		"at once":      frames(stop, "[DONE]"),
+		"in one frame": frames(word, delta(`{"content":"end"}`, `"stop"`)),
+	} {
+		reader, m, w := NewEventReader(strings.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`))
+		var out []byte
+		held := -1
+		for {
+			e, err := reader.Next()
+			if err != nil {
+				break
+			}
+			f, err := m.Read(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Finished && held < 0 {
+				held = len(out)
+			}
+			out = w.Append(out, e, f)
+		}
+		w.End(out, Usage{})
+		seen := mustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
+		if seen.terminal != "response.failed" {
+			t.Errorf("%s: %s", name, seen.terminal)
+		}
 	}
 }

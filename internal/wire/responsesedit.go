@@ -34,7 +34,11 @@ func (w *ResponsesEditor) Append(dst []byte, e Event, f Frame) []byte {
 		}
 		return append(dst, e.Raw...)
 	}
+	before := w.next
 	response, ok := w.read(e.Data[start:])
+	if f.Finished { // if it waits for the settlement in vain, its number is free
+		w.next = before
+	}
 	if !ok {
 		return append(dst, e.Raw...)
 	}
@@ -135,7 +139,8 @@ func appendLines(dst []byte, name string, data []byte) []byte {
 func (w *ResponsesEditor) End(dst []byte, _ Usage) []byte { return dst }
 
 // Fail appends the event that ends a stream which broke off: a response like
-// the provider's own in identity, with the next number, that has failed.
+// the provider's own in identity, with the next number, that has failed. What
+// was written since the terminal event did not go out.
 func (w *ResponsesEditor) Fail(dst []byte, err *fault.Error) []byte {
 	object := newResponseObject(w.identity, w.request)
 	if w.id != nil {

@@ -89,7 +89,7 @@ func (m *ResponsesMeter) readDelta(kind, delta []byte) (token bool) {
 	if !m.made.take(delta, 0) {
 		return false
 	}
-	if isThought(kind) {
+	if bytes.HasPrefix(kind, []byte("response.reasoning")) {
 		m.made.reasoning = true
 	} else {
 		m.made.content = true

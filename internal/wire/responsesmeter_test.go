@@ -235,9 +235,10 @@ func TestResponsesEditor(t *testing.T) {
 func TestResponsesEditorFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ stream, id, number string }{
-		"numbered": {named(seenCreated, seenAdded, seenDelta), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":3,`},
-		"counted":  {frames(`{"type":"response.created","response":{"id":7,"created_at":"x"}}`, `{"type":"a"}`), `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":2,`},
-		"nothing":  {"", `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":0,`},
+		"numbered":  {named(seenCreated, seenAdded, seenDelta), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":3,`},
+		"counted":   {frames(`{"type":"response.created","response":{"id":7,"created_at":"x"}}`, `{"type":"a"}`), `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":2,`},
+		"unsettled": {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", `"output":[]`)), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":4,`},
+		"nothing":   {"", `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":0,`},
 	} {
 		_, w, _ := pass(t, test.stream)
 		last := string(w.Fail(nil, fault.New(fault.UpstreamTimeout, "Too \"slow\".")))

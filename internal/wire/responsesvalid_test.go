@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -36,7 +37,7 @@ func validStream(stream []byte) (*sentStream, error) {
 	r := NewEventReader(strings.NewReader(string(stream)), 64<<20)
 	for {
 		e, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
