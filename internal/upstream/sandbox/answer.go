@@ -1,15 +1,15 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 )
 
 // answer is a whole answer before it is rendered as a body or as a stream.
 type answer struct {
-	id          string
-	created     int64 // Unix seconds
+	id          string // without a form's prefix
+	created     int64  // Unix seconds
+	ended       int64  // Unix seconds
 	model       string
 	serviceTier string
 	choices     []choice
@@ -24,21 +24,43 @@ type choice struct {
 	content   []string
 	tool      string   // name of the called tool; empty: none
 	arguments []string // its arguments
-	finish    string
+	finish    finish
+	stopped   string // the stop sequence that ended it; empty: none
 }
+
+// finish says why a choice ends, in the words of the chat form.
+type finish string
+
+const (
+	finishStop   finish = "stop"
+	finishLimit  finish = "length"
+	finishCall   finish = "tool_calls"
+	finishFilter finish = "content_filter"
+)
 
 // tokens counts what the choice produced.
 func (c choice) tokens() int { return len(c.reasoning) + len(c.content) + len(c.arguments) }
 
-// usage holds token counts; cached is a part of prompt, reasoning of completion.
-type usage struct{ prompt, cached, completion, reasoning int }
+// callID names the tool call of a choice where a tool's answer refers to it.
+func (a answer) callID(choice int) string {
+	return "call_" + a.id + string(rune('a'+choice%26))
+}
+
+// usage holds token counts; cached and written are parts of prompt, reasoning
+// of completion.
+type usage struct {
+	prompt, cached        int
+	written5m, written1h  int // to the provider's cache, for so long
+	completion, reasoning int
+}
 
 // compose decides what to answer. It is pure.
 func compose(r request, o options) answer {
 	a := answer{model: r.model, serviceTier: r.serviceTier, showUsage: o.usage}
 	a.usage.prompt, a.usage.cached = r.prompt, r.cached
+	a.usage.written5m, a.usage.written1h = r.written5m, r.written1h
 	if o.fail == failInside {
-		a.inside = &problem{"The server had an error while processing your request.", "server_error", "", ""}
+		a.inside = insideProblem(r.form)
 	}
 	for range r.n {
 		c := composeChoice(r, o)
@@ -51,24 +73,25 @@ func compose(r request, o options) answer {
 
 // composeChoice decides one answer: what to say, then where it is cut.
 func composeChoice(r request, o options) choice {
-	c := choice{finish: "stop"}
+	c := choice{finish: finishStop}
 	switch o.fail {
 	case failEmpty:
-		return choice{finish: "stop"}
+		return choice{finish: finishStop}
 	case failFilter:
-		return choice{finish: "content_filter"}
+		return choice{finish: finishFilter}
 	case failThinking:
-		return choice{finish: "length", reasoning: pieces(thought(r))}
+		return choice{finish: finishLimit, reasoning: pieces(thought(r))}
 	}
 	if r.reasoning || o.reasoning {
 		c.reasoning = pieces(thought(r))
 	}
 	switch {
 	case r.tool != nil:
-		c.tool, c.finish = r.tool.name, "tool_calls"
+		c.tool, c.finish = r.tool.name, finishCall
 		c.arguments = pieces(string(sample(r.tool.parameters)))
 	default:
-		c.content = pieces(untilStop(say(r, o), r.stop))
+		text, stopped := untilStop(say(r, o), r.stop)
+		c.content, c.stopped = pieces(text), stopped
 		if o.tokens > 0 && !r.json {
 			c.content = stretch(c.content, o.tokens)
 		}
@@ -84,9 +107,8 @@ func say(r request, o options) string {
 	case r.json && r.schema.Exists():
 		return string(sample(r.schema))
 	case r.json:
-		out, _ := json.Marshal(map[string]string{"answer": quoted(r.ask)}) // strings only: cannot fail
-		return string(out)
-	case r.told != "":
+		return string(encode(map[string]string{"answer": quoted(r.ask)}))
+	case r.answered:
 		return "The tool answered: " + quoted(r.told)
 	case r.ask == "":
 		return "This is the sandbox model. Send it a message."
@@ -115,12 +137,14 @@ func quoted(s string) string {
 	return s[:end] + "…"
 }
 
-// untilStop cuts a text before the first stop sequence.
-func untilStop(s string, stop []string) string {
+// untilStop cuts a text before the first stop sequence, and says which it was.
+func untilStop(s string, stop []string) (text, stopped string) {
 	for _, word := range stop {
-		s, _, _ = strings.Cut(s, word)
+		if before, _, found := strings.Cut(s, word); found {
+			s, stopped = before, word
+		}
 	}
-	return s
+	return s, stopped
 }
 
 // stretch repeats or cuts tokens to n of them.
@@ -144,7 +168,7 @@ func cut(c choice, limit int) choice {
 	if limit <= 0 || c.tokens() <= limit {
 		return c
 	}
-	c.finish = "length"
+	c.finish, c.stopped = finishLimit, ""
 	c.reasoning = c.reasoning[:min(limit, len(c.reasoning))]
 	limit -= len(c.reasoning)
 	c.content = c.content[:min(limit, len(c.content))]

@@ -36,18 +36,21 @@ type streamBody struct {
 	closing sync.Once
 
 	// The reader's.
-	answer  answer
+	script  script
 	steps   []step
 	options options
+	inside  bool   // the stream ends in an error
+	begun   bool   // the wait for the first token is over
 	tokens  int    // produced so far
+	frames  int    // rendered so far
 	pending []byte // rendered and not read yet
 }
 
 // newStreamBody makes the body of a streamed answer.
-func newStreamBody(ctx context.Context, a answer, includeUsage bool, o options) *streamBody {
+func newStreamBody(ctx context.Context, s script, o options) *streamBody {
 	return &streamBody{
 		ctx: ctx, closed: make(chan struct{}),
-		answer: a, steps: a.steps(includeUsage), options: o,
+		script: s, steps: s.steps(), options: o, inside: o.fail == failInside,
 	}
 }
 
@@ -74,29 +77,39 @@ func (s *streamBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wait is how long the next frame takes.
+// wait is how long the next frame takes. The delay of the first token comes
+// before what opens the part of the answer that the token stands in, and before
+// the end of an answer that has none.
 func (s *streamBody) wait() time.Duration {
-	switch {
-	case len(s.steps) == 0:
+	if len(s.steps) == 0 {
 		return 0
+	}
+	switch at := s.steps[0].pace; {
 	case s.stalled():
 		return time.Hour // any wait: what matters is that it is one
-	case !s.steps[0].token():
+	case at != paceBegins && at != paceToken:
 		return 0
-	case s.tokens == 0:
+	case !s.begun:
 		return s.options.delay
-	default:
+	case at == paceToken && s.tokens > 0:
 		return s.options.chunkDelay
+	default:
+		return 0
 	}
 }
 
 // stalled reports whether the stream says nothing more.
 func (s *streamBody) stalled() bool {
-	return s.options.stallAfter >= 0 && s.tokens >= s.options.stallAfter && !s.atRole()
+	return s.options.stallAfter >= 0 && s.tokens >= s.options.stallAfter && !s.opening()
 }
 
-// atRole reports whether the opening frame is still to come.
-func (s *streamBody) atRole() bool { return len(s.steps) > 0 && s.steps[0].kind == stepRole }
+// broken reports whether the stream breaks here.
+func (s *streamBody) broken() bool {
+	return s.options.breakAfter >= 0 && s.tokens >= s.options.breakAfter && !s.opening()
+}
+
+// opening reports whether an opening frame is still to come.
+func (s *streamBody) opening() bool { return len(s.steps) > 0 && s.steps[0].pace == paceOpening }
 
 // next waits for the next frame and renders it.
 func (s *streamBody) next() ([]byte, error) {
@@ -108,11 +121,11 @@ func (s *streamBody) next() ([]byte, error) {
 	if len(s.steps) == 0 {
 		return nil, io.EOF
 	}
-	broken := s.options.breakAfter >= 0 && s.tokens >= s.options.breakAfter && !s.atRole()
+	broken := s.broken()
 	switch {
-	case s.answer.inside != nil && (broken || s.options.breakAfter < 0):
+	case s.inside && (broken || s.options.breakAfter < 0):
 		s.steps = nil
-		return s.answer.frame(step{kind: stepError}), nil
+		return s.render(step{event: stepError}), nil
 	case broken:
 		return nil, io.ErrUnexpectedEOF
 	case s.stalled():
@@ -128,10 +141,20 @@ func (s *streamBody) next() ([]byte, error) {
 	}
 	at := s.steps[0]
 	s.steps = s.steps[1:]
-	if at.token() {
+	s.begun = s.begun || at.pace == paceBegins || at.pace == paceToken
+	if at.pace == paceToken {
 		s.tokens++
 	}
-	return s.answer.frame(at), nil
+	return s.render(at), nil
+}
+
+// render renders a frame and counts it.
+func (s *streamBody) render(at step) []byte {
+	frame := s.script.frame(at, s.frames)
+	if len(frame) > 0 {
+		s.frames++
+	}
+	return frame
 }
 
 // Close implements io.Closer. It ends a read that is waiting.
@@ -153,10 +176,10 @@ type plainBody struct {
 
 // newPlainBody makes the body of a plain answer. One that breaks or stalls does so
 // in its middle.
-func newPlainBody(ctx context.Context, a answer, o options) *plainBody {
-	w := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: a.whole(), after: io.EOF}
+func newPlainBody(ctx context.Context, s script, o options) *plainBody {
+	w := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: s.whole(), after: io.EOF}
 	switch {
-	case a.inside != nil:
+	case o.fail == failInside:
 	case o.breakAfter >= 0:
 		w.rest, w.after = w.rest[:len(w.rest)/2], io.ErrUnexpectedEOF
 	case o.stallAfter >= 0:

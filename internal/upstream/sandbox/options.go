@@ -3,7 +3,6 @@ package sandbox
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -48,28 +47,11 @@ const (
 	failThinking   = "thinking_only" // an answer that is cut before the first word
 )
 
-// refusals are the troubles that are a status and an error object.
-var refusals = [...]struct {
-	kind       string
-	status     int
-	retryAfter string
-	said       problem
-}{
-	{"busy", http.StatusTooManyRequests, "1", problem{"Rate limit reached for requests.", "requests", "rate_limit_exceeded", ""}},
-	{"overloaded", http.StatusServiceUnavailable, "", problem{"The engine is currently overloaded.", "server_error", "", ""}},
-	{"unavailable", http.StatusInternalServerError, "", problem{"The server had an error.", "server_error", "", ""}},
-	{"credential", http.StatusUnauthorized, "", problem{"Incorrect API key provided.", "invalid_request_error", "invalid_api_key", ""}},
-	{"quota", http.StatusTooManyRequests, "", problem{"You exceeded your current quota.", "insufficient_quota", "insufficient_quota", ""}},
-	{"model", http.StatusNotFound, "", problem{"The model does not exist.", "invalid_request_error", "model_not_found", ""}},
-	{"prompt_filter", http.StatusBadRequest, "", problem{"The prompt was flagged.", "invalid_request_error", "content_policy_violation", ""}},
-	{"rejection", http.StatusBadRequest, "", problem{"This model's maximum context length is 8 tokens.", "invalid_request_error", "context_length_exceeded", "messages"}},
-}
-
 // failKinds lists every value of the option `fail`.
 func failKinds() []string {
 	kinds := []string{failTimeout, failConnection, failPage, failEmpty, failFilter, failSentence, failInside, failThinking}
-	for _, r := range refusals {
-		kinds = append(kinds, r.kind)
+	for kind := range refusals() {
+		kinds = append(kinds, kind)
 	}
 	slices.Sort(kinds)
 	return kinds

@@ -2,116 +2,112 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"tollgate/internal/wire"
 )
 
-// request is what the sandbox reads of a chat request.
+// request is what the sandbox reads of a chat request, whatever its form.
 type request struct {
-	model        string
-	ask          string // text of the last user message
-	told         string // text of the last message, when a tool wrote it
-	prompt       int    // tokens of all messages
-	cached       int    // of them, those that a conversation repeats
-	limit        int    // most tokens of an answer; 0: none
-	n            int
-	stop         []string
-	tool         *tool        // the tool to call; nil: answer with text
-	schema       gjson.Result // the shape of a JSON answer
-	json         bool
-	reasoning    bool
-	serviceTier  string
-	includeUsage bool
+	form        wire.Form
+	body        gjson.Result
+	model       string
+	ask         string // text of the last user message
+	told        string // what a tool answered in the last message
+	answered    bool   // the last message is a tool's answer
+	prompt      int    // tokens of the prompt
+	cached      int    // of them, those read from the cache
+	limit       int    // most tokens of an answer; 0: none
+	n           int
+	stop        []string
+	tool        *tool        // the tool to call; nil: answer with text
+	schema      gjson.Result // the shape of a JSON answer
+	json        bool
+	reasoning   bool
+	serviceTier string
+
+	includeUsage bool // chat form: a frame of a stream tells the usage
+
+	written5m, written1h int  // messages form: tokens written to the cache
+	hideThinking         bool // messages form: thinking is not shown
+
+	summary   bool // responses form: reasoning is shown as a summary
+	encrypted bool // responses form: reasoning comes encrypted too
 }
 
-// tool is a function that the answer calls.
-type tool struct {
-	name       string
-	parameters gjson.Result
-}
-
-// problem is an error object as a provider words it.
-type problem struct{ message, kind, code, param string }
-
-// body renders the error answer.
-func (p problem) body() []byte {
-	null := func(s string) any {
-		if s == "" {
-			return nil
-		}
-		return s
+// readRequest reads a request of a form, or says what is wrong with it as a
+// provider would.
+func readRequest(form wire.Form, body []byte) (request, *problem) {
+	if !json.Valid(body) {
+		return request{}, invalid("", "The body is not valid JSON.").in(form)
 	}
-	out, _ := json.Marshal(map[string]any{"error": map[string]any{ // strings only: cannot fail
-		"message": p.message, "type": p.kind, "code": null(p.code), "param": null(p.param),
-	}})
-	return out
+	r := request{form: form, body: gjson.ParseBytes(body), n: 1}
+	r.model = r.body.Get("model").String()
+	var p *problem
+	switch form {
+	case wire.FormResponses:
+		p = r.readResponses()
+	case wire.FormMessages:
+		p = r.readMessages()
+	default:
+		p = r.readChat()
+	}
+	return r, p.in(form)
 }
 
-// Prompts of providers that cache are cached in blocks of so many tokens, from
-// so many on.
+// invalid is a fault of a request.
+func invalid(param, message string) *problem {
+	return &problem{http.StatusBadRequest, message, invalidRequest, "invalid_value", param}
+}
+
+// in words a fault of a request in its form.
+func (p *problem) in(form wire.Form) *problem {
+	if p != nil && form == wire.FormMessages {
+		p.code, p.param = "", ""
+	}
+	return p
+}
+
+// checkTemperature judges the one sampling field that the sandbox looks at.
+func (r *request) checkTemperature(most float64) *problem {
+	t := r.body.Get("temperature")
+	if absent(t) || (t.Type == gjson.Number && t.Num >= 0 && t.Num <= most) {
+		return nil
+	}
+	return invalid("temperature", fmt.Sprintf("Invalid 'temperature': must be a number from 0 to %g.", most))
+}
+
+// absent reports whether a field is not there, which null says too.
+func absent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
+
+// What a prompt counts beside its text.
 const (
-	cacheBlock = 128
-	cacheFrom  = 1024
+	messageTokens = 4  // a message
+	imageTokens   = 85 // an image
 )
 
-// readRequest reads a chat request, or says what is wrong with it as a
-// provider would.
-func readRequest(body []byte) (request, *problem) {
-	invalid := func(param, message string) (request, *problem) {
-		return request{}, &problem{message, "invalid_request_error", "invalid_value", param}
-	}
-	if !gjson.ValidBytes(body) {
-		return invalid("", "The body is not valid JSON.")
-	}
-	root := gjson.ParseBytes(body)
-	messages := root.Get("messages").Array()
-	if len(messages) == 0 {
-		return invalid("messages", "Invalid 'messages': empty array.")
-	}
-	if t := root.Get("temperature"); t.Exists() && t.Type != gjson.Null && (t.Type != gjson.Number || t.Num < 0 || t.Num > 2) {
-		return invalid("temperature", "Invalid 'temperature': must be a number from 0 to 2.")
-	}
-	r := request{
-		model:        root.Get("model").String(),
-		n:            max(1, min(128, int(root.Get("n").Int()))),
-		limit:        smallest(root.Get("max_tokens").Int(), root.Get("max_completion_tokens").Int()),
-		includeUsage: root.Get("stream_options.include_usage").Bool(),
-		serviceTier:  root.Get("service_tier").String(),
-	}
-	r.reasoning = thinks(r.model, root.Get("reasoning_effort").String())
-	for i, m := range messages {
-		said := textOf(m.Get("content"))
-		if i == len(messages)-1 {
-			r.cached = cachedPart(r.prompt)
-			if role := m.Get("role").Str; role == "tool" || role == "function" {
-				r.told = said
-			}
-		}
-		if m.Get("role").Str == "user" {
-			r.ask = said
-		}
-		r.prompt += 4 + len(pieces(said)) + imageTokens*int(m.Get(`content.#(type=="image_url")#|#`).Int())
-	}
-	if stop := root.Get("stop"); stop.Exists() && stop.Type != gjson.Null {
-		for _, s := range stop.Array() { // a single string is an array of one here
-			if s.Str != "" {
-				r.stop = append(r.stop, s.Str)
-			}
-		}
-	}
-	r.tool = chooseTool(root, r.ask, r.told != "")
-	switch root.Get("response_format.type").Str {
-	case "json_object":
-		r.json = true
-	case "json_schema":
-		r.json, r.schema = true, root.Get("response_format.json_schema.schema")
-	}
-	return r, nil
+// add adds a message to the prompt.
+func (r *request) add(text string, images int) {
+	r.prompt += messageTokens + len(pieces(text)) + images*imageTokens
 }
 
-// imageTokens is what one image in the prompt counts.
-const imageTokens = 85
+// addTools adds the description of tools to the prompt.
+func (r *request) addTools(tools gjson.Result) {
+	for _, t := range tools.Array() {
+		r.prompt += len(pieces(t.Raw))
+	}
+}
+
+// Prompts of providers that cache are cached from so many tokens on; in blocks
+// of so many where the client does not mark what to cache.
+const (
+	cacheFrom  = 1024
+	cacheBlock = 128
+)
 
 // cachedPart returns how much of a conversation's repeated part counts as
 // cached.
@@ -123,10 +119,7 @@ func cachedPart(tokens int) int {
 }
 
 // thinks reports whether a model of this name thinks before it answers.
-func thinks(model, effort string) bool {
-	if effort == "none" {
-		return false
-	}
+func thinks(model string) bool {
 	return strings.Contains(model, "think") || strings.Contains(model, "reason")
 }
 
@@ -138,40 +131,72 @@ func smallest(a, b int64) int {
 	return int(max(0, min(a, maxTokens)))
 }
 
-// textOf joins the text of a message's content, a string or an array of parts.
-func textOf(content gjson.Result) string {
+// texts joins the text of a message's content: a string, or an array of parts
+// of which those of the given types are text.
+func texts(content gjson.Result, types ...string) string {
 	if content.Type == gjson.String {
 		return content.Str
 	}
 	var parts []string
 	for _, p := range content.Array() {
-		if p.Get("type").Str == "text" {
-			parts = append(parts, p.Get("text").Str)
+		for _, t := range types {
+			if p.Get("type").Str == t {
+				parts = append(parts, p.Get("text").Str)
+			}
 		}
 	}
 	return strings.Join(parts, "\n")
 }
 
-// chooseTool decides whether to call a tool: the one that `tool_choice` names,
-// the first when a call is required, else one that the user's text names, once.
-func chooseTool(root gjson.Result, ask string, answered bool) *tool {
-	choice := root.Get("tool_choice")
-	named := choice.Get("function.name").Str
-	if choice.Str == "none" {
+// words reads a field that is a string or an array of them; empty ones are
+// left out.
+func words(v gjson.Result) []string {
+	if absent(v) {
 		return nil
 	}
-	for _, t := range root.Get("tools").Array() {
-		f := t.Get("function")
-		name := f.Get("name").Str
-		if name == "" {
-			continue
+	var out []string
+	for _, s := range v.Array() { // a single string is an array of one here
+		if s.Str != "" {
+			out = append(out, s.Str)
 		}
-		wanted := named == name || (named == "" && choice.Str == "required")
-		if named == "" && !answered && mentions(ask, name) {
-			wanted = true
+	}
+	return out
+}
+
+// tool is a function that the answer calls.
+type tool struct {
+	name       string
+	parameters gjson.Result
+}
+
+// toolbox is what a request says about tools.
+type toolbox struct {
+	tools  []tool
+	never  bool   // no call is wanted
+	always bool   // some call is demanded
+	named  string // the call of this one is demanded
+}
+
+// add adds a tool; one without a name is none.
+func (b *toolbox) add(name string, parameters gjson.Result) {
+	if name != "" {
+		b.tools = append(b.tools, tool{name, parameters})
+	}
+}
+
+// choose decides whether to call a tool: the one that is demanded, the first
+// when any is, else one that the user's text names, until it has answered.
+func (b toolbox) choose(r *request) *tool {
+	if b.never {
+		return nil
+	}
+	for i, t := range b.tools {
+		wanted := b.always || (!r.answered && mentions(r.ask, t.name))
+		if b.named != "" {
+			wanted = b.named == t.name
 		}
 		if wanted {
-			return &tool{name: name, parameters: f.Get("parameters")}
+			return &b.tools[i]
 		}
 	}
 	return nil

@@ -1,10 +1,11 @@
 // Package sandbox owns a provider that needs no network: it answers chat
-// requests as a small, predictable model would, in the bytes of the chat form,
+// requests as a small, predictable model would, in the bytes of each chat form,
 // and misbehaves on demand. It is what a first start runs on, and what
 // operators rehearse failures with.
 //
 // Invariants:
-//   - The same request gets the same answer, ids and times aside.
+//   - The same request gets the same answer, ids and times aside, and says
+//     the same in every form.
 //   - What it says passes the same verdicts as any provider's answer
 //     (upstream.Classify): it makes no failure of its own kind.
 //   - It starts no goroutine: a reader that leaves early leaves nothing behind.
@@ -18,6 +19,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,7 +36,7 @@ const Provider = "sandbox"
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds: []string{"chat"},
-		Forms: []wire.Form{wire.FormChat},
+		Forms: []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		CheckOptions: func(options map[string]any) error {
 			_, err := readOptions(options)
 			return err
@@ -58,34 +60,69 @@ func New(t upstream.Target) (*Adapter, error) {
 	return &Adapter{options: o}, nil
 }
 
-// Chat implements upstream.Adapter for the chat form.
+// Chat implements upstream.Adapter for all chat forms.
 func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
-	if c.Form != wire.FormChat {
-		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the sandbox does not speak the form %q", c.Form))
+	if !slices.Contains(Info().Forms, c.Form) {
+		return nil, unspoken(c.Form)
 	}
+	o, f := a.begin(ctx, c)
+	if f != nil {
+		return nil, f
+	}
+	r, problem := readRequest(c.Form, c.Body)
+	if problem != nil {
+		return nil, classify(*problem, c, nil)
+	}
+	ans := compose(r, o)
+	took := o.delay + time.Duration(ans.usage.completion)*o.chunkDelay
+	now := time.Now()
+	ans.id, ans.created, ans.ended = answerID(c), now.Unix(), now.Add(took).Unix()
+	if c.Stream {
+		return &upstream.Answer{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
+	}
+	if err := pause(ctx, nil, took); err != nil {
+		return nil, upstream.Interrupted(ctx, err)
+	}
+	return &upstream.Answer{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
+}
+
+// CountTokens implements upstream.TokenCounter for the messages form. It is a
+// call like any other for the options `delay`, `fail` and `fail_rate`.
+func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, error) {
+	if c.Form != wire.FormMessages {
+		return 0, unspoken(c.Form)
+	}
+	o, f := a.begin(ctx, c)
+	if f != nil {
+		return 0, f
+	}
+	tokens, problem := countTokens(c.Body)
+	if problem != nil {
+		return 0, classify(*problem, c, nil)
+	}
+	if err := pause(ctx, nil, o.delay); err != nil {
+		return 0, upstream.Interrupted(ctx, err)
+	}
+	return int64(tokens), nil
+}
+
+// unspoken is the failure of a call in a form that the sandbox does not know
+// there.
+func unspoken(form wire.Form) *upstream.Failure {
+	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the sandbox does not speak the form %q here", form))
+}
+
+// begin counts a call and returns the options that it is answered with, or the
+// trouble that it meets in place of an answer.
+func (a *Adapter) begin(ctx context.Context, c upstream.Call) (options, *upstream.Failure) {
 	o := a.options
 	if !fails(a.calls.Add(1), o.failRate) {
 		o.fail, o.breakAfter, o.stallAfter = "", -1, -1
 	}
 	if ctx.Err() != nil {
-		return nil, upstream.Interrupted(ctx, ctx.Err())
+		return o, upstream.Interrupted(ctx, ctx.Err())
 	}
-	if f := refuse(ctx, o.fail); f != nil {
-		return nil, f
-	}
-	r, problem := readRequest(c.Body)
-	if problem != nil {
-		return nil, upstream.Classify(http.StatusBadRequest, "application/json", problem.body(), nil)
-	}
-	ans := compose(r, o)
-	ans.id, ans.created = answerID(c), time.Now().Unix()
-	if c.Stream {
-		return &upstream.Answer{Body: newStreamBody(ctx, ans, r.includeUsage, o), ContentType: "text/event-stream", Stream: true}, nil
-	}
-	if err := pause(ctx, nil, o.delay+time.Duration(ans.usage.completion)*o.chunkDelay); err != nil {
-		return nil, upstream.Interrupted(ctx, err)
-	}
-	return &upstream.Answer{Body: newPlainBody(ctx, ans, o), ContentType: "application/json"}, nil
+	return o, refuse(ctx, c, o.fail)
 }
 
 // fails decides whether the n-th call (from 1) misbehaves, so that over any
@@ -94,17 +131,18 @@ func fails(n int64, rate float64) bool {
 	return math.Floor(float64(n)*rate) > math.Floor(float64(n-1)*rate)
 }
 
-// answerID is the same for the same attempt at the same request.
+// answerID is the same for the same attempt at the same request. It is without
+// the prefix of its form.
 func answerID(c upstream.Call) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, c.IdempotencyKey) // a hash never fails
 	_, _ = h.Write(c.Body)
-	return "chatcmpl-" + hex.EncodeToString(h.Sum(nil)[:12])
+	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
 // refuse plays the kinds of trouble that come in place of an answer; nil when
 // kind is none of them.
-func refuse(ctx context.Context, kind string) *upstream.Failure {
+func refuse(ctx context.Context, c upstream.Call, kind string) *upstream.Failure {
 	switch kind {
 	case failTimeout:
 		<-ctx.Done()
@@ -114,14 +152,19 @@ func refuse(ctx context.Context, kind string) *upstream.Failure {
 	case failPage:
 		return upstream.Classify(http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
 	}
-	for _, r := range refusals {
-		if r.kind == kind {
-			header := http.Header{}
-			if r.retryAfter != "" {
-				header.Set("Retry-After", r.retryAfter)
-			}
-			return upstream.Classify(r.status, "application/json", r.said.body(), header)
-		}
+	r, ok := refusals()[kind]
+	if !ok {
+		return nil
 	}
-	return nil
+	header := http.Header{}
+	if r.retryAfter != "" {
+		header.Set("Retry-After", r.retryAfter)
+	}
+	return classify(r.in(c.Form), c, header)
+}
+
+// classify judges an error answer of the call's form as any provider's is
+// judged.
+func classify(p problem, c upstream.Call, header http.Header) *upstream.Failure {
+	return upstream.Classify(p.status, "application/json", p.errorBody(c.Form, answerID(c)), header)
 }

@@ -36,13 +36,23 @@ func open(t *testing.T, options map[string]any) *sandbox.Adapter {
 }
 
 func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*upstream.Answer, error) {
-	return a.Chat(ctx, upstream.Call{Form: wire.FormChat, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
+	return call(ctx, a, wire.FormChat, stream, body)
 }
 
-// read returns the whole answer to a request.
+func call(ctx context.Context, a *sandbox.Adapter, form wire.Form, stream bool, body string) (*upstream.Answer, error) {
+	return a.Chat(ctx, upstream.Call{Form: form, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
+}
+
+// read returns the whole answer to a request of the chat form.
 func read(t *testing.T, options map[string]any, stream bool, body string) string {
 	t.Helper()
-	answer, err := chat(t.Context(), open(t, options), stream, body)
+	return readForm(t, wire.FormChat, options, stream, body)
+}
+
+// readForm returns the whole answer to a request of any form.
+func readForm(t *testing.T, form wire.Form, options map[string]any, stream bool, body string) string {
+	t.Helper()
+	answer, err := call(t.Context(), open(t, options), form, stream, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +131,16 @@ func join(t *testing.T, frames []gjson.Result) (choices []joined, usage gjson.Re
 }
 
 const hello = `{"model":"small","messages":[{"role":"user","content":"hello there"}]}`
+
+// forms are the chat forms, each with the request that asks the same.
+var forms = []struct {
+	form  wire.Form
+	hello string
+}{
+	{wire.FormChat, hello},
+	{wire.FormResponses, `{"model":"small","input":"hello there"}`},
+	{wire.FormMessages, `{"model":"small","max_tokens":1000,"messages":[{"role":"user","content":"hello there"}]}`},
+}
 
 // TestPlainAndStreamedAgree: the same request brings the same answer either
 // way, whatever it asks for.
@@ -285,19 +305,26 @@ func TestUsageOnlyWhenAsked(t *testing.T) {
 	if s := read(t, nil, true, hello); strings.Contains(s, "usage") {
 		t.Errorf("usage was not asked for: %s", s)
 	}
-	if s := read(t, map[string]any{"usage": false}, false, hello); strings.Contains(s, "usage") {
-		t.Errorf("usage is switched off: %s", s)
+	for _, f := range forms {
+		for _, stream := range []bool{false, true} {
+			s := readForm(t, f.form, map[string]any{"usage": false}, stream, f.hello)
+			if s = strings.ReplaceAll(s, `"usage":null`, ""); strings.Contains(s, "usage") {
+				t.Errorf("%s: usage is switched off: %s", f.form, s)
+			}
+		}
 	}
 }
 
 func TestSameRequestSameAnswer(t *testing.T) {
 	t.Parallel()
-	for _, stream := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			if a, b := read(t, nil, stream, hello), read(t, nil, stream, hello); a != b {
-				t.Errorf("%s\n%s", a, b)
-			}
-		})
+	for _, f := range forms {
+		for _, stream := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				if a, b := readForm(t, f.form, nil, stream, f.hello), readForm(t, f.form, nil, stream, f.hello); a != b {
+					t.Errorf("%s\n%s", a, b)
+				}
+			})
+		}
 	}
 }
 
@@ -318,17 +345,31 @@ func TestRefusals(t *testing.T) {
 		"page":          {fault.UpstreamUnavailable, upstream.HealthFail},
 		"connection":    {fault.UpstreamConnectionError, upstream.HealthFail},
 	} {
-		for _, stream := range []bool{false, true} {
-			_, err := chat(t.Context(), open(t, map[string]any{"fail": kind}), stream, hello)
-			var f *upstream.Failure
-			if !errors.As(err, &f) || f.Code != tt.code || f.Health != tt.health {
-				t.Errorf("%s: %v", kind, err)
-			} else if kind == "busy" && f.RetryAfter != time.Second {
-				t.Errorf("busy: wait %s", f.RetryAfter)
-			} else if kind == "rejection" && (f.Passed == nil || f.Passed.Param != "messages") {
-				t.Errorf("rejection: %+v", f.Passed)
+		for _, form := range forms {
+			for _, stream := range []bool{false, true} {
+				_, err := call(t.Context(), open(t, map[string]any{"fail": kind}), form.form, stream, form.hello)
+				checkRefusal(t, kind, form.form, err, tt.code, tt.health)
 			}
 		}
+		count := upstream.Call{Form: wire.FormMessages, Body: []byte(hello)}
+		_, err := open(t, map[string]any{"fail": kind}).CountTokens(t.Context(), count)
+		checkRefusal(t, kind, wire.FormMessages, err, tt.code, tt.health)
+	}
+}
+
+func checkRefusal(t *testing.T, kind string, form wire.Form, err error, code fault.Code, health upstream.Health) {
+	t.Helper()
+	param := map[wire.Form]string{wire.FormChat: "messages", wire.FormResponses: "input"}[form]
+	if kind == "rejection" && form == wire.FormMessages {
+		code = fault.InvalidRequest // the form has no codes
+	}
+	var f *upstream.Failure
+	if !errors.As(err, &f) || f.Code != code || f.Health != health {
+		t.Errorf("%s, %s: %v", form, kind, err)
+	} else if kind == "busy" && f.RetryAfter != time.Second {
+		t.Errorf("%s, busy: wait %s", form, f.RetryAfter)
+	} else if kind == "rejection" && (f.Passed == nil || f.Passed.Param != param || f.Passed.Passed.Type != "invalid_request_error") {
+		t.Errorf("%s, rejection: %+v", form, f.Passed)
 	}
 }
 
@@ -336,19 +377,37 @@ func TestRefusals(t *testing.T) {
 // judgement is judged.
 func TestRequestsThatProvidersReject(t *testing.T) {
 	t.Parallel()
-	for body, param := range map[string]string{
-		`{"messages":[]}`: "messages",
-		`{"messages":[{"role":"user","content":"x"}],"temperature":3}`:   "temperature",
-		`{"messages":[{"role":"user","content":"x"}],"temperature":"a"}`: "temperature",
-		`{`: "",
+	const one = `"messages":[{"role":"user","content":"x"}]`
+	for _, tt := range []struct {
+		form        wire.Form
+		body, param string
+	}{
+		{wire.FormChat, `{"messages":[]}`, "messages"},
+		{wire.FormChat, `{` + one + `,"temperature":3}`, "temperature"},
+		{wire.FormChat, `{` + one + `,"temperature":"a"}`, "temperature"},
+		{wire.FormChat, `{`, ""},
+		{wire.FormResponses, `{"input":[]}`, "input"},
+		{wire.FormResponses, `{"messages":[]}`, "input"},
+		{wire.FormResponses, `{"input":"x","temperature":3}`, "temperature"},
+		{wire.FormResponses, `[`, ""},
+		{wire.FormMessages, `{"max_tokens":1,"messages":[]}`, ""},
+		{wire.FormMessages, `{` + one + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":0,` + one + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":1,"temperature":1.5,` + one + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":2000},` + one + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"adaptive"},"tool_choice":{"type":"any"},` + one + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":1,"messages":[{"role":"user","content":[` +
+			strings.Repeat(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},`, 4) +
+			`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]}`, ""},
+		{wire.FormMessages, ``, ""},
 	} {
-		_, err := chat(t.Context(), open(t, nil), false, body)
+		_, err := call(t.Context(), open(t, nil), tt.form, false, tt.body)
 		var f *upstream.Failure
-		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != param {
-			t.Errorf("%s: %v", body, err)
+		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != tt.param || f.Passed.Message == "" {
+			t.Errorf("%s: %s: %v", tt.form, tt.body, err)
 		}
 	}
-	_, err := open(t, nil).Chat(t.Context(), upstream.Call{Form: wire.FormMessages, Body: []byte(hello)})
+	_, err := call(t.Context(), open(t, nil), "gemini", false, hello)
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Code != fault.UpstreamUnavailable {
 		t.Errorf("another form: %v", err)
@@ -373,22 +432,27 @@ func TestFailRate(t *testing.T) {
 
 func TestBreaks(t *testing.T) {
 	t.Parallel()
-	for after := range 4 {
-		for _, stream := range []bool{false, true} {
-			answer, err := chat(t.Context(), open(t, map[string]any{"break_after": after}), stream, hello)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := io.ReadAll(answer.Body)
-			answer.Body.Close()
-			if !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("after %d: %v", after, err)
-			}
-			if got := strings.Count(string(out), `"content":`) - 1; stream && got != after {
-				t.Errorf("%d tokens came, want %d: %s", got, after, out)
-			}
-			if strings.Contains(string(out), "[DONE]") {
-				t.Error("a broken stream looks whole")
+	token := map[wire.Form]string{wire.FormChat: `"delta":{"content":`, wire.FormResponses: `"delta":"`, wire.FormMessages: `"delta":{`}
+	for _, f := range forms {
+		for after := range 4 {
+			for _, stream := range []bool{false, true} {
+				answer, err := call(t.Context(), open(t, map[string]any{"break_after": after}), f.form, stream, f.hello)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := io.ReadAll(answer.Body)
+				answer.Body.Close()
+				if !errors.Is(err, io.ErrUnexpectedEOF) || len(out) == 0 {
+					t.Errorf("%s, after %d: %v", f.form, after, err)
+				}
+				if got := strings.Count(string(out), token[f.form]); stream && got != after {
+					t.Errorf("%s: %d tokens came, want %d: %s", f.form, got, after, out)
+				}
+				for _, end := range []string{"[DONE]", "message_stop", "response.completed"} {
+					if strings.Contains(string(out), end) {
+						t.Errorf("%s: a broken stream looks whole", f.form)
+					}
+				}
 			}
 		}
 	}
@@ -396,39 +460,65 @@ func TestBreaks(t *testing.T) {
 
 func TestErrorInside(t *testing.T) {
 	t.Parallel()
-	plain := read(t, map[string]any{"fail": "error_inside"}, false, hello)
-	if f := upstream.Classify(200, "application/json", []byte(plain), nil); f == nil || f.Code != fault.UpstreamUnavailable {
-		t.Errorf("%s: %v", plain, f)
+	begin := map[wire.Form]string{
+		wire.FormChat: `data: {"error":{`, wire.FormResponses: "event: response.failed\n", wire.FormMessages: "event: error\n",
 	}
-	stream := read(t, map[string]any{"fail": "error_inside", "break_after": 2}, true, hello)
-	events := strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n")
-	if len(events) != 4 || !strings.HasPrefix(events[3], `data: {"error":{`) {
-		t.Errorf("%s", stream)
+	for _, asked := range forms {
+		form := asked.form
+		plain := readForm(t, form, map[string]any{"fail": "error_inside"}, false, asked.hello)
+		if f := upstream.Classify(200, "application/json", []byte(plain), nil); f == nil || f.Code != fault.UpstreamUnavailable {
+			t.Errorf("%s: %s: %v", form, plain, f)
+		}
+		for after, options := range map[int]map[string]any{0: {"fail": "error_inside"}, 2: {"fail": "error_inside", "break_after": 2}} {
+			stream := readForm(t, form, options, true, asked.hello)
+			events := strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n")
+			last := events[len(events)-1]
+			if !strings.HasPrefix(last, begin[form]) || (len(events) > 1) != (after > 0) {
+				t.Errorf("%s: %s", form, stream)
+			}
+			_, data, _ := strings.Cut(last, "data: ")
+			if inner := gjson.Get(data, "response"); inner.Exists() {
+				data = inner.Raw
+			}
+			if f := upstream.Classify(200, "application/json", []byte(data), nil); f == nil || f.Code != fault.UpstreamUnavailable {
+				t.Errorf("%s: %s: %v", form, data, f)
+			}
+		}
 	}
 }
 
 func TestDelays(t *testing.T) {
 	t.Parallel()
-	options := map[string]any{"delay": "2s", "chunk_delay": "100ms", "tokens": 11}
-	for _, stream := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			answer, err := chat(t.Context(), open(t, options), stream, hello)
-			if err != nil {
-				t.Fatal(err)
+	for _, f := range forms {
+		for name, tt := range map[string]struct {
+			options map[string]any
+			want    time.Duration
+		}{
+			"tokens":          {map[string]any{"delay": "2s", "chunk_delay": "100ms", "tokens": 11}, 3 * time.Second},
+			"nothing to say":  {map[string]any{"delay": "2s", "chunk_delay": "100ms", "fail": "empty"}, 2 * time.Second},
+			"hidden thoughts": {map[string]any{"delay": "2s", "chunk_delay": "100ms", "fail": "thinking_only"}, 2900 * time.Millisecond},
+		} {
+			for _, stream := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					start := time.Now()
+					answer, err := call(t.Context(), open(t, tt.options), f.form, stream, f.hello)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if stream && time.Since(start) != 0 {
+						t.Error("the head of a stream waits for its first token")
+					}
+					if _, err := io.ReadAll(answer.Body); err != nil {
+						t.Fatal(err)
+					}
+					answer.Body.Close()
+					// A plain answer waits for its last token too, which makes one more pause.
+					if took := time.Since(start); took < tt.want || took > tt.want+100*time.Millisecond {
+						t.Errorf("%s, %s, stream %t: took %s", f.form, name, stream, took)
+					}
+				})
 			}
-			if stream && time.Since(start) != 0 {
-				t.Error("the head of a stream waits for its first token")
-			}
-			if _, err := io.ReadAll(answer.Body); err != nil {
-				t.Fatal(err)
-			}
-			answer.Body.Close()
-			// A plain answer waits for its last token too, which makes one more pause.
-			if took, want := time.Since(start), 3*time.Second; took < want || took > want+100*time.Millisecond {
-				t.Errorf("took %s", took)
-			}
-		})
+		}
 	}
 }
 
@@ -443,37 +533,48 @@ func TestWaitsEnd(t *testing.T) {
 		"stall first": {"stall_after": 0},
 	}
 	for name, options := range ways {
+		for _, f := range forms {
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, stream %t", name, f.form, stream), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						defer cancel()
+						answer, err := call(ctx, open(t, options), f.form, stream, f.hello)
+						if err == nil {
+							_, err = io.ReadAll(answer.Body)
+							answer.Body.Close()
+						}
+						if f := upstream.Interrupted(ctx, err); f.Code != fault.UpstreamTimeout {
+							t.Errorf("deadline: %v", f)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestCloseEndsARead: a reader that waits for more is not left behind.
+func TestCloseEndsARead(t *testing.T) {
+	t.Parallel()
+	for _, f := range forms {
 		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					answer, err := chat(ctx, open(t, options), stream, hello)
-					if err == nil {
-						_, err = io.ReadAll(answer.Body)
-						answer.Body.Close()
-					}
-					if f := upstream.Interrupted(ctx, err); f.Code != fault.UpstreamTimeout {
-						t.Errorf("deadline: %v", f)
-					}
-				})
-				synctest.Test(t, func(t *testing.T) {
-					answer, err := chat(t.Context(), open(t, map[string]any{"stall_after": 1}), stream, hello)
-					if err != nil {
-						t.Fatal(err)
-					}
-					done := make(chan error, 1)
-					go func() {
-						_, err := io.ReadAll(answer.Body)
-						done <- err
-					}()
-					synctest.Wait() // the reader waits for more
-					answer.Body.Close()
-					answer.Body.Close()
-					if err := <-done; err == nil {
-						t.Error("a closed body ended like a whole one")
-					}
-				})
+			synctest.Test(t, func(t *testing.T) {
+				answer, err := call(t.Context(), open(t, map[string]any{"stall_after": 1}), f.form, stream, f.hello)
+				if err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error, 1)
+				go func() {
+					_, err := io.ReadAll(answer.Body)
+					done <- err
+				}()
+				synctest.Wait() // the reader waits for more
+				answer.Body.Close()
+				answer.Body.Close()
+				if err := <-done; err == nil {
+					t.Error("a closed body ended like a whole one")
+				}
 			})
 		}
 	}
@@ -514,21 +615,33 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// FuzzRequest: any body gets a well-formed answer or a rejection.
+// FuzzRequest: any body gets a well-formed answer or a rejection, in any form.
 func FuzzRequest(f *testing.F) {
-	for _, body := range []string{hello, `{"messages":[{"content":[{"type":"text"}]}],"n":1e99,"stop":"","max_tokens":-1}`,
+	for i, body := range []string{hello, `{"messages":[{"content":[{"type":"text"}]}],"n":1e99,"stop":"","max_tokens":-1}`,
 		`{"messages":[1],"tools":[{"function":{"name":"a","parameters":{"type":"array","minItems":9e9,"items":{"$ref":"#"}}}}],"tool_choice":"required"}`,
-		`{"messages":[0],"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"number","minimum":1e308,"multipleOf":1e-308}}}}`} {
-		f.Add([]byte(body), true)
-		f.Add([]byte(body), false)
+		`{"messages":[0],"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"number","minimum":1e308,"multipleOf":1e-308}}}}`,
+		`{"input":[0,{"type":"function_call_output","output":[{"type":"input_text"}]}],"tools":{"a":1},"reasoning":{"summary":"auto"},"max_output_tokens":1e99,"include":"reasoning.encrypted_content"}`,
+		`{"input":"f","model":"think","tools":[{"type":"function","name":"f"}],"text":{"format":[]},"metadata":0}`,
+		`{"max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"content","content":[0]}}]}]}]}`,
+		`{"max_tokens":9,"thinking":{"type":"adaptive","display":"omitted"},"cache_control":{},"system":[[]],"messages":[0],"tools":[{"name":"f","input_schema":0}]}`,
+	} {
+		f.Add([]byte(body), uint8(i), true)
+		f.Add([]byte(body), uint8(i), false)
+		for _, form := range []uint8{1, 2} {
+			f.Add([]byte(body), form, true)
+		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte, stream bool) {
+	f.Fuzz(func(t *testing.T, body []byte, form uint8, stream bool) {
 		a, err := sandbox.New(upstream.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := chat(t.Context(), a, stream, string(body))
+		spoken := forms[int(form)%len(forms)].form
 		var failure *upstream.Failure
+		if _, err := a.CountTokens(t.Context(), upstream.Call{Form: wire.FormMessages, Body: body}); err != nil && !errors.As(err, &failure) {
+			t.Fatalf("%T", err)
+		}
+		answer, err := call(t.Context(), a, spoken, stream, string(body))
 		if err != nil {
 			if !errors.As(err, &failure) {
 				t.Fatalf("%T", err)
@@ -540,10 +653,10 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stream {
-			join(t, frames(t, string(out)))
-		} else if !json.Valid(out) {
-			t.Errorf("no JSON: %s", out)
+		if !stream {
+			whole(t, spoken, string(out))
+		} else {
+			streamed(t, spoken, string(out))
 		}
 	})
 }
@@ -551,7 +664,7 @@ func FuzzRequest(f *testing.F) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	info := sandbox.Info()
-	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat"}) || !slices.Equal(info.Forms, []wire.Form{wire.FormChat}) {
+	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat"}) || !slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
 		t.Errorf("%+v", info)
 	}
 }

@@ -1,8 +1,9 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"strings"
+
+	"tollgate/internal/wire"
 )
 
 // The bodies of the chat form, as far as the sandbox fills them.
@@ -78,13 +79,19 @@ type (
 // fingerprint names the sandbox in `system_fingerprint`.
 const fingerprint = "fp_sandbox"
 
-// whole renders the answer of a plain call.
-func (a answer) whole() []byte {
+// chatScript is an answer in the chat form.
+type chatScript struct {
+	answer
+	includeUsage bool
+}
+
+// whole implements script.
+func (a chatScript) whole() []byte {
 	if a.inside != nil {
-		return a.inside.body()
+		return a.inside.errorBody(wire.FormChat, a.id)
 	}
 	c := completion{
-		ID: a.id, Object: "chat.completion", Created: a.created, Model: a.model,
+		ID: "chatcmpl-" + a.id, Object: "chat.completion", Created: a.created, Model: a.model,
 		Usage: a.usageBody(), ServiceTier: a.serviceTier, Fingerprint: fingerprint,
 	}
 	for i, from := range a.choices {
@@ -96,14 +103,13 @@ func (a answer) whole() []byte {
 			content := strings.Join(from.content, "")
 			m.Content = &content
 		}
-		c.Choices = append(c.Choices, finalChoice{Index: i, Message: m, FinishReason: from.finish})
+		c.Choices = append(c.Choices, finalChoice{Index: i, Message: m, FinishReason: string(from.finish)})
 	}
-	out, _ := json.Marshal(c) // strings and numbers only: cannot fail
-	return out
+	return encode(c)
 }
 
 // usageBody renders the usage, nil when the answer shows none.
-func (a answer) usageBody() *usageBody {
+func (a chatScript) usageBody() *usageBody {
 	if !a.showUsage {
 		return nil
 	}
@@ -117,61 +123,24 @@ func (a answer) usageBody() *usageBody {
 	return u
 }
 
-// callID names the tool call of a choice.
-func (a answer) callID(choice int) string {
-	return "call_" + strings.TrimPrefix(a.id, "chatcmpl-") + string(rune('a'+choice%26))
-}
-
-// step is one frame of a stream.
-type step struct {
-	choice int
-	kind   stepKind
-	text   string
-}
-
-// stepKind says what a frame carries.
-type stepKind int
-
+// The steps of the chat form.
 const (
-	stepRole stepKind = iota
-	stepReasoning
-	stepContent
-	stepCall // the head of a tool call: its id and name
-	stepArguments
-	stepFinish
-	stepUsage
-	stepDone
-	stepError
+	chatRole      = "role"
+	chatReasoning = "reasoning"
+	chatContent   = "content"
+	chatCall      = "call" // the head of a tool call: its id and name
+	chatArguments = "arguments"
+	chatFinish    = "finish"
+	chatUsage     = "usage"
+	chatDone      = "done"
 )
 
-// token reports whether the frame carries something that the model produced.
-func (s step) token() bool {
-	switch s.kind {
-	case stepReasoning, stepContent, stepCall, stepArguments:
-		return true
-	}
-	return false
-}
-
-// steps lists the frames of the streamed answer, choices in turn.
-func (a answer) steps(includeUsage bool) []step {
+// steps implements script: choices speak in turn.
+func (a chatScript) steps() []step {
 	lanes := make([][]step, len(a.choices))
 	longest := 0
 	for i, c := range a.choices {
-		lane := []step{{i, stepRole, ""}}
-		for _, t := range c.reasoning {
-			lane = append(lane, step{i, stepReasoning, t})
-		}
-		for _, t := range c.content {
-			lane = append(lane, step{i, stepContent, t})
-		}
-		if c.tool != "" {
-			lane = append(lane, step{i, stepCall, c.tool})
-			for _, t := range c.arguments {
-				lane = append(lane, step{i, stepArguments, t})
-			}
-		}
-		lanes[i] = append(lane, step{i, stepFinish, c.finish})
+		lanes[i] = chatLane(i, c)
 		longest = max(longest, len(lanes[i]))
 	}
 	var out []step
@@ -182,57 +151,74 @@ func (a answer) steps(includeUsage bool) []step {
 			}
 		}
 	}
-	if includeUsage && a.showUsage {
-		out = append(out, step{kind: stepUsage})
+	if a.includeUsage && a.showUsage {
+		out = append(out, step{event: chatUsage})
 	}
-	return append(out, step{kind: stepDone})
+	return append(out, step{event: chatDone})
 }
 
-// frame renders one frame of the stream.
-func (a answer) frame(s step) []byte {
-	switch s.kind {
-	case stepDone:
+// chatLane lists the steps of one choice.
+func chatLane(i int, c choice) []step {
+	lane := []step{{chatRole, paceOpening, i, ""}}
+	for _, t := range c.reasoning {
+		lane = append(lane, step{chatReasoning, paceToken, i, t})
+	}
+	for _, t := range c.content {
+		lane = append(lane, step{chatContent, paceToken, i, t})
+	}
+	if c.tool != "" {
+		lane = append(lane, step{chatCall, paceToken, i, c.tool})
+		for _, t := range c.arguments {
+			lane = append(lane, step{chatArguments, paceToken, i, t})
+		}
+	}
+	return append(lane, step{chatFinish, paceBegins, i, string(c.finish)})
+}
+
+// frame implements script.
+func (a chatScript) frame(s step, _ int) []byte {
+	switch s.event {
+	case chatDone:
 		return []byte("data: [DONE]\n\n")
 	case stepError:
-		return event(a.inside.body())
+		return unnamed(a.inside.errorBody(wire.FormChat, a.id))
 	}
 	c := chunk{
-		ID: a.id, Object: "chat.completion.chunk", Created: a.created, Model: a.model,
+		ID: "chatcmpl-" + a.id, Object: "chat.completion.chunk", Created: a.created, Model: a.model,
 		ServiceTier: a.serviceTier, Fingerprint: fingerprint, Choices: []chunkChoice{},
 	}
-	if s.kind == stepUsage {
+	if s.event == chatUsage {
 		c.Usage = a.usageBody()
 	} else {
 		c.Choices = append(c.Choices, a.part(s))
 	}
-	out, _ := json.Marshal(c) // strings and numbers only: cannot fail
-	return event(out)
+	return unnamed(encode(c))
 }
 
 // part renders the choice of a frame.
-func (a answer) part(s step) chunkChoice {
-	c := chunkChoice{Index: s.choice}
+func (a chatScript) part(s step) chunkChoice {
+	c := chunkChoice{Index: s.at}
 	first := 0
-	switch s.kind {
-	case stepRole:
+	switch s.event {
+	case chatRole:
 		empty := ""
 		c.Delta = delta{Role: "assistant", Content: &empty}
-	case stepReasoning:
+	case chatReasoning:
 		c.Delta.ReasoningContent = s.text
-	case stepContent:
+	case chatContent:
 		c.Delta.Content = &s.text
-	case stepCall:
-		c.Delta.ToolCalls = []toolCall{{Index: &first, ID: a.callID(s.choice), Type: "function", Function: function{Name: s.text}}}
-	case stepArguments:
+	case chatCall:
+		c.Delta.ToolCalls = []toolCall{{Index: &first, ID: a.callID(s.at), Type: "function", Function: function{Name: s.text}}}
+	case chatArguments:
 		c.Delta.ToolCalls = []toolCall{{Index: &first, Function: function{Arguments: s.text}}}
-	case stepFinish:
+	case chatFinish:
 		c.FinishReason = &s.text
 	}
 	return c
 }
 
-// event wraps data as a server-sent event.
-func event(data []byte) []byte {
+// unnamed wraps data as a server-sent event without a name.
+func unnamed(data []byte) []byte {
 	out := make([]byte, 0, len(data)+8)
 	out = append(out, "data: "...)
 	out = append(out, data...)

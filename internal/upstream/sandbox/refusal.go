@@ -1,0 +1,108 @@
+package sandbox
+
+import (
+	"net/http"
+
+	"tollgate/internal/wire"
+)
+
+// problem is an error as a provider words it.
+type problem struct {
+	status                     int
+	message, kind, code, param string
+}
+
+// errorBody renders the error in the shape of a form. The messages form has no
+// code and no param; the rare code that it tells is a detail.
+func (p problem) errorBody(form wire.Form, request string) []byte {
+	if form == wire.FormMessages {
+		e := map[string]any{"type": p.kind, "message": p.message}
+		if p.code != "" {
+			e["details"] = map[string]any{"error_code": p.code}
+		}
+		return encode(map[string]any{"type": "error", "error": e, "request_id": "req_" + request})
+	}
+	null := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	return encode(map[string]any{"error": map[string]any{
+		"message": p.message, "type": p.kind, "code": null(p.code), "param": null(p.param),
+	}})
+}
+
+// refusal is a trouble that is a status and an error object.
+type refusal struct {
+	retryAfter string
+	said       problem // in the chat form and the responses form
+	messages   problem // in the messages form
+}
+
+// refusals are the troubles that come with a status, by the value of the
+// option `fail`. Both wordings of one get the same verdict.
+func refusals() map[string]refusal {
+	return map[string]refusal{
+		"busy": {
+			retryAfter: "1",
+			said:       problem{http.StatusTooManyRequests, "Rate limit reached for requests.", "requests", "rate_limit_exceeded", ""},
+			messages:   problem{http.StatusTooManyRequests, "This request would exceed the rate limit of your organization.", "rate_limit_error", "", ""},
+		},
+		"overloaded": {
+			said:     problem{http.StatusServiceUnavailable, "The engine is currently overloaded.", "server_error", "", ""},
+			messages: problem{statusOverloaded, "Overloaded", "overloaded_error", "", ""},
+		},
+		"unavailable": {
+			said:     problem{http.StatusInternalServerError, "The server had an error.", "server_error", "", ""},
+			messages: problem{http.StatusInternalServerError, "Internal server error", "api_error", "", ""},
+		},
+		"credential": {
+			said:     problem{http.StatusUnauthorized, "Incorrect API key provided.", invalidRequest, "invalid_api_key", ""},
+			messages: problem{http.StatusUnauthorized, "invalid x-api-key", "authentication_error", "", ""},
+		},
+		"quota": {
+			said:     problem{http.StatusTooManyRequests, "You exceeded your current quota.", "insufficient_quota", "insufficient_quota", ""},
+			messages: problem{http.StatusBadRequest, "Your credit balance is too low to access the API.", invalidRequest, "", ""},
+		},
+		"model": {
+			said:     problem{http.StatusNotFound, "The model does not exist.", invalidRequest, "model_not_found", ""},
+			messages: problem{http.StatusNotFound, "The model does not exist.", "not_found_error", "", ""},
+		},
+		"prompt_filter": {
+			said:     problem{http.StatusBadRequest, "The prompt was flagged.", invalidRequest, "content_policy_violation", ""},
+			messages: problem{http.StatusBadRequest, "The prompt was flagged.", invalidRequest, "content_policy_violation", ""},
+		},
+		"rejection": {
+			said:     problem{http.StatusBadRequest, "This model's maximum context length is 8 tokens.", invalidRequest, "context_length_exceeded", "messages"},
+			messages: problem{http.StatusBadRequest, "prompt is too long: 9 tokens > 8 maximum", invalidRequest, "", ""},
+		},
+	}
+}
+
+// statusOverloaded is what providers of the messages form answer under load.
+const statusOverloaded = 529
+
+// invalidRequest is the type of errors about the request, in all forms.
+const invalidRequest = "invalid_request_error"
+
+// in words the refusal in a form.
+func (r refusal) in(form wire.Form) problem {
+	switch form {
+	case wire.FormMessages:
+		return r.messages
+	case wire.FormResponses:
+		if r.said.param == "messages" {
+			r.said.param = "input"
+		}
+	}
+	return r.said
+}
+
+// insideProblem is the error of the trouble `error_inside`.
+func insideProblem(form wire.Form) *problem {
+	if form == wire.FormMessages {
+		return &problem{http.StatusInternalServerError, "Internal server error", "api_error", "", ""}
+	}
+	return &problem{http.StatusInternalServerError, "The server had an error while processing your request.", "server_error", "", ""}
+}

@@ -1,0 +1,244 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// The bodies of the responses form.
+type (
+	responseBody struct {
+		ID                string             `json:"id"`
+		Object            string             `json:"object"`
+		CreatedAt         int64              `json:"created_at"`
+		Status            string             `json:"status"`
+		Background        bool               `json:"background"`
+		CompletedAt       *int64             `json:"completed_at"`
+		Error             *responseError     `json:"error"`
+		FrequencyPenalty  json.RawMessage    `json:"frequency_penalty"`
+		IncompleteDetails *incompleteDetails `json:"incomplete_details"`
+		Instructions      json.RawMessage    `json:"instructions"`
+		MaxOutputTokens   json.RawMessage    `json:"max_output_tokens"`
+		MaxToolCalls      json.RawMessage    `json:"max_tool_calls"`
+		Model             string             `json:"model"`
+		Output            []any              `json:"output"`
+		ParallelToolCalls json.RawMessage    `json:"parallel_tool_calls"`
+		PresencePenalty   json.RawMessage    `json:"presence_penalty"`
+		PreviousResponse  json.RawMessage    `json:"previous_response_id"`
+		PromptCacheKey    json.RawMessage    `json:"prompt_cache_key"`
+		Reasoning         reasoningEcho      `json:"reasoning"`
+		SafetyIdentifier  json.RawMessage    `json:"safety_identifier"`
+		ServiceTier       string             `json:"service_tier"`
+		Store             json.RawMessage    `json:"store"`
+		Temperature       json.RawMessage    `json:"temperature"`
+		Text              textEcho           `json:"text"`
+		ToolChoice        json.RawMessage    `json:"tool_choice"`
+		Tools             json.RawMessage    `json:"tools"`
+		TopLogprobs       json.RawMessage    `json:"top_logprobs"`
+		TopP              json.RawMessage    `json:"top_p"`
+		Truncation        json.RawMessage    `json:"truncation"`
+		Usage             *responsesUsage    `json:"usage"`
+		User              json.RawMessage    `json:"user"`
+		Metadata          json.RawMessage    `json:"metadata"`
+	}
+	reasoningEcho struct {
+		Effort  json.RawMessage `json:"effort"`
+		Summary json.RawMessage `json:"summary"`
+	}
+	textEcho struct {
+		Format    json.RawMessage `json:"format"`
+		Verbosity json.RawMessage `json:"verbosity"`
+	}
+	responseError struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	incompleteDetails struct {
+		Reason string `json:"reason"`
+	}
+	responsesUsage struct {
+		InputTokens  int `json:"input_tokens"`
+		InputDetails struct {
+			CachedTokens     int `json:"cached_tokens"`
+			CacheWriteTokens int `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+		OutputTokens  int `json:"output_tokens"`
+		OutputDetails struct {
+			ReasoningTokens int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+		TotalTokens int `json:"total_tokens"`
+	}
+	reasoningItem struct {
+		ID        string        `json:"id"`
+		Type      itemKind      `json:"type"`
+		Encrypted string        `json:"encrypted_content,omitempty"`
+		Summary   []summaryPart `json:"summary"`
+	}
+	summaryPart struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	messageItem struct {
+		ID      string     `json:"id"`
+		Type    itemKind   `json:"type"`
+		Status  string     `json:"status"`
+		Content []textPart `json:"content"`
+		Role    string     `json:"role"`
+	}
+	textPart struct {
+		Type        string `json:"type"`
+		Annotations []any  `json:"annotations"`
+		Logprobs    []any  `json:"logprobs"`
+		Text        string `json:"text"`
+	}
+	callItem struct {
+		ID        string   `json:"id"`
+		Type      itemKind `json:"type"`
+		Status    string   `json:"status"`
+		Arguments string   `json:"arguments"`
+		CallID    string   `json:"call_id"`
+		Name      string   `json:"name"`
+	}
+)
+
+// newTextPart is a part of a message that holds text.
+func newTextPart(text string) textPart {
+	return textPart{"output_text", []any{}, []any{}, text}
+}
+
+// echo is what a response repeats of its request.
+type echo struct {
+	body      responseBody // with nothing but what is repeated
+	encrypted bool
+}
+
+// newEcho reads what is repeated, with the provider's defaults for the rest.
+func newEcho(r request) echo {
+	field := func(path, otherwise string) json.RawMessage {
+		if v := r.body.Get(path); !absent(v) {
+			return json.RawMessage(v.Raw)
+		}
+		return json.RawMessage(otherwise)
+	}
+	tier := r.serviceTier
+	if tier == "" || tier == "auto" {
+		tier = "default"
+	}
+	tools := field("tools", "[]")
+	if !gjson.ParseBytes(tools).IsArray() {
+		tools = json.RawMessage("[]")
+	}
+	return echo{encrypted: r.encrypted, body: responseBody{
+		Object:            "response",
+		FrequencyPenalty:  field("frequency_penalty", "0"),
+		Instructions:      field("instructions", "null"),
+		MaxOutputTokens:   field("max_output_tokens", "null"),
+		MaxToolCalls:      field("max_tool_calls", "null"),
+		Output:            []any{},
+		ParallelToolCalls: field("parallel_tool_calls", "true"),
+		PresencePenalty:   field("presence_penalty", "0"),
+		PreviousResponse:  field("previous_response_id", "null"),
+		PromptCacheKey:    field("prompt_cache_key", "null"),
+		Reasoning:         reasoningEcho{field("reasoning.effort", "null"), field("reasoning.summary", "null")},
+		SafetyIdentifier:  field("safety_identifier", "null"),
+		ServiceTier:       tier,
+		Store:             field("store", "true"),
+		Temperature:       field("temperature", "1"),
+		Text:              textEcho{field("text.format", `{"type":"text"}`), field("text.verbosity", `"medium"`)},
+		ToolChoice:        field("tool_choice", `"auto"`),
+		Tools:             tools,
+		TopLogprobs:       field("top_logprobs", "0"),
+		TopP:              field("top_p", "1"),
+		Truncation:        field("truncation", `"disabled"`),
+		User:              field("user", "null"),
+		Metadata:          field("metadata", "{}"),
+	}}
+}
+
+// begun renders the response as a stream begins it.
+func (a responsesScript) begun() responseBody {
+	b := a.asked.body
+	b.ID, b.CreatedAt, b.Model, b.Status = "resp_"+a.id, a.created, a.model, "in_progress"
+	return b
+}
+
+// failed renders the response of a trouble inside.
+func (a responsesScript) failed() responseBody {
+	b := a.begun()
+	b.Status, b.Error = "failed", &responseError{a.inside.kind, a.inside.message}
+	return b
+}
+
+// final renders the response when it has ended.
+func (a responsesScript) final() responseBody {
+	b := a.begun()
+	b.Status, b.IncompleteDetails = "completed", a.incomplete()
+	if b.IncompleteDetails != nil {
+		b.Status = "incomplete"
+	} else {
+		b.CompletedAt = &a.ended
+	}
+	for _, item := range a.items {
+		b.Output = append(b.Output, a.render(item, true))
+	}
+	if a.showUsage {
+		b.Usage = a.usageBody()
+	}
+	return b
+}
+
+// incomplete says why the answer is not whole; nil when it is.
+func (a responsesScript) incomplete() *incompleteDetails {
+	switch a.choices[0].finish {
+	case finishLimit:
+		return &incompleteDetails{"max_output_tokens"}
+	case finishFilter:
+		return &incompleteDetails{"content_filter"}
+	default:
+		return nil
+	}
+}
+
+// usageBody renders the usage.
+func (a responsesScript) usageBody() *responsesUsage {
+	u := &responsesUsage{
+		InputTokens:  a.usage.prompt,
+		OutputTokens: a.usage.completion,
+		TotalTokens:  a.usage.prompt + a.usage.completion,
+	}
+	u.InputDetails.CachedTokens = a.usage.cached
+	u.OutputDetails.ReasoningTokens = a.usage.reasoning
+	return u
+}
+
+// render renders an item, done or as it is added.
+func (a responsesScript) render(t outputItem, done bool) any {
+	text, status := "", "in_progress"
+	if done {
+		text, status = strings.Join(t.tokens, ""), "completed"
+		if !t.complete {
+			status = "incomplete"
+		}
+	}
+	switch t.kind {
+	case itemReasoning:
+		item := reasoningItem{ID: t.id, Type: t.kind, Summary: []summaryPart{}}
+		if a.asked.encrypted {
+			item.Encrypted = signature(t.tokens)
+		}
+		if done && !t.silent {
+			item.Summary = append(item.Summary, summaryPart{"summary_text", text})
+		}
+		return item
+	case itemMessage:
+		item := messageItem{ID: t.id, Type: t.kind, Status: status, Content: []textPart{}, Role: "assistant"}
+		if done {
+			item.Content = append(item.Content, newTextPart(text))
+		}
+		return item
+	default:
+		return callItem{t.id, t.kind, status, text, a.callID(0), a.choices[0].tool}
+	}
+}
