@@ -129,12 +129,20 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v %v", err, warnings)
 	}
-	states := map[State]int{}
+	states, forms := map[State]int{}, map[wire.Form]int{}
 	for _, m := range doc.Models {
 		states[m.State]++
-		if m.Kind != KindChat || !slices.Equal(m.Forms, []wire.Form{wire.FormChat}) {
-			t.Errorf("%s is more than a chat model", m.ID)
+		if m.Kind != KindChat || !m.Speaks(wire.FormChat) {
+			t.Errorf("%s is no model for chat completions", m.ID)
 		}
+		for _, form := range m.Forms {
+			if m.State == StateOpen {
+				forms[form]++
+			}
+		}
+	}
+	if len(forms) != 3 {
+		t.Errorf("forms of open models: %v", forms)
 	}
 	if len(states) != 4 || states[StateOpen] < 4 {
 		t.Errorf("states: %v", states)
