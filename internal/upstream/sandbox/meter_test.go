@@ -1,0 +1,106 @@
+package sandbox_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+)
+
+// meter is what the gateway reads a stream with.
+type meter interface {
+	Read(wire.Event) (wire.Frame, error)
+	Usage() (wire.Usage, bool)
+	Complete() bool
+}
+
+// TestTheGatewayReadsWhatTheSandboxSays: each form's own meter and reader find
+// the usage, the tokens and the end of an answer.
+func TestTheGatewayReadsWhatTheSandboxSays(t *testing.T) {
+	t.Parallel()
+	for _, f := range forms {
+		for name, tt := range map[string]struct {
+			options map[string]any
+			tokens  bool // something came
+		}{
+			"text":      {nil, true},
+			"reasoning": {map[string]any{"reasoning": true}, true},
+			"limit":     {map[string]any{"fail": "thinking_only"}, f.form != wire.FormResponses}, // there it is not shown
+			"empty":     {map[string]any{"fail": "empty"}, false},
+			"filter":    {map[string]any{"fail": "filter"}, false},
+		} {
+			body := strings.Replace(f.hello, "{", `{"stream_options":{"include_usage":true},`, 1)
+			raw := readForm(t, f.form, tt.options, false, body)
+			want := whole(t, f.form, raw)
+
+			m, tokens := metered(t, f.form, readForm(t, f.form, tt.options, true, body))
+			u, known := m.Usage()
+			if !known || !m.Complete() || (tokens > 0) != tt.tokens {
+				t.Errorf("%s, %s: known %t, complete %t, %d tokens", f.form, name, known, m.Complete(), tokens)
+			}
+			if u.Prompt != want.prompt || u.Completion != want.completion || u.Reasoning != want.thinking {
+				t.Errorf("%s, %s: the meter has %+v, the answer %+v", f.form, name, u, want)
+			}
+			plain, known := wholeUsage(t, f.form, raw)
+			if !known || plain.Prompt != u.Prompt || plain.Completion != u.Completion || plain.Reasoning != u.Reasoning {
+				t.Errorf("%s, %s: the reader has %+v (%t), the meter %+v", f.form, name, plain, known, u)
+			}
+		}
+		m, _ := metered(t, f.form, readForm(t, f.form, map[string]any{"usage": false}, true, f.hello))
+		if _, known := m.Usage(); known || !m.Complete() {
+			t.Errorf("%s: usage is switched off", f.form)
+		}
+	}
+}
+
+// metered passes a stream through the meter of its form. It counts the events
+// that are tokens.
+func metered(t *testing.T, form wire.Form, stream string) (m meter, tokens int) {
+	t.Helper()
+	switch form {
+	case wire.FormResponses:
+		m = wire.NewResponsesMeter()
+	case wire.FormMessages:
+		m = wire.NewMessagesMeter()
+	default:
+		m = wire.NewChatMeter(1)
+	}
+	r := wire.NewEventReader(strings.NewReader(stream), 1<<20)
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return m, tokens
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Read(e)
+		if err != nil || f.Err != nil {
+			t.Fatalf("%s: %v, %v", e.Data, err, f.Err)
+		}
+		if f.Token {
+			tokens++
+		}
+	}
+}
+
+// wholeUsage reads the usage of a whole answer.
+func wholeUsage(t *testing.T, form wire.Form, body string) (u wire.Usage, known bool) {
+	t.Helper()
+	var err error
+	var a interface{ Usage() (wire.Usage, bool) }
+	switch form {
+	case wire.FormResponses:
+		a, err = wire.ReadResponsesAnswer([]byte(body))
+	case wire.FormMessages:
+		a, err = wire.ReadMessagesAnswer([]byte(body))
+	default:
+		a, err = wire.ReadChatAnswer([]byte(body))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Usage()
+}
