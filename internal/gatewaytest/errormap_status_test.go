@@ -115,9 +115,10 @@ func connectionRows() []row {
 	}
 }
 
-// impatient are a line's timeouts in rows about waiting in vain.
+// impatient are a line's timeouts in rows about waiting in vain. They leave a
+// busy machine the time to send a head.
 func impatient() map[string]any {
-	return map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "300ms", "total": "500ms"}}
+	return map[string]any{"timeouts": map[string]any{"first_token": "1s", "idle": "1s", "total": "1s"}}
 }
 
 // stalling is a row of a provider that stops; status is that of its head.

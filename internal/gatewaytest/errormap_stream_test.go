@@ -121,7 +121,8 @@ func wholeRows() []row {
 		breaking("finished, then reset", answered(), fakeprovider.Reset, usage, finish, ""),
 		breaking("finished, then cut", answered(), fakeprovider.Cut, usage, finish),
 		breaking("finished, no done", answered(), fakeprovider.None, finish, usage),
-		breaking("finished, then nothing", answered(), fakeprovider.Stall, usage, finish).with(impatientlyIdle()),
+		breaking("finished, then nothing", answered(), fakeprovider.Stall, usage, finish).with(
+			map[string]any{"timeouts": map[string]any{"first_token": "30s", "idle": "2s", "total": "30s"}}),
 		breaking("usage after done", answered(), fakeprovider.None, usage, finish, "data: [DONE]\n\n", usage),
 		breaking("comments among the frames", answered(), fakeprovider.None, ": ping\n\n", "data:\n\n", usage, finish, "data: [DONE]\n\n"),
 	}
@@ -135,13 +136,14 @@ func wholeRows() []row {
 // end, no other line is asked, and exactly what was produced is charged.
 func breakRow(t *testing.T, f *fixture, e entry) {
 	account, key := f.process.Account(10, nil)
+	sent := time.Now()
 	a := f.send(t, key, e.body(e.duo()), e.goOn)
 	f.checkSecrets(t, e, a)
 	f.checkAsked(t, e, e.duo(), 0)
 	checkEnd(t, e, a)
 	f.checkProduced(t, e, account, a)
 	f.checkMoney(t, account, 10*money.USD, a)
-	f.checkHealth(t, e, e.duo())
+	f.checkHealth(t, e, e.duo(), sent)
 }
 
 // checkEnd checks how a stream ended for its client.

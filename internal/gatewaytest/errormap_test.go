@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
@@ -257,7 +258,7 @@ func newFixture(t *testing.T, binary, database string) *fixture {
 		"database": database, "FAILING_LINE_KEY": credential, "SSL_CERT_FILE": trust,
 	})
 	f.lines = &lineStates{process: f.process}
-	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
 	t.Cleanup(f.client.CloseIdleConnections)
 	return f
 }
@@ -329,15 +330,17 @@ func TestErrorMap(t *testing.T) {
 // tryRow tries one row with and without another line.
 func tryRow(t *testing.T, f *fixture, e entry) {
 	account, key := f.process.Account(10, nil)
+	sent := time.Now()
 	alone := f.send(t, key, e.body(e.solo()))
 	f.checkAlone(t, e, account, alone)
 	balance := f.checkMoney(t, account, 10*money.USD, alone)
-	f.checkHealth(t, e, e.solo())
+	f.checkHealth(t, e, e.solo(), sent)
 
+	sent = time.Now()
 	behind := f.send(t, key, e.body(e.duo()))
 	f.checkBehind(t, e, account, behind)
 	f.checkMoney(t, account, balance, behind)
-	f.checkHealth(t, e, e.duo())
+	f.checkHealth(t, e, e.duo(), sent)
 }
 
 // body is the request that an entry sends for a model.
