@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,7 +126,7 @@ func converse(ctx context.Context, client *http.Client, url, key, request string
 			seen = nil
 		}
 	}
-	a.raw, a.cut = string(raw), err != io.EOF
+	a.raw, a.cut = string(raw), !errors.Is(err, io.EOF)
 	if strings.HasPrefix(a.contentType, "text/event-stream") {
 		a.readEvents(raw)
 	} else {
