@@ -57,8 +57,17 @@ func (e told) param() string {
 	return *param
 }
 
-// body is what both kinds of answers and the frames of streams hold.
+// body is what both kinds of answers and the frames of streams hold, in either
+// form.
 type body struct {
+	Type    string `json:"type"`
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+	Delta struct {
+		Text string `json:"text"`
+		Stop string `json:"stop_reason"`
+	} `json:"delta"`
 	Choices []struct {
 		Message struct{ Content *string } `json:"message"`
 		Delta   struct{ Content *string } `json:"delta"`
@@ -75,10 +84,10 @@ func (f *fixture) send(t testing.TB, key, request string, seen ...func()) answer
 	var a answer
 	eventually(t, "the gateway takes a request", func() bool {
 		var err error
-		if a, err = converse(t.Context(), f.client, f.process.URL, key, request, seen...); err != nil {
+		if a, err = converse(t.Context(), f.client, f.process.URL+f.form.path, key, request, seen...); err != nil {
 			t.Fatal(err)
 		}
-		return a.err.Code != "service_unavailable"
+		return a.status != 503 || a.retryAfter == "" && a.err.Type != "overloaded_error"
 	})
 	return a
 }
@@ -102,7 +111,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // ctx ends; then what was read so far is returned with the error. The seen are
 // called once, when the first piece of a stream's text has come.
 func converse(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/chat/completions", strings.NewReader(request))
+	req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(request))
 	if err != nil {
 		return answer{}, err
 	}
@@ -119,7 +128,7 @@ func converse(ctx context.Context, client *http.Client, url, key, request string
 		var line []byte
 		line, err = in.ReadBytes('\n')
 		raw = append(raw, line...)
-		if bytes.Contains(line, []byte(`"content":"`)) && !bytes.Contains(line, []byte(`"content":""`)) {
+		if bytes.Contains(line, []byte(`"content":"`)) && !bytes.Contains(line, []byte(`"content":""`)) || bytes.Contains(line, []byte(`"text_delta"`)) {
 			for _, f := range seen {
 				f()
 			}
@@ -169,6 +178,14 @@ func (a *answer) take(b body) {
 			a.finish = c.Finish
 		}
 	}
+	for _, part := range b.Content {
+		a.text += part.Text
+	}
+	a.text += b.Delta.Text
+	if b.Delta.Stop != "" {
+		a.finish = b.Delta.Stop
+	}
+	a.complete = a.complete || b.Type == "message_stop"
 }
 
 // receipt is an entry of the request log.

@@ -239,7 +239,7 @@ func modelRows() []row {
 		both("404 empty", saying(404, ""), w),
 		both("410 OpenRouter", saying(410, `{"error":{"code":410,"message":"x"}}`), w),
 		limit,
-		{name: "400 for stream_options that we added", want: w, status: 400, stream: &options},
+		{name: "400 for stream_options that we added", want: w, status: 400, stream: &options, ask: map[string]any{}},
 	}
 	rows = append(rows, pages(w, 404)...)
 	rows = append(rows, statuses(w, 404, 410)...)

@@ -179,9 +179,37 @@ func asked(p *fakeprovider.Server, model string) int {
 	return n
 }
 
+// form is a wire form that rows are tried in.
+type form struct {
+	name     string // as the catalog's `forms` have it
+	path     string
+	provider string // whose lines speak it
+	// good is the healthy line's answer.
+	good func(stream bool) fakeprovider.Reply
+	// kind is error.type of an error that the chat form shows as w.
+	kind func(w want) string
+	// native tells that errors have neither code nor param.
+	native bool
+}
+
+// chatForm is the chat-completions form.
+func chatForm() form {
+	return form{
+		name: "chat", path: "/v1/chat/completions", provider: "openai",
+		good: func(stream bool) fakeprovider.Reply {
+			if stream {
+				return fakeprovider.Stream(1000, 500, "all ", "is well")
+			}
+			return fakeprovider.Answer("all is well", 1000, 500)
+		},
+		kind: func(w want) string { return w.kind },
+	}
+}
+
 // fixture is the process with all rows' models and lines, and the healthy
 // provider that stands behind each model with a second line.
 type fixture struct {
+	form    form
 	process *gatewaytest.Process
 	client  *http.Client
 	healthy *fakeprovider.Server
@@ -202,7 +230,7 @@ func (e entry) solo() string { return e.id + "-solo" }
 func (e entry) duo() string  { return e.id + "-duo" }
 
 // eachRow runs a test for each row and kind of request on both databases.
-func eachRow(t *testing.T, binary string, rows []row, test func(t *testing.T, f *fixture, e entry)) {
+func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *testing.T, f *fixture, e entry)) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
@@ -213,7 +241,7 @@ func eachRow(t *testing.T, binary string, rows []row, test func(t *testing.T, f 
 				entries = append(entries, entry{r, stream, fmt.Sprintf("r%d-%v", i, stream), p})
 			}
 		}
-		f := newFixture(t, binary, database)
+		f := newFixture(t, binary, database, in)
 		f.apply(t, entries)
 		// Stalls make waiting the larger part, so more of them run at a time
 		// than there are processors.
@@ -241,18 +269,15 @@ func eachRow(t *testing.T, binary string, rows []row, test func(t *testing.T, f 
 }
 
 // newFixture starts a process on a database, and the healthy provider.
-func newFixture(t *testing.T, binary, database string) *fixture {
+func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	t.Helper()
 	trust := filepath.Join(t.TempDir(), "trusted.pem")
 	if err := os.WriteFile(trust, fakeprovider.NewTLS(t).Certificate(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{healthy: fakeprovider.New(t)}
+	f := &fixture{form: in, healthy: fakeprovider.New(t)}
 	f.healthy.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		if bytes.Contains(q.Body, []byte(`"stream":true`)) {
-			return fakeprovider.Stream(1000, 500, "all ", "is well")
-		}
-		return fakeprovider.Answer("all is well", 1000, 500)
+		return in.good(bytes.Contains(q.Body, []byte(`"stream":true`)))
 	})
 	f.process = gatewaytest.Start(t, binary, map[string]string{
 		"database": database, "FAILING_LINE_KEY": credential, "SSL_CERT_FILE": trust,
@@ -287,6 +312,20 @@ func chatLine(id, url string, more map[string]any, models ...string) map[string]
 	return l
 }
 
+// model is a model that is called in the fixture's form, and line a line that
+// speaks it.
+func (f *fixture) model(id string, more map[string]any) map[string]any {
+	m := chatModel(id, more)
+	m["forms"] = []string{f.form.name}
+	return m
+}
+
+func (f *fixture) line(id, url string, more map[string]any, models ...string) map[string]any {
+	l := chatLine(id, url, more, models...)
+	l["provider"] = f.form.provider
+	return l
+}
+
 // apply makes the catalog of all entries the current one.
 func (f *fixture) apply(t *testing.T, entries []entry) {
 	t.Helper()
@@ -295,11 +334,11 @@ func (f *fixture) apply(t *testing.T, entries []entry) {
 	for _, e := range entries {
 		duos = append(duos, e.duo())
 		for _, id := range []string{e.solo(), e.duo()} {
-			models = append(models, chatModel(id, e.model))
-			lines = append(lines, chatLine(id, e.url, e.line, id))
+			models = append(models, f.model(id, e.model))
+			lines = append(lines, f.line(id, e.url, e.line, id))
 		}
 	}
-	lines = append(lines, chatLine(healthy, f.healthy.URL(), map[string]any{"priority": 2}, duos...))
+	lines = append(lines, f.line(healthy, f.healthy.URL(), map[string]any{"priority": 2}, duos...))
 	f.process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
@@ -321,10 +360,12 @@ func (f *fixture) audit(t *testing.T) {
 func TestErrorMap(t *testing.T) {
 	t.Parallel()
 	binary := gatewaytest.Binary(t)
-	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, statusRows(), tryRow) })
-	t.Run("answers", func(t *testing.T) { eachRow(t, binary, append(answerRows(), beginningRows()...), tryRow) })
-	t.Run("broken", func(t *testing.T) { eachRow(t, binary, append(brokenRows(), wholeRows()...), breakRow) })
-	t.Run("left", func(t *testing.T) { eachRow(t, binary, leavingRows(), leaveRow) })
+	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, chatForm(), statusRows(), tryRow) })
+	t.Run("answers", func(t *testing.T) { eachRow(t, binary, chatForm(), append(answerRows(), beginningRows()...), tryRow) })
+	t.Run("broken", func(t *testing.T) { eachRow(t, binary, chatForm(), append(brokenRows(), wholeRows()...), breakRow) })
+	t.Run("left", func(t *testing.T) { eachRow(t, binary, chatForm(), leavingRows(), leaveRow) })
+	t.Run("native", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeRows(), tryRow) })
+	t.Run("native broken", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeBrokenRows(), breakRow) })
 }
 
 // tryRow tries one row with and without another line.
@@ -418,11 +459,21 @@ func (f *fixture) checkError(t *testing.T, e entry, a answer) {
 		}
 		return
 	}
-	if a.status != e.want.status || a.err.Code != e.want.code || a.err.Type != e.want.kind || a.contentType != "application/json" {
+	if a.status != e.want.status || a.contentType != "application/json" {
 		t.Errorf("the client got %d %s (%s), want %+v", a.status, a.err, a.contentType, e.want)
 	}
-	if param := a.err.param(); param != e.param {
-		t.Errorf("param %q, want %q", param, e.param)
+	f.checkObject(t, e, a, e.param)
+}
+
+// checkObject checks the error object of an answer or of a stream's last event.
+func (f *fixture) checkObject(t *testing.T, e entry, a answer, param string) {
+	t.Helper()
+	code := e.want.code
+	if f.form.native {
+		code, param = "", "absent"
+	}
+	if a.err.Code != code || a.err.Type != f.form.kind(e.want) || a.err.param() != param {
+		t.Errorf("the client got %s in %s; want %s of type %s, param %q", a.err, a.raw, code, f.form.kind(e.want), param)
 	}
 	if a.err.Message == "" || e.message != "" && a.err.Message != e.message {
 		t.Errorf("message %q, want %q", a.err.Message, e.message)

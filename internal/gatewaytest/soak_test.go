@@ -91,7 +91,7 @@ type soaker struct {
 }
 
 func soak(t *testing.T, binary, database string, half time.Duration) {
-	f := newFixture(t, binary, database)
+	f := newFixture(t, binary, database, chatForm())
 	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: soakCallers}}
 	t.Cleanup(f.client.CloseIdleConnections)
 	broken, works := soakProviders(t)
@@ -178,7 +178,7 @@ func (s *soaker) call(ctx context.Context, caller int) {
 		s.mu.Unlock()
 		begin := time.Now()
 		// The last request is not cut: every answer is to be counted.
-		a, err := converse(context.WithoutCancel(ctx), s.f.client, s.f.process.URL, s.keys[caller%len(s.keys)], e.body(model))
+		a, err := converse(context.WithoutCancel(ctx), s.f.client, s.f.process.URL+s.f.form.path, s.keys[caller%len(s.keys)], e.body(model))
 		s.note(model, judged, time.Since(begin), a, err)
 	}
 }

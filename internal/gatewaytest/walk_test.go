@@ -22,11 +22,11 @@ type scene struct {
 }
 
 // eachScene plays scenes on both databases. They are made anew for each.
-func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene) {
+func eachScene(t *testing.T, binary string, in form, make func(t testing.TB) []scene) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
-		f := newFixture(t, binary, database)
+		f := newFixture(t, binary, database, in)
 		scenes := make(t)
 		var models, lines []map[string]any
 		for _, s := range scenes {
@@ -46,9 +46,10 @@ func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene) {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	binary := gatewaytest.Binary(t)
-	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, verdictScenes) })
-	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
-	t.Run("lives", func(t *testing.T) { eachScene(t, binary, lineScenes) })
+	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, chatForm(), verdictScenes) })
+	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, chatForm(), otherProviderScenes) })
+	t.Run("native", func(t *testing.T) { eachScene(t, binary, nativeForm(), nativeScenes) })
+	t.Run("lives", func(t *testing.T) { eachScene(t, binary, chatForm(), lineScenes) })
 }
 
 // hello is a request for a model.

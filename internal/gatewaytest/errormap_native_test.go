@@ -1,0 +1,193 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+)
+
+// stoppedBy is a whole answer of the messages form without content.
+func stoppedBy(reason string) *fakeprovider.Reply {
+	r := saying(200, fmt.Sprintf(`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],`+
+		`"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}`, reason))
+	return &r
+}
+
+// messageBegin is how a stream of the messages form begins.
+func messageBegin(input int) []string {
+	return []string{
+		fakeprovider.NativeStart(input),
+		fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`),
+		fakeprovider.NativePing(),
+	}
+}
+
+// messageEnd is how such a stream ends.
+func messageEnd(reason string, output int) []string {
+	return []string{
+		fakeprovider.NativeEvent("content_block_stop", `"index":0`),
+		fakeprovider.NativeEnd(reason, output),
+		fakeprovider.NativeStop(),
+	}
+}
+
+// nativeForm is the messages form as /native speaks it.
+func nativeForm() form {
+	return form{
+		name: "messages", path: "/native/v1/messages", provider: "anthropic", native: true,
+		good: func(stream bool) fakeprovider.Reply {
+			if stream {
+				return fakeprovider.NativeStream(1000, 500, "all ", "is well")
+			}
+			return fakeprovider.NativeAnswer("all is well", 1000, 500)
+		},
+		kind: func(w want) string {
+			switch {
+			case w.status >= 500, w.kind == "upstream_error":
+				return "api_error"
+			case w.kind == "request_too_large":
+				return w.kind
+			}
+			return "invalid_request_error"
+		},
+	}
+}
+
+// nativeRows are the rows of answers that are none because of their head, each
+// with one kind of request, and what is particular to the messages form.
+func nativeRows() []row {
+	var rows []row
+	for i, r := range statusRows() {
+		if r.ask != nil { // about fields of the chat form
+			continue
+		}
+		if r.provider == nil {
+			if i%2 == 0 {
+				r.stream = nil
+			} else {
+				r.whole = nil
+			}
+		}
+		rows = append(rows, r)
+	}
+	stream := func(raw ...string) *fakeprovider.Reply {
+		return &fakeprovider.Reply{ContentType: "text/event-stream", Raw: raw}
+	}
+	reported := func(kind string, w want) row {
+		whole := fakeprovider.NativeError(200, kind, "x")
+		return row{name: "200 " + kind, want: w, status: 200, whole: &whole,
+			stream: stream(append(messageBegin(10), fakeprovider.NativeFailure(kind, "x"))...)}
+	}
+	rejected := reported("invalid_request_error", refused(400, "invalid_request", "invalid_request_error"))
+	rejected.message = "x"
+	nothing := saying(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":0}}`)
+	return append(rows, rejected,
+		reported("overloaded_error", busy()),
+		reported("rate_limit_error", busy()),
+		reported("api_error", outOfOrder()),
+		reported("timeout_error", timedOut()),
+		reported("authentication_error", unavailable(cred)),
+		reported("not_found_error", unavailable(pair)),
+		row{name: "neither content nor an end", want: empty(), status: 200, whole: &nothing},
+		// On /native an answer with a stop_reason passes as it is.
+		row{name: "no content, but an end", want: answered(), status: 200, whole: stoppedBy("end_turn"), stream: stream(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
+		row{name: "no content, refused", want: answered(), status: 200, whole: stoppedBy("refusal"), stream: stream(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
+		row{name: "pings, no token", want: timedOut(), status: 200, line: impatient(),
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: messageBegin(10), End: fakeprovider.Stall}},
+		row{name: "reset before a token", want: broken(), status: 200,
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: messageBegin(10), End: fakeprovider.Reset}},
+		row{name: "ended before a token", want: broken(), status: 200, stream: stream(messageBegin(10)...)},
+	)
+}
+
+// nativeBrokenRows are streams of the messages form that fail after their first
+// byte, and some that only look so.
+func nativeBrokenRows() []row {
+	breaking := func(name string, w want, end fakeprovider.Trouble, rest ...string) row {
+		raw := append(messageBegin(700), fakeprovider.NativeText("Once upon a time, "))
+		r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(raw), prompt: 700}
+		if len(rest) == 0 {
+			rest = []string{""}
+		}
+		r.stream = &fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(raw, rest...), End: end}
+		return r
+	}
+	after := func(code string) want { return want{code: code, kind: "upstream_error", health: broke} }
+	said := func(kind string) string { return fakeprovider.NativeFailure(kind, "x") }
+	rejected := breaking("invalid_request_error", want{code: "invalid_request", kind: "invalid_request_error", health: good},
+		fakeprovider.None, said("invalid_request_error"))
+	rejected.message = "x"
+	whole := breaking("finished, then reset", answered(), fakeprovider.Reset, append(messageEnd("end_turn", 30)[:2], "")...)
+	whole.completion = 30
+	return []row{rejected, whole,
+		breaking("reset", after("upstream_connection_error"), fakeprovider.Reset),
+		breaking("cut", after("upstream_connection_error"), fakeprovider.Cut),
+		breaking("ended", after("upstream_connection_error"), fakeprovider.None),
+		// message_stop alone makes a stream complete (interface.md, Errors in a stream).
+		breaking("stop without a reason", answered(), fakeprovider.None, fakeprovider.NativeStop()),
+		breaking("idle", after("upstream_timeout"), fakeprovider.Stall).with(impatientlyIdle()),
+		breaking("text among the events", after("upstream_unavailable"), fakeprovider.None, "data: oops\n\n"),
+		breaking("overloaded_error", after("upstream_busy"), fakeprovider.None, said("overloaded_error")),
+		breaking("rate_limit_error", after("upstream_busy"), fakeprovider.None, said("rate_limit_error")),
+		breaking("api_error", after("upstream_unavailable"), fakeprovider.None, said("api_error")),
+		breaking("timeout_error", after("upstream_timeout"), fakeprovider.None, said("timeout_error")),
+	}
+}
+
+// nativeScenes: how /native says that all lines are full, and that there is
+// none.
+func nativeScenes(t testing.TB) []scene {
+	native := nativeForm()
+	open := make(chan struct{})
+	slow := native.good(false)
+	slow.Wait = open
+	p := newMoody(t, slow)
+	line := chatLine("native", p.URL(), map[string]any{"max_concurrent": 1, "provider": native.provider}, "native")
+	model := chatModel("native", map[string]any{"forms": []string{native.name}})
+	return []scene{{name: "full, then out", models: []map[string]any{model}, lines: []map[string]any{line},
+		play: func(t *testing.T, f *fixture) {
+			c := f.caller(t)
+			var group sync.WaitGroup
+			group.Go(func() { c.patiently("native") })
+			p.Arrived()
+			c.refusedNative(429, "overloaded_error")
+			p.asked(t, 1)
+			p.turn(fakeprovider.Error(401, "", "invalid_api_key", "no"))
+			close(open)
+			group.Wait()
+			eventually(t, "the slot is free, and the credential refused", func() bool { return c.native().status == 502 })
+			f.becomes(t, "native", "credentials_out")
+			c.refusedNative(503, "overloaded_error")
+			p.asked(t, 2)
+			c.settled(1)
+		}}}
+}
+
+// native sends a request once.
+func (c caller) native() answer {
+	c.t.Helper()
+	a, err := converse(c.t.Context(), c.f.client, c.f.process.URL+c.f.form.path, c.key, hello("native", false))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
+// refusedNative sends a request that no line can take.
+func (c caller) refusedNative(status int, kind string) {
+	c.t.Helper()
+	a := c.native()
+	var members map[string]any
+	if err := json.Unmarshal([]byte(a.raw), &members); err != nil {
+		c.t.Fatal(err)
+	}
+	delete(members, "type")
+	delete(members, "error")
+	if a.status != status || a.err.Type != kind || a.err.Message == "" || a.retryAfter != "" || len(members) > 0 || strings.Contains(a.raw, "attempts") {
+		c.t.Errorf("the client got %d %s, Retry-After %q; want %d %s and nothing else", a.status, a.raw, a.retryAfter, status, kind)
+	}
+}
