@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -156,7 +157,7 @@ func (r row) scripted(t testing.TB) provider {
 		gate <- struct{}{}
 	}
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		if !bytes.Contains(q.Body, []byte(`"stream":true`)) {
+		if !streamed(q) {
 			return *r.whole
 		}
 		reply := *r.stream
@@ -168,11 +169,17 @@ func (r row) scripted(t testing.TB) provider {
 	return provider{url: p.URL(), asked: func(model string) int { return asked(p, model) }, goOn: func() { close(gate) }, left: p.Left}
 }
 
+// streamed tells whether a request asks for a stream: in its body, or in its
+// path as Gemini has it.
+func streamed(q fakeprovider.Request) bool {
+	return bytes.Contains(q.Body, []byte(`"stream":true`)) || strings.Contains(q.Path, ":streamGenerateContent")
+}
+
 // asked counts the requests for a model that reached a provider.
 func asked(p *fakeprovider.Server, model string) int {
 	n := 0
 	for _, q := range p.Requests() {
-		if bytes.Contains(q.Body, []byte(`"model":"vendor-`+model+`"`)) {
+		if bytes.Contains(q.Body, []byte(`"model":"vendor-`+model+`"`)) || strings.Contains(q.Path, "/vendor-"+model+":") {
 			n++
 		}
 	}
@@ -277,7 +284,7 @@ func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	}
 	f := &fixture{form: in, healthy: fakeprovider.New(t)}
 	f.healthy.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		return in.good(bytes.Contains(q.Body, []byte(`"stream":true`)))
+		return in.good(streamed(q))
 	})
 	f.process = gatewaytest.Start(t, binary, map[string]string{
 		"database": database, "FAILING_LINE_KEY": credential, "SSL_CERT_FILE": trust,
@@ -321,8 +328,8 @@ func (f *fixture) model(id string, more map[string]any) map[string]any {
 }
 
 func (f *fixture) line(id, url string, more map[string]any, models ...string) map[string]any {
-	l := chatLine(id, url, more, models...)
-	l["provider"] = f.form.provider
+	l := chatLine(id, url, map[string]any{"provider": f.form.provider}, models...)
+	maps.Copy(l, more)
 	return l
 }
 
@@ -364,6 +371,8 @@ func TestErrorMap(t *testing.T) {
 	t.Run("answers", func(t *testing.T) { eachRow(t, binary, chatForm(), append(answerRows(), beginningRows()...), tryRow) })
 	t.Run("broken", func(t *testing.T) { eachRow(t, binary, chatForm(), append(brokenRows(), wholeRows()...), breakRow) })
 	t.Run("left", func(t *testing.T) { eachRow(t, binary, chatForm(), leavingRows(), leaveRow) })
+	t.Run("foreign", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignRows(), tryRow) })
+	t.Run("foreign broken", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignBrokenRows(), breakRow) })
 	t.Run("native", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeRows(), tryRow) })
 	t.Run("native broken", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeBrokenRows(), breakRow) })
 }
