@@ -13,8 +13,8 @@ const (
 	// goOn is what the user says where the form demands a turn of the user and
 	// the client sent none.
 	goOn = "Continue."
-	// noResult answers a tool call that the client left without an answer.
-	noResult = "(no result)"
+	// unanswered answers a tool call that the client left without an answer.
+	unanswered = "(no result)"
 	// asObject asks for what the messages form has no field for.
 	asObject = "Answer with one valid JSON object and nothing else."
 )

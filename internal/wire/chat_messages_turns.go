@@ -201,7 +201,7 @@ func (h *history) settle() {
 		}
 		c.done = true
 		t := h.turn(true)
-		b := resultBlock(c.sent, []block{textBlock(quote(noResult))})
+		b := resultBlock(c.sent, []block{textBlock(quote(unanswered))})
 		b.json = append(b.json, `,"is_error":true`...)
 		t.first = append(t.first, b)
 	}

@@ -292,7 +292,7 @@ func (d *dialogue) reply(i int, text []byte) {
 func (d *dialogue) settle() {
 	for i, c := range d.open {
 		if !c.done {
-			d.reply(i, []byte(noResult))
+			d.reply(i, []byte(unanswered))
 		}
 	}
 }

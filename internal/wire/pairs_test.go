@@ -108,11 +108,11 @@ func TestPairScenarios(t *testing.T) {
 				var now string
 				switch p.Name {
 				case "sent":
-					now = translated(t, given["request"], chat, strings.Contains(string(archive.Comment), "reasoning"))
+					now = lineGets(t, given["request"], chat, strings.Contains(string(archive.Comment), "reasoning"))
 				case "got":
-					now = answered(t, given["answer"], chat)
+					now = answerFor(t, given["answer"], chat)
 				case "events":
-					now = streamed(t, given["stream"], chat, strings.Contains(given["request"], "include_usage"))
+					now = streamFor(t, given["stream"], chat, strings.Contains(given["request"], "include_usage"))
 				default:
 					continue
 				}
@@ -131,8 +131,8 @@ func TestPairScenarios(t *testing.T) {
 	}
 }
 
-// translated is the request as the line gets it, or the refusal.
-func translated(t *testing.T, request string, chat, reasoning bool) string {
+// lineGets is the request as the line gets it, or the refusal.
+func lineGets(t *testing.T, request string, chat, reasoning bool) string {
 	in := Translation{Edits: Edits{Model: "vendor-model", LimitField: "max_completion_tokens"}, MaxOutput: 8192, Reasoning: reasoning}
 	var body []byte
 	var err error
@@ -156,9 +156,9 @@ func translated(t *testing.T, request string, chat, reasoning bool) string {
 	return string(body)
 }
 
-// answered is a whole answer as the client gets it. Its usage is what a chat
+// answerFor is a whole answer as the client gets it. Its usage is what a chat
 // usage in it says, or else an invented one.
-func answered(t *testing.T, answer string, chat bool) string {
+func answerFor(t *testing.T, answer string, chat bool) string {
 	var body []byte
 	var err error
 	if chat {
@@ -180,8 +180,8 @@ func billed() Usage {
 	return Usage{Prompt: 100, Cached: 60, CacheWrite: 20, CacheWrite1h: 5, Completion: 30, Reasoning: 10}
 }
 
-// streamed is a stream as the client gets it.
-func streamed(t *testing.T, stream string, chat, includeUsage bool) string {
+// streamFor is a stream as the client gets it.
+func streamFor(t *testing.T, stream string, chat, includeUsage bool) string {
 	var got []byte
 	sound := soundMessages
 	if chat {
