@@ -44,12 +44,12 @@ func inside(raw []byte) []byte {
 func isBlank(raw []byte) bool {
 	in := inside(raw)
 	for i := 0; i < len(in); i++ {
-		switch in[i] {
-		case ' ':
-		case '\\':
-			if i++; i >= len(in) || !strings.ContainsRune("ntr", rune(in[i])) {
-				return false
-			}
+		switch c := in[i]; {
+		case c == ' ':
+		case c == '\\' && i+1 < len(in) && (in[i+1] == 'n' || in[i+1] == 't' || in[i+1] == 'r'):
+			i++
+		case c == '\\' || c >= utf8.RuneSelf: // white space of other kinds
+			return strings.TrimSpace(unquote(raw)) == ""
 		default:
 			return false
 		}
@@ -162,7 +162,12 @@ func toolID(id string) string {
 	if changed == id {
 		return id
 	}
+	return fmt.Sprintf("%s_%08x", changed, hashOf(id))
+}
+
+// hashOf is a short hash of an id, the same on every node.
+func hashOf(id string) uint32 {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(id)) // never fails
-	return fmt.Sprintf("%s_%08x", changed, sum.Sum32())
+	return sum.Sum32()
 }

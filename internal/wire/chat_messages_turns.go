@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // history becomes the turns of a messages request: the roles alternate, the
@@ -11,7 +12,7 @@ type history struct {
 	system []block
 	turns  []turn
 
-	open  []openCall     // the calls of the last assistant turn
+	open  []openCall     // the calls of the last assistant turn, at most maxTurnCalls
 	used  map[string]int // ids of calls, which have to differ
 	calls int
 	names []string // of the functions called, each once
@@ -23,6 +24,10 @@ type turn struct {
 	user        bool
 	first, then []block
 }
+
+// maxTurnCalls is how many calls one turn may hold: more than any model makes,
+// and few enough to look through for every result.
+const maxTurnCalls = 256
 
 // openCall is a call of a tool that awaits its result.
 type openCall struct {
@@ -116,6 +121,9 @@ func (h *history) call(id string, function []byte, at string, mark breakpoint) e
 		return cannot(at+".name", "`%s.name` must be a string: the name of the function.", at)
 	}
 	t := h.turn(false)
+	if len(h.open) >= maxTurnCalls {
+		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+	}
 	h.calls++
 	c := openCall{id: id, name: unquote(name), sent: h.unique(id)}
 	if !h.knows(c.name) {
@@ -238,7 +246,7 @@ func (t *turn) trim() bool {
 		return false
 	}
 	whole := unquote(text)
-	if cut := strings.TrimRight(whole, " \t\r\n"); cut != whole {
+	if cut := strings.TrimRightFunc(whole, unicode.IsSpace); cut != whole {
 		last.json = textBlock(quote(cut)).json
 	}
 	return true

@@ -81,7 +81,9 @@ func TestMessagesAsChatRows(t *testing.T) {
 			`[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":""},{"role":"system","content":"s"}]`},
 		"a result of nothing": {nativeAsk(`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"lost"}]}]`, ``), plain, "messages", `[{"role":"user","content":"lost"}]`},
 		"prefill":             {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":"{"}]`, ``), plain, "messages", `[{"role":"user","content":"hi"},{"role":"assistant","content":"{"},{"role":"user","content":"Continue."}]`},
-		"only thoughts":       {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]}]`, ``), plain, "messages", hi},
+		"a long id": {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"`+strings.Repeat("x", 41)+`","name":"f"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+strings.Repeat("x", 41)+`","content":"r"}]}]`, ``), plain, "messages",
+			`[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"` + strings.Repeat("x", 31) + `_fb64f7a7","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + strings.Repeat("x", 31) + `_fb64f7a7","content":"r"}]`},
+		"only thoughts": {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]}]`, ``), plain, "messages", hi},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

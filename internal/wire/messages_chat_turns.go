@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // dialogue becomes the messages of a chat request: turns of one role are
@@ -11,7 +12,7 @@ type dialogue struct {
 	turns []chatTurn
 	loop  int // where the current loop of tool calls begins, in the client's messages
 
-	open    []openCall // the calls of the last assistant turn
+	open    []openCall // the calls of the last assistant turn, at most maxTurnCalls
 	results int        // the turn that their results go to; 0: there is none yet
 }
 
@@ -187,18 +188,33 @@ func (d *dialogue) call(b []byte, at string) error {
 		return cannot(at, "`%s` needs `id` and `name`, as strings.", at)
 	}
 	t := d.turn(roleAssistant)
+	if len(d.open) >= maxTurnCalls {
+		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+	}
 	if t.calls != nil {
 		t.calls = append(t.calls, ',')
 	}
-	t.calls = append(append(t.calls, `{"id":`...), id...)
+	sent := shortID(id)
+	t.calls = append(append(t.calls, `{"id":`...), sent...)
 	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), name...)
 	input := field(b, "input")
 	if input == nil {
 		input = []byte("{}")
 	}
 	t.calls = append(appendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
-	d.open = append(d.open, openCall{id: unquote(id), sent: string(id)})
+	d.open = append(d.open, openCall{id: unquote(id), sent: string(sent)})
 	return nil
+}
+
+// shortID returns the id of a call, a JSON string, as short as all providers of
+// the form take it.
+func shortID(raw []byte) []byte {
+	const longest = 40
+	id := unquote(raw)
+	if len(id) <= longest {
+		return raw
+	}
+	return quote(fmt.Sprintf("%s_%08x", strings.ToValidUTF8(id[:longest-9], ""), hashOf(id)))
 }
 
 // hear adds a user's blocks.

@@ -22,7 +22,7 @@ func mixed(r *rand.Rand, pieces []string, most int) []string {
 // eachMix runs a test on many random sequences, always the same ones.
 func eachMix(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
-	const many = 5000
+	const many = 2000
 	for seed := range uint64(many) {
 		run(t, rand.New(rand.NewPCG(seed, 1)))
 		if t.Failed() {

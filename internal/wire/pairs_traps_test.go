@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"tollgate/internal/fault"
 )
 
 // The tests below are the known traps of the two forms, each by its name.
@@ -47,7 +49,7 @@ func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 
 func TestTrapEmptyContentIsDropped(t *testing.T) {
 	t.Parallel()
-	got := asMessages(t, messages(`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n "}]},{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`), translation("v", false), "system", "messages")
+	got := asMessages(t, messages(`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n \u00a0"}]},{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`), translation("v", false), "system", "messages")
 	if want := "\n" + `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -217,5 +219,20 @@ func TestTrapCommentsAreNoTokens(t *testing.T) {
 				t.Errorf("%s: %q", name, got)
 			}
 		}
+	}
+}
+
+// TestTurnsOfTooManyCallsAreRefused: every result is looked for among the calls
+// before it, so there is an end to their number.
+func TestTurnsOfTooManyCallsAreRefused(t *testing.T) {
+	t.Parallel()
+	calls := func(call string) string { return strings.TrimSuffix(strings.Repeat(call+",", maxTurnCalls+1), ",") }
+	_, err := chatAsked(t, messages(`[{"role":"assistant","tool_calls":[`+calls(`{"function":{"name":"f"}}`)+`]}]`)).AsMessages(translation("v", false))
+	if code, param := codeOf(t, err); code != fault.InvalidRequest || param != "messages[0].tool_calls[256].function" {
+		t.Errorf("%s %s", code, param)
+	}
+	_, err = messagesAsked(t, nativeAsk(`[{"role":"assistant","content":[`+calls(`{"type":"tool_use","id":"a","name":"f"}`)+`]}]`, ``)).AsChat(Translation{})
+	if code, param := codeOf(t, err); code != fault.InvalidRequest || param != "messages[0].content[256]" {
+		t.Errorf("%s %s", code, param)
 	}
 }
