@@ -30,10 +30,10 @@ type MessagesAsChat struct {
 
 // openBlock is a tool_use block that has begun and not ended.
 type openBlock struct {
-	index int64  // among all blocks
-	call  int    // among the calls
-	input []byte // that the block began with; nil when it had none
-	any   bool   // arguments came
+	index int64 // among all blocks
+	call  int   // among the calls
+	any   bool  // arguments came
+	whole bool  // all of them, with its beginning
 }
 
 // maxOpenBlocks bounds the blocks that a provider leaves open; the form has
@@ -157,16 +157,18 @@ func (w *MessagesAsChat) start(dst []byte, index int64, block []byte) []byte {
 	if len(w.open) >= maxOpenBlocks {
 		dst = w.stop(dst, w.open[0].index)
 	}
-	b := openBlock{index: index, call: w.calls}
-	if input := field(block, "input"); len(input) > 2 { // not {}
-		b.input = slices.Clone(input)
-	}
-	w.open = append(w.open, b)
+	call, input := w.calls, field(block, "input")
+	whole := len(input) > 2 // not {}
+	w.open = append(w.open, openBlock{index: index, call: call, any: whole, whole: whole})
 	w.calls++
 	dst = append(w.begin(dst), w.head...)
-	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, b.call, callID(field(block, "id"), w.id, b.call))
+	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(field(block, "id"), w.id, call))
 	dst = appendInside(dst, field(block, "name"))
-	return append(append(dst, `","arguments":""}}]}`...), w.tail...)
+	dst = append(append(dst, `","arguments":""}}]}`...), w.tail...)
+	if whole {
+		dst = w.endArguments(appendEscaped(w.beginArguments(dst, call), input))
+	}
+	return dst
 }
 
 // delta writes what a block grows by.
@@ -190,7 +192,7 @@ func (w *MessagesAsChat) delta(dst []byte, index int64, delta []byte) []byte {
 	case "thinking_delta":
 		return w.text(dst, reasoningDelta, thinking)
 	case "input_json_delta":
-		if i := w.find(index); i >= 0 && len(inside(partial)) > 0 {
+		if i := w.find(index); i >= 0 && !w.open[i].whole && len(inside(partial)) > 0 {
 			w.open[i].any = true
 			dst = w.beginArguments(dst, w.open[i].call)
 			dst = appendInside(dst, partial)
@@ -224,10 +226,7 @@ func (w *MessagesAsChat) stop(dst []byte, index int64) []byte {
 	if b.any {
 		return dst
 	}
-	if b.input == nil {
-		b.input = []byte("{}")
-	}
-	return w.endArguments(appendEscaped(w.beginArguments(dst, b.call), b.input))
+	return w.endArguments(append(w.beginArguments(dst, b.call), "{}"...))
 }
 
 // finish ends the choice.

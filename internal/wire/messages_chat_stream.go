@@ -48,9 +48,11 @@ type outCall struct {
 }
 
 const (
-	// maxHeldBlocks bounds what waits for the end of a block, and maxCalls the
-	// calls of one answer; no model's answer comes near.
+	// maxHeldBlocks bounds the bytes that wait for the end of a block, maxQueue
+	// the blocks, and maxCalls the calls of one answer; no model's answer comes
+	// near.
 	maxHeldBlocks = 8 << 20
+	maxQueue      = 4096
 	maxCalls      = 1024
 	// functionKey is the key of a call in its older form.
 	functionKey = -1
@@ -155,6 +157,9 @@ func (w *ChatAsMessages) text(dst []byte, kind blockKind, raw []byte) []byte {
 	w.said = w.said || kind == textKind
 	n := len(w.queue)
 	if n == 0 || w.queue[n-1].kind != kind {
+		if n >= maxQueue {
+			return w.give(dst)
+		}
 		w.queue = append(w.queue, &outBlock{kind: kind})
 		dst = w.advance(dst, false)
 	}
@@ -348,7 +353,7 @@ func (w *ChatAsMessages) finish(dst []byte, reason string) []byte {
 // give gives an answer up that is larger than any model's: it ends in an
 // error.
 func (w *ChatAsMessages) give(dst []byte) []byte {
-	return w.Fail(dst, fault.New(fault.UpstreamError, "The model's answer has more tool calls at once than can be passed on. Please try again."))
+	return w.Fail(dst, fault.New(fault.UpstreamError, "The model's answer holds more tool calls at once than can be passed on. Please try again."))
 }
 
 // End appends what closes a stream that has finished, with u as its usage. A

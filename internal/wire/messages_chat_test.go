@@ -223,6 +223,15 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 	}
 
 	w, out = NewMessagesFromChat(someone()), nil
+	out = put(out, delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, "null"))
+	for range maxQueue {
+		out = put(out, delta(`{"content":"x","reasoning":"h"}`, "null"))
+	}
+	if err := soundMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {
+		t.Errorf("%v in %d bytes", err, len(out))
+	}
+
+	w, out = NewMessagesFromChat(someone()), nil
 	for range maxCalls + 2 {
 		out = put(out, delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`, "null"))
 	}
