@@ -349,7 +349,7 @@ func (m *chatMessages) close() error {
 func (m *chatMessages) answer(calls []chatCall) error {
 	var shown []byte
 	for _, call := range calls {
-		content := quote(noResult)
+		content := quote(unanswered)
 		if found := m.take(unquote(call.id)); found != nil {
 			read, err := readChatContent(found.output, found.path)
 			if err != nil {
