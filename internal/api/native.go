@@ -67,6 +67,7 @@ func (d *desk) countTokens(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	call.Body = call.Body.(counted).MessagesRequest
 	n, err := d.Chat.CountTokens(x.r.Context(), call)
 	if err != nil {
 		return err

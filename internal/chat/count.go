@@ -13,16 +13,22 @@ import (
 const countWait = 10 * time.Second
 
 // CountTokens returns how many tokens a request's prompt has: the provider's
-// count where a line of the request's own form has one, else our own. It moves
-// no money. The error is a *fault.Error: the provider rejected the request.
+// count where a line has one, else our own. It moves no money. The error is a
+// *fault.Error: the provider rejected the request.
 func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 	x := &exchange{Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
 	n, known, err := c.opts.Lines.Count(ctx, line.Request{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Conversation: x.conversation(),
-	}, func(on line.On) upstream.Call {
-		return upstream.Call{Form: call.Form, Model: on.ProviderModel, Body: call.Body.Body(wire.Edits{Model: on.ProviderModel}), Header: call.Header}
+	}, func(on line.On) (upstream.Call, error) {
+		ask := upstream.Call{Form: on.Form, Model: on.ProviderModel}
+		if on.Form == call.Form {
+			ask.Header = call.Header
+		}
+		var err error
+		ask.Body, err = x.speech(on.Form).request(x.translation(on))
+		return ask, err
 	})
 	if err != nil || known {
 		return n, err

@@ -7,16 +7,18 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Count asks the first line that is in service, speaks the request's own form
-// and can count how many tokens a prompt has. known is false where none can, or
-// none answered. The error is a *fault.Error: the provider rejected the
-// request. Counting takes no slot and says nothing about a line's health.
-func (l *Lines) Count(ctx context.Context, r Request, call func(On) upstream.Call) (n int64, known bool, err error) {
+// Count asks the first line that is in service and can count how many tokens a
+// prompt has. call makes the request for a line; its error passes the line
+// over. known is false where none can, or none answered. The error is a
+// *fault.Error: the provider rejected the request. Counting takes no slot and
+// says nothing about a line's health.
+func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Call, error)) (n int64, known bool, err error) {
 	var few [4]candidate
 	for _, c := range order(few[:0], l.fleet(r.Snapshot).serve[r.Model.ID], r.Conversation) {
 		ln, t := c.seat.line, c.seat.tally
 		counter, ok := c.seat.adapter.(upstream.TokenCounter)
-		if !ok || ln.Out != "" || !ln.Speaks(r.Form) || t.drained.Load() {
+		form := speaks(ln, r.Form)
+		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue
 		}
 		if why, _, trial := t.refuses(l.now, r.Model.ID, false); why != "" {
@@ -24,8 +26,11 @@ func (l *Lines) Count(ctx context.Context, r Request, call func(On) upstream.Cal
 		} else if trial {
 			t.endTrial()
 		}
-		n, err := counter.CountTokens(ctx, call(On{Line: ln, Form: r.Form, ProviderModel: ln.Models[r.Model.ID]}))
-		if err == nil {
+		ask, err := call(On{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
+		if err != nil {
+			continue
+		}
+		if n, err = counter.CountTokens(ctx, ask); err == nil {
 			return n, true, nil
 		}
 		var f *upstream.Failure

@@ -139,6 +139,12 @@ func (a *Asked) checkOptions(d *document) error {
 		}
 		a.Options = append(a.Options, Priced{Param: name, Name: value})
 	}
+	for _, modality := range elements(d.raw("modalities")) {
+		if isText(modality) && unquote(modality) == "image" {
+			a.Options = append(a.Options, Priced{Param: "modalities", Name: "image"})
+			break
+		}
+	}
 	// A list of further models to fall back to runs another model than the one
 	// that is priced.
 	if raw := d.raw("models"); raw != nil {

@@ -156,6 +156,8 @@ func TestCheckReads(t *testing.T) {
 				r.Bound.Unbounded = true
 				r.Tools = []Priced{{"enable_search", "web_search", 0}, {"search_parameters", "web_search", 0}, {"plugins[0].id", "web_search", 0}, {"plugins[1].id", "file-parser", 0}}
 			}},
+		"image output": {asking(`"modalities":["text","image"]`),
+			func(r *ChatRequest, _ string) { r.Options = []Priced{{"modalities", "image", 0}} }},
 		"vendors' tools off": {asking(`"enable_search":false,"search_parameters":{"mode":"off"},"plugins":[]`), func(*ChatRequest, string) {}},
 		"mcp":                {asking(`"tools":[{"type":"mcp"}]`), func(r *ChatRequest, _ string) { r.Bound.Unbounded = true }},
 		"image by address":   {parts(`{"type":"image_url","image_url":{"url":"https://x/y.png"}}`), func(r *ChatRequest, _ string) { r.Bound.Images = 1 }},
