@@ -61,6 +61,7 @@ func TestChatAsMessagesRows(t *testing.T) {
 		"long user":                {asking(`"user":"` + strings.Repeat("u", 300) + `"`), "metadata", ``},
 		"schema of an object":      {asking(tool), "tools", `[{"name":"f","input_schema":{"type":"object","properties":{}}},{"name":"g","input_schema":{"type":"object"}}]`},
 		"schema without type":      {asking(`"functions":[{"name":"f","parameters":{ "properties":{}}}]`), "tools", `[{"name":"f","input_schema":{"type":"object", "properties":{}}}]`},
+		"a tool without type":      {asking(`"tools":[{"function":{"name":"f","description":"d","strict":true}}]`), "tools", `[{"name":"f","description":"d","input_schema":{"type":"object","properties":{}},"strict":true}]`},
 		"choice none":              {asking(tool + `,"tool_choice":"none"`), "tool_choice", `{"type":"none"}`},
 		"choice auto":              {asking(tool + `,"tool_choice":"auto"`), "tool_choice", `{"type":"auto"}`},
 		"choice required":          {asking(tool + `,"tool_choice":"required"`), "tool_choice", `{"type":"any"}`},

@@ -20,10 +20,10 @@ func (r *ChatRequest) messagesTools() (*messagesTools, error) {
 	t := &messagesTools{}
 	for i, tool := range elements(r.doc.raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
-		if kind := unquote(field(tool, "type")); kind != "function" {
+		kind, function := field(tool, "type"), field(tool, "function")
+		if unquote(kind) != "function" && (kind != nil || function == nil) {
 			return nil, cannot(at+".type", "`%s.type`: this model takes tools of type function only.", at)
 		}
-		function := field(tool, "function")
 		mark := markOf(tool)
 		if mark == unmarked {
 			mark = markOf(function)

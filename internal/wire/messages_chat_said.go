@@ -30,7 +30,9 @@ func readSaid(message []byte) (said chatSaid) {
 			said.function = value
 		default:
 			// The same reasoning may stand in two fields; the plain text wins.
-			if isThought(name) && len(value) > 2 && (said.thought == nil || !isText(said.thought) && isText(value)) {
+			// What signs it is not part of it.
+			signs := bytes.HasSuffix(name, []byte("signature"))
+			if isThought(name) && !signs && len(value) > 2 && (said.thought == nil || !isText(said.thought) && isText(value)) {
 				said.thought = value
 			}
 		}

@@ -154,6 +154,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 		"the older form":               {frames(delta(`{"function_call":{"name":"f","arguments":"{\"a\""}}`, "null"), delta(`{"function_call":{"arguments":":1}"}}`, "null"), delta(`{}`, `"function_call"`)), `f{"a":1} tool_use`},
 		"text after a call":            {frames(call(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), delta(`{"content":"x"}`, "null"), stop), "f{} tx tool_use"},
 		"reasoning in details":         {frames(delta(`{"reasoning_details":[{"type":"reasoning.text","text":"h"},{"type":"reasoning.encrypted","data":"AA"}]}`, "null"), stop), "hh end_turn"},
+		"a signature":                  {frames(delta(`{"thinking_signature":"S","thinking":"h"}`, "null"), stop), "hh end_turn"},
 		"reasoning between texts":      {frames(delta(`{"content":"a"}`, "null"), delta(`{"reasoning":"b"}`, "null"), delta(`{"content":"c"}`, "null"), stop), "ta hb tc end_turn"},
 		"a refusal":                    {frames(delta(`{"refusal":"no"}`, "null"), stop), "tno refusal"},
 		"another choice":               {frames(`{"choices":[{"index":1,"delta":{"content":"x"}}]}`, delta(`{"content":"y"}`, "null"), `{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, stop), "tx end_turn"},
