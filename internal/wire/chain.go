@@ -35,25 +35,28 @@ func NewChain(first, second Writer) *Chain {
 // Append implements Writer.
 func (c *Chain) Append(dst []byte, e Event, f Frame) []byte {
 	c.between = c.first.Append(c.between[:0], e, f)
-	return c.pass(dst)
+	return c.pass(dst, f.Finished)
 }
 
 // End implements Writer.
 func (c *Chain) End(dst []byte, u Usage) []byte {
 	c.between = c.first.End(c.between[:0], u)
-	return c.second.End(c.pass(dst), u)
+	return c.second.End(c.pass(dst, true), u)
 }
 
 // Fail implements Writer.
 func (c *Chain) Fail(dst []byte, err *fault.Error) []byte { return c.second.Fail(dst, err) }
 
-// pass hands what lies between to the second writer.
-func (c *Chain) pass(dst []byte) []byte {
+// pass hands what lies between to the second writer. finished tells that the
+// line's stream has finished: from there on nothing goes out before the
+// settlement, also what stands before the finish in between.
+func (c *Chain) pass(dst []byte, finished bool) []byte {
 	for e := range events(c.between) {
 		f, err := c.meter.Read(e)
 		if err != nil {
 			continue // the first writer writes JSON
 		}
+		f.Finished = f.Finished || finished
 		dst = c.second.Append(dst, e, f)
 	}
 	return dst

@@ -76,3 +76,33 @@ func TestChain(t *testing.T) {
 		t.Errorf("%s", failed)
 	}
 }
+
+// TestChainUnsettled: a line's event that becomes several in between, the
+// finish behind a text, is thrown away as a whole when it cannot be settled.
+func TestChainUnsettled(t *testing.T) {
+	t.Parallel()
+	event := func(text, finish string) string {
+		return `{"candidates":[{"content":{"parts":[{"text":"` + text + `"}],"role":"model"}` + finish + `}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2,"totalTokenCount":5}}`
+	}
+	stream := frames(event("Hel", ""), event("lo", `,"finishReason":"STOP"`))
+	m, w := NewGeminiMeter(1), NewChain(NewChatFromGemini(identity, true), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`)))
+	reader := NewEventReader(strings.NewReader(stream), 1<<20)
+	var out []byte
+	held := -1
+	for {
+		e, err := reader.Next()
+		if err != nil {
+			break
+		}
+		f, err := m.Read(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Finished && held < 0 {
+			held = len(out)
+		}
+		out = w.Append(out, e, f)
+	}
+	mustBeValid(t, w.End(slices.Clone(out), Usage{}))
+	mustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
+}
