@@ -236,7 +236,9 @@ type entry struct {
 func (e entry) solo() string { return e.id + "-solo" }
 func (e entry) duo() string  { return e.id + "-duo" }
 
-// eachRow runs a test for each row and kind of request on both databases.
+// eachRow runs a test for each row on both databases: on SQLite with each kind
+// of request, on PostgreSQL with one of them, in turn. What the two decide about
+// is the same, and a hold does not know of kinds.
 func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *testing.T, f *fixture, e entry)) {
 	t.Helper()
 	t.Parallel()
@@ -244,7 +246,11 @@ func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *test
 		var entries []entry
 		for i, r := range rows {
 			p := r.scripted(t)
-			for _, stream := range r.kinds() {
+			kinds := r.kinds()
+			if strings.HasPrefix(database, "postgres") && len(kinds) == 2 {
+				kinds = kinds[i%2 : i%2+1]
+			}
+			for _, stream := range kinds {
 				entries = append(entries, entry{r, stream, fmt.Sprintf("r%d-%v", i, stream), p})
 			}
 		}

@@ -54,7 +54,7 @@ func working() fakeprovider.Reply { return fakeprovider.Answer("fine", 1000, 500
 func lineScenes(t testing.TB) []scene {
 	return []scene{
 		circuitScene(t), coolingScene(t), credentialScene(t), missingModelScene(t), drainScene(t), resumeScene(t),
-		allBusyScene(t, "busy"), allBusyScene(t, "cooling"), noLineScene(t),
+		allBusyScene(t, "busy"), allBusyScene(t, "cooling"), noLineScene(t), responsesScene(t),
 	}
 }
 
@@ -368,6 +368,58 @@ func noLineScene(t testing.TB) scene {
 			first.asked(t, 1)
 			second.asked(t, 1)
 			c.settled(0)
+		},
+	}
+}
+
+// responsesScene: how /v1/responses says that all lines are full, that the last
+// one failed, and that there is none (interface.md, Endpoints, rule 8).
+func responsesScene(t testing.TB) scene {
+	open := make(chan struct{})
+	slow := working()
+	slow.Wait = open
+	p := newMoody(t, slow)
+	const request = `{"model":"responses","max_output_tokens":500,"input":"hi"}`
+	return scene{
+		name:   "responses",
+		models: []map[string]any{chatModel("responses", map[string]any{"forms": []string{"responses"}})},
+		lines: []map[string]any{chatLine("responses-line", p.URL(),
+			map[string]any{"forms": []string{"chat"}, "max_concurrent": 1}, "responses")},
+		play: func(t *testing.T, f *fixture) {
+			c := f.caller(t)
+			ask := func() answer {
+				a, err := converse(t.Context(), f.client, f.process.URL+"/v1/responses", c.key, request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a
+			}
+			wants := func(status int, code, kind, member string) {
+				t.Helper()
+				a := ask()
+				if a.status != status || a.err.Code != code || a.err.Type != kind || a.err.param() != "" || strings.Contains(a.raw, "responses-line") {
+					t.Errorf("the client got %d %s; want %d %s", a.status, a.raw, status, code)
+				}
+				wait, err := strconv.Atoi(a.retryAfter)
+				if member != "" && (err != nil || wait < 1 || !strings.Contains(a.raw, `"`+member+`":`)) {
+					t.Errorf("the client got Retry-After %q and %s; want %s", a.retryAfter, a.raw, member)
+				}
+			}
+			var group sync.WaitGroup
+			group.Go(func() {
+				eventually(t, "a slot is free", func() bool { return ask().status == 200 })
+			})
+			p.Arrived()
+			wants(429, "rate_limit_exceeded", "rate_limit_error", "attempts")
+			p.asked(t, 1)
+			p.turn(fakeprovider.Error(401, "", "invalid_api_key", "no"))
+			close(open)
+			group.Wait()
+			eventually(t, "the slot is free, and the credential refused", func() bool { return ask().status == 502 })
+			f.becomes(t, "responses-line", "credentials_out")
+			wants(503, "service_unavailable", "service_unavailable", "retry_after")
+			p.asked(t, 2)
+			c.settled(1)
 		},
 	}
 }
