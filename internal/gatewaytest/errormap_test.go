@@ -477,6 +477,9 @@ func (f *fixture) checkError(t *testing.T, e entry, a answer) {
 	if a.status != e.want.status || a.contentType != "application/json" {
 		t.Errorf("the client got %d %s (%s), want %+v", a.status, a.err, a.contentType, e.want)
 	}
+	if a.retryAfter != "" { // the provider's wish is the line's affair
+		t.Errorf("the client got Retry-After %q", a.retryAfter)
+	}
 	f.checkObject(t, e, a, e.param)
 }
 
