@@ -15,6 +15,7 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	binary := gatewaytest.Binary(t)
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
+	t.Run("native", func(t *testing.T) { playForms(t, binary, nativeSettings(), nativeScenesOfForms) })
 }
 
 // canBePut tells whether requests of a form can be put into a line's.

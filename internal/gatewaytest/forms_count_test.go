@@ -1,0 +1,92 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// countScene: tokens are counted by the provider where it can, else by
+// ourselves, and never cost anything.
+func countScene(t testing.TB) scene {
+	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
+	return scene{
+		name: "count_tokens",
+		models: []map[string]any{formModel("count", nil, inMessages), formModel("count-chat", nil, inMessages), formModel("count-gemini", nil, inMessages),
+			formModel("count-listed", nil, inChat), formModel("count-broken", map[string]any{"state": "maintenance"}, inMessages)},
+		lines: []map[string]any{
+			formLine("count-0", "chat", chat.URL(), nil, "count", "count-chat"),
+			formLine("count-1", "messages", native.URL(), map[string]any{"priority": 2}, "count"),
+			formLine("count-2", "gemini", gemini.URL(), nil, "count-gemini"),
+		},
+		play: func(t *testing.T, f *fixture) {
+			const path = "/native/v1/messages/count_tokens"
+			// No balance and a rate of one: neither matters.
+			account, key := f.process.Account(0, map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
+			ask := func(body string) heard { return callFor(t, f, "POST", path, body, "x-api-key", key) }
+			count := func(h heard) int {
+				var said map[string]int
+				if err := json.Unmarshal([]byte(h.raw), &said); err != nil || h.status != 200 || len(said) != 1 {
+					t.Errorf("%d %s", h.status, h.raw)
+				}
+				return said["input_tokens"]
+			}
+			of := func(model string) string {
+				return `{"messages": [{"role":"user","content":"one two three"}] ,"model":"` + model + `"}`
+			}
+			native.Expect(fakeprovider.NativeCount(4711))
+			if n := count(ask(of("count"))); n != 4711 {
+				t.Errorf("%d tokens; the provider said 4711", n)
+			}
+			q := native.Requests()[0]
+			if q.URI != "/v1/messages/count_tokens" || string(q.Body) != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
+				t.Errorf("the provider got %s %s", q.URI, q.Body)
+			}
+			// Where the provider cannot count, or does not, the estimate is ours.
+			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"), fakeprovider.NativeError(500, "api_error", "x"),
+				fakeprovider.Page(404), saying(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {
+				native.Expect(reply)
+				if n := count(ask(of("count"))); n < 3 || n > 30 {
+					t.Errorf("an estimate of %d tokens", n)
+				}
+			}
+			for _, model := range []string{"count-chat", "count-gemini"} {
+				if n := count(ask(of(model))); n < 3 || n > 30 {
+					t.Errorf("%s: an estimate of %d tokens", model, n)
+				}
+			}
+			native.Expect(fakeprovider.NativeError(400, "invalid_request_error", "messages: no"))
+			if message := nativeFault(t, ask(of("count")), 400, "invalid_request_error"); message != "messages: no" {
+				t.Errorf("message %q", message)
+			}
+			for _, c := range []struct {
+				body   string
+				status int
+				kind   string
+			}{
+				{`{"model":"count"}`, 400, "invalid_request_error"},
+				{`{"model":"count","messages":[]}`, 400, "invalid_request_error"},
+				{`{`, 400, "invalid_request_error"},
+				{of("nope"), 404, "not_found_error"},
+				{of("count-listed"), 404, "not_found_error"},
+				{of("count-broken"), 503, "api_error"},
+				{of("full"), 403, "permission_error"},
+			} {
+				nativeFault(t, ask(c.body), c.status, c.kind)
+			}
+			if len(chat.Requests())+len(gemini.Requests()) != 0 {
+				t.Error("a line of another form was asked to count")
+			}
+			f.checkFree(t, account, money.Amount(0))
+			if all := f.receipts(account); len(all) != 0 {
+				t.Errorf("receipts %+v", all)
+			}
+			if s := f.lines.of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
+				t.Errorf("line: %s", s)
+			}
+		},
+	}
+}

@@ -1,0 +1,433 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// nativeLimit is max_body of the process that plays nativeScenes.
+const nativeLimit = 8 << 10
+
+// nativeSettings let tests say where a request comes from.
+func nativeSettings() map[string]string {
+	return map[string]string{"trusted_proxies": "127.0.0.1/32,::1/128", "max_body": fmt.Sprint(nativeLimit)}
+}
+
+// nativeFault checks an error of /native: status and type, and that its body
+// has exactly the members of the shape.
+func nativeFault(t *testing.T, h heard, status int, kind string) (message string) {
+	t.Helper()
+	var body map[string]json.RawMessage
+	var object map[string]string
+	if err := json.Unmarshal([]byte(h.raw), &body); err != nil {
+		t.Fatalf("%d %q: %v", h.status, h.raw, err)
+	}
+	if err := json.Unmarshal(body["error"], &object); err != nil {
+		t.Fatalf("%d %q: %v", h.status, h.raw, err)
+	}
+	outer, inner := slices.Sorted(maps.Keys(body)), slices.Sorted(maps.Keys(object))
+	if fmt.Sprint(outer, inner) != "[error type] [message type]" || string(body["type"]) != `"error"` || object["message"] == "" {
+		t.Errorf("not the shape of /native: %s", h.raw)
+	}
+	if h.status != status || object["type"] != kind {
+		t.Errorf("the client got %d %s; want %d %s", h.status, h.raw, status, kind)
+	}
+	if h.header.Get("Content-Type") != "application/json" || h.header.Get("Retry-After") != "" {
+		t.Errorf("header %v", h.header)
+	}
+	return object["message"]
+}
+
+// nativeScenesOfForms are the stories of /native.
+func nativeScenesOfForms(t testing.TB) []scene {
+	return []scene{
+		nativeOrderScene(t), nativeFieldsScene(t), nativeKeysScene(t), nativeAdmissionScene(t), nativeNoLineScene(t),
+		nativeFailuresScene(t), nativeModelsScene(t), countScene(t),
+	}
+}
+
+// nativeOrderScene sends requests that are wrong in several ways; each mends
+// what the one before was refused for (ARCHITECTURE.md, Order of checks).
+func nativeOrderScene(t testing.TB) scene {
+	p := fakeprovider.New(t)
+	state := func(id, state string, forms ...spoken) map[string]any {
+		return formModel(id, map[string]any{"state": state}, forms...)
+	}
+	return scene{
+		name: "order of checks",
+		models: []map[string]any{
+			formModel("order-listed", nil, inMessages), formModel("order-other", nil, inMessages),
+			formModel("order-chat", nil, inChat, inResponses), state("order-chat-old", "retired", inChat),
+			state("order-old", "retired", inMessages), state("order-soon", "coming_soon", inMessages), state("order-broken", "maintenance", inMessages),
+		},
+		lines: []map[string]any{formLine("order", "messages", p.URL(), nil, "order-listed", "order-other")},
+		play: func(t *testing.T, f *fixture) {
+			account, key := f.process.Account(0, map[string]any{"allowed_models": []string{"order-listed", "order-old", "order-soon", "order-broken"},
+				"allowed_ips": []string{"192.0.2.0/24"}})
+			tooLong := "\xff" + strings.Repeat("x", nativeLimit)
+			const path, far, near, zip = "/native/v1/messages", "203.0.113.7", "192.0.2.1", "gzip"
+			of := func(model string) string { return fmt.Sprintf(`{"model":%q,"messages":[]}`, model) }
+			for _, c := range []struct {
+				name, method, path, key, from, encoding, body string
+				status                                        int
+				kind                                          string
+			}{
+				{"path", "POST", "/native/v1/nope", "", far, zip, tooLong, 404, "not_found_error"},
+				{"root", "GET", "/native", "", far, "", "", 404, "not_found_error"},
+				{"path with a slash", "POST", path + "/", "", far, zip, tooLong, 404, "not_found_error"},
+				{"path of /v1", "POST", "/native/v1/chat/completions", "", far, zip, tooLong, 404, "not_found_error"},
+				{"method", "GET", path, "", far, "", "", 405, "invalid_request_error"},
+				{"method of the list", "POST", "/native/v1/models", "", far, zip, tooLong, 405, "invalid_request_error"},
+				{"no key", "POST", path, "", far, zip, tooLong, 401, "authentication_error"},
+				{"unknown key", "POST", path, "sk-unknown", far, zip, tooLong, 401, "authentication_error"},
+				{"address", "POST", path, key, far, zip, tooLong, 403, "permission_error"},
+				{"size", "POST", path, key, near, zip, tooLong, 413, "invalid_request_error"},
+				{"compressed", "POST", path, key, near, zip, "\xff{", 400, "invalid_request_error"},
+				{"UTF-8", "POST", path, key, near, "", "\xff{", 400, "invalid_request_error"},
+				{"JSON", "POST", path, key, near, "", `{"model":`, 400, "invalid_request_error"},
+				{"empty body", "POST", path, key, near, "", ``, 400, "invalid_request_error"},
+				{"object", "POST", path, key, near, "", `["model"]`, 400, "invalid_request_error"},
+				{"repeated key", "POST", path, key, near, "", `{"model":1,"mod\u0065l":"x"}`, 400, "invalid_request_error"},
+				{"no model", "POST", path, key, near, "", `{"messages":[]}`, 400, "invalid_request_error"},
+				{"model null", "POST", path, key, near, "", `{"model":null,"messages":[]}`, 400, "invalid_request_error"},
+				{"model is no string", "POST", path, key, near, "", `{"model":7,"messages":[]}`, 400, "invalid_request_error"},
+				{"unknown model", "POST", path, key, near, "", of("nope"), 404, "not_found_error"},
+				{"other form", "POST", path, key, near, "", of("order-chat"), 404, "not_found_error"},
+				{"other form, retired", "POST", path, key, near, "", of("order-chat-old"), 404, "not_found_error"},
+				{"retired", "POST", path, key, near, "", of("order-old"), 400, "invalid_request_error"},
+				{"coming soon", "POST", path, key, near, "", of("order-soon"), 400, "invalid_request_error"},
+				{"maintenance", "POST", path, key, near, "", of("order-broken"), 503, "api_error"},
+				{"model allowlist", "POST", path, key, near, "", of("order-other"), 403, "permission_error"},
+				{"fields", "POST", path, key, near, "", of("order-listed"), 400, "invalid_request_error"},
+				{"balance", "POST", path, key, near, "", askIn(inMessages, "order-listed", false, nil), 402, "billing_error"},
+			} {
+				headers := []string{"X-Forwarded-For", c.from}
+				if c.key != "" {
+					headers = append(headers, "x-api-key", c.key)
+				}
+				if c.encoding != "" {
+					headers = append(headers, "Content-Encoding", c.encoding)
+				}
+				t.Run(c.name, func(t *testing.T) {
+					h := callFor(t, f, c.method, c.path, c.body, headers...)
+					nativeFault(t, h, c.status, c.kind)
+					if again := h.header.Get("x-should-retry"); (again == "false") != (c.status == 402) {
+						t.Errorf("x-should-retry %q", again)
+					}
+					if allow := h.header.Get("Allow"); (allow != "") != (c.status == 405) {
+						t.Errorf("Allow %q", allow)
+					}
+				})
+			}
+			if h := callFor(t, f, "HEAD", "/native", ""); h.status != 404 || h.raw != "" {
+				t.Errorf("HEAD /native: %d %s", h.status, h.raw)
+			}
+			if n := len(p.Requests()); n != 0 {
+				t.Errorf("the provider was asked %d times", n)
+			}
+			f.checkFree(t, account, 0)
+		},
+	}
+}
+
+// checkFree checks that an account was charged nothing and nothing is held.
+func (f *fixture) checkFree(t *testing.T, account string, balance money.Amount) {
+	t.Helper()
+	var state struct {
+		Balance money.Amount `json:"balance_usd"`
+		Held    money.Amount `json:"held_usd"`
+	}
+	f.process.Admin("GET", "/accounts/"+account, nil, &state)
+	if state.Balance != balance || state.Held != 0 {
+		t.Errorf("balance %s and %s held; want %s and nothing", state.Balance, state.Held, balance)
+	}
+}
+
+// nativeFieldsScene: what is checked of a request, and what is not.
+func nativeFieldsScene(t testing.TB) scene {
+	p := fakeprovider.New(t)
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
+	return scene{
+		name:   "fields",
+		models: []map[string]any{formModel("fields", nil, inMessages)},
+		lines:  []map[string]any{formLine("fields", "messages", p.URL(), nil, "fields")},
+		play: func(t *testing.T, f *fixture) {
+			s := inMessages.speaker(t, f)
+			file := []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
+			for name, more := range map[string]map[string]any{
+				"no limit": {"max_tokens": nil}, "limit null": {"max_tokens": json.RawMessage("null")}, "limit 0": {"max_tokens": 0},
+				"limit negative": {"max_tokens": -1}, "limit text": {"max_tokens": "500"}, "limit broken": {"max_tokens": 1.5},
+				"limit true": {"max_tokens": true}, "no messages": {"messages": nil}, "messages empty": {"messages": []any{}},
+				"messages text": {"messages": "hi"}, "a message that is none": {"messages": []any{"hi"}}, "stream text": {"stream": "yes"},
+				"a file of the provider": {"messages": file}, "container": {"container": "c_1"},
+				"tool without a price":  {"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}},
+				"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"}, "tier without a price": {"service_tier": "priority"},
+			} {
+				h := s.ask(askIn(inMessages, "fields", false, more))
+				t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
+			}
+			if n := len(p.Requests()); n != 0 {
+				t.Fatalf("the provider was asked %d times", n)
+			}
+			for name, more := range map[string]map[string]any{
+				"system in the messages": {"messages": []any{map[string]any{"role": "system", "content": "be kind"}, map[string]any{"role": "user", "content": "hi"}}},
+				"unknown role":           {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
+				"unknown fields":         {"nobody_knows": map[string]any{"a": 1}},
+				"tiers that are free":    {"service_tier": "auto", "speed": "standard"},
+				"a tool of its own":      {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
+			} {
+				if h := s.ask(askIn(inMessages, "fields", false, more)); h.status != 200 {
+					t.Errorf("%s: %d %s", name, h.status, h.raw)
+				}
+			}
+			if h := s.post(inMessages.path()+"?beta=true", askIn(inMessages, "fields", false, nil)); h.status != 200 {
+				t.Errorf("?beta=true: %d %s", h.status, h.raw)
+			}
+		},
+	}
+}
+
+// nativeKeysScene: in which headers a key may stand.
+func nativeKeysScene(t testing.TB) scene {
+	p := fakeprovider.New(t)
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
+	return scene{
+		name:   "keys",
+		models: []map[string]any{formModel("keys", nil, inMessages)},
+		lines:  []map[string]any{formLine("keys", "messages", p.URL(), nil, "keys")},
+		play: func(t *testing.T, f *fixture) {
+			_, key := f.process.Account(10, nil)
+			for _, c := range []struct {
+				name    string
+				headers []string
+				status  int
+			}{
+				{"x-api-key", []string{"x-api-key", key}, 200},
+				{"bearer", []string{"Authorization", "Bearer " + key}, 200},
+				{"both", []string{"x-api-key", key, "Authorization", "Bearer sk-unknown"}, 200},
+				{"x-api-key wins", []string{"x-api-key", "sk-unknown", "Authorization", "Bearer " + key}, 401},
+				{"an empty x-api-key is none", []string{"x-api-key", " ", "Authorization", "Bearer " + key}, 200},
+				{"not a bearer", []string{"Authorization", "Basic " + key}, 401},
+			} {
+				for _, path := range []string{inMessages.path(), inMessages.path() + "/count_tokens", "/native/v1/models"} {
+					method, body := "POST", askIn(inMessages, "keys", false, nil)
+					if strings.HasSuffix(path, "models") {
+						method, body = "GET", ""
+					}
+					if strings.HasSuffix(path, "count_tokens") && c.status == 200 {
+						p.Expect(fakeprovider.NativeCount(3))
+					}
+					h := callFor(t, f, method, path, body, c.headers...)
+					if h.status != c.status {
+						t.Errorf("%s, %s: %d %s", c.name, path, h.status, h.raw)
+					}
+					if c.status == 401 {
+						nativeFault(t, h, 401, "authentication_error")
+					}
+				}
+			}
+			var keys struct {
+				Data []struct {
+					ID string `json:"id"`
+				} `json:"data"`
+			}
+			account, other := f.process.Account(10, nil)
+			f.process.Admin("GET", "/accounts/"+account+"/keys", nil, &keys)
+			f.process.Admin("PATCH", "/keys/"+keys.Data[0].ID, map[string]any{"disabled": true}, nil)
+			nativeFault(t, callFor(t, f, "POST", inMessages.path(), askIn(inMessages, "keys", false, nil), "x-api-key", other), 401, "authentication_error")
+		},
+	}
+}
+
+// nativeAdmissionScene: the rate, the free quota, and lines that are all busy.
+func nativeAdmissionScene(t testing.TB) scene {
+	p, full := fakeprovider.New(t), fakeprovider.New(t)
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
+	open := make(chan struct{})
+	slow := goodReply("messages", false, false)
+	slow.Wait = open
+	full.Expect(slow)
+	return scene{
+		name: "admission",
+		models: []map[string]any{formModel("rated", nil, inMessages), formModel("full", nil, inMessages),
+			formModel("gratis", map[string]any{"free_daily_requests": 1, "price": map[string]any{"input": 0, "output": 0}}, inMessages)},
+		lines: []map[string]any{
+			formLine("rated", "messages", p.URL(), nil, "rated", "gratis"),
+			formLine("full", "messages", full.URL(), map[string]any{"max_concurrent": 1}, "full"),
+		},
+		play: func(t *testing.T, f *fixture) {
+			_, key := f.process.Account(10, map[string]any{"rpm": 1})
+			ask := func(key, model string) heard {
+				return callFor(t, f, "POST", inMessages.path(), askIn(inMessages, model, false, nil), "x-api-key", key)
+			}
+			if h := ask(key, "rated"); h.status != 200 {
+				t.Fatalf("%d %s", h.status, h.raw)
+			}
+			nativeFault(t, ask(key, "rated"), 429, "rate_limit_error")
+
+			s := inMessages.speaker(t, f)
+			if h := ask(s.key, "gratis"); h.status != 200 {
+				t.Fatalf("%d %s", h.status, h.raw)
+			}
+			h := ask(s.key, "gratis")
+			nativeFault(t, h, 429, "rate_limit_error")
+			if h.header.Get("x-should-retry") != "false" {
+				t.Errorf("header %v", h.header)
+			}
+
+			var running sync.WaitGroup
+			running.Go(func() {
+				if h := s.ask(askIn(inMessages, "full", false, nil)); h.status != 200 {
+					t.Errorf("%d %s", h.status, h.raw)
+				}
+			})
+			full.Arrived()
+			other := inMessages.speaker(t, f)
+			busy := other.ask(askIn(inMessages, "full", false, nil))
+			nativeFault(t, busy, 429, "overloaded_error")
+			if r := other.charged(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
+				t.Errorf("receipt %+v", r)
+			}
+			close(open)
+			running.Wait()
+		},
+	}
+}
+
+// nativeNoLineScene: with no healthy line, nothing is sent.
+func nativeNoLineScene(t testing.TB) scene {
+	p := fakeprovider.New(t, fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key"))
+	return scene{
+		name:   "no line",
+		models: []map[string]any{formModel("gone", nil, inMessages), formModel("lineless", nil, inMessages)},
+		lines:  []map[string]any{formLine("gone", "messages", p.URL(), nil, "gone")},
+		play: func(t *testing.T, f *fixture) {
+			s := inMessages.speaker(t, f)
+			first := s.ask(askIn(inMessages, "gone", true, nil))
+			if message := nativeFault(t, first, 502, "api_error"); strings.Contains(message, "x-api-key") {
+				t.Errorf("our key's trouble reached the client: %s", message)
+			}
+			s.charged(first, 0)
+			for _, model := range []string{"gone", "lineless"} {
+				for _, stream := range []bool{false, true} {
+					h := s.ask(askIn(inMessages, model, stream, nil))
+					nativeFault(t, h, 503, "overloaded_error")
+					if r := s.charged(h, 0); r.Code != "service_unavailable" || r.Line != "" {
+						t.Errorf("receipt %+v", r)
+					}
+				}
+			}
+		},
+	}
+}
+
+// nativeFailuresScene: what providers of both forms say in place of an answer.
+func nativeFailuresScene(t testing.TB) scene {
+	p, chat := fakeprovider.New(t), fakeprovider.New(t)
+	return scene{
+		name:   "failures",
+		models: []map[string]any{formModel("failing", nil, inMessages), formModel("failing-chat", nil, inMessages)},
+		lines:  []map[string]any{formLine("failing", "messages", p.URL(), nil, "failing"), formLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
+		play: func(t *testing.T, f *fixture) {
+			s := inMessages.speaker(t, f)
+			for _, c := range []struct {
+				name    string
+				reply   fakeprovider.Reply
+				chat    bool
+				status  int
+				kind    string
+				message string
+			}{
+				{"api_error", fakeprovider.NativeError(500, "api_error", "x"), false, 502, "api_error", ""},
+				{"overloaded", fakeprovider.NativeError(529, "overloaded_error", "x"), false, 502, "api_error", ""},
+				{"a page", fakeprovider.Page(502), false, 502, "api_error", ""},
+				{"reset", fakeprovider.Reply{Before: fakeprovider.Reset}, false, 502, "api_error", ""},
+				{"no JSON", saying(200, "hello"), false, 502, "api_error", ""},
+				{"empty", fakeprovider.Reply{Body: `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[]}`}, false, 502, "api_error", ""},
+				{"chat line down", fakeprovider.Error(500, "server_error", "", "x"), true, 502, "api_error", ""},
+				{"rejected", fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long"), false, 400, "invalid_request_error", "prompt is too long"},
+				{"too large", fakeprovider.NativeError(413, "request_too_large", "too large"), false, 413, "request_too_large", "too large"},
+				{"conflicting", fakeprovider.NativeError(412, "conflict_error", "no"), false, 412, "conflict_error", "no"},
+				{"odd type", fakeprovider.NativeError(422, "vendor_error", "odd"), false, 422, "invalid_request_error", "odd"},
+				{"chat line rejects", fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long"), true, 400, "invalid_request_error", "too long"},
+				{"chat line, odd type", fakeprovider.Error(422, "vendor_error", "x", "odd"), true, 422, "invalid_request_error", "odd"},
+			} {
+				for _, stream := range []bool{false, true} {
+					to, model := p, "failing"
+					if c.chat {
+						to, model = chat, "failing-chat"
+					}
+					f.process.Admin("POST", "/lines/"+model+"/resume", map[string]any{}, nil)
+					to.Expect(c.reply)
+					h := s.ask(askIn(inMessages, model, stream, nil))
+					t.Run(c.name, func(t *testing.T) {
+						if message := nativeFault(t, h, c.status, c.kind); c.message != "" && message != c.message {
+							t.Errorf("message %q", message)
+						}
+					})
+					s.charged(h, 0)
+				}
+			}
+		},
+	}
+}
+
+// nativeModelsScene: the list of the family's models, page by page.
+func nativeModelsScene(t testing.TB) scene {
+	var models []map[string]any
+	for i := range 3 {
+		models = append(models, formModel(fmt.Sprintf("listed-%d", i), nil, inMessages))
+	}
+	models = append(models, formModel("listed-soon", map[string]any{"state": "coming_soon"}, inChat, inMessages),
+		formModel("listed-old", map[string]any{"state": "retired"}, inMessages), formModel("listed-chat", nil, inChat))
+	return scene{name: "models", models: models, play: func(t *testing.T, f *fixture) {
+		s := inMessages.speaker(t, f)
+		type list struct {
+			Data []struct {
+				Type    string `json:"type"`
+				ID      string `json:"id"`
+				Name    string `json:"display_name"`
+				Created string `json:"created_at"`
+			} `json:"data"`
+			More  bool    `json:"has_more"`
+			First *string `json:"first_id"`
+			Last  *string `json:"last_id"`
+		}
+		get := func(query string) (l list) {
+			h := callFor(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.key)
+			if err := json.Unmarshal([]byte(h.raw), &l); err != nil || h.status != 200 {
+				t.Fatalf("%d %s", h.status, h.raw)
+			}
+			return l
+		}
+		var all []string
+		for _, m := range get("?limit=1000").Data {
+			if all = append(all, m.ID); m.Type != "model" || m.Name == "" || !strings.HasSuffix(m.Created, "Z") {
+				t.Errorf("%+v", m)
+			}
+		}
+		for id, there := range map[string]bool{"listed-0": true, "listed-soon": true, "listed-old": false, "listed-chat": false} {
+			if slices.Contains(all, id) != there {
+				t.Errorf("%s is in the list: %v", id, !there)
+			}
+		}
+		first := slices.Index(all, "listed-0")
+		if page := get("?limit=2&after_id=listed-0"); len(page.Data) != 2 || *page.First != all[first+1] || *page.Last != all[first+2] || !page.More {
+			t.Errorf("page %+v", page)
+		}
+		if page := get("?before_id=" + all[0]); len(page.Data) != 0 || page.First != nil || page.Last != nil || page.More {
+			t.Errorf("page %+v", page)
+		}
+		for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?after_id=nope", "?after_id=listed-0&before_id=listed-1"} {
+			nativeFault(t, callFor(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.key), 400, "invalid_request_error")
+		}
+	}}
+}
