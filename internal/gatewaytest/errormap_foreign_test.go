@@ -81,6 +81,10 @@ func geminiRows() []row {
 	}
 	used := finished("MAX_TOKENS", refused(400, "max_tokens_too_small", "invalid_request_error"), fakeprovider.GeminiThought("hm"))
 	used.stream, used.param = nil, "max_tokens"
+	missing, none := saying(200, `{"usageMetadata":{"promptTokenCount":10}}`), saying(200, `{"candidates":[],"promptFeedback":{"safetyRatings":[]}}`)
+	rows = append(rows,
+		row{name: "candidates missing", want: empty(), whole: &missing},
+		row{name: "no candidates", want: empty(), whole: &none})
 	limited := fakeprovider.GeminiErrorObject(429, "RESOURCE_EXHAUSTED", "x", fakeprovider.GeminiRetry("30s"))
 	whole := saying(200, limited)
 	rows = append(rows, used, finished("STOP", empty()),
