@@ -11,7 +11,8 @@ import (
 // prompt has. call makes the request for a line; its error passes the line
 // over. known is false where none can, or none answered. The error is a
 // *fault.Error: the provider rejected the request. Counting takes no slot and
-// says nothing about a line's health.
+// says nothing about a line's health. What a provider says against a request
+// that was translated for it is not the client's affair.
 func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Call, error)) (n int64, known bool, err error) {
 	var few [4]candidate
 	for _, c := range order(few[:0], l.fleet(r.Snapshot).serve[r.Model.ID], r.Conversation) {
@@ -34,7 +35,7 @@ func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Ca
 			return n, true, nil
 		}
 		var f *upstream.Failure
-		if errors.As(err, &f) && f.Passed != nil {
+		if errors.As(err, &f) && f.Passed != nil && form == r.Form {
 			return 0, false, f.Redact(ln.Key()).Fault()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"net/url"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -23,6 +24,7 @@ type seat struct {
 	adapter upstream.Adapter
 	tally   *tally
 	hash    uint64 // of the line's id
+	host    string // of its address
 }
 
 // fleet returns the fleet of a snapshot. Those of the two newest revisions are
@@ -64,7 +66,7 @@ func (l *Lines) build(s *catalog.Snapshot) *fleet {
 	for _, ln := range s.AllLines() {
 		sum := fnv.New64a()
 		_, _ = sum.Write([]byte(ln.ID)) // a hash never fails
-		byID[ln.ID] = &seat{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: sum.Sum64()}
+		byID[ln.ID] = &seat{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: sum.Sum64(), host: hostOf(ln)}
 		f.seats = append(f.seats, byID[ln.ID])
 	}
 	for _, m := range s.Models() {
@@ -73,6 +75,16 @@ func (l *Lines) build(s *catalog.Snapshot) *fleet {
 		}
 	}
 	return f
+}
+
+// hostOf returns the host of a line's address, which with the adapter's name
+// tells providers apart.
+func hostOf(ln *catalog.Line) string {
+	u, err := url.Parse(ln.BaseURL)
+	if err != nil {
+		return ln.BaseURL
+	}
+	return u.Host
 }
 
 // adapter opens the adapter of a line. One that cannot be opened fails every

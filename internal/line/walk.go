@@ -24,8 +24,8 @@ type walk struct {
 	candidates []candidate
 	attempts   []Attempt
 	failures   []*upstream.Failure
-	filtered   []*catalog.Line // whose check stopped the prompt
-	unfit      error           // why a line's form could not express the request
+	filtered   []*seat // whose check stopped the prompt
+	unfit      error   // why a line's form could not express the request
 }
 
 // run asks one line after the other. Lines on trial that were left to other
@@ -90,7 +90,7 @@ func (w *walk) next(press bool) *candidate {
 		if c.asked || press && c.skipped != stateHalfOpen || !press && c.skipped != "" {
 			continue
 		}
-		if !w.isFiltered(c.seat.line) {
+		if !w.isFiltered(c.seat) {
 			return c
 		}
 		if second == nil {
@@ -101,9 +101,9 @@ func (w *walk) next(press bool) *candidate {
 }
 
 // isFiltered tells whether a line's provider has already stopped the prompt.
-func (w *walk) isFiltered(ln *catalog.Line) bool {
+func (w *walk) isFiltered(s *seat) bool {
 	for _, other := range w.filtered {
-		if other.Provider == ln.Provider && other.BaseURL == ln.BaseURL {
+		if other.line.Provider == s.line.Provider && other.host == s.host {
 			return true
 		}
 	}
@@ -179,7 +179,7 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 		f.failed(end, failure)
 		w.failures = append(w.failures, failure)
 		if failure.Code == fault.UpstreamPromptFilter {
-			w.filtered = append(w.filtered, ln)
+			w.filtered = append(w.filtered, f.seat)
 		}
 		if over = failure.Final(); over {
 			err = verdict(w.failures)

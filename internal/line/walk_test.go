@@ -283,7 +283,7 @@ func TestNoLine(t *testing.T) {
 func TestPromptFilterTriesAnotherProviderFirst(t *testing.T) {
 	t.Parallel()
 	var specs []catalog.LineSpec
-	for i, address := range []string{"https://one", "https://one", "https://two", "https://one", "https://three"} {
+	for i, address := range []string{"https://one/v1", "https://one/v2", "https://two", "https://one", "https://three"} {
 		ln := spec(string(rune('a' + i)))
 		ln.Priority, ln.BaseURL = i, address
 		specs = append(specs, ln)

@@ -83,6 +83,9 @@ func (r *ChatRequest) refuseForGemini() error {
 		return cannotGemini(r.Tools[0].Param, "asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
 	}
 	for _, o := range r.Options {
+		if o.Param == "modalities" {
+			continue // it has the counterpart, and a price
+		}
 		if o.Param != "service_tier" {
 			return cannotGemini(o.Param, "is not offered for this model. Leave it out.")
 		}
