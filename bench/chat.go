@@ -71,6 +71,15 @@ func benchChat(o options) error {
 		idle.add(engine, millis(t.process.ready), fmt.Sprintf("%.0f", idleMemory(t.process)))
 		targets = append(targets, t)
 	}
+	if o.against != "" {
+		t, stop, err := startGateway(o, o.against, "SQLite", upstream.url)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		t.name = "the other build, SQLite"
+		targets = append(targets, t)
+	}
 
 	fmt.Printf("### Chat: %d rounds of %s, medians\n\n", o.rounds, o.span)
 	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")

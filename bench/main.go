@@ -12,6 +12,7 @@
 //	go run ./bench                    everything
 //	go run ./bench -only ledger
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
+//	go run ./bench -only chat -rounds 5 -against FORMER_TOLLGATE
 package main
 
 import (
@@ -37,6 +38,7 @@ type options struct {
 	callers  int
 	postgres string // address of a server, empty: SQLite alone
 	folder   string // for databases and binaries
+	against  string // another build of the gateway; empty: none
 }
 
 func main() {
@@ -57,6 +59,7 @@ func main() {
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
+	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")

@@ -17,7 +17,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net/http"
 	"time"
@@ -192,9 +191,7 @@ func (x *exchange) admission() ledger.Admission {
 // conversation tells the requests of one conversation of one account from
 // others.
 func (x *exchange) conversation() uint64 {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(x.Account)) // a hash never fails
-	return sum.Sum64() ^ x.asked.Conversation
+	return wire.Hash(x.Account) ^ x.asked.Conversation
 }
 
 // logRefusal logs a request that ended before it was admitted.

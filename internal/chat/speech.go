@@ -44,17 +44,17 @@ type result interface {
 	Completion(*wire.Counter) int64
 }
 
-// speech is how a client's form meets a line's.
-type speech struct {
+// speech is how a request of a client's form meets a line of a form.
+type speech interface {
 	// request is the body for the line. Its error is a *fault.Error: the line's
 	// form cannot express the request.
-	request func(wire.Translation) ([]byte, error)
+	request(wire.Translation) ([]byte, error)
 	// stream makes the meter of the line's stream and the writer of the
 	// client's.
-	stream func() (meter, wire.Writer)
+	stream() (meter, wire.Writer)
 	// read reads a whole answer of the line, render writes it for the client.
-	read   func(raw []byte) (result, error)
-	render func(a result, raw []byte, u wire.Usage) ([3][]byte, error)
+	read(raw []byte) (result, error)
+	render(a result, raw []byte, u wire.Usage) ([3][]byte, error)
 }
 
 // speech returns how the request meets a line of a form.
@@ -62,143 +62,211 @@ func (x *exchange) speech(form wire.Form) speech {
 	id := wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix()}
 	switch r := x.Body.(type) {
 	case *wire.ChatRequest:
-		return chatSpeech(r, form, id)
+		return onForm(r, form, id)
 	case *wire.MessagesRequest:
-		if form != wire.FormMessages {
-			return byChat(form, id, translator{
-				request: r.AsChat,
-				writer:  func() wire.Writer { return wire.NewMessagesFromChat(id) },
-				whole: func(raw []byte, u wire.Usage) ([]byte, error) {
-					return wire.MessagesFromChat(raw, id, u)
-				},
-			})
+		if form == wire.FormMessages {
+			return messagesOnMessages{r, id}
 		}
-		return speech{
-			request: func(t wire.Translation) ([]byte, error) { return r.Body(t.Edits), nil },
-			stream:  func() (meter, wire.Writer) { return wire.NewMessagesMeter(), wire.NewMessagesEditor(id) },
-			read:    readMessages,
-			render: func(a result, _ []byte, _ wire.Usage) ([3][]byte, error) {
-				return a.(*wire.MessagesAnswer).Pieces(id.Model), nil
-			},
-		}
+		return byChat(messagesOnChat{r, id}, form, id)
 	case *wire.ResponsesRequest:
-		if form != wire.FormResponses {
-			return byChat(form, id, translator{
-				request: r.AsChat,
-				writer:  func() wire.Writer { return wire.NewResponsesFromChat(id, r) },
-				whole: func(raw []byte, u wire.Usage) ([]byte, error) {
-					return wire.ResponsesFromChat(raw, id, u, r)
-				},
-			})
+		if form == wire.FormResponses {
+			return responsesOnResponses{r, id}
 		}
-		return speech{
-			request: func(t wire.Translation) ([]byte, error) { return r.Body(t.Edits), nil },
-			stream:  func() (meter, wire.Writer) { return wire.NewResponsesMeter(), wire.NewResponsesEditor(id, r) },
-			read:    func(raw []byte) (result, error) { return wire.ReadResponsesAnswer(raw) },
-			render: func(a result, _ []byte, _ wire.Usage) ([3][]byte, error) {
-				return a.(*wire.ResponsesAnswer).Pieces(id.Model), nil
-			},
-		}
+		return byChat(responsesOnChat{r, id}, form, id)
 	}
 	panic(fmt.Sprintf("chat: no speech for a %T", x.Body)) // a mistake in this package
 }
 
-func readChat(raw []byte) (result, error)     { return wire.ReadChatAnswer(raw) }
-func readMessages(raw []byte) (result, error) { return wire.ReadMessagesAnswer(raw) }
-func readGemini(raw []byte) (result, error)   { return wire.ReadGeminiAnswer(raw) }
-
-// chatSpeech is how chat completions meet a line of a form.
-func chatSpeech(r *wire.ChatRequest, form wire.Form, id wire.Identity) speech {
+// onForm is how chat completions meet a line.
+func onForm(r *wire.ChatRequest, form wire.Form, id wire.Identity) speech {
 	switch form {
 	case wire.FormMessages:
-		return speech{
-			request: r.AsMessages,
-			stream: func() (meter, wire.Writer) {
-				return wire.NewMessagesMeter(), wire.NewChatFromMessages(id, r.IncludeUsage)
-			},
-			read: readMessages,
-			render: func(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
-				out, err := wire.ChatFromMessages(raw, id, u)
-				return [3][]byte{out}, err
-			},
-		}
+		return chatOnMessages{r, id}
 	case wire.FormGemini:
-		return speech{
-			request: r.AsGemini,
-			stream: func() (meter, wire.Writer) {
-				return wire.NewGeminiMeter(r.N), wire.NewChatFromGemini(id, r.IncludeUsage)
-			},
-			read: readGemini,
-			render: func(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
-				out, err := wire.ChatFromGemini(raw, id, u)
-				return [3][]byte{out}, err
-			},
-		}
+		return chatOnGemini{r, id}
 	}
-	return speech{
-		request: func(t wire.Translation) ([]byte, error) { return r.Body(t.Edits), nil },
-		stream: func() (meter, wire.Writer) {
-			m := wire.NewChatMeter(r.N)
-			return m, wire.NewChatEditor(id, r.IncludeUsage, m)
-		},
-		read: readChat,
-		render: func(a result, _ []byte, _ wire.Usage) ([3][]byte, error) {
-			return a.(*wire.ChatAnswer).Pieces(id.Model), nil
-		},
-	}
+	return chatOnChat{r, id}
 }
 
-// translator leads from a client's form to chat completions and back.
-type translator struct {
-	request func(wire.Translation) ([]byte, error)
-	writer  func() wire.Writer
-	whole   func(raw []byte, u wire.Usage) ([]byte, error)
+// chatOnChat passes chat completions through.
+type chatOnChat struct {
+	*wire.ChatRequest
+	id wire.Identity
 }
 
-// byChat is how a form meets a line of chat completions, or one of another form
-// by way of chat completions.
-func byChat(form wire.Form, id wire.Identity, to translator) speech {
+func (s chatOnChat) request(t wire.Translation) ([]byte, error) { return s.Body(t.Edits), nil }
+
+func (s chatOnChat) stream() (meter, wire.Writer) {
+	m := wire.NewChatMeter(s.N)
+	return m, wire.NewChatEditor(s.id, s.IncludeUsage, m)
+}
+
+func (s chatOnChat) read(raw []byte) (result, error) { return wire.ReadChatAnswer(raw) }
+
+func (s chatOnChat) render(a result, _ []byte, _ wire.Usage) ([3][]byte, error) {
+	return a.(*wire.ChatAnswer).Pieces(s.id.Model), nil
+}
+
+// messagesOnMessages passes native messages through.
+type messagesOnMessages struct {
+	*wire.MessagesRequest
+	id wire.Identity
+}
+
+func (s messagesOnMessages) request(t wire.Translation) ([]byte, error) { return s.Body(t.Edits), nil }
+
+func (s messagesOnMessages) stream() (meter, wire.Writer) {
+	return wire.NewMessagesMeter(), wire.NewMessagesEditor(s.id)
+}
+
+func (s messagesOnMessages) read(raw []byte) (result, error) { return wire.ReadMessagesAnswer(raw) }
+
+func (s messagesOnMessages) render(a result, _ []byte, _ wire.Usage) ([3][]byte, error) {
+	return a.(*wire.MessagesAnswer).Pieces(s.id.Model), nil
+}
+
+// responsesOnResponses passes responses through.
+type responsesOnResponses struct {
+	*wire.ResponsesRequest
+	id wire.Identity
+}
+
+func (s responsesOnResponses) request(t wire.Translation) ([]byte, error) {
+	return s.Body(t.Edits), nil
+}
+
+func (s responsesOnResponses) stream() (meter, wire.Writer) {
+	return wire.NewResponsesMeter(), wire.NewResponsesEditor(s.id, s.ResponsesRequest)
+}
+
+func (s responsesOnResponses) read(raw []byte) (result, error) { return wire.ReadResponsesAnswer(raw) }
+
+func (s responsesOnResponses) render(a result, _ []byte, _ wire.Usage) ([3][]byte, error) {
+	return a.(*wire.ResponsesAnswer).Pieces(s.id.Model), nil
+}
+
+// chatOnMessages puts chat completions to a line of messages.
+type chatOnMessages struct {
+	*wire.ChatRequest
+	id wire.Identity
+}
+
+func (s chatOnMessages) request(t wire.Translation) ([]byte, error) { return s.AsMessages(t) }
+
+func (s chatOnMessages) stream() (meter, wire.Writer) {
+	return wire.NewMessagesMeter(), wire.NewChatFromMessages(s.id, s.IncludeUsage)
+}
+
+func (s chatOnMessages) read(raw []byte) (result, error) { return wire.ReadMessagesAnswer(raw) }
+
+func (s chatOnMessages) render(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
+	return onePiece(wire.ChatFromMessages(raw, s.id, u))
+}
+
+// chatOnGemini puts chat completions to a line of Gemini.
+type chatOnGemini struct {
+	*wire.ChatRequest
+	id wire.Identity
+}
+
+func (s chatOnGemini) request(t wire.Translation) ([]byte, error) { return s.AsGemini(t) }
+
+func (s chatOnGemini) stream() (meter, wire.Writer) {
+	return wire.NewGeminiMeter(s.N), wire.NewChatFromGemini(s.id, s.IncludeUsage)
+}
+
+func (s chatOnGemini) read(raw []byte) (result, error) { return wire.ReadGeminiAnswer(raw) }
+
+func (s chatOnGemini) render(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
+	return onePiece(wire.ChatFromGemini(raw, s.id, u))
+}
+
+// messagesOnChat puts native messages to a line of chat completions.
+type messagesOnChat struct {
+	*wire.MessagesRequest
+	id wire.Identity
+}
+
+func (s messagesOnChat) request(t wire.Translation) ([]byte, error) { return s.AsChat(t) }
+
+func (s messagesOnChat) stream() (meter, wire.Writer) {
+	return wire.NewChatMeter(1), wire.NewMessagesFromChat(s.id)
+}
+
+func (s messagesOnChat) read(raw []byte) (result, error) { return wire.ReadChatAnswer(raw) }
+
+func (s messagesOnChat) render(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
+	return onePiece(wire.MessagesFromChat(raw, s.id, u))
+}
+
+// responsesOnChat puts responses to a line of chat completions.
+type responsesOnChat struct {
+	*wire.ResponsesRequest
+	id wire.Identity
+}
+
+func (s responsesOnChat) request(t wire.Translation) ([]byte, error) { return s.AsChat(t) }
+
+func (s responsesOnChat) stream() (meter, wire.Writer) {
+	return wire.NewChatMeter(1), wire.NewResponsesFromChat(s.id, s.ResponsesRequest)
+}
+
+func (s responsesOnChat) read(raw []byte) (result, error) { return wire.ReadChatAnswer(raw) }
+
+func (s responsesOnChat) render(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
+	return onePiece(wire.ResponsesFromChat(raw, s.id, u, s.ResponsesRequest))
+}
+
+// onePiece is an answer that was written anew.
+func onePiece(raw []byte, err error) ([3][]byte, error) { return [3][]byte{raw}, err }
+
+// chained puts a request to a line by way of chat completions.
+type chained struct {
+	speech // of the client's form on a line of chat completions
+	form   wire.Form
+	id     wire.Identity
+	second speech // of chat completions on the line
+}
+
+// byChat is how a request meets a line of a form, given how it meets one of
+// chat completions.
+func byChat(first speech, form wire.Form, id wire.Identity) speech {
 	if form == wire.FormChat {
-		return speech{
-			request: to.request,
-			stream:  func() (meter, wire.Writer) { return wire.NewChatMeter(1), to.writer() },
-			read:    readChat,
-			render: func(_ result, raw []byte, u wire.Usage) ([3][]byte, error) {
-				out, err := to.whole(raw, u)
-				return [3][]byte{out}, err
-			},
-		}
+		return first
 	}
-	// The request between the two is made with the first use of the line; its
-	// answers need nothing of it but that it asks for one choice and its usage.
-	on := chatSpeech(&wire.ChatRequest{Asked: wire.Asked{N: 1, IncludeUsage: true}}, form, id)
-	return speech{
-		request: func(t wire.Translation) ([]byte, error) {
-			raw, err := to.request(t)
-			if err != nil {
-				return nil, err
-			}
-			r, err := wire.OpenChat(raw)
-			if err == nil {
-				err = r.Check()
-			}
-			if err != nil {
-				return nil, err
-			}
-			return chatSpeech(r, form, id).request(t)
-		},
-		stream: func() (meter, wire.Writer) {
-			m, first := on.stream()
-			return m, wire.NewChain(first, to.writer())
-		},
-		read: on.read,
-		render: func(a result, raw []byte, u wire.Usage) ([3][]byte, error) {
-			pieces, err := on.render(a, raw, u)
-			if err != nil {
-				return pieces, err
-			}
-			out, err := to.whole(bytes.Join(pieces[:], nil), u)
-			return [3][]byte{out}, err
-		},
+	// What answers need of the request between the two: it asks for one choice
+	// and its usage.
+	between := &wire.ChatRequest{Asked: wire.Asked{N: 1, IncludeUsage: true}}
+	return chained{first, form, id, onForm(between, form, id)}
+}
+
+func (s chained) request(t wire.Translation) ([]byte, error) {
+	raw, err := s.speech.request(t)
+	if err != nil {
+		return nil, err
 	}
+	r, err := wire.OpenChat(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	return onForm(r, s.form, s.id).request(t)
+}
+
+func (s chained) stream() (meter, wire.Writer) {
+	m, first := s.second.stream()
+	_, second := s.speech.stream()
+	return m, wire.NewChain(first, second)
+}
+
+func (s chained) read(raw []byte) (result, error) { return s.second.read(raw) }
+
+func (s chained) render(a result, raw []byte, u wire.Usage) ([3][]byte, error) {
+	pieces, err := s.second.render(a, raw, u)
+	if err != nil {
+		return pieces, err
+	}
+	return s.speech.render(nil, bytes.Join(pieces[:], nil), u)
 }

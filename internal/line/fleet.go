@@ -3,12 +3,12 @@ package line
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"net/url"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 // fleet is one revision of the catalog, ready to be walked. It never changes.
@@ -64,9 +64,7 @@ func (l *Lines) build(s *catalog.Snapshot) *fleet {
 	f := &fleet{revision: s.Revision, serve: map[string][]*seat{}}
 	byID := make(map[string]*seat, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
-		sum := fnv.New64a()
-		_, _ = sum.Write([]byte(ln.ID)) // a hash never fails
-		byID[ln.ID] = &seat{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: sum.Sum64(), host: hostOf(ln)}
+		byID[ln.ID] = &seat{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
 		f.seats = append(f.seats, byID[ln.ID])
 	}
 	for _, m := range s.Models() {

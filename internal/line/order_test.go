@@ -2,20 +2,18 @@ package line
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"testing"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/wire"
 )
 
 // seats makes lines of given priorities and weights.
 func seats(specs ...catalog.LineSpec) []*seat {
 	var out []*seat
 	for _, spec := range specs {
-		sum := fnv.New64a()
-		_, _ = sum.Write([]byte(spec.ID))
-		out = append(out, &seat{line: &catalog.Line{LineSpec: spec}, hash: sum.Sum64()})
+		out = append(out, &seat{line: &catalog.Line{LineSpec: spec}, hash: wire.Hash(spec.ID)})
 	}
 	return out
 }

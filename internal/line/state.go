@@ -123,9 +123,10 @@ type tally struct {
 	drained  atomic.Bool
 	metrics  lineMetrics
 
-	// sound tells that the line is healthy and has all its models, without a
-	// lock: the way of nearly all requests.
+	// sound tells that the line is healthy and has all its models, and life is
+	// its present one: both without a lock, for nearly all requests.
 	sound atomic.Bool
+	life  atomic.Uint64
 
 	mu     sync.Mutex
 	n      uint64 // attempts ever; the last recentAttempts of them are in ring
@@ -146,26 +147,28 @@ func newTally(line string, m *metrics) *tally {
 // takes one request at a time: others are refused with stateHalfOpen unless
 // they press.
 func (t *tally) refuses(now func() time.Time, model string, press bool) (why string, life uint64, trial bool) {
+	if life = t.life.Load(); t.sound.Load() {
+		return "", life, false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.sound.Load() {
-		if why := t.health.refuses(now(), model); why != "" {
-			return why, 0, false
-		}
-		if t.health.condition == onTrial {
-			if t.trials > 0 && !press {
-				return stateHalfOpen, 0, false
-			}
-			t.trials++
-			return "", t.health.life, true
-		}
-		t.settle()
+	if why := t.health.refuses(now(), model); why != "" {
+		return why, 0, false
 	}
+	if t.health.condition == onTrial {
+		if t.trials > 0 && !press {
+			return stateHalfOpen, 0, false
+		}
+		t.trials++
+		return "", t.health.life, true
+	}
+	t.settle()
 	return "", t.health.life, false
 }
 
-// settle brings sound up to date. Callers hold mu.
+// settle brings sound and life up to date. Callers hold mu.
 func (t *tally) settle() {
+	t.life.Store(t.health.life)
 	t.sound.Store(t.health.condition == healthy && len(t.health.models) == 0)
 }
 

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -161,35 +162,47 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 	end := l.now()
 	took := end.Sub(start)
 	a := Attempt{Line: ln.ID, DurationMS: took.Milliseconds()}
-	var failure *upstream.Failure
-	var unfit Unfit
-	switch {
-	case err == nil:
+	if err == nil {
 		a.Status, a.FirstByteMS = 200, a.DurationMS
 		f.answered(end, took)
 		over = true
-	case errors.As(err, &unfit):
-		a.Cause, w.unfit = unfit.Error(), unfit.Err
-	case errors.As(err, &failure):
-		failure.Redact(ln.Key())
-		a.Status, a.Code = failure.Status, string(failure.Code)
-		if failure.Cause != nil {
-			a.Cause = failure.Cause.Error()
-		}
-		f.failed(end, failure)
-		w.failures = append(w.failures, failure)
-		if failure.Code == fault.UpstreamPromptFilter {
-			w.filtered = append(w.filtered, f.seat)
-		}
-		if over = failure.Final(); over {
-			err = verdict(w.failures)
-		}
-	default:
-		a.Cause = "the attempt was given up: " + err.Error()
-		over = true
+	} else {
+		over, err = w.failed(f, end, &a, err)
 	}
 	w.attempts = append(w.attempts, a)
 	return over, err
+}
+
+// failed takes in an attempt's error: a failure of the line, which is judged, or
+// what ends the walk.
+func (w *walk) failed(f *flight, end time.Time, a *Attempt, err error) (over bool, _ error) {
+	ln := f.seat.line
+	var (
+		failure *upstream.Failure
+		unfit   Unfit
+	)
+	switch {
+	case errors.As(err, &unfit):
+		a.Cause, w.unfit = unfit.Error(), unfit.Err
+		return false, err
+	case !errors.As(err, &failure):
+		a.Cause = "the attempt was given up: " + err.Error()
+		return true, err
+	}
+	failure.Redact(ln.Key())
+	a.Status, a.Code = failure.Status, string(failure.Code)
+	if failure.Cause != nil {
+		a.Cause = failure.Cause.Error()
+	}
+	f.failed(end, failure)
+	w.failures = append(w.failures, failure)
+	if failure.Code == fault.UpstreamPromptFilter {
+		w.filtered = append(w.filtered, f.seat)
+	}
+	if failure.Final() {
+		return true, verdict(w.failures)
+	}
+	return false, err
 }
 
 // skips is the trace of a walk that asked no line.

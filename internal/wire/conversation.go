@@ -41,6 +41,15 @@ const (
 	fnvPrime  = 1099511628211
 )
 
+// Hash returns a number for a text, the same on every node.
+func Hash(text string) uint64 {
+	sum := uint64(fnvOffset)
+	for i := range len(text) {
+		sum = (sum ^ uint64(text[i])) * fnvPrime
+	}
+	return sum
+}
+
 // named makes the client's own name of the conversation the whole opening.
 func (o *opening) named(key []byte) {
 	*o = opening{}

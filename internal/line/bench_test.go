@@ -1,0 +1,59 @@
+package line_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+)
+
+// instant answers at once, with a body that is there.
+type instant struct{}
+
+func (instant) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
+	return &upstream.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
+}
+
+// BenchmarkTry is the cost of a walk: one healthy line, and one behind a line
+// that is out.
+func BenchmarkTry(b *testing.B) {
+	walk := func(b *testing.B, l *line.Lines, r line.Request) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := l.Try(b.Context(), r, func(ctx context.Context, on line.On) error {
+				answer, err := on.Adapter.Chat(ctx, upstream.Call{})
+				if err == nil {
+					err = answer.Body.Close()
+				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	open := func(upstream.Target) (upstream.Adapter, error) { return instant{}, nil }
+	b.Run("one", func(b *testing.B) {
+		walk(b, line.New(line.Options{Open: open}), request(snapshot(1, spec("a"))))
+	})
+	b.Run("capped", func(b *testing.B) {
+		a := spec("a")
+		a.MaxConcurrent = 100
+		walk(b, line.New(line.Options{Open: open}), request(snapshot(1, a)))
+	})
+	b.Run("second", func(b *testing.B) {
+		a, second := spec("a"), spec("b")
+		second.Priority = 1
+		l, r := line.New(line.Options{Open: open}), request(snapshot(1, a, second))
+		_, _ = l.Try(b.Context(), r, func(_ context.Context, on line.On) error {
+			if on.Line.ID == "a" {
+				return upstream.Classify(401, "", nil, nil)
+			}
+			return nil
+		})
+		walk(b, l, r)
+	})
+}
