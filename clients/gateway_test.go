@@ -42,20 +42,31 @@ type gateway struct {
 	url string // http://HOST:PORT
 }
 
-// start runs the binary with the test's catalog on SQLite until the test ends.
-// Then the gateway must stop by itself when told to, and its books must agree.
+// start runs the binary with the tests' catalog.
 func start(t *testing.T) *gateway {
+	t.Helper()
+	catalog, err := os.ReadFile("testdata/catalog.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, string(catalog))
+}
+
+// startOn runs the binary with a catalog on SQLite until the test ends. Then
+// the gateway must stop by itself when told to, and its books must agree.
+func startOn(t *testing.T, document string) *gateway {
 	t.Helper()
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalog, err := filepath.Abs("testdata/catalog.yaml")
-	if err != nil {
+	folder := t.TempDir()
+	catalog := filepath.Join(folder, "catalog.yaml")
+	if err := os.WriteFile(catalog, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
 	env := append(os.Environ(),
+		"FAKE_KEY=line-key", // of the lines that lead to a provider of the test's own
 		"TOLLGATE_DATABASE=sqlite:"+filepath.Join(folder, "tollgate.db"),
 		"TOLLGATE_MEDIA=file:"+filepath.Join(folder, "media"),
 		"TOLLGATE_LISTEN=127.0.0.1:0",
