@@ -1,0 +1,327 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOpenResponses holds answers against the Open Responses document, whose
+// public compliance cases these are: what it demands of a response and of each
+// event, on a line of the form and on a line that has to be translated.
+func TestOpenResponses(t *testing.T) {
+	g := start(t)
+	key := g.key(t, g.account(t, "10"), nil)
+	weather := map[string]any{
+		"type": "function", "name": "get_weather", "description": "The weather of a city", "strict": false,
+		"parameters": map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"city": map[string]any{"type": "string"}},
+			"required":   []string{"city"},
+		},
+	}
+	says := func(role string, content any) map[string]any {
+		return map[string]any{"type": "message", "role": role, "content": content}
+	}
+	for _, tt := range []struct {
+		name  string
+		input []any
+		tools []any
+		kind  string // of the item that the answer must have
+		says  string // what the text must contain
+	}{
+		{name: "text", input: []any{says("user", "Greet me in three words.")}, kind: "message", says: "Greet me"},
+		{name: "system prompt", input: []any{says("system", "Talk like a sailor."), says("user", "Greet me.")}, kind: "message", says: "Greet me"},
+		{name: "tool call", input: []any{says("user", "Please get weather for Oslo.")}, tools: []any{weather}, kind: "function_call"},
+		{name: "image", input: []any{says("user", []any{
+			map[string]any{"type": "input_text", "text": "What does this show?"},
+			map[string]any{"type": "input_image", "image_url": "data:image/png;base64," + redDot},
+		})}, kind: "message", says: "What does this show?"},
+		{name: "several turns", input: []any{
+			says("user", "I am Ada."), says("assistant", "Good to meet you, Ada."), says("user", "Who am I?"),
+		}, kind: "message", says: "Who am I?"},
+	} {
+		for _, line := range []string{"chat", "responses"} {
+			t.Run(tt.name+" on "+line, func(t *testing.T) {
+				body := map[string]any{"model": "on-" + line, "input": tt.input}
+				if tt.tools != nil {
+					body["tools"] = tt.tools
+				}
+				var whole map[string]any
+				if err := json.NewDecoder(g.post(t, key, body, "application/json")).Decode(&whole); err != nil {
+					t.Fatal(err)
+				}
+				body["stream"] = true
+				streamed := readEvents(t, g.post(t, key, body, "text/event-stream"), tt.kind)
+				for _, response := range []map[string]any{whole, streamed} {
+					for _, complaint := range checkResponse(response) {
+						t.Error(complaint)
+					}
+					if response["status"] != "completed" || response["model"] != "on-"+line {
+						t.Errorf("status %v, model %v", response["status"], response["model"])
+					}
+					items := list(response["output"])
+					if !slices.ContainsFunc(items, func(i map[string]any) bool { return i["type"] == tt.kind }) {
+						t.Errorf("no %s: %v", tt.kind, items)
+					}
+					if text := fmt.Sprint(items); !strings.Contains(text, tt.says) {
+						t.Errorf("%q is not in %s", tt.says, text)
+					}
+				}
+			})
+		}
+	}
+}
+
+// post sends a request of the responses form and returns the whole body of a
+// good answer.
+func (g *gateway) post(t *testing.T, key string, body any, kind string) *bytes.Buffer {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/responses", bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(got, kind) {
+		t.Fatalf("%s, %s: %s", res.Status, got, &answer)
+	}
+	return &answer
+}
+
+// readEvents checks a stream event by event and returns the response of its
+// last one. kind is the item that it must build up.
+func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any {
+	t.Helper()
+	var seen []string
+	var last map[string]any
+	name := ""
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if of, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			name = of
+		}
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var event map[string]any
+		if err := json.Unmarshal([]byte(data), &event); err != nil {
+			t.Fatalf("%v: %s", err, data)
+		}
+		if event["type"] != name || event["sequence_number"] != float64(len(seen)) {
+			t.Errorf("event %d with the name %s: %s", len(seen), name, data)
+		}
+		for _, complaint := range checkEvent(name, event) {
+			t.Error(complaint)
+		}
+		item, _ := event["item"].(map[string]any)
+		if of, ok := item["type"].(string); ok {
+			name += " " + of
+		}
+		seen = append(seen, name)
+		last, _ = event["response"].(map[string]any)
+	}
+	steps := []string{"response.created", "response.in_progress", "response.output_item.added " + kind}
+	if kind == "function_call" {
+		steps = append(steps, "response.function_call_arguments.delta", "response.function_call_arguments.done")
+	} else {
+		steps = append(steps, "response.content_part.added", "response.output_text.delta", "response.output_text.done", "response.content_part.done")
+	}
+	for _, step := range append(steps, "response.output_item.done "+kind, "response.completed") {
+		at := slices.Index(seen, step)
+		if at < 0 {
+			t.Fatalf("no %s behind what came before it in %v", step, seen)
+		}
+		seen = seen[at+1:]
+	}
+	if len(seen) > 0 {
+		t.Errorf("behind the end: %v", seen)
+	}
+	return last
+}
+
+// shape is what an object must have: each key with the JSON type of its value;
+// a type that ends in ? may be null.
+type shape map[string]string
+
+// responseShape is a response.
+var responseShape = shape{
+	"id": "string", "object": "string", "created_at": "integer", "completed_at": "integer?", "status": "string",
+	"incomplete_details": "object?", "model": "string", "previous_response_id": "string?", "instructions": "string?",
+	"output": "array", "error": "object?", "tools": "array", "tool_choice": "any", "truncation": "string",
+	"parallel_tool_calls": "boolean", "text": "object", "top_p": "number", "presence_penalty": "number",
+	"frequency_penalty": "number", "top_logprobs": "integer", "temperature": "number", "reasoning": "object?",
+	"usage": "object?", "max_output_tokens": "integer?", "max_tool_calls": "integer?", "store": "boolean",
+	"background": "boolean", "service_tier": "string", "metadata": "any", "safety_identifier": "string?",
+	"prompt_cache_key": "string?",
+}
+
+// itemShapes are the items of an output.
+var itemShapes = map[string]shape{
+	"message":       {"id": "string", "status": "string", "role": "string", "content": "array"},
+	"function_call": {"id": "string", "call_id": "string", "name": "string", "arguments": "string", "status": "string"},
+	"reasoning":     {"id": "string", "summary": "array"},
+}
+
+// partShapes are the parts of items.
+var partShapes = map[string]shape{
+	"output_text":    {"text": "string", "annotations": "array"},
+	"refusal":        {"refusal": "string"},
+	"summary_text":   {"text": "string"},
+	"reasoning_text": {"text": "string"},
+}
+
+// eventShapes are the events, besides their type and number.
+var eventShapes = map[string]shape{
+	"response.created":                       {"response": "object"},
+	"response.in_progress":                   {"response": "object"},
+	"response.completed":                     {"response": "object"},
+	"response.output_item.added":             {"output_index": "integer", "item": "object"},
+	"response.output_item.done":              {"output_index": "integer", "item": "object"},
+	"response.content_part.added":            {"item_id": "string", "output_index": "integer", "content_index": "integer", "part": "object"},
+	"response.content_part.done":             {"item_id": "string", "output_index": "integer", "content_index": "integer", "part": "object"},
+	"response.output_text.delta":             {"item_id": "string", "output_index": "integer", "content_index": "integer", "delta": "string"},
+	"response.output_text.done":              {"item_id": "string", "output_index": "integer", "content_index": "integer", "text": "string"},
+	"response.function_call_arguments.delta": {"item_id": "string", "output_index": "integer", "delta": "string"},
+	"response.function_call_arguments.done":  {"item_id": "string", "output_index": "integer", "arguments": "string"},
+}
+
+// check returns what an object lacks.
+func (s shape) check(where string, object map[string]any) (complaints []string) {
+	for key, want := range s {
+		value, there := object[key]
+		want, nullable := strings.CutSuffix(want, "?")
+		number, isNumber := value.(float64)
+		ok := want == "any"
+		switch value.(type) {
+		case nil:
+			ok = ok || nullable
+		case string:
+			ok = ok || want == "string"
+		case bool:
+			ok = ok || want == "boolean"
+		case []any:
+			ok = ok || want == "array"
+		case map[string]any:
+			ok = ok || want == "object"
+		}
+		if isNumber {
+			ok = ok || want == "number" || want == "integer" && number == math.Trunc(number)
+		}
+		if !there || !ok {
+			complaints = append(complaints, fmt.Sprintf("%s.%s is %v, want %s", where, key, value, s[key]))
+		}
+	}
+	return complaints
+}
+
+// checkResponse returns what is wrong with a response.
+func checkResponse(r map[string]any) []string {
+	complaints := responseShape.check("response", r)
+	if r["object"] != "response" {
+		complaints = append(complaints, fmt.Sprintf("response.object is %v", r["object"]))
+	}
+	for _, item := range list(r["output"]) {
+		complaints = append(complaints, checkItem(item)...)
+	}
+	for _, tool := range list(r["tools"]) {
+		complaints = append(complaints, shape{
+			"type": "string", "name": "string", "description": "string?", "parameters": "object?", "strict": "boolean?",
+		}.check("tool", tool)...)
+	}
+	if text, ok := r["text"].(map[string]any); ok {
+		complaints = append(complaints, shape{"format": "object"}.check("text", text)...)
+	}
+	if reasoning, ok := r["reasoning"].(map[string]any); ok {
+		complaints = append(complaints, shape{"effort": "string?", "summary": "string?"}.check("reasoning", reasoning)...)
+	}
+	usage, ok := r["usage"].(map[string]any)
+	if !ok {
+		if r["status"] == "completed" {
+			complaints = append(complaints, "a completed response without usage")
+		}
+		return complaints
+	}
+	complaints = append(complaints, shape{
+		"input_tokens": "integer", "output_tokens": "integer", "total_tokens": "integer",
+		"input_tokens_details": "object", "output_tokens_details": "object",
+	}.check("usage", usage)...)
+	in, _ := usage["input_tokens_details"].(map[string]any)
+	out, _ := usage["output_tokens_details"].(map[string]any)
+	complaints = append(complaints, shape{"cached_tokens": "integer"}.check("input_tokens_details", in)...)
+	return append(complaints, shape{"reasoning_tokens": "integer"}.check("output_tokens_details", out)...)
+}
+
+// checkItem returns what is wrong with an item.
+func checkItem(item map[string]any) []string {
+	kind := fmt.Sprint(item["type"])
+	of, known := itemShapes[kind]
+	if !known {
+		return []string{"an item of the type " + kind}
+	}
+	complaints := of.check(kind, item)
+	for _, part := range slices.Concat(list(item["content"]), list(item["summary"])) {
+		complaints = append(complaints, checkPart(part)...)
+	}
+	return complaints
+}
+
+// checkPart returns what is wrong with a part.
+func checkPart(part map[string]any) []string {
+	kind := fmt.Sprint(part["type"])
+	of, known := partShapes[kind]
+	if !known {
+		return []string{"a part of the type " + kind}
+	}
+	return of.check(kind, part)
+}
+
+// checkEvent returns what is wrong with an event.
+func checkEvent(name string, event map[string]any) []string {
+	of, known := eventShapes[name]
+	if !known {
+		return []string{"an event of the type " + name}
+	}
+	complaints := of.check(name, event)
+	if response, ok := event["response"].(map[string]any); ok {
+		complaints = append(complaints, checkResponse(response)...)
+	}
+	if item, ok := event["item"].(map[string]any); ok {
+		complaints = append(complaints, checkItem(item)...)
+	}
+	if part, ok := event["part"].(map[string]any); ok {
+		complaints = append(complaints, checkPart(part)...)
+	}
+	return complaints
+}
+
+// list returns the objects of an array.
+func list(value any) (objects []map[string]any) {
+	array, _ := value.([]any)
+	for _, element := range array {
+		object, _ := element.(map[string]any)
+		objects = append(objects, object)
+	}
+	return objects
+}
