@@ -7,22 +7,24 @@ import (
 	"testing"
 )
 
-// TestOpenAIForNode drives one gateway with the official Node client: it starts
-// the gateway, makes the keys and hands over to node/openai.test.js. Where Node
-// is missing, `make test` says so and sets TOLLGATE_TEST_NODE=absent.
-func TestOpenAIForNode(t *testing.T) {
+// TestNode drives one gateway with the official Node clients: it starts the
+// gateway, makes the keys and hands over to the tests in node. Where Node is
+// missing, `make test` says so and sets TOLLGATE_TEST_NODE=absent.
+func TestNode(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
-		t.Log("Node is not installed: the official Node client was NOT tried")
+		t.Log("Node is not installed: the official Node clients were NOT tried")
 		return
 	}
 	g := start(t)
 	account := g.account(t, "10")
 	setUp, err := json.Marshal(map[string]any{
-		"url":   g.url + "/v1",
-		"key":   g.key(t, account, nil),
-		"poor":  g.key(t, g.account(t, "0"), nil),
-		"hasty": g.key(t, account, map[string]any{"rpm": 1}),
-		"other": g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}}),
+		"url":         g.url + "/v1",
+		"native":      g.url + "/native",
+		"key":         g.key(t, account, nil),
+		"poor":        g.key(t, g.account(t, "0"), nil),
+		"hasty":       g.key(t, account, map[string]any{"rpm": 1}),
+		"hastyNative": g.key(t, account, map[string]any{"rpm": 1}),
+		"other":       g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}}),
 	})
 	if err != nil {
 		t.Fatal(err)
