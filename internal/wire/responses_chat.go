@@ -19,12 +19,16 @@ func (r *ResponsesRequest) AsChat(t Translation) ([]byte, error) {
 		return nil, err
 	}
 	out := append([]byte(`{"model":`), quote(t.Model)...)
-	messages, err := chatMessagesOf(d)
+	tools, err := chatToolsOf(d)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := chatMessagesOf(d, tools)
 	if err != nil {
 		return nil, err
 	}
 	out = append(append(append(out, `,"messages":[`...), messages...), ']')
-	if out, err = appendChatTools(out, d); err != nil {
+	if out, err = appendChatTools(out, d, tools); err != nil {
 		return nil, err
 	}
 	if out, err = appendChatFormat(out, d); err != nil {
@@ -139,7 +143,8 @@ func appendChatFormat(dst []byte, d *document) ([]byte, error) {
 // chatMessages writes the messages of a chat request from the items of an
 // input.
 type chatMessages struct {
-	out []byte // the messages so far, with commas
+	out   []byte // the messages so far, with commas
+	tools *chatTools
 
 	// The assistant's message that calls may still be added to.
 	open    bool
@@ -167,8 +172,8 @@ type callAnswer struct {
 }
 
 // chatMessagesOf returns the messages that instructions and input make.
-func chatMessagesOf(d *document) ([]byte, error) {
-	var m chatMessages
+func chatMessagesOf(d *document, tools *chatTools) ([]byte, error) {
+	m := chatMessages{tools: tools}
 	if instructions := d.raw("instructions"); instructions != nil {
 		if !isText(instructions) {
 			return nil, notOnChat("instructions")
@@ -313,6 +318,7 @@ func (m *chatMessages) addCall(item []byte, kind, path string) error {
 	case !isText(call.arguments):
 		call.arguments = quote(string(call.arguments))
 	}
+	call.name = quote(m.tools.function(nameOfTool(item)))
 	m.open = true
 	m.calls = append(m.calls, call)
 	return nil

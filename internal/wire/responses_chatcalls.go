@@ -97,10 +97,15 @@ func (s *ResponsesStream) callFor(number int64, id, name []byte) *outputItem {
 }
 
 // openCall adds the call to the items. The call of a function that stands for
-// a custom tool is one of that tool.
+// a custom tool or for one of a namespace is one of that tool.
 func (s *ResponsesStream) openCall(dst []byte, item *outputItem) []byte {
-	if s.customs[string(appendUnquoted(nil, item.name))] {
-		item.kind = kindCustom
+	if tool := s.tools.byFunction[string(appendUnquoted(nil, item.name))]; tool != nil {
+		if tool.custom {
+			item.kind = kindCustom
+		}
+		if tool.namespace != "" {
+			item.name, item.namespace = textInside(quote(tool.name)), textInside(quote(tool.namespace))
+		}
 	}
 	return s.openItem(dst, item)
 }

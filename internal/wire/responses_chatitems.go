@@ -30,6 +30,7 @@ type outputItem struct {
 	number       int64  // the provider's
 	given        []byte // the id as the provider gave it
 	callID, name []byte
+	namespace    []byte // of the tool; nil for none
 	arguments    []byte
 	sent         int // how much of the arguments went out
 	opened       bool
@@ -105,6 +106,9 @@ func (i *outputItem) append(dst []byte, status string) []byte {
 	dst = append(append(append(dst, `,"status":"`...), status...), '"')
 	dst = appendText(dst, `,"call_id":"`, i.callID)
 	dst = appendText(dst, `,"name":"`, i.name)
+	if i.namespace != nil {
+		dst = appendText(dst, `,"namespace":"`, i.namespace)
+	}
 	return append(appendText(dst, input, i.arguments[:i.sent]), '}')
 }
 

@@ -12,10 +12,10 @@ import (
 // repeated whole when it ends, and the last event carries the whole response.
 // Vendors' deviations are tolerated. Not for concurrent use.
 type ResponsesStream struct {
-	object  responseObject
-	stem    string
-	customs map[string]bool // the names of custom tools
-	silent  bool            // no events are wanted, only the items
+	object responseObject
+	stem   string
+	tools  *chatTools
+	silent bool // no events are wanted, only the items
 
 	next  int64 // sequence number
 	begun bool
@@ -49,8 +49,9 @@ const (
 
 // NewResponsesFromChat makes the translator of the stream that answers r.
 func NewResponsesFromChat(id Identity, r *ResponsesRequest) *ResponsesStream {
+	tools, _ := chatToolsOf(r.doc) // what it refuses never got an answer
 	return &ResponsesStream{
-		object: newResponseObject(id, r), stem: stem(id), customs: customTools(r.doc),
+		object: newResponseObject(id, r), stem: stem(id), tools: tools,
 		ids: make(map[string]bool), room: maxOutputText,
 	}
 }

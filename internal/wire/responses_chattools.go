@@ -30,44 +30,18 @@ func unwrapInput(arguments []byte) []byte {
 	return arguments
 }
 
-// customTools returns the names of the custom tools of a request.
-func customTools(d *document) map[string]bool {
-	var names map[string]bool
-	for _, tool := range elements(d.raw("tools")) {
-		if unquote(field(tool, "type")) != "custom" {
-			continue
-		}
-		if names == nil {
-			names = make(map[string]bool)
-		}
-		names[unquote(field(tool, "name"))] = true
-	}
-	return names
-}
-
 // appendChatTools writes tools, tool_choice and parallel_tool_calls. The last
 // two are refused by providers where there is no tool, so they go only with
 // one.
-func appendChatTools(dst []byte, d *document) ([]byte, error) {
+func appendChatTools(dst []byte, d *document, tools *chatTools) ([]byte, error) {
 	choice := d.raw("tool_choice")
-	var allowed map[string]bool
+	allowed := func(*chatTool) bool { return true }
 	if unquote(field(choice, "type")) == "allowed_tools" {
-		allowed = make(map[string]bool)
-		for _, tool := range elements(field(choice, "tools")) {
-			allowed[unquote(field(tool, "name"))] = true
-		}
+		allowed = allowedTools(choice)
 	}
 	written := 0
-	for i, tool := range elements(d.raw("tools")) {
-		kind := unquote(field(tool, "type"))
-		if kind != "function" && kind != "custom" {
-			return nil, notOnChat(at("tools", i) + ".type")
-		}
-		inner := tool
-		if nested := field(tool, "function"); kind == "function" && nested != nil {
-			inner = nested // as the chat form has it
-		}
-		if allowed != nil && !allowed[unquote(field(inner, "name"))] {
+	for _, tool := range tools.list {
+		if !allowed(tool) {
 			continue
 		}
 		if written == 0 {
@@ -77,12 +51,12 @@ func appendChatTools(dst []byte, d *document) ([]byte, error) {
 		}
 		written++
 		dst = append(dst, `{"type":"function","function":{"name":`...)
-		dst = appendOr(dst, field(inner, "name"), `""`)
-		if kind == "custom" {
-			dst = appendCustomTool(dst, inner)
+		dst = append(dst, quote(tool.function)...)
+		if tool.custom {
+			dst = appendCustomTool(dst, tool.definition)
 		} else {
 			for _, name := range []string{"description", "parameters", "strict"} {
-				if raw := field(inner, name); raw != nil {
+				if raw := field(tool.definition, name); raw != nil {
 					dst = append(appendName(dst, name), raw...)
 				}
 			}
@@ -92,11 +66,25 @@ func appendChatTools(dst []byte, d *document) ([]byte, error) {
 	if written > 0 {
 		dst = append(dst, ']')
 	}
-	dst, err := appendChatChoice(dst, choice, written > 0)
+	dst, err := appendChatChoice(dst, choice, tools, written > 0)
 	if parallel := d.raw("parallel_tool_calls"); parallel != nil && written > 0 {
 		dst = append(appendName(dst, "parallel_tool_calls"), parallel...)
 	}
 	return dst, err
+}
+
+// allowedTools tells which tools a choice allows: single ones, and whole
+// namespaces.
+func allowedTools(choice []byte) func(*chatTool) bool {
+	tools, namespaces := make(map[toolName]bool), make(map[string]bool)
+	for _, tool := range elements(field(choice, "tools")) {
+		if unquote(field(tool, "type")) == "namespace" {
+			namespaces[unquote(field(tool, "name"))] = true
+		} else {
+			tools[nameOfTool(tool)] = true
+		}
+	}
+	return func(t *chatTool) bool { return tools[t.toolName] || t.namespace != "" && namespaces[t.namespace] }
 }
 
 // appendCustomTool writes the function that stands for a custom tool. A
@@ -123,22 +111,22 @@ func appendCustomTool(dst, tool []byte) []byte {
 
 // appendChatChoice writes tool_choice. Of allowed tools only those are sent
 // that are allowed, so that their mode is left.
-func appendChatChoice(dst, choice []byte, tools bool) ([]byte, error) {
+func appendChatChoice(dst, choice []byte, tools *chatTools, any bool) ([]byte, error) {
 	switch kind := unquote(field(choice, "type")); {
 	case choice == nil:
 	case isText(choice):
-		if word := unquote(choice); tools || word != "none" && word != "auto" {
+		if word := unquote(choice); any || word != "none" && word != "auto" {
 			dst = append(appendName(dst, "tool_choice"), choice...)
 		}
 	case kind == "function" || kind == "custom":
-		name := field(choice, "name")
-		if name == nil {
-			name = field(field(choice, kind), "name")
+		named := choice
+		if nested := field(choice, kind); field(choice, "name") == nil && nested != nil {
+			named = nested // as the chat form has it
 		}
 		dst = append(appendName(dst, "tool_choice"), `{"type":"function","function":{"name":`...)
-		dst = append(appendOr(dst, name, `""`), "}}"...)
+		dst = append(append(dst, quote(tools.function(nameOfTool(named)))...), "}}"...)
 	case kind == "allowed_tools":
-		if mode := field(choice, "mode"); mode != nil && tools {
+		if mode := field(choice, "mode"); mode != nil && any {
 			dst = append(appendName(dst, "tool_choice"), mode...)
 		}
 	default:

@@ -230,7 +230,9 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":"x","reasoning":{"mode":"pro"}}`:                                                   "invalid_request reasoning.mode",
 		`{"input":"x","text":{"format":{"type":"grammar"}}}`:                                         "invalid_request text.format.type",
 		`{"input":"x","tools":[{"type":"web_search"}]}`:                                              "invalid_request tools[0].type",
-		`{"input":"x","tools":[{"type":"function","name":"f"},{"type":"namespace","tools":[]}]}`:     "invalid_request tools[1].type",
+		`{"input":"x","tools":[{"type":"function","name":"f"},{"type":"namespace","tools":[]}]}`:     "invalid_request tools[1].name",
+		`{"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"web_search"}]}]}`:    "invalid_request tools[0].tools[0].type",
+		`{"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"namespace"}]}]}`:     "invalid_request tools[0].tools[0].type",
 		`{"input":"x","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"web_search"}}`: "invalid_request tool_choice.type",
 		`{"input":[]}`: "invalid_request input",
 		`{"input":[{"type":"reasoning","summary":[]}]}`:                                            "invalid_request input",
@@ -301,6 +303,7 @@ func FuzzResponsesRequest(f *testing.F) {
 	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,A"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]}`))
 	f.Add([]byte(`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"}],"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":"a"}}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"custom","name":"f"}]}}`))
 	f.Add([]byte(`{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"},"reasoning":{"effort":"low"},"max_output_tokens":5,"tools":[{"type":"web_search"}],"max_tool_calls":1}`))
+	f.Add([]byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],"tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},{"type":"custom","name":"g"}]}],"tool_choice":{"type":"function","namespace":"n","name":"f"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := OpenResponses(body)
 		if err != nil || r.Check() != nil {
