@@ -72,6 +72,10 @@ torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times
 	@TOLLGATE_TORTURE=yes scripts/postgres run $(GO) test -race -count=$(COUNT) -timeout=2h \
 		./internal/store ./internal/ledger ./internal/chat ./internal/gatewaytest/...
 
+.PHONY: agents
+agents: ## let coding agents work through the gateway (needs Node, downloads 800 MB)
+	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .
+
 .PHONY: bench
 bench: ## measure ledger and chat; prints the tables of BENCHMARKS.md
 	@scripts/postgres run $(GO) run ./bench $(ARGS)

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -281,6 +282,22 @@ func checkNativeFault(t *testing.T, err error, status int, kind anthropic.ErrorT
 		t.Errorf("request id %q", fault.RequestID)
 	}
 	checkRequestIDs(t, fault.Response)
+}
+
+// TestOnGemini plays a call of a tool through on a line that speaks neither of
+// the clients' forms.
+func TestOnGemini(t *testing.T) {
+	p := newProvider(t, func(r received) turn {
+		if bytes.Contains(r.body, []byte("functionResponse")) && bytes.Contains(r.body, []byte("Rain, 4 degrees")) {
+			return turn{text: "Rain, 4 degrees."}
+		}
+		return turn{tool: "get_weather", input: `{"city":"Oslo"}`}
+	})
+	g := startOn(t, p.onlyLine("gemini"))
+	key := g.key(t, g.account(t, "1"), nil)
+	t.Run("messages", func(t *testing.T) { testMessageTools(t, g.native(key), "worker") })
+	t.Run("responses", func(t *testing.T) { testFunctions(t, g.client(key), "worker") })
+	t.Run("chat", func(t *testing.T) { testTools(t, g.client(key), "worker") })
 }
 
 // TestAnthropicBetas sends beta flags, which reach a line of the same form and

@@ -119,7 +119,7 @@ func TestOpenAIForGo(t *testing.T) {
 		}
 	})
 
-	t.Run("calls tools", func(t *testing.T) { testTools(t, client) })
+	t.Run("calls tools", func(t *testing.T) { testTools(t, client, "swift-1") })
 	t.Run("tells a stream that fails midway", func(t *testing.T) {
 		stream := client.Chat.Completions.NewStreaming(context.Background(), ask("cut-1", "Hello"))
 		defer func() { _ = stream.Close() }() // its error is stream.Err's
@@ -139,8 +139,8 @@ func TestOpenAIForGo(t *testing.T) {
 
 // testTools plays one tool call through: the model calls, the caller answers,
 // the model uses the answer; then the same call streamed.
-func testTools(t *testing.T, client openai.Client) {
-	params := ask("swift-1", "Please get weather for Oslo")
+func testTools(t *testing.T, client openai.Client, model string) {
+	params := ask(model, "Please get weather for Oslo")
 	params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 		Name:        "get_weather",
 		Description: openai.String("The weather of a city"),

@@ -79,6 +79,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		whole, events = say.responses()
 	case strings.HasSuffix(r.URL.Path, "/messages"):
 		whole, events = say.messages()
+	case strings.HasSuffix(r.URL.Path, ":generateContent"), strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
+		whole, events = say.gemini()
+		asked.Stream = strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
 	default:
 		http.NotFound(w, r)
 		return
@@ -145,6 +148,17 @@ func (s turn) messages() (whole string, events []string) {
 	}
 }
 
+// gemini words the turn as Google's API does.
+func (s turn) gemini() (whole string, events []string) {
+	part := `{"text":` + quote(s.text) + `}`
+	if s.tool != "" {
+		part = `{"functionCall":{"name":` + quote(s.tool) + `,"args":` + s.input + `}}`
+	}
+	whole = `{"candidates":[{"index":0,"content":{"role":"model","parts":[` + part + `]},"finishReason":"STOP"}],` +
+		`"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":10,"totalTokenCount":30},"modelVersion":"vendor","responseId":"r1"}`
+	return whole, []string{"data: " + whole}
+}
+
 // responses words the turn in the responses form.
 func (s turn) responses() (whole string, events []string) {
 	text := func(text string) string { return `{"type":"output_text","text":` + quote(text) + `,"annotations":[]}` }
@@ -180,6 +194,24 @@ func (s turn) responses() (whole string, events []string) {
 	whole = response("completed", item, `{"input_tokens":20,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":30}`)
 	event("response.completed", `"response":`+whole)
 	return whole, events
+}
+
+// onlyLine is a catalog with the model `worker`, which answers in all forms, on
+// a line of one form.
+func (p *provider) onlyLine(form string) string {
+	adapter, path := "openai", "/v1"
+	switch form {
+	case "messages":
+		adapter, path = "anthropic", ""
+	case "gemini":
+		adapter, path = "gemini", "/v1beta"
+	}
+	return fmt.Sprintf(`
+models:
+  - {id: worker, kind: chat, state: open, forms: [chat, responses, messages], context_window: 200000, max_output_tokens: 64000, price: {input: 1, output: 1}}
+lines:
+  - {id: only, provider: %s, base_url: "%s%s", api_key: "${FAKE_KEY}", forms: [%s], models: {worker: vendor}}
+`, adapter, p.url, path, form)
 }
 
 // quote writes a JSON string.
