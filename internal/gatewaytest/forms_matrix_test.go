@@ -16,6 +16,7 @@ func TestForms(t *testing.T) {
 	binary := gatewaytest.Binary(t)
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
 	t.Run("native", func(t *testing.T) { playForms(t, binary, nativeSettings(), nativeScenesOfForms) })
+	t.Run("faithful", func(t *testing.T) { playForms(t, binary, nil, faithfulScenes) })
 }
 
 // canBePut tells whether requests of a form can be put into a line's.
