@@ -17,6 +17,9 @@ func TestForms(t *testing.T) {
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
 	t.Run("native", func(t *testing.T) { playForms(t, binary, nativeSettings(), nativeScenesOfForms) })
 	t.Run("faithful", func(t *testing.T) { playForms(t, binary, nil, faithfulScenes) })
+	t.Run("broken", func(t *testing.T) {
+		playForms(t, binary, nil, func(t testing.TB) []scene { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
+	})
 }
 
 // canBePut tells whether requests of a form can be put into a line's.

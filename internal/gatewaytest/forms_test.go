@@ -1,8 +1,10 @@
 package gatewaytest_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -174,6 +176,33 @@ func callFor(t testing.TB, f *fixture, method, path, body string, headers ...str
 	if id := h.id(); !strings.HasPrefix(id, "req_") || h.header.Get("request-id") != id {
 		t.Errorf("%s %s: request ids %q and %q", method, path, id, h.header.Get("request-id"))
 	}
+	return h
+}
+
+// watch is ask for a stream: then is called once, when a text has come.
+func (s speaker) watch(body, text string, then func()) heard {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), "POST", s.f.process.URL+s.in.path(), strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	answer, err := s.f.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	h := heard{status: answer.StatusCode, header: answer.Header}
+	in := bufio.NewReader(answer.Body)
+	for err == nil {
+		var line string
+		line, err = in.ReadString('\n')
+		if h.raw += line; then != nil && strings.Contains(line, text) {
+			then()
+			then = nil
+		}
+	}
+	h.cut = !errors.Is(err, io.EOF)
 	return h
 }
 

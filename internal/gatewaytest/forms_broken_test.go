@@ -1,0 +1,178 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// A stream that breaks off ends for its client with an error in its own form;
+// what was produced is charged, and the line has not kept its word.
+
+const brokenText = "Once upon a time, "
+
+// brokenBegin is how the streams begin that break off: with brokenText. The
+// counts that the form tells before the end are there: 700 tokens of prompt in
+// the forms messages and gemini.
+func brokenBegin(line string) []string {
+	switch line {
+	case "responses":
+		return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText(brokenText))...).Raw
+	case "messages":
+		return []string{fakeprovider.NativeStart(700), fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`),
+			fakeprovider.NativeText(brokenText)}
+	case "gemini":
+		return []string{"data: " + fakeprovider.GeminiEvent("", 700, 0, fakeprovider.GeminiText(brokenText)) + "\n\n"}
+	}
+	return began()
+}
+
+// brokenFailure is the event with which a line of a form says that it is
+// overloaded.
+func brokenFailure(line string) string {
+	switch line {
+	case "responses":
+		return strings.Replace(fakeprovider.ResponsesFailure("rate_limit_exceeded", "x"), `"sequence_number":-1`, `"sequence_number":5`, 1)
+	case "messages":
+		return fakeprovider.NativeFailure("overloaded_error", "x")
+	case "gemini":
+		return "data: " + fakeprovider.GeminiErrorObject(503, "UNAVAILABLE", "The model is overloaded.") + "\n\n"
+	}
+	return "data: {\"error\":" + fakeprovider.ErrorObject("overloaded_error", "", "x") + "}\n\n"
+}
+
+// brokenFormScenes are every way to break off, in every pair of forms.
+func brokenFormScenes(t testing.TB) []scene {
+	var scenes []scene
+	for _, in := range clientForms() {
+		for _, line := range lineForms() {
+			if !canBePut(in, line) {
+				continue
+			}
+			for _, c := range []struct {
+				name, code string
+				rest       []string
+				end        fakeprovider.Trouble
+			}{
+				{"reported", "upstream_busy", []string{brokenFailure(line)}, fakeprovider.None},
+				{"cut", "upstream_connection_error", nil, fakeprovider.Cut},
+				{"stalled", "upstream_timeout", nil, fakeprovider.Stall},
+				{"without an end", "upstream_connection_error", nil, fakeprovider.None},
+				{"no JSON", "upstream_unavailable", []string{"data: oops\n\n"}, fakeprovider.None},
+			} {
+				reply := fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(append(brokenBegin(line), c.rest...), ""), End: c.end}
+				scenes = append(scenes, brokenFormScene(t, in, line, c.name, c.code, len(brokenBegin(line)), reply))
+			}
+		}
+	}
+	return scenes
+}
+
+func brokenFormScene(t testing.TB, in spoken, line, name, code string, pieces int, reply fakeprovider.Reply) scene {
+	model := strings.ReplaceAll(fmt.Sprintf("b-%s-%s-%s", in, line, name), " ", "-")
+	gate := make(chan struct{}, pieces)
+	for range pieces {
+		gate <- struct{}{}
+	}
+	reply.Gate = gate
+	p := fakeprovider.New(t, reply)
+	healthy := fakeprovider.New(t) // is not asked
+	more := map[string]any{}
+	if name == "stalled" {
+		more = impatientlyIdle()
+	}
+	return scene{
+		name:   fmt.Sprintf("%s on %s: %s", in, line, name),
+		models: []map[string]any{formModel(model, nil, in)},
+		lines: []map[string]any{formLine(model, line, p.URL(), more, model),
+			formLine(model+"-2", line, healthy.URL(), map[string]any{"priority": 2}, model)},
+		play: func(t *testing.T, f *fixture) {
+			s := in.speaker(t, f)
+			h := s.watch(askIn(in, model, true, nil), brokenText, func() { close(gate) })
+			r := in.read(t, h, model)
+			if h.status != 200 || h.cut || r.whole || r.text != brokenText || r.fault.Message == "" {
+				t.Errorf("the client got %d, cut %v: %s", h.status, h.cut, h.raw)
+			}
+			last := r.frames[len(r.frames)-1]
+			switch in {
+			case inMessages:
+				if last.name != "error" || r.end != "" || !strings.HasPrefix(last.data, `{"type":"error","error":{"type":"api_error","message":"`) {
+					t.Errorf("the last event is %s %s", last.name, last.data)
+				}
+			case inResponses:
+				if last.name != "response.failed" || r.end != "failed" || r.fault.Code != code {
+					t.Errorf("the last event is %s %s", last.name, last.data)
+				}
+			default:
+				if r.end != "" || r.fault.Code != code || r.fault.Type != "upstream_error" || r.fault.param() != "" {
+					t.Errorf("the last event is %s %s", last.name, last.data)
+				}
+			}
+			rc := f.receipt(t, s.account, h.id())
+			s.charged(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
+			known := line == "messages" || line == "gemini"
+			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 || known && rc.Prompt != 700 {
+				t.Errorf("receipt %+v", rc)
+			}
+			if state := f.lines.of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {
+				t.Errorf("line: %s", state)
+			}
+		},
+	}
+}
+
+// failedAtTheEndScenes: a provider that fails with its last event says what it
+// has counted, which is charged. A stream of which a client saw nothing costs
+// nothing.
+func failedAtTheEndScenes(t testing.TB) []scene {
+	usage := fakeprovider.ResponsesUsage(700, 30)
+	text := fakeprovider.ResponsesText(brokenText)
+	var scenes []scene
+	for _, seen := range []bool{true, false} {
+		model := fmt.Sprintf("failed-%v", seen)
+		var events []string
+		pieces := 0
+		if seen {
+			events = append(fakeprovider.ResponsesBegin(), text)
+			pieces = len(events)
+		} else {
+			events = fakeprovider.ResponsesBegin()[:2]
+		}
+		reply := fakeprovider.ResponsesEvents(append(events, fakeprovider.ResponsesEnd("failed", usage))...)
+		gate := make(chan struct{}, 8)
+		for range pieces {
+			gate <- struct{}{}
+		}
+		if seen {
+			reply.Gate = gate
+		}
+		p := fakeprovider.New(t, reply)
+		scenes = append(scenes, scene{
+			name:   fmt.Sprintf("failed at the end, text seen: %v", seen),
+			models: []map[string]any{formModel(model, nil, inResponses)},
+			lines:  []map[string]any{formLine(model, "responses", p.URL(), nil, model)},
+			play: func(t *testing.T, f *fixture) {
+				s := inResponses.speaker(t, f)
+				h := s.watch(askIn(inResponses, model, true, nil), brokenText, func() { close(gate) })
+				if !seen {
+					if r := inResponses.read(t, h, model); h.status != 502 || r.fault.Code != "upstream_unavailable" {
+						t.Errorf("%d %s", h.status, h.raw)
+					}
+					s.charged(h, 0)
+					return
+				}
+				r := inResponses.read(t, h, model)
+				if r.end != "failed" || r.fault.Code != "upstream_unavailable" || strings.Contains(h.raw, "The model failed.") {
+					t.Errorf("%d %s", h.status, h.raw)
+				}
+				if rc := s.charged(h, 760_000); rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
+					t.Errorf("receipt %+v", rc)
+				}
+			},
+		})
+	}
+	return scenes
+}
