@@ -17,6 +17,8 @@ func TestForms(t *testing.T) {
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
 	t.Run("native", func(t *testing.T) { playForms(t, binary, nativeSettings(), nativeScenesOfForms) })
 	t.Run("faithful", func(t *testing.T) { playForms(t, binary, nil, faithfulScenes) })
+	t.Run("responses", func(t *testing.T) { playForms(t, binary, nil, responsesScenes) })
+	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
 	t.Run("broken", func(t *testing.T) {
 		playForms(t, binary, nil, func(t testing.TB) []scene { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})

@@ -120,6 +120,9 @@ type speaker struct {
 	account, key string
 }
 
+// tenUSD is what a speaker's account begins with.
+const tenUSD = 10 * money.USD
+
 // speaker opens an account with 10 USD.
 func (s spoken) speaker(t *testing.T, f *fixture) speaker {
 	t.Helper()
@@ -214,7 +217,7 @@ func (s speaker) charged(h heard, cost money.Amount) receipt {
 	if r.Cost != cost || r.Status != h.status {
 		s.t.Errorf("receipt %+v; want %s and status %d", r, cost, h.status)
 	}
-	s.f.checkMoney(s.t, s.account, 10*money.USD, answer{id: h.id(), status: h.status})
+	s.f.checkMoney(s.t, s.account, tenUSD, answer{id: h.id(), status: h.status})
 	return r
 }
 

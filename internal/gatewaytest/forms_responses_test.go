@@ -1,0 +1,273 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+)
+
+// responsesScenes are the stories of /v1/responses.
+func responsesScenes(t testing.TB) []scene {
+	scenes := []scene{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t), nativeHostedScene(t)}
+	for _, line := range lineForms() {
+		scenes = append(scenes, refusedScene(t, line))
+	}
+	return scenes
+}
+
+// v1Fault checks an error of /v1.
+func v1Fault(t *testing.T, h heard, status int, kind, code, param string) {
+	t.Helper()
+	r := inResponses.read(t, h, "")
+	if h.status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.param() != param || r.fault.Message == "" {
+		t.Errorf("the client got %d %s; want %d %s %s (%s)", h.status, h.raw, status, kind, code, param)
+	}
+}
+
+// responsesBusyScene: every line is busy.
+func responsesBusyScene(t testing.TB) scene {
+	open := make(chan struct{})
+	slow := goodReply("responses", false, false)
+	slow.Wait = open
+	p := fakeprovider.New(t, slow)
+	return scene{
+		name:   "busy",
+		models: []map[string]any{formModel("r-busy", nil, inResponses)},
+		lines:  []map[string]any{formLine("r-busy", "responses", p.URL(), map[string]any{"max_concurrent": 1}, "r-busy")},
+		play: func(t *testing.T, f *fixture) {
+			s, running := inResponses.speaker(t, f), inResponses.speaker(t, f)
+			var group sync.WaitGroup
+			group.Go(func() {
+				if h := running.ask(askIn(inResponses, "r-busy", false, nil)); h.status != 200 {
+					t.Errorf("%d %s", h.status, h.raw)
+				}
+			})
+			p.Arrived()
+			for _, stream := range []bool{false, true} {
+				h := s.ask(askIn(inResponses, "r-busy", stream, nil))
+				v1Fault(t, h, 429, "rate_limit_error", "rate_limit_exceeded", "")
+				var extra struct {
+					Attempts []struct {
+						Place  int    `json:"place"`
+						Reason string `json:"reason"`
+					} `json:"attempts"`
+				}
+				if err := json.Unmarshal([]byte(h.raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 || extra.Attempts[0].Reason != "busy" {
+					t.Errorf("%v in %s", err, h.raw)
+				}
+				if wait, err := strconv.Atoi(h.header.Get("Retry-After")); err != nil || wait < 1 {
+					t.Errorf("Retry-After %q", h.header.Get("Retry-After"))
+				}
+				s.charged(h, 0)
+			}
+			close(open)
+			group.Wait()
+		},
+	}
+}
+
+// responsesNoLineScene: no line is healthy.
+func responsesNoLineScene(t testing.TB) scene {
+	p := fakeprovider.New(t, fakeprovider.Busy(30))
+	return scene{
+		name:   "no line",
+		models: []map[string]any{formModel("r-none", nil, inResponses), formModel("r-lineless", nil, inResponses)},
+		lines:  []map[string]any{formLine("r-none", "responses", p.URL(), nil, "r-none")},
+		play: func(t *testing.T, f *fixture) {
+			s := inResponses.speaker(t, f)
+			h := s.ask(askIn(inResponses, "r-none", false, nil))
+			v1Fault(t, h, 502, "upstream_error", "upstream_busy", "")
+			s.charged(h, 0)
+			for _, model := range []string{"r-none", "r-lineless"} {
+				for _, stream := range []bool{false, true} {
+					h := s.ask(askIn(inResponses, model, stream, nil))
+					v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
+					var extra struct {
+						RetryAfter json.Number `json:"retry_after"`
+					}
+					if err := json.Unmarshal([]byte(h.raw), &extra); err != nil || h.header.Get("Retry-After") != extra.RetryAfter.String() {
+						t.Errorf("%v, Retry-After %q in %s", err, h.header.Get("Retry-After"), h.raw)
+					}
+					wait, err := strconv.Atoi(h.header.Get("Retry-After"))
+					if err != nil || wait < 1 || wait > 60 || model == "r-none" && wait < 15 {
+						t.Errorf("Retry-After %q", h.header.Get("Retry-After"))
+					}
+					if rc := s.charged(h, 0); rc.Line != "" {
+						t.Errorf("receipt %+v", rc)
+					}
+				}
+			}
+		},
+	}
+}
+
+// refusedScene: what belongs to others, and what has no price, is refused
+// whatever the line is.
+func refusedScene(t testing.TB, line string) scene {
+	model := "r-refused-" + line
+	p := fakeprovider.New(t)
+	input := func(item map[string]any) map[string]any { return map[string]any{"input": []any{item}} }
+	part := func(part map[string]any) map[string]any {
+		return input(map[string]any{"role": "user", "content": []any{part}})
+	}
+	tool := func(tool map[string]any) map[string]any { return map[string]any{"tools": []any{tool}} }
+	return scene{
+		name:   "refused on " + line,
+		models: []map[string]any{formModel(model, nil, inResponses)},
+		lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
+		play: func(t *testing.T, f *fixture) {
+			s := inResponses.speaker(t, f)
+			for _, c := range []struct {
+				more  map[string]any
+				param string
+			}{
+				{map[string]any{"previous_response_id": "resp_1"}, "previous_response_id"},
+				{map[string]any{"conversation": "conv_1"}, "conversation"},
+				{map[string]any{"conversation": map[string]any{"id": "conv_1"}}, "conversation"},
+				{map[string]any{"background": true}, "background"},
+				{map[string]any{"prompt": map[string]any{"id": "pmpt_1"}}, "prompt.id"},
+				{map[string]any{"service_tier": "priority"}, "service_tier"},
+				{map[string]any{"service_tier": "flex"}, "service_tier"},
+				{input(map[string]any{"type": "item_reference", "id": "msg_1"}), "input[0].type"},
+				{input(map[string]any{"id": "msg_1"}), "input[0].id"},
+				{part(map[string]any{"type": "input_image", "file_id": "file_1"}), "input[0].content[0].file_id"},
+				{part(map[string]any{"type": "input_file", "file_id": "file_1"}), "input[0].content[0].file_id"},
+				{part(map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "eA==", "format": "wav"}}), "input[0].content[0].type"},
+				{tool(map[string]any{"type": "web_search"}), "tools[0].type"},
+				{tool(map[string]any{"type": "file_search", "vector_store_ids": []string{"vs_1"}}), "tools[0].vector_store_ids"},
+				{tool(map[string]any{"type": "code_interpreter", "container": map[string]any{"type": "auto"}}), "tools[0].type"},
+				{tool(map[string]any{"type": "code_interpreter", "container": "cntr_1"}), "tools[0].container"},
+				{tool(map[string]any{"type": "image_generation"}), "tools[0].type"},
+				{map[string]any{"input": nil}, "input"},
+				{map[string]any{"input": 7}, "input"},
+				{map[string]any{"stream": "yes"}, "stream"},
+			} {
+				h := s.ask(askIn(inResponses, model, false, c.more))
+				t.Run(c.param, func(t *testing.T) { v1Fault(t, h, 400, "invalid_request_error", "invalid_request", c.param) })
+			}
+			h := s.ask(askIn(inResponses, model, false, map[string]any{"max_output_tokens": 0}))
+			v1Fault(t, h, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
+			if n := len(p.Requests()); n != 0 {
+				t.Errorf("the provider was asked %d times", n)
+			}
+			f.checkFree(t, s.account, tenUSD)
+		},
+	}
+}
+
+// searching is a request with a hosted tool that has a price.
+func searching(model string, stream bool) string {
+	return askIn(inResponses, model, stream, map[string]any{"tools": []any{map[string]any{"type": "web_search"}}})
+}
+
+// hostedScene: a hosted tool cannot be had on a chat line, also where it has a
+// price. The line is not to blame.
+func hostedScene(t testing.TB) scene {
+	p := fakeprovider.New(t)
+	return scene{
+		name:   "hosted tool on chat",
+		models: []map[string]any{formModel("r-hosted", formPrice(), inResponses)},
+		lines: []map[string]any{formLine("r-hosted-1", "chat", p.URL(), nil, "r-hosted"),
+			formLine("r-hosted-2", "chat", p.URL(), map[string]any{"priority": 2}, "r-hosted")},
+		play: func(t *testing.T, f *fixture) {
+			s := inResponses.speaker(t, f)
+			for _, stream := range []bool{false, true} {
+				h := s.ask(searching("r-hosted", stream))
+				v1Fault(t, h, 400, "invalid_request_error", "invalid_request", "tools[0].type")
+				s.charged(h, 0)
+			}
+			for _, line := range []string{"r-hosted-1", "r-hosted-2"} {
+				if state := f.lines.of(t, line); state.State != "in_service" || state.Attempts != 0 || state.InFlight != 0 {
+					t.Errorf("line: %s", state)
+				}
+			}
+			if n := len(p.Requests()); n != 0 {
+				t.Errorf("the provider was asked %d times", n)
+			}
+		},
+	}
+}
+
+// hostedElsewhereScene: a line that has the tool gets the request, though it
+// stands behind one that has not.
+func hostedElsewhereScene(t testing.TB) scene {
+	chat, other := fakeprovider.New(t), fakeprovider.New(t)
+	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply("responses", isStreamed(q), false) })
+	return scene{
+		name:   "hosted tool on the second line",
+		models: []map[string]any{formModel("r-second", formPrice(), inResponses)},
+		lines: []map[string]any{formLine("r-second-1", "chat", chat.URL(), nil, "r-second"),
+			formLine("r-second-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-second")},
+		play: func(t *testing.T, f *fixture) {
+			s := inResponses.speaker(t, f)
+			spent := tenUSD
+			for _, stream := range []bool{false, true} {
+				h := s.ask(searching("r-second", stream))
+				if r := inResponses.read(t, h, "r-second"); h.status != 200 || r.text != goodText {
+					t.Errorf("%d %s", h.status, h.raw)
+				}
+				rc := f.receipt(t, s.account, h.id())
+				if rc.Line != "r-second-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Line != "r-second-1" || rc.Attempts[0].Cause == "" || rc.Cost != 6_000_000 {
+					t.Errorf("receipt %+v", rc)
+				}
+				spent -= rc.Cost
+			}
+			f.checkFree(t, s.account, spent)
+			if n := len(chat.Requests()); n != 0 {
+				t.Errorf("the chat line was asked %d times", n)
+			}
+		},
+	}
+}
+
+// hostedDownScene: when the line that has the tool is out of service the
+// request is good, only no line is there.
+func hostedDownScene(t testing.TB) scene {
+	chat := fakeprovider.New(t)
+	other := fakeprovider.New(t, fakeprovider.Error(401, "", "invalid_api_key", "x"))
+	return scene{
+		name:   "hosted tool, the second line down",
+		models: []map[string]any{formModel("r-down", formPrice(), inResponses)},
+		lines: []map[string]any{formLine("r-down-1", "chat", chat.URL(), nil, "r-down"),
+			formLine("r-down-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-down")},
+		play: func(t *testing.T, f *fixture) {
+			s := inResponses.speaker(t, f)
+			v1Fault(t, s.ask(searching("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
+			h := s.ask(searching("r-down", false))
+			v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
+			if h.header.Get("Retry-After") == "" {
+				t.Errorf("header %v", h.header)
+			}
+			s.charged(h, 0)
+		},
+	}
+}
+
+// nativeHostedScene: the same for the messages form.
+func nativeHostedScene(t testing.TB) scene {
+	p := fakeprovider.New(t)
+	var models, lines []map[string]any
+	for _, line := range []string{"chat", "gemini"} {
+		model := "n-hosted-" + line
+		models = append(models, formModel(model, formPrice(), inMessages))
+		lines = append(lines, formLine(model, line, p.URL(), nil, model))
+	}
+	return scene{name: "hosted tool of messages", models: models, lines: lines, play: func(t *testing.T, f *fixture) {
+		s := inMessages.speaker(t, f)
+		for _, line := range []string{"chat", "gemini"} {
+			h := s.ask(askIn(inMessages, "n-hosted-"+line, false, map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))
+			if message := nativeFault(t, h, 400, "invalid_request_error"); strings.Contains(message, fmt.Sprintf("n-hosted-%s", line)) {
+				t.Errorf("a line's name is in %q", message)
+			}
+			s.charged(h, 0)
+		}
+		if n := len(p.Requests()); n != 0 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+	}}
+}
