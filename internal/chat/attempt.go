@@ -80,7 +80,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	}
 	answer, err := on.Adapter.Chat(r.ctx, call)
 	if err != nil {
-		return x.misfit(err)
+		return x.misfit(on, err)
 	}
 	r.body = answer.Body
 	x.on, x.voice, x.run = on, s, r
@@ -89,7 +89,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return x.misfit(arrived(err))
+	return x.misfit(on, arrived(err))
 }
 
 // translation is what the line needs of the request besides the client's words.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -24,25 +25,36 @@ func (x *exchange) limitField() string {
 // misfit turns the rejection of a field that the gateway added into a failure
 // of the line for this model: the client has not sent it and cannot mend it.
 // Any other error is returned as it is.
-func (x *exchange) misfit(err error) error {
+func (x *exchange) misfit(on line.On, err error) error {
 	var f *upstream.Failure
-	r, ok := x.Body.(*wire.ChatRequest)
-	if !ok || !errors.As(err, &f) || f.Passed == nil {
+	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
 		return err
 	}
+	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Cause: f.Cause}
+}
+
+// added tells whether a rejection is about a field that the client has not
+// sent.
+func (x *exchange) added(on line.On, f *upstream.Failure) bool {
 	param := f.Passed.Param
 	if i := strings.IndexAny(param, ".["); i >= 0 {
 		param = param[:i]
 	}
-	_, limit := x.Model.OutputLimit(r.Limit)
-	switch {
-	case r.Stream && !r.Has(streamOptions) &&
-		(param == streamOptions || param == "" && strings.Contains(f.Passed.Message, streamOptions)):
-	case limit > 0 && param == x.limitField() && (f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"):
-		// Other codes may mean that limit and prompt together are too long,
-		// which is for the client to mend.
-	default:
-		return err
+	// Other codes about a limit may mean that limit and prompt together are too
+	// long, which is for the client to mend.
+	unknown := f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
+	_, limit := x.Model.OutputLimit(x.asked.Limit)
+	own, isChat := x.Body.(*wire.ChatRequest)
+	switch on.Form {
+	case wire.FormChat:
+		if x.asked.Stream && !(isChat && own.Has(streamOptions)) &&
+			(param == streamOptions || param == "" && strings.Contains(f.Passed.Message, streamOptions)) {
+			return true
+		}
+		// What the client calls its limit in another form is not called so there.
+		return unknown && param == x.limitField() && (limit > 0 || !isChat)
+	case wire.FormResponses:
+		return unknown && (param == "store" || limit > 0 && param == "max_output_tokens")
 	}
-	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Cause: f.Cause}
+	return false
 }
