@@ -158,6 +158,11 @@ func (d *desk) refuse(x *exchange, err error) {
 	if f.Status() == http.StatusUnauthorized {
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	write(x, f)
+}
+
+// write answers with an error in the shape of the path's family.
+func write(x *exchange, f *fault.Error) {
 	if isNative(x.r.URL.Path) {
 		writeNative(x.w, f)
 		return
@@ -174,7 +179,7 @@ func (d *desk) seeOut(x *exchange) {
 		d.Log.Error("request panicked", "request", x.request, "endpoint", x.endpoint(),
 			"panic", trouble, "stack", string(debug.Stack()))
 		if x.w.status == 0 {
-			fault.Unavailable(nil).Write(x.w)
+			write(x, fault.Unavailable(nil))
 			trouble = nil
 		} else {
 			trouble = http.ErrAbortHandler

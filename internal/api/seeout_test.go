@@ -57,3 +57,24 @@ func TestCutAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicsAreAnsweredInTheShapeOfTheFamily: a panic before the first byte is
+// a 503 that the client can read.
+func TestPanicsAreAnsweredInTheShapeOfTheFamily(t *testing.T) {
+	t.Parallel()
+	for path, begins := range map[string]string{
+		"/v1/chat/completions": `{"error":{"message":"`,
+		"/native/v1/messages":  `{"type":"error","error":{"type":"overloaded_error","message":"`,
+	} {
+		d := &desk{Options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now, Observe: func(string, int, time.Duration) {}}}
+		w := httptest.NewRecorder()
+		func() {
+			x := &exchange{w: &answer{ResponseWriter: w}, r: httptest.NewRequest(http.MethodPost, path, nil), received: time.Now()}
+			defer d.seeOut(x)
+			panic("boom")
+		}()
+		if w.Code != http.StatusServiceUnavailable || !strings.HasPrefix(w.Body.String(), begins) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
