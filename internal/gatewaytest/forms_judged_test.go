@@ -1,0 +1,198 @@
+package gatewaytest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// judged is an answer of status 200 without an answer in it, and what clients
+// of each form make of it: a status, and behind 200 how the answer ends, else
+// the code (of /native: the type) and the param.
+type judged struct {
+	name, line    string
+	whole, stream fakeprovider.Reply
+	want          map[spoken]string // of whole answers and of streams
+	streamed      map[spoken]string // of streams, where they differ
+}
+
+func judgements() []judged {
+	native := func(content, reason string) fakeprovider.Reply {
+		return saying(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+content+`],"stop_reason":"`+reason+`","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`)
+	}
+	nativeStream := func(reason string, blocks ...string) fakeprovider.Reply {
+		return fakeprovider.NativeEvents(append(append([]string{fakeprovider.NativeStart(10)}, blocks...), fakeprovider.NativeEnd(reason, 5), fakeprovider.NativeStop())...)
+	}
+	thinking := []string{fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}`),
+		fakeprovider.NativeEvent("content_block_delta", `"index":0,"delta":{"type":"thinking_delta","thinking":"hm"}`), fakeprovider.NativeEvent("content_block_stop", `"index":0`)}
+	google := func(finish string, parts ...string) (whole, stream fakeprovider.Reply) {
+		body := fakeprovider.GeminiEvent(finish, 10, 5, parts...)
+		return saying(200, body), fakeprovider.Reply{Events: []string{body}}
+	}
+	both := func(data string) (whole, stream fakeprovider.Reply) {
+		return saying(200, data), fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{"data: " + data + "\n\n"}}
+	}
+	chatStream := func(deltas ...string) fakeprovider.Reply {
+		return *events(append(deltas, fakeprovider.UsageFrame(10, 5), "[DONE]")...)
+	}
+	// end is the same of all forms that say how an answer ended.
+	all := func(chat, messages, responses string) map[spoken]string {
+		return map[spoken]string{inChat: chat, inMessages: messages, inResponses: responses}
+	}
+	limited, filtered := all("400 max_tokens_too_small max_tokens", "200 max_tokens", "200 incomplete"), all("400 content_filter", "200 refusal", "200 incomplete")
+	length := map[spoken]string{inChat: "200 length"}
+	failed := func(code string) map[spoken]string { return all("502 "+code, "502 api_error", "502 "+code) }
+	safety, safetyStream := google("SAFETY")
+	most, mostStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
+	nothing, nothingStream := google("STOP")
+	malformed, malformedStream := google("MALFORMED_FUNCTION_CALL")
+	blocked, blockedStream := both(fakeprovider.GeminiBlocked("SAFETY", 10).Body)
+	overloaded, _ := both(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`)
+	sentence := "service overloaded, try again"
+	usage := fakeprovider.ResponsesUsage(10, 5)
+	responses := func(status, change string) (whole, stream fakeprovider.Reply) {
+		object := strings.Replace(fakeprovider.ResponsesObject(status, usage), "server_error", change, 1)
+		end := strings.Replace(fakeprovider.ResponsesEnd(status, usage), "server_error", change, 1)
+		return saying(200, object), fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin()[:2], end)...)
+	}
+	incomplete, incompleteStream := responses("incomplete", "")
+	complete, completeStream := responses("completed", "")
+	down, downStream := responses("failed", "server_error")
+	rated, ratedStream := responses("failed", "rate_limit_exceeded")
+	stopped, stoppedStream := responses("failed", "invalid_prompt")
+	only := func(want string) map[spoken]string { return map[spoken]string{inResponses: want} }
+	return []judged{
+		{"thought up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"), nativeStream("max_tokens", thinking...), limited, length},
+		{"nothing up to the limit", "messages", native("", "max_tokens"), nativeStream("max_tokens"), limited, length},
+		{"refused", "messages", native("", "refusal"), nativeStream("refusal"), filtered, nil},
+		{"nothing", "messages", native("", "end_turn"), nativeStream("end_turn"), all("502 empty_completion", "200 end_turn", "502 empty_completion"), nil},
+		{"an error inside", "messages", overloaded, fakeprovider.NativeEvents(fakeprovider.NativeStart(10), fakeprovider.NativeFailure("overloaded_error", "x")), failed("upstream_busy"), nil},
+		{"a sentence", "messages", fakeprovider.NativeAnswer(sentence, 10, 5), fakeprovider.NativeStream(10, 5, sentence), failed("upstream_error"), nil},
+		{"no more than a ping", "messages", saying(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()), failed("empty_completion"), failed("upstream_connection_error")},
+		{"withheld", "gemini", safety, safetyStream, filtered, nil},
+		{"thought up to the limit", "gemini", most, mostStream, limited, length},
+		{"nothing", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
+		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
+		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
+		{"a sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence), failed("upstream_error"), nil},
+		{"thought up to the limit", "chat", *completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
+			chatStream(frame(`{"reasoning_content":"hm"}`, `null`), frame(`{}`, `"length"`)), limited, length},
+		{"withheld", "chat", *completion(`{"role":"assistant","content":""}`, `"content_filter"`), chatStream(frame(`{}`, `"content_filter"`)), filtered, nil},
+		{"nothing", "chat", *completion(`{"role":"assistant","content":""}`, `"stop"`), chatStream(frame(`{}`, `"stop"`)), failed("empty_completion"), nil},
+		{"a sentence", "chat", fakeprovider.Answer(sentence, 10, 5), fakeprovider.Stream(10, 5, sentence), failed("upstream_error"), nil},
+		{"incomplete and empty", "responses", incomplete, incompleteStream, only("200 incomplete"), nil},
+		{"completed and empty", "responses", complete, completeStream, only("200 completed"), nil},
+		{"failed", "responses", down, downStream, only("502 upstream_unavailable"), nil},
+		{"failed by a rate", "responses", rated, ratedStream, only("502 upstream_busy"), nil},
+		{"failed by a check", "responses", stopped, stoppedStream, only("502 upstream_prompt_filter"), nil},
+		{"a sentence", "responses", fakeprovider.ResponsesAnswer(sentence, 10, 5), fakeprovider.ResponsesStream(10, 5, sentence), only("502 upstream_error"), nil},
+	}
+}
+
+// judgedScenes tries each on every form of clients.
+func judgedScenes(t testing.TB) []scene {
+	var scenes []scene
+	for i, j := range judgements() {
+		for in, want := range j.want {
+			for _, stream := range []bool{false, true} {
+				reply, want := j.whole, want
+				if stream {
+					reply = j.stream
+					if other, ok := j.streamed[in]; ok {
+						want = other
+					}
+				}
+				model := fmt.Sprintf("judged-%d-%s-%v", i, in, stream)
+				p := fakeprovider.New(t, reply)
+				scenes = append(scenes, scene{
+					name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
+					models: []map[string]any{formModel(model, nil, in)},
+					lines:  []map[string]any{formLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
+					play: func(t *testing.T, f *fixture) {
+						s := in.speaker(t, f)
+						h := s.ask(askIn(in, model, stream, nil))
+						r := in.read(t, h, model)
+						got := fmt.Sprint(h.status, " ", r.end)
+						if h.status != 200 {
+							got = strings.TrimSuffix(fmt.Sprint(h.status, " ", r.fault.Code, " ", r.fault.param()), " ")
+						}
+						if h.status != 200 && in == inMessages {
+							got = fmt.Sprint(h.status, " ", r.fault.Type)
+						}
+						if got != want || (h.status == 200) != r.whole {
+							t.Errorf("the client got %q, want %q: %s", got, want, h.raw)
+						}
+						cost := money.Amount(0)
+						if h.status == 200 {
+							cost = 20_000
+						}
+						s.charged(h, cost)
+					},
+				})
+			}
+		}
+	}
+	return append(scenes, leftFormScenes(t)...)
+}
+
+// leftFormScenes: a client of any form leaves in the middle of a stream. The
+// provider is told and what was produced is charged.
+func leftFormScenes(t testing.TB) []scene {
+	var scenes []scene
+	for _, in := range clientForms() {
+		for _, line := range lineForms() {
+			if !canBePut(in, line) {
+				continue
+			}
+			model := fmt.Sprintf("left-%s-%s", in, line)
+			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
+			scenes = append(scenes, scene{
+				name:   fmt.Sprintf("%s on %s, left", in, line),
+				models: []map[string]any{formModel(model, nil, in)},
+				lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
+				play: func(t *testing.T, f *fixture) {
+					s := in.speaker(t, f)
+					ctx, leave := context.WithCancel(t.Context())
+					defer leave()
+					r, err := http.NewRequestWithContext(ctx, "POST", f.process.URL+in.path(), strings.NewReader(askIn(in, model, true, nil)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Authorization", "Bearer "+s.key)
+					answer, err := f.client.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer answer.Body.Close()
+					got := ""
+					for buffer := make([]byte, 4096); err == nil; {
+						var n int
+						n, err = answer.Body.Read(buffer)
+						if got += string(buffer[:n]); strings.Contains(got, brokenText) {
+							leave()
+						}
+					}
+					if !errors.Is(err, context.Canceled) {
+						t.Fatalf("%v after %s", err, got)
+					}
+					eventually(t, "the provider is told", func() bool { return p.Left() == 1 })
+					rc := f.receipt(t, s.account, answer.Header.Get("x-request-id"))
+					if rc.Code != "client_closed" || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Cost != money.Amount(rc.Prompt*1000+rc.Completion*2000) {
+						t.Errorf("receipt %+v", rc)
+					}
+					f.checkFree(t, s.account, tenUSD-rc.Cost)
+					if state := f.lines.of(t, model); state.SuccessRate != nil && *state.SuccessRate != 1 {
+						t.Errorf("line: %s", state)
+					}
+				},
+			})
+		}
+	}
+	return scenes
+}
