@@ -20,6 +20,7 @@ func TestForms(t *testing.T) {
 	t.Run("responses", func(t *testing.T) { playForms(t, binary, nil, responsesScenes) })
 	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
 	t.Run("judged", func(t *testing.T) { playForms(t, binary, nil, judgedScenes) })
+	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("broken", func(t *testing.T) {
 		playForms(t, binary, nil, func(t testing.TB) []scene { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})

@@ -10,6 +10,7 @@ import (
 // reading is what an answer says, whatever its form.
 type reading struct {
 	text  string
+	hint  string   // what it shows of the model's reasoning
 	calls []string // as name(arguments)
 	end   string   // finish_reason, stop_reason, or the response's status
 	whole bool     // it says that it is complete
@@ -59,6 +60,7 @@ type piece struct {
 
 type chatPiece struct {
 	Content *string `json:"content"`
+	Hint    string  `json:"reasoning_content"`
 	Calls   []struct {
 		ID       string `json:"id"`
 		Function struct {
@@ -86,6 +88,7 @@ type usagePiece struct {
 type blockPiece struct {
 	Type  string          `json:"type"`
 	Text  string          `json:"text"`
+	Hint  string          `json:"thinking"`
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
@@ -97,6 +100,7 @@ type deltaPiece struct {
 	text string
 	Type string  `json:"type"`
 	Text string  `json:"text"`
+	Hint string  `json:"thinking"`
 	JSON string  `json:"partial_json"`
 	Stop *string `json:"stop_reason"`
 }
@@ -116,6 +120,7 @@ type itemPiece struct {
 	CallID    string       `json:"call_id"`
 	Status    string       `json:"status"`
 	Content   []blockPiece `json:"content"`
+	Summary   []blockPiece `json:"summary"`
 	Name      string       `json:"name"`
 	Arguments string       `json:"arguments"`
 }
@@ -228,7 +233,7 @@ func (r *reading) count(u *usagePiece) {
 
 // block takes a whole block of a message.
 func (r *reading) block(b blockPiece) {
-	if b.Type == "text" {
+	if r.hint += b.Hint; b.Type == "text" {
 		r.text += b.Text
 	} else if b.Type == "tool_use" {
 		r.calls = append(r.calls, fmt.Sprintf("%s(%s)", b.Name, b.Input))
@@ -237,7 +242,7 @@ func (r *reading) block(b blockPiece) {
 
 // chat takes a message, or a delta, of the chat form.
 func (r *reading) chat(m *chatPiece) {
-	if m.Content != nil {
+	if r.hint += m.Hint; m.Content != nil {
 		r.text += *m.Content
 	}
 	for _, c := range m.Calls {
@@ -264,6 +269,10 @@ func (r *reading) response(t *testing.T, p piece) {
 		case "message":
 			for _, part := range item.Content {
 				r.text += part.Text
+			}
+		case "reasoning":
+			for _, part := range item.Summary {
+				r.hint += part.Text
 			}
 		case "function_call":
 			if item.CallID == "" || item.ID == "" {
@@ -338,7 +347,7 @@ func (r *reading) takeMessages(t *testing.T, model string) {
 			if !open || p.Index != next {
 				t.Errorf("event %d: block %d is not open", i, p.Index)
 			}
-			r.text += p.Delta.Text
+			r.text, r.hint = r.text+p.Delta.Text, r.hint+p.Delta.Hint
 			args += p.Delta.JSON
 			if p.Delta.Type == "input_json_delta" && p.Delta.JSON != "" && len(r.calls) > 0 {
 				last := len(r.calls) - 1
