@@ -52,6 +52,7 @@ func judgements() []judged {
 	most, mostStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
 	nothing, nothingStream := google("STOP")
 	malformed, malformedStream := google("MALFORMED_FUNCTION_CALL")
+	half, halfStream := google("OTHER", fakeprovider.GeminiText("half"))
 	blocked, blockedStream := both(fakeprovider.GeminiBlocked("SAFETY", 10).Body)
 	overloaded, _ := both(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`)
 	sentence := "service overloaded, try again"
@@ -78,6 +79,7 @@ func judgements() []judged {
 		{"withheld", "gemini", safety, safetyStream, filtered, nil},
 		{"thought up to the limit", "gemini", most, mostStream, limited, length},
 		{"nothing", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
+		{"half an answer, then trouble", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 completed"), nil},
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
 		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
 		{"a sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence), failed("upstream_error"), nil},
