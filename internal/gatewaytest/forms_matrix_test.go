@@ -21,6 +21,7 @@ func TestForms(t *testing.T) {
 	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
 	t.Run("judged", func(t *testing.T) { playForms(t, binary, nil, judgedScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
+	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
 	t.Run("broken", func(t *testing.T) {
 		playForms(t, binary, nil, func(t testing.TB) []scene { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})
