@@ -119,7 +119,28 @@ func TestOpenAIForGo(t *testing.T) {
 		}
 	})
 
-	t.Run("calls tools", func(t *testing.T) { testTools(t, client, "swift-1") })
+	for _, model := range []string{"swift-1", "on-messages"} {
+		t.Run("calls tools of "+model, func(t *testing.T) { testTools(t, client, model) })
+		t.Run("answers in a shape of "+model, func(t *testing.T) {
+			params := ask(model, "Who are you?")
+			params.ResponseFormat.OfJSONSchema = &openai.ResponseFormatJSONSchemaParam{JSONSchema: openai.ResponseFormatJSONSchemaJSONSchemaParam{
+				Name: "person", Strict: openai.Bool(true), Schema: map[string]any{
+					"type":                 "object",
+					"properties":           map[string]any{"name": map[string]any{"type": "string"}},
+					"required":             []string{"name"},
+					"additionalProperties": false,
+				},
+			}}
+			answer, err := client.Chat.Completions.New(context.Background(), params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var person struct{ Name *string }
+			if err := json.Unmarshal([]byte(answer.Choices[0].Message.Content), &person); err != nil || person.Name == nil {
+				t.Errorf("answer: %s", answer.RawJSON())
+			}
+		})
+	}
 	t.Run("tells a stream that fails midway", func(t *testing.T) {
 		stream := client.Chat.Completions.NewStreaming(context.Background(), ask("cut-1", "Hello"))
 		defer func() { _ = stream.Close() }() // its error is stream.Err's

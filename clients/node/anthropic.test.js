@@ -53,6 +53,12 @@ for (const line of ['messages', 'chat']) {
     assert.match(textOf(await client.messages.create(params)), /Rain, 4 degrees/);
   });
 
+  test(`answers in a shape on ${line}`, async () => {
+    const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'], additionalProperties: false };
+    const message = await client.messages.create(ask(`on-${line}`, 'Who are you?', { output_config: { format: { type: 'json_schema', schema } } }));
+    assert.equal(typeof JSON.parse(textOf(message)).name, 'string');
+  });
+
   test(`a stream that fails midway throws on ${line}`, async () => {
     let heard = '';
     const stream = client.messages.stream(ask(`cut-on-${line}`, 'Hello')).on('text', (piece) => { heard += piece; });
