@@ -341,13 +341,19 @@ type outcome struct {
 }
 
 // run conducts a request with the given body.
-func (tr *trial) run(body string) (out outcome) {
+func (tr *trial) run(body string) outcome {
+	tr.t.Helper()
+	return tr.conduct(call(tr.t, snapshot(tr.t), body))
+}
+
+// conduct conducts a call of any form.
+func (tr *trial) conduct(c Call) (out outcome) {
 	tr.t.Helper()
 	opts := tr.opts
 	opts.Lines = line.New(line.Options{Open: func(upstream.Target) (upstream.Adapter, error) { return tr.provider, nil }})
-	c := New(opts)
-	c.admit = tr.books.admit
-	c.refuse = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
+	conductor := New(opts)
+	conductor.admit = tr.books.admit
+	conductor.refuse = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
 	defer func() {
 		if r := recover(); r != nil {
 			if err, ok := r.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
@@ -358,7 +364,7 @@ func (tr *trial) run(body string) (out outcome) {
 		if tr.provider.open != 0 {
 			tr.t.Errorf("%d bodies of the provider were left open", tr.provider.open)
 		}
-		if held := c.budget.held.Load(); held != 0 {
+		if held := conductor.budget.held.Load(); held != 0 {
 			tr.t.Errorf("%d bytes of the budget were not given back", held)
 		}
 		if n := len(tr.books.amounts); n != len(tr.books.ends) {
@@ -368,7 +374,7 @@ func (tr *trial) run(body string) (out outcome) {
 			tr.t.Error("a write deadline was left on the connection")
 		}
 	}()
-	out.err = c.Complete(tr.ctx, tr.client, call(tr.t, snapshot(tr.t), body))
+	out.err = conductor.Complete(tr.ctx, tr.client, c)
 	return out
 }
 
