@@ -26,8 +26,13 @@ func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 		if on.Form == call.Form {
 			ask.Header = call.Header
 		}
+		t := x.translation(on)
+		if own, ok := call.Body.(*wire.MessagesRequest); ok && on.Form == wire.FormMessages {
+			ask.Body = own.CountBody(t.Edits)
+			return ask, nil
+		}
 		var err error
-		ask.Body, err = x.speech(on.Form).request(x.translation(on))
+		ask.Body, err = x.speech(on.Form).request(t)
 		return ask, err
 	})
 	if err != nil || known {

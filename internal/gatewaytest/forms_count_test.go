@@ -45,6 +45,16 @@ func countScene(t testing.TB) scene {
 			if q.URI != "/v1/messages/count_tokens" || string(q.Body) != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s %s", q.URI, q.Body)
 			}
+			// A whole request can be counted, though its provider's count takes
+			// no limit.
+			native.Expect(fakeprovider.NativeCount(4711))
+			whole := strings.Replace(of("count"), "{", `{"max_tokens":5,"stream":true,"metadata":{"user_id":"u"},`, 1)
+			if n := count(ask(whole)); n != 4711 {
+				t.Errorf("%d tokens; the provider said 4711", n)
+			}
+			if got := string(native.Requests()[1].Body); got != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
+				t.Errorf("the provider got %s", got)
+			}
 			// Where the provider cannot count, or does not, the estimate is ours.
 			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"), fakeprovider.NativeError(500, "api_error", "x"),
 				fakeprovider.Page(404), saying(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {

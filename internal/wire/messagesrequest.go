@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+
 	"tollgate/internal/fault"
 )
 
@@ -55,6 +57,38 @@ func (r *MessagesRequest) Body(e Edits) []byte {
 		return d.body
 	}
 	return spliced(d.body, []splice{{m.from, m.to, quote(e.Model)}})
+}
+
+// CountBody is Body for a line that only counts tokens: without the members
+// that requests have and counts refuse. None of them is part of the prompt.
+func (r *MessagesRequest) CountBody(e Edits) []byte {
+	d := r.doc
+	var edits []splice
+	behind, kept := d.from+1, false
+	for _, m := range d.members {
+		comma := behind + max(bytes.IndexByte(d.body[behind:m.from], ','), 0)
+		switch {
+		case isNotCounted(string(m.name)):
+			edits = append(edits, splice{behind, m.to, nil})
+		case !kept && behind > d.from+1:
+			edits = append(edits, splice{behind, comma + 1, nil})
+		}
+		if string(m.name) == "model" {
+			edits = append(edits, splice{m.from, m.to, quote(e.Model)})
+		}
+		kept = kept || !isNotCounted(string(m.name))
+		behind = m.to
+	}
+	return spliced(d.body, edits)
+}
+
+// isNotCounted tells whether a member of requests is refused by counts.
+func isNotCounted(name string) bool {
+	switch name {
+	case "max_tokens", "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
+		return true
+	}
+	return false
 }
 
 // Prompt returns our own count of the prompt's tokens: system, messages and

@@ -330,3 +330,25 @@ func FuzzMessagesBody(f *testing.F) {
 		}
 	})
 }
+
+// TestMessagesCountBody: of a whole request its count gets what the count knows;
+// the rest is the client's, byte by byte.
+func TestMessagesCountBody(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"model":"a","messages":[1]}`:                                                                                    `{"model":"b","messages":[1]}`,
+		`{"max_tokens":1,"model":"a","messages":[1]}`:                                                                     `{"model":"b","messages":[1]}`,
+		"{ \"stream\" : true ,\n\"max_tokens\":1 , \"model\":\"a\" , \"x\":{\"stream\":1}}":                               "{ \"model\":\"b\" , \"x\":{\"stream\":1}}",
+		"{\"model\":\"a\",\"messages\":[1],\"metadata\":{\"user_id\":\"u\"}}\n":                                           "{\"model\":\"b\",\"messages\":[1]}\n",
+		`{"temperature":1,"top_p":1,"top_k":1,"stop_sequences":[],"service_tier":"auto","inference_geo":"x","model":"b"}`: `{"model":"b"}`,
+		`{"model":"b","max\u005ftokens":null,"tools":[],"thinking":{}}`:                                                   `{"model":"b","tools":[],"thinking":{}}`,
+	} {
+		r, err := OpenMessages([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.CountBody(Edits{Model: "b"})); got != want {
+			t.Errorf("%s\nbecomes %s\nwant    %s", body, got, want)
+		}
+	}
+}
