@@ -163,7 +163,11 @@ func billScene(t testing.TB, model string, b bill, in spoken, stream bool) scene
 				t.Errorf("%s were held for %d bytes; want %s", m.Held, len(body), want)
 			}
 			// What the client is told is what it was charged for.
-			if r := in.read(t, h, model); !(stream && (in == inChat || in == inMessages && b.line == "messages")) &&
+			r := in.read(t, h, model)
+			if stream && in == inChat && strings.Contains(h.raw, `"usage":{`) {
+				t.Errorf("usage that nobody asked for: %s", h.raw)
+			}
+			if !(stream && (in == inChat || in == inMessages && b.line == "messages")) &&
 				(r.prompt != b.prompt || r.cached != b.cached || r.completion != b.completion) {
 				t.Errorf("the client was told of %d, %d and %d tokens: %s", r.prompt, r.cached, r.completion, h.raw)
 			}
