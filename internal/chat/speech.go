@@ -2,8 +2,11 @@ package chat
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 )
 
@@ -245,6 +248,15 @@ func (s chained) request(t wire.Translation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := s.fromChat(raw, t)
+	if err != nil {
+		return nil, s.refused(err)
+	}
+	return out, nil
+}
+
+// fromChat puts a body of chat completions into the line's form.
+func (s chained) fromChat(raw []byte, t wire.Translation) ([]byte, error) {
 	r, err := wire.OpenChat(raw)
 	if err != nil {
 		return nil, err
@@ -253,6 +265,44 @@ func (s chained) request(t wire.Translation) ([]byte, error) {
 		return nil, err
 	}
 	return onForm(r, s.form, s.id).request(t)
+}
+
+// refused is a refusal of the body between as one of the client's own request:
+// a path in it is cut to the client's field.
+func (s chained) refused(err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Param == "" {
+		return err
+	}
+	field := f.Param
+	if i := strings.IndexAny(field, ".["); i >= 0 {
+		field = field[:i]
+	}
+	told := *f
+	told.Param = s.fieldOf(field)
+	before, rest, found := strings.Cut(f.Message, "`"+field)
+	if _, after, closed := strings.Cut(rest, "`"); found && closed {
+		told.Message = before + "`" + told.Param + "`" + after
+	}
+	return &told
+}
+
+// fieldOf is the client's name of a field of chat completions.
+func (s chained) fieldOf(field string) string {
+	_, isResponses := s.speech.(responsesOnChat)
+	switch {
+	case field == "messages" && isResponses:
+		return "input"
+	case field == "response_format" && isResponses:
+		return "text"
+	case field == "response_format":
+		return "output_config"
+	case field == "reasoning_effort" && isResponses:
+		return "reasoning"
+	case field == "reasoning_effort":
+		return "thinking"
+	}
+	return field
 }
 
 func (s chained) stream() (meter, wire.Writer) {
