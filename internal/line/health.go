@@ -79,7 +79,6 @@ type health struct {
 	good      int           // answers since the trial began
 	after     condition     // what follows on cooling: healthy, or the trial goes on
 	life      uint64        // grows with each condition: what began in an earlier one says nothing about this
-	from      uint64        // outcomes of the tally before this number were judged already
 	probing   bool
 
 	models map[string]*modelHealth // the models that are out on this line
@@ -147,8 +146,8 @@ func (h *health) restore(now time.Time) []change {
 }
 
 // failed takes in a failure of an attempt for a model that began during life.
-// recent says how much of the attempts since h.from, and no older than
-// tripTime, failed.
+// recent says how much of the attempts of this life, and no older than tripTime,
+// failed.
 func (h *health) failed(now time.Time, life uint64, model string, f *upstream.Failure, recent func() (fails float64, attempts int)) (changes []change) {
 	if life != h.life {
 		return nil
@@ -252,7 +251,7 @@ func (h *health) clear(now time.Time) (changes []change) {
 		changes = append(changes, change{model: model, state: stateInService})
 	}
 	life := h.life
-	*h = health{life: life, from: h.from}
+	*h = health{life: life}
 	h.enter(healthy, now, 0, "")
 	h.returned = now
 	return changes

@@ -245,6 +245,28 @@ func TestStragglers(t *testing.T) {
 	p.wants("half_open", "")
 }
 
+// TestStragglersDoNotAddUp: a failure counts with those of the line's present
+// condition alone, not with what still comes in from an earlier one.
+func TestStragglersDoNotAddUp(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	early := p.begin()
+	for range 5 {
+		p.do(broken())
+	}
+	p.now = p.now.Add(30 * time.Second)
+	p.probe(nil)
+	for range trialAnswers {
+		p.do(nil)
+	}
+	for range 9 {
+		p.end(early, broken())
+	}
+	p.wants("in_service", "", "circuit_open", "in_service")
+	p.do(broken())
+	p.wants("in_service", "")
+}
+
 func TestTrialTakesOneRequestAtATime(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -444,5 +466,20 @@ func TestResume(t *testing.T) {
 	p.wants("in_service", "", "in_service", "m in_service")
 	p.do(limited(429, time.Minute))
 	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	p.wants("in_service", "")
+}
+
+// TestResumeForgetsFailures: a line that was resumed begins anew also when it
+// was in service.
+func TestResumeForgetsFailures(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 4 {
+		p.do(broken())
+	}
+	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	for range 4 {
+		p.do(broken())
+	}
 	p.wants("in_service", "")
 }

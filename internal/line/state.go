@@ -112,6 +112,7 @@ func (l *Lines) state(now time.Time, seat *seat) State {
 // outcome is how one attempt went.
 type outcome struct {
 	at        time.Time
+	life      uint64        // the line's condition when the attempt began
 	score     float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
 	cause     string        // of a failure
@@ -204,9 +205,8 @@ func (t *tally) change(f func(h *health) []change) []change {
 func (t *tally) answered(now time.Time, life uint64, firstByte time.Duration) (n uint64, changes []change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n = t.add(outcome{at: now, score: 1, firstByte: max(firstByte, 1)})
+	n = t.add(outcome{at: now, life: life, score: 1, firstByte: max(firstByte, 1)})
 	if changes = t.health.answered(now, life); changes != nil {
-		t.health.from = t.n
 		t.settle()
 	}
 	return n, changes
@@ -217,7 +217,7 @@ func (t *tally) failed(now time.Time, life uint64, model string, f *upstream.Fai
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f.Health != upstream.HealthNone {
-		t.add(outcome{at: now, score: score(f.Health), cause: f.Error()})
+		t.add(outcome{at: now, life: life, score: score(f.Health), cause: f.Error()})
 	}
 	return t.judge(now, life, model, f)
 }
@@ -235,11 +235,7 @@ func (t *tally) broke(now time.Time, life uint64, model string, n uint64, f *ups
 
 // judge lets the line's health take in a failure. Callers hold mu.
 func (t *tally) judge(now time.Time, life uint64, model string, f *upstream.Failure) []change {
-	before := t.health.life
 	changes := t.health.failed(now, life, model, f, func() (float64, int) { return t.recent(now) })
-	if t.health.life != before {
-		t.health.from = t.n
-	}
 	t.settle()
 	return changes
 }
@@ -252,14 +248,11 @@ func (t *tally) add(o outcome) uint64 {
 	return n
 }
 
-// recent counts the attempts that were not judged yet. Callers hold mu.
+// recent counts the attempts of the line's present life: those of an earlier
+// one were judged already, or come too late. Callers hold mu.
 func (t *tally) recent(now time.Time) (fails float64, attempts int) {
-	first := t.health.from
-	if t.n > recentAttempts {
-		first = max(first, t.n-recentAttempts)
-	}
-	for i := first; i < t.n; i++ {
-		if o := &t.ring[i%recentAttempts]; now.Sub(o.at) <= tripTime {
+	for i := range min(t.n, recentAttempts) {
+		if o := &t.ring[i]; o.life == t.health.life && now.Sub(o.at) <= tripTime {
 			fails += 1 - o.score
 			attempts++
 		}
