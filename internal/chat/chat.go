@@ -4,8 +4,9 @@
 //
 // Invariants:
 //   - Nothing runs without a hold, and every hold is ended exactly once.
-//   - Until the first byte went to the client any failure is an error answer
-//     that costs nothing. After it, what was produced is charged.
+//   - Until a stream's beginning was judged and holds a token, and until a whole
+//     answer is settled, any failure is an error answer that costs nothing.
+//     After it, what was produced is charged.
 //   - The end of an answer goes out only after its charge is durable: a whole
 //     answer from its status line on, a stream from the last choice's finish
 //     on. An end that could not be settled is cut off, so that no client takes

@@ -293,11 +293,18 @@ func (x *exchange) complete() error {
 	return nil
 }
 
-// broken ends a stream that broke off. If the client has seen nothing of it,
-// that is an error answer like another; else what was produced is charged and
-// the last event says what happened.
+// broken ends a stream that broke off. If no token of it came, that is an error
+// answer like another; else what was produced is charged and the last event
+// says what happened. Tokens that came in one piece with the failure go out
+// first: no other line is asked any more, and what a client gets and pays must
+// not hang on how the network cut the stream.
 func (x *exchange) broken(f *upstream.Failure) error {
 	x.on.Broke(f)
+	if !x.begun && x.stream.token {
+		if err := x.send(len(x.stream.out)); err != nil {
+			return x.left()
+		}
+	}
 	x.run.close()
 	if !x.begun {
 		return x.fail(f.Fault())

@@ -162,18 +162,17 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 		code  fault.Code
 		lines int
 	}{
-		"nothing":              {reply{}, fault.UpstreamConnectionError, 2},
-		"only a role":          {reply{pieces: []string{role}}, fault.UpstreamConnectionError, 2},
-		"only done":            {reply{pieces: []string{doneEvent}}, fault.UpstreamConnectionError, 2},
-		"role and done":        {reply{pieces: []string{role, doneEvent}}, fault.UpstreamConnectionError, 2},
-		"no content":           {reply{pieces: []string{role, stop, usage, doneEvent}}, fault.EmptyCompletion, 2},
-		"filtered":             {reply{pieces: []string{role, filtered, doneEvent}}, fault.ContentFilter, 1},
-		"error":                {reply{pieces: []string{role, busy}}, fault.UpstreamBusy, 2},
-		"error with the token": {reply{pieces: []string{role + hello + busy}}, fault.UpstreamBusy, 2},
-		"no JSON":              {reply{pieces: []string{"data: oops\n\n"}}, fault.UpstreamUnavailable, 2},
-		"cut event":            {reply{pieces: []string{role, hello[:20]}}, fault.UpstreamConnectionError, 2},
-		"reset":                {reply{pieces: []string{role}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
-		"too large":            {reply{pieces: []string{"data: " + strings.Repeat("x", maxEvent+1)}}, fault.UpstreamUnavailable, 2},
+		"nothing":       {reply{}, fault.UpstreamConnectionError, 2},
+		"only a role":   {reply{pieces: []string{role}}, fault.UpstreamConnectionError, 2},
+		"only done":     {reply{pieces: []string{doneEvent}}, fault.UpstreamConnectionError, 2},
+		"role and done": {reply{pieces: []string{role, doneEvent}}, fault.UpstreamConnectionError, 2},
+		"no content":    {reply{pieces: []string{role, stop, usage, doneEvent}}, fault.EmptyCompletion, 2},
+		"filtered":      {reply{pieces: []string{role, filtered, doneEvent}}, fault.ContentFilter, 1},
+		"error":         {reply{pieces: []string{role, busy}}, fault.UpstreamBusy, 2},
+		"no JSON":       {reply{pieces: []string{"data: oops\n\n"}}, fault.UpstreamUnavailable, 2},
+		"cut event":     {reply{pieces: []string{role, hello[:20]}}, fault.UpstreamConnectionError, 2},
+		"reset":         {reply{pieces: []string{role}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
+		"too large":     {reply{pieces: []string{"data: " + strings.Repeat("x", maxEvent+1)}}, fault.UpstreamUnavailable, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,6 +232,63 @@ func TestStreamBreaksOff(t *testing.T) {
 				t.Error("another line was asked after the first byte")
 			}
 		})
+	}
+}
+
+// TestStreamBreaksOffAtOnce: a stream has started with its first token. How much
+// of it arrives in one piece with the failure changes neither what the client
+// gets nor what is charged.
+func TestStreamBreaksOffAtOnce(t *testing.T) {
+	t.Parallel()
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // shows that it is no error sentence
+	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
+	atLimit := strings.Replace(stop, `"stop"`, `"length"`, 1)
+	for name, test := range map[string]struct {
+		piece string
+		code  fault.Code
+		sent  string // empty: the client sees an error answer
+	}{
+		"error":             {role + begin + busy, fault.UpstreamBusy, ours(role, begin)},
+		"no JSON":           {role + begin + "data: oops\n\n", fault.UpstreamUnavailable, ours(role, begin)},
+		"behind the finish": {role + begin + stop + busy, fault.UpstreamBusy, ours(role, begin)},
+		"without a token":   {role + atLimit + busy, fault.UpstreamBusy, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, reply{pieces: []string{test.piece}})
+			out := tr.run(askStream)
+			if test.sent == "" {
+				f := faultOf(t, out, test.code)
+				tr.want(ledger.Failed, "0", f.Status(), test.code)
+				return
+			}
+			if out.err != nil || out.cut {
+				t.Fatalf("%+v", out)
+			}
+			tr.want(ledger.Billed, costBoth, 200, test.code)
+			if !tr.end().Streamed {
+				t.Error("the end does not say that the client saw a part")
+			}
+			want := test.sent + errorEvent((&upstream.Failure{Code: test.code}).FaultInStream())
+			if got := tr.client.body(); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// TestErrorBesideAHeldToken: while a line's beginning is held back, to see
+// whether it is an error sentence, a failure still lets another line answer.
+func TestErrorBesideAHeldToken(t *testing.T) {
+	t.Parallel()
+	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
+	tr := newTrial(t, reply{pieces: []string{role + hello + busy}}, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}})
+	if out := tr.run(askStream); out.err != nil || out.cut {
+		t.Fatalf("%+v", out)
+	}
+	tr.want(ledger.Billed, costUsage, 200, "")
+	if got, want := tr.client.body(), ours(role, hello, world, stop, doneEvent); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
