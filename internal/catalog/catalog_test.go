@@ -97,6 +97,33 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 	}
 }
 
+// TestFormsThatNoLineAnswers are warned of: every call there would fail.
+func TestFormsThatNoLineAnswers(t *testing.T) {
+	t.Parallel()
+	for forms, want := range map[string]string{
+		"{forms: [chat, responses], on: [chat]}":      "",
+		"{forms: [responses], on: [responses]}":       "",
+		"{forms: [chat, responses], on: [responses]}": "models[0].forms: model m has the form chat, but no enabled line of it speaks chat or a form that it is translated into",
+		"{forms: [messages], on: [responses]}":        "models[0].forms: model m has the form messages, but no enabled line of it speaks messages or a form that it is translated into",
+	} {
+		model, line, _ := strings.Cut(strings.Trim(forms, "{}"), ", on: ")
+		_, warnings, err := Parse([]byte(`
+models: [{id: m, kind: chat, `+model+`, context_window: 9, max_output_tokens: 9, price: {input: 0, output: 0}}]
+lines: [{id: l, provider: openai, base_url: "https://x.test", api_key: "${KEY}", models: {m: v}, forms: `+line+`}]
+`), testProviders())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, w := range warnings {
+			said += w.String()
+		}
+		if said != want {
+			t.Errorf("%s: warned %q", forms, said)
+		}
+	}
+}
+
 func TestPrintedDocumentsReadBack(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, string(example(t)))

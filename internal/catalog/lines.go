@@ -19,10 +19,11 @@ var keyReference = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]{0,127}\}$`)
 // jsonNumber is a plain scalar that stands for a number.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// lines reads all lines into doc and returns the models that an enabled line
-// serves. known holds the readable models by id, named every id of the file.
-func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
-	served := map[string]bool{}
+// lines reads all lines into doc and returns, for the models that an enabled
+// line serves, the forms that those lines speak. known holds the readable
+// models by id, named every id of the file.
+func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string][]wire.Form {
+	served := map[string][]wire.Form{}
 	firstAt := map[string]string{}
 	for i, n := range t.list("lines", maxLines) {
 		path := fmt.Sprintf("lines[%d]", i)
@@ -37,8 +38,12 @@ func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named m
 			firstAt[l.ID] = path
 		}
 		if l.Enabled {
+			forms := l.Forms
+			if forms == nil {
+				forms = r.providers[l.Provider].Forms
+			}
 			for id := range l.Models {
-				served[id] = true
+				served[id] = append(served[id], forms...)
 			}
 		}
 		doc.Lines = append(doc.Lines, l)

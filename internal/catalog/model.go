@@ -62,12 +62,29 @@ func (r *reader) document(tree *node) *Document {
 	}
 	served := r.lines(t, doc, models, firstAt)
 	for i := range doc.Models {
-		if m := &doc.Models[i]; m.State == StateOpen && !served[m.ID] {
+		m := &doc.Models[i]
+		forms, ok := served[m.ID]
+		switch {
+		case m.State != StateOpen:
+		case !ok:
 			r.warn(firstAt[m.ID], "model %s is open but no enabled line serves it", m.ID)
+		default:
+			r.warnForms(firstAt[m.ID], m, forms)
 		}
 	}
 	t.close()
 	return doc
+}
+
+// warnForms warns of forms of a model that none of its lines can answer, since
+// they speak others that the form is not translated into.
+func (r *reader) warnForms(path string, m *Model, spoken []wire.Form) {
+	for _, form := range m.Forms {
+		able := slices.ContainsFunc(spoken, func(line wire.Form) bool { return line == form || wire.Translates(form, line) })
+		if !able && len(spoken) > 0 {
+			r.warn(path+".forms", "model %s has the form %s, but no enabled line of it speaks %s or a form that it is translated into", m.ID, form, form)
+		}
+	}
 }
 
 // model reads one model. It reports false when the model is to be left out.
