@@ -19,7 +19,7 @@ func TestOpenResponses(t *testing.T) {
 	g := start(t)
 	key := g.key(t, g.account(t, "10"), nil)
 	weather := map[string]any{
-		"type": "function", "name": "get_weather", "description": "The weather of a city", "strict": false,
+		"type": "function", "name": "get_weather", "description": "The weather of a city",
 		"parameters": map[string]any{
 			"type":       "object",
 			"properties": map[string]any{"city": map[string]any{"type": "string"}},

@@ -126,10 +126,6 @@ func newEcho(r request) echo {
 	if tier == "" || tier == "auto" {
 		tier = "default"
 	}
-	tools := field("tools", "[]")
-	if !gjson.ParseBytes(tools).IsArray() {
-		tools = json.RawMessage("[]")
-	}
 	return echo{encrypted: r.encrypted, body: responseBody{
 		Object:            "response",
 		FrequencyPenalty:  field("frequency_penalty", "0"),
@@ -148,13 +144,38 @@ func newEcho(r request) echo {
 		Temperature:       field("temperature", "1"),
 		Text:              textEcho{field("text.format", `{"type":"text"}`), field("text.verbosity", `"medium"`)},
 		ToolChoice:        field("tool_choice", `"auto"`),
-		Tools:             tools,
+		Tools:             echoTools(r.body.Get("tools")),
 		TopLogprobs:       field("top_logprobs", "0"),
 		TopP:              field("top_p", "1"),
 		Truncation:        field("truncation", `"disabled"`),
 		User:              field("user", "null"),
 		Metadata:          field("metadata", "{}"),
 	}}
+}
+
+// echoTools repeats the tools of a request as responses do: what a function
+// left out is there, as null or as its default.
+func echoTools(tools gjson.Result) json.RawMessage {
+	out := []byte{'['}
+	for _, tool := range tools.Array() {
+		if !tool.IsObject() {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		raw := strings.TrimSpace(tool.Raw)
+		out = append(out, raw[:len(raw)-1]...)
+		if tool.Get("type").Str == "function" {
+			for _, member := range []struct{ name, otherwise string }{{"description", "null"}, {"parameters", "null"}, {"strict", "true"}} {
+				if !tool.Get(member.name).Exists() {
+					out = append(out, `,"`+member.name+`":`+member.otherwise...)
+				}
+			}
+		}
+		out = append(out, '}')
+	}
+	return append(out, ']')
 }
 
 // begun renders the response as a stream begins it.
