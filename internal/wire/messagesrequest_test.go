@@ -352,3 +352,41 @@ func TestMessagesCountBody(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMessagesCountBody: whatever passed the gate, its count gets JSON with the
+// model and without what it refuses, and everything else as it was.
+func FuzzMessagesCountBody(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"model":"a"}`, "{ \"stream\" : true ,\n\"max_tokens\":1 , \"model\":\"a\" , \"b,c\":{\"stream\":1}}\n",
+		`{"top_k":1,"top_p":2}`, `{"x,\"":1,"metadata":{},"model":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := OpenMessages(bytes.Clone(body))
+		if err != nil {
+			return
+		}
+		got, err := OpenMessages(r.CountBody(Edits{Model: "b"}))
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		want := 0
+		for _, m := range r.doc.members {
+			if isNotCounted(string(m.name)) {
+				continue
+			}
+			want++
+			value := string(body[m.from:m.to])
+			if string(m.name) == "model" {
+				value = `"b"`
+			}
+			if in := got.doc.find(string(m.name)); in == nil || string(got.doc.body[in.from:in.to]) != value {
+				t.Errorf("%q of %s became %s", m.name, body, got.doc.body)
+			}
+		}
+		if len(got.doc.members) != want {
+			t.Errorf("%s became %s", body, got.doc.body)
+		}
+	})
+}
