@@ -75,7 +75,7 @@ func open(body []byte, reads ...string) (*document, error) {
 		return nil, fault.New(fault.InvalidJSON, "The request body is not valid JSON: unexpected character at byte %d.", g.fail)
 	case g.stranger:
 		return nil, fault.New(fault.InvalidRequest, "The request body must be a JSON object.")
-	case g.repeated != "":
+	case g.repeats:
 		return nil, fault.New(fault.InvalidJSON, "The request body has the key %q more than once. Send each key once.", g.repeated)
 	case g.tooMany:
 		return nil, fault.New(fault.InvalidRequest, "An object of the request has more than %d keys.", maxMembers)
@@ -89,7 +89,8 @@ type gate struct {
 	reads    []string
 	members  []member
 	names    [2]names // of the object at the top and of the one inside it
-	repeated string   // the first key found twice
+	repeats  bool     // a key was found twice
+	repeated string   // the first such key
 	tooMany  bool
 	stranger bool // the body is no object
 }
@@ -170,8 +171,8 @@ func (g *gate) object(i, level int, value func(name []byte, from int) int) int {
 		name := unquoteKey(g.src, from)
 		switch {
 		case !seen.add(name):
-			if g.repeated == "" {
-				g.repeated = string(name[:min(len(name), 64)])
+			if !g.repeats {
+				g.repeats, g.repeated = true, string(name[:min(len(name), 64)])
 			}
 		case seen.size() > maxMembers:
 			g.tooMany = true

@@ -69,6 +69,7 @@ func TestOpenChatGate(t *testing.T) {
 		"repeated":                     {`{"model":"a","model":"b"}`, fault.InvalidJSON},
 		"repeated after unescaping":    {`{"model":"a","m\u006fdel":"b"}`, fault.InvalidJSON},
 		"repeated unknown":             {`{"x":1,"y":2,"x":1}`, fault.InvalidJSON},
+		"repeated empty":               {`{"":1,"":2}`, fault.InvalidJSON},
 		"repeated in stream_options":   {`{"stream_options":{"a":1,"a":1}}`, fault.InvalidJSON},
 		"repeated in a message":        {`{"messages":[{"role":"user"},{"role":"user","content":"","role":"system"}]}`, fault.InvalidJSON},
 		"same key in two messages":     {`{"messages":[{"role":"user"},{"role":"user"}]}`, ""},
