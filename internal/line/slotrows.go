@@ -11,6 +11,7 @@ type grant struct {
 // rows is what the rows of a line say.
 type rows struct {
 	own    grant
+	alive  int      // other living nodes
 	nodes  int      // other living nodes with a row
 	others int      // granted to them
 	wants  int      // wanted by them
@@ -25,8 +26,12 @@ func readRows(tx *store.Tx, line, epoch string) (rows, error) {
 		return rows{}, err
 	}
 	living := make(map[string]bool, len(nodes))
+	var r rows
 	for _, node := range nodes {
 		living[node.Epoch] = !node.Dead
+		if !node.Dead && node.Epoch != epoch {
+			r.alive++
+		}
 	}
 	if !living[epoch] {
 		return rows{}, store.ErrFenced
@@ -36,7 +41,6 @@ func readRows(tx *store.Tx, line, epoch string) (rows, error) {
 		return rows{}, err
 	}
 	defer found.Close()
-	var r rows
 	for found.Next() {
 		var owner string
 		var g grant

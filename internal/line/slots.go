@@ -28,6 +28,15 @@ const (
 	outageQuiet = time.Minute
 )
 
+// Slots go from node to node: what nothing on a node has used for spareAfter is
+// handed on, and who was given too little asks once more after shortRest. So
+// one caller at a time finds the slot of a line free on any node.
+const (
+	spareAfter = 20 * time.Millisecond
+	shortRest  = 50 * time.Millisecond
+	spareLines = 64 // how many lines wait to be handed on; others wait for tidy
+)
+
 // askConnections bounds how many of the database's write connections slots
 // use at a time: a crowd of asks must not keep the ledger waiting.
 const askConnections = 2
@@ -53,7 +62,9 @@ type slots struct {
 	log     *slog.Logger
 	now     func() time.Time
 	timeout time.Duration // askTimeout
+	rest    time.Duration // shortRest
 	turns   chan struct{} // one element for each transaction under way
+	spare   chan string   // lines that calls have left more of than this node keeps
 
 	mu       sync.Mutex // guards what follows and all pools
 	life     string     // the epoch that the grants belong to
@@ -79,6 +90,9 @@ type pool struct {
 	wanted    int       // what the row says
 	shed      int       // how much of the grant goes back as calls end
 	due       bool      // the row may differ from this, or the limit was lowered
+	shared    bool      // another node lived at the last transaction
+	spared    bool      // the line is in spare
+	crest     int       // the highest inUse since then
 	since     time.Time // the beginning of peak's time
 	usedAt    time.Time // the end of the last such time that saw a call
 }
@@ -87,8 +101,9 @@ type pool struct {
 // node is registered now. db may be nil: everything is granted then.
 func newSlots(db *store.DB, epoch func() string, log *slog.Logger) *slots {
 	return &slots{
-		db: db, epoch: epoch, log: log, now: time.Now, timeout: askTimeout,
+		db: db, epoch: epoch, log: log, now: time.Now, timeout: askTimeout, rest: shortRest,
 		turns: make(chan struct{}, askConnections),
+		spare: make(chan string, spareLines),
 		pools: map[string]*pool{},
 	}
 }
@@ -124,6 +139,76 @@ func (s *slots) give(line string) {
 		p.granted--
 		p.due = true
 	}
+	s.offer(line, p)
+}
+
+// offer lets a line be handed on if it has more than its calls and the headroom,
+// and another node lives. Callers hold mu.
+func (s *slots) offer(line string, p *pool) {
+	if !p.shared || p.spared || p.unused() <= headroom(p.limit) {
+		return
+	}
+	select {
+	case s.spare <- line:
+		p.spared, p.crest = true, p.inUse
+	default:
+	}
+}
+
+// handOn gives back, until ctx ends, what calls have left beyond the headroom
+// and nothing has used for a moment, so that other nodes need not wait for the
+// upkeep. One line at a time bounds what it costs the database.
+func (s *slots) handOn(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case line := <-s.spare:
+			pause(ctx, spareAfter)
+			_ = s.hand(ctx, line) // the upkeep tries again, and says what fails
+		}
+	}
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// hand gives back what a line has had beyond its calls and the headroom since
+// it was offered.
+func (s *slots) hand(ctx context.Context, line string) error {
+	if !s.lowered(line) {
+		return nil
+	}
+	return s.settle(ctx, line)
+}
+
+// lowered lowers a line's grant to the most that was used since it was offered
+// and the headroom, and reports whether it was above that.
+func (s *slots) lowered(line string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renew()
+	p := s.pools[line]
+	if p == nil {
+		return false
+	}
+	p.spared = false
+	over := min(p.granted-p.crest-headroom(p.limit), p.unused())
+	if p.asking != nil || over <= 0 {
+		s.offer(line, p)
+		return false
+	}
+	p.granted -= over
+	p.due = true
+	s.offer(line, p)
+	return true
 }
 
 // granted returns how many slots of a line this node has, used or not.
@@ -183,16 +268,16 @@ func (p *pool) take(limit int) bool {
 		return false
 	}
 	p.inUse++
-	p.peak = max(p.peak, p.inUse)
+	p.peak, p.crest = max(p.peak, p.inUse), max(p.crest, p.inUse)
 	return true
 }
 
-// wait takes part in two asks at most, its own or another taker's, and tries
-// again after each. Callers hold mu; it is free while wait waits.
+// wait takes part in a few asks, its own or others', and tries again after each.
+// Callers hold mu; it is free while wait waits.
 func (s *slots) wait(ctx context.Context, line string, p *pool, limit int) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	for range 2 {
+	for range 4 {
 		if p.inUse >= limit {
 			return false
 		}
@@ -221,13 +306,22 @@ func (s *slots) wait(ctx context.Context, line string, p *pool, limit int) bool 
 	return false
 }
 
-// ask asks the database for what the waiting takers need. Others may wait for
-// the same answer, so it goes on when the taker that asks has left. Callers
-// hold mu; it is free meanwhile.
+// ask asks the database for what the waiting takers need, and once more after a
+// moment if other nodes have what is missing: they hand on what they do not use.
+// Others may wait for the same answer, so it goes on when the taker that asks
+// has left. Callers hold mu; it is free meanwhile.
 func (s *slots) ask(ctx context.Context, line string, p *pool, limit int) {
-	err := s.exchange(context.WithoutCancel(ctx), line, p, limit, func(r rows) grant {
+	ctx = context.WithoutCancel(ctx)
+	claims := func(r rows) grant {
 		return claim(demand{limit: limit, granted: p.granted, inUse: p.inUse, waiters: p.waiters}, r)
-	})
+	}
+	err := s.exchange(ctx, line, p, limit, claims)
+	if err == nil && p.shared && s.short(p, limit) && s.rest > 0 {
+		s.idle(ctx, p)
+		if s.short(p, limit) {
+			err = s.exchange(ctx, line, p, limit, claims)
+		}
+	}
 	if err != nil || p.wanted > 0 {
 		p.denied.at, p.denied.limit = s.now(), limit
 	}
@@ -243,6 +337,24 @@ func (s *slots) ask(ctx context.Context, line string, p *pool, limit int) {
 		s.log.Warn("line: the database grants no slots; capped lines are busy beyond what this node has", "line", line, "error", err)
 		s.mu.Lock()
 	}
+}
+
+// short reports whether takers wait for more than the node was granted, though
+// its own calls are fewer than the limit. Callers hold mu.
+func (s *slots) short(p *pool, limit int) bool {
+	return p.inUse < limit && p.inUse+p.waiters > p.granted
+}
+
+// idle waits for other nodes while takers wait for it. Callers hold mu; it is
+// free meanwhile.
+func (s *slots) idle(ctx context.Context, p *pool) {
+	asking := make(chan struct{})
+	p.asking = asking
+	s.mu.Unlock()
+	pause(ctx, s.rest)
+	s.mu.Lock()
+	p.asking = nil
+	close(asking)
 }
 
 // tidy is one step of the upkeep, to be called every second: it gives back
@@ -419,6 +531,7 @@ func (s *slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 		p.due = true
 	default:
 		s.away = false
+		p.shared = seen.alive > 0
 		p.granted, p.wanted, p.due = next.granted, next.wanted, false
 		p.lower(max(excess(limit, next.granted, seen), concession(limit, next.granted, seen)))
 	}

@@ -47,6 +47,7 @@ func newSlotNode(t failer, db *store.DB, clock *slotClock, name string) *slotNod
 	n := &slotNode{db: db, name: name}
 	n.slots = newSlots(db, func() string { return *n.life.Load() }, slog.New(slog.NewTextHandler(&n.log, nil)))
 	n.now = clock.now
+	n.rest = 0
 	n.timeout = 20 * time.Second // the tests own time; those about the bound set it
 	n.begin(t)
 	return n
@@ -100,6 +101,16 @@ func (n *slotNode) tidied(t failer) {
 	t.Helper()
 	if err := n.tidy(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// handed hands on all that the node does not use.
+func (n *slotNode) handed(t *testing.T) {
+	t.Helper()
+	for len(n.spare) > 0 {
+		if err := n.hand(t.Context(), <-n.spare); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -442,6 +453,73 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		step()
 		if got := rowsOf(t, db, "l"); len(got) != 0 || len(a.pools) != 0 {
 			t.Errorf("rows %v, %d lines in memory; want none of an idle line", got, len(a.pools))
+		}
+	})
+}
+
+// TestSlotsAreHandedOn: what calls leave is soon there for other nodes, also
+// before their upkeep, but not what calls have used meanwhile.
+func TestSlotsAreHandedOn(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		clock := &slotClock{}
+		a := newSlotNode(t, db, clock, "a")
+		a.takes("alone", 1, 1)
+		a.give("alone")
+		if n := len(a.spare); n != 0 {
+			t.Errorf("%d lines are to be handed on without another node", n)
+		}
+		b := newSlotNode(t, db, clock, "b")
+		for i := range 6 {
+			n := []*slotNode{a, b}[i%2]
+			if n.takes("line", 3, 4) != 3 {
+				t.Fatalf("in turn %d the line is not free", i)
+			}
+			n.gives("line", 3)
+			if len(n.spare) != 1 {
+				t.Fatalf("%d lines are to be handed on, want 1", len(n.spare))
+			}
+			n.handed(t)
+			if rows := rowsOf(t, db, "line"); len(rows) != 0 {
+				t.Fatalf("rows after turn %d: %v", i, rows)
+			}
+		}
+		a.takes("line", 3, 2)
+		a.gives("line", 2)
+		a.takes("line", 3, 2) // before it is handed on
+		a.gives("line", 2)
+		if err := a.hand(t.Context(), <-a.spare); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.granted("line"); got != 2 {
+			t.Errorf("%d slots are left of 2 that were in use", got)
+		}
+		a.handed(t)
+		a.takes("large", 80, 1)
+		a.give("large")
+		a.handed(t)
+		if got := a.granted("large"); got != 10 {
+			t.Errorf("%d slots are left of a large line, want its headroom of 10", got)
+		}
+	})
+}
+
+// TestShortRest: who was given too little asks again when others had the time
+// to hand on.
+func TestShortRest(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		clock := &slotClock{}
+		a, b := newSlotNode(t, db, clock, "a"), newSlotNode(t, db, clock, "b")
+		b.rest = time.Second
+		a.takes("line", 1, 1)
+		got := make(chan bool)
+		go func() { got <- b.take(context.Background(), "line", 1) }()
+		until(t, "b wants a slot", func() bool { return len(rowsOf(t, db, "line")) == 2 })
+		a.give("line")
+		a.handed(t)
+		if !<-got {
+			t.Error("the slot that a handed on is not b's")
 		}
 	})
 }

@@ -23,6 +23,7 @@ func (l *Lines) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { l.alerts.run(ctx) })
+	group.Go(func() { l.slots.handOn(ctx) })
 	p := newProber(l)
 	defer p.running.Wait()
 	tick := time.NewTicker(stepEvery)
