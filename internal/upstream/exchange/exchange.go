@@ -190,6 +190,9 @@ func judge(resp *http.Response, from *body, stream bool, secret string) *upstrea
 	if secret != "" {
 		said = bytes.ReplaceAll(said, []byte(secret), []byte("[redacted]"))
 	}
+	if resp.Header.Get("Date") == "" { // Retry-After may be a date, which counts from it
+		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	}
 	f := upstream.Classify(resp.StatusCode, contentType, said, resp.Header)
 	if f == nil { // a good-looking answer of another kind than we asked for
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))

@@ -1,8 +1,12 @@
 package exchange
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -54,4 +58,20 @@ func TestEndsHoweverCut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRetryAfterWithoutDate: a provider that names a time to come back at, and
+// does not say what time it is, is taken to have our clock.
+func TestRetryAfterWithoutDate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		resp := &http.Response{
+			StatusCode: http.StatusTooManyRequests,
+			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
+		}
+		said := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
+		if f := judge(resp, said, false, ""); f.RetryAfter != 30*time.Second {
+			t.Errorf("wait of %s, want 30s", f.RetryAfter)
+		}
+	})
 }
