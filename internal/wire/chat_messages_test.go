@@ -74,7 +74,9 @@ func TestChatAsMessagesRows(t *testing.T) {
 		"text format":              {asking(`"response_format":{"type":"text"}`), "output_config", ``},
 		"stream":                   {asking(`"stream":true`), "stream", `true`},
 		"not streamed":             {asking(`"stream":false`), "stream", ``},
-		"effort without thinking":  {asking(`"reasoning_effort":"high"`), "output_config thinking", "\n"},
+		"effort":                   {asking(`"reasoning_effort":"high"`), "output_config thinking", `{"effort":"high"}` + "\n"},
+		"least effort":             {asking(`"reasoning_effort":"minimal"`), "output_config thinking", `{"effort":"low"}` + "\n"},
+		"no effort":                {asking(`"reasoning_effort":"none"`), "output_config thinking", "\n"},
 		"late system":              {say(`,{"role":"assistant","content":"a"},{"role":"system","content":"s"},{"role":"user","content":"u"}`), "system messages", "\n" + `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"s"},{"type":"text","text":"u"}]}]`},
 		"refusals":                 {say(`,{"role":"assistant","content":null,"refusal":"no"},{"role":"assistant","content":[{"type":"refusal","refusal":"never"}]},{"role":"user","content":"u"}`), "messages", `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"no"},{"type":"text","text":"never"}]},{"role":"user","content":[{"type":"text","text":"u"}]}]`},
 		"functions": {say(`,{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"}`), "tools tool_choice messages",
@@ -140,6 +142,9 @@ func TestChatAsMessagesThinking(t *testing.T) {
 	loop := messages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"reasoning_effort":"low"`)
 	if got := asMessages(t, loop, translation("claude-sonnet-4-5", true), "thinking"); got != "" {
 		t.Errorf("a loop of calls goes on with %s, without what was thought", got)
+	}
+	if got := asMessages(t, asking(`"reasoning_effort":"high"`), translation("claude-sonnet-4-5", false), "output_config"); got != "" {
+		t.Errorf("a generation without effort is told %s", got)
 	}
 	prefilled := messages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
 	for model, goesOn := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {

@@ -24,8 +24,9 @@ type thought struct {
 	prefills bool
 }
 
-// thinking reads reasoning_effort. On a model that does not think it says
-// nothing. inLoop is set when the history ends in results of tools: models
+// thinking reads reasoning_effort. A model that does not think before it
+// answers is only told the effort, if its generation knows the word: that
+// guides its answer too. inLoop is set when the history ends in results of tools: models
 // with budgets go on from there only with what they thought before, which a
 // chat request does not hold.
 func (r *ChatRequest) thinking(t Translation, limit int64, inLoop bool) (thought, error) {
@@ -47,7 +48,9 @@ func (r *ChatRequest) thinking(t Translation, limit int64, inLoop bool) (thought
 	g := generationOf(t.Model)
 	out := thought{sampling: g.number < 407, prefills: g.number < 406}
 	switch {
+	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinks nor knows effort
 	case !t.Reasoning:
+		out.effort = effort
 	case effort == "":
 		out.on = g.thinksUnasked()
 	case effort == "none" && g.always:
