@@ -135,7 +135,7 @@ func usable(snapshot *catalog.Snapshot, name string, form wire.Form) (*catalog.M
 	}
 	switch model.State {
 	case catalog.StateRetired:
-		return nil, fault.At(fault.ModelDisabled, "model", "The model %s was retired. Choose another one from GET /v1/models.", model.ID)
+		return nil, fault.At(fault.ModelDisabled, "model", "The model %s was retired. Choose another one from GET %s.", model.ID, modelList(form))
 	case catalog.StateComingSoon:
 		return nil, fault.At(fault.ModelComingSoon, "model", "The model %s is announced but not open for calls yet.", model.ID)
 	case catalog.StateMaintenance:
@@ -144,11 +144,19 @@ func usable(snapshot *catalog.Snapshot, name string, form wire.Form) (*catalog.M
 	return model, nil
 }
 
+// modelList is where the callers of a form see their models.
+func modelList(form wire.Form) string {
+	if form == wire.FormMessages {
+		return "/native/v1/models"
+	}
+	return "/v1/models"
+}
+
 // unknownModel is the error for a model that an endpoint does not have. Below
 // /native it is not found (interface.md, Endpoints).
 func unknownModel(form wire.Form, what, name string) error {
 	if form == wire.FormMessages {
-		return fault.At(fault.NotFound, "model", what+" GET /native/v1/models lists the models that you can use.", name)
+		return fault.At(fault.NotFound, "model", what+" GET %s lists the models that you can use.", name, modelList(form))
 	}
-	return fault.At(fault.ModelNotFound, "model", what+" GET /v1/models lists the models that you can use.", name)
+	return fault.At(fault.ModelNotFound, "model", what+" GET %s lists the models that you can use.", name, modelList(form))
 }
