@@ -175,6 +175,35 @@ func TestEndOfTime(t *testing.T) {
 	}
 }
 
+// TestShortOfTime: a line that a request came to late is not judged by the
+// little time that others have left it; the first one is.
+func TestShortOfTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := spec("a"), spec("b")
+		b.Priority = a.Priority + 1
+		s := snapshot(1, a, b)
+		l := line.New(line.Options{Open: (&provider{}).open, Current: func() *catalog.Snapshot { return s }})
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			_, err := l.Try(ctx, request(s), func(ctx context.Context, _ line.On) error {
+				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				<-ctx.Done()
+				return upstream.Interrupted(ctx, ctx.Err())
+			})
+			cancel()
+			if got := fault.Of(err).Code; got != fault.UpstreamTimeout {
+				t.Fatalf("%s", got)
+			}
+		}
+		states := l.States()
+		if states[0].State != "circuit_open" || states[1].State != "in_service" || states[1].Attempts != 0 {
+			t.Errorf("%+v", states)
+		}
+	})
+}
+
 func TestAttemptsAreTraced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -167,7 +167,7 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 		f.answered(end, took)
 		over = true
 	} else {
-		over, err = w.failed(f, end, &a, err)
+		over, err = w.failed(ctx, f, end, &a, err)
 	}
 	w.attempts = append(w.attempts, a)
 	return over, err
@@ -175,7 +175,7 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 
 // failed takes in an attempt's error: a failure of the line, which is judged, or
 // what ends the walk.
-func (w *walk) failed(f *flight, end time.Time, a *Attempt, err error) (over bool, _ error) {
+func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt, err error) (over bool, _ error) {
 	ln := f.seat.line
 	var (
 		failure *upstream.Failure
@@ -190,6 +190,9 @@ func (w *walk) failed(f *flight, end time.Time, a *Attempt, err error) (over boo
 		return true, err
 	}
 	failure.Redact(ln.Key())
+	if failure.Code == fault.UpstreamTimeout && ctx.Err() != nil && len(w.failures) > 0 {
+		failure.Health = upstream.HealthNone // others have used up the request's time
+	}
 	a.Status, a.Code = failure.Status, string(failure.Code)
 	if failure.Cause != nil {
 		a.Cause = failure.Cause.Error()
