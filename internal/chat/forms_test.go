@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
+	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
 
@@ -250,5 +251,30 @@ func TestFormsBreakOffBehindTheFinish(t *testing.T) {
 				checkFailed(t, client, got, fault.UpstreamUnavailable)
 			})
 		}
+	}
+}
+
+// TestLimitThatMessagesDemand: the form wants a limit, so the gateway adds one
+// where the client named none. That a line refuses it is no client's to mend.
+func TestLimitThatMessagesDemand(t *testing.T) {
+	t.Parallel()
+	const much, long = "max_tokens: 100 > 64, which is the maximum allowed", "input length and `max_tokens` exceed context limit"
+	for name, test := range map[string]struct {
+		client  wire.Form
+		message string
+		code    fault.Code
+	}{
+		"chat":            {wire.FormChat, much, fault.UpstreamUnavailable},
+		"responses":       {wire.FormResponses, much, fault.UpstreamUnavailable},
+		"prompt too long": {wire.FormChat, long, fault.InvalidRequest},
+		"client's limit":  {wire.FormMessages, much, fault.InvalidRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refusal := fmt.Appendf(nil, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, test.message)
+			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", refusal, nil)})
+			f := faultOf(t, tr.conduct(formCall(t, test.client, wire.FormMessages, false)), test.code)
+			tr.want(ledger.Failed, "0", f.Status(), test.code)
+		})
 	}
 }

@@ -55,6 +55,11 @@ func (x *exchange) added(on line.On, f *upstream.Failure) bool {
 		return unknown && param == x.limitField() && (limit > 0 || !isChat)
 	case wire.FormResponses:
 		return unknown && (param == "store" || limit > 0 && param == "max_output_tokens")
+	case wire.FormMessages:
+		// The form demands a limit. Its errors have no param: the message
+		// begins with the field.
+		_, same := x.Body.(*wire.MessagesRequest)
+		return !same && x.asked.Limit == 0 && strings.HasPrefix(f.Passed.Message, "max_tokens:")
 	}
 	return false
 }
