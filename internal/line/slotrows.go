@@ -108,6 +108,15 @@ func claim(d demand, r rows) grant {
 // line rarely asks.
 func headroom(limit int) int { return limit / 8 }
 
+// kept is how much of what it does not use a node keeps while others live. Of a
+// small line that is nothing: a single slot is much of it.
+func kept(limit int) int {
+	if limit < 64 {
+		return 0
+	}
+	return headroom(limit)
+}
+
 // excess returns how many slots a node has to give up because all nodes have
 // more than the limit: each in proportion to what it has.
 func excess(limit, granted int, r rows) int {

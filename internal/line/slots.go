@@ -142,10 +142,10 @@ func (s *slots) give(line string) {
 	s.offer(line, p)
 }
 
-// offer lets a line be handed on if it has more than its calls and the headroom,
+// offer lets a line be handed on if it has more than its calls and what is kept,
 // and another node lives. Callers hold mu.
 func (s *slots) offer(line string, p *pool) {
-	if !p.shared || p.spared || p.unused() <= headroom(p.limit) {
+	if !p.shared || p.spared || p.unused() <= kept(p.limit) {
 		return
 	}
 	select {
@@ -155,7 +155,7 @@ func (s *slots) offer(line string, p *pool) {
 	}
 }
 
-// handOn gives back, until ctx ends, what calls have left beyond the headroom
+// handOn gives back, until ctx ends, what calls have left beyond what is kept
 // and nothing has used for a moment, so that other nodes need not wait for the
 // upkeep. One line at a time bounds what it costs the database.
 func (s *slots) handOn(ctx context.Context) {
@@ -180,8 +180,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// hand gives back what a line has had beyond its calls and the headroom since
-// it was offered.
+// hand gives back what a line has had beyond its calls and what is kept since it
+// was offered.
 func (s *slots) hand(ctx context.Context, line string) error {
 	if !s.lowered(line) {
 		return nil
@@ -190,7 +190,7 @@ func (s *slots) hand(ctx context.Context, line string) error {
 }
 
 // lowered lowers a line's grant to the most that was used since it was offered
-// and the headroom, and reports whether it was above that.
+// and what is kept, and reports whether it was above that.
 func (s *slots) lowered(line string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +200,7 @@ func (s *slots) lowered(line string) bool {
 		return false
 	}
 	p.spared = false
-	over := min(p.granted-p.crest-headroom(p.limit), p.unused())
+	over := min(p.granted-p.crest-kept(p.limit), p.unused())
 	if p.asking != nil || over <= 0 {
 		s.offer(line, p)
 		return false
@@ -316,9 +316,9 @@ func (s *slots) ask(ctx context.Context, line string, p *pool, limit int) {
 		return claim(demand{limit: limit, granted: p.granted, inUse: p.inUse, waiters: p.waiters}, r)
 	}
 	err := s.exchange(ctx, line, p, limit, claims)
-	if err == nil && p.shared && s.short(p, limit) && s.rest > 0 {
+	if err == nil && p.shared && p.wanted > 0 && s.rest > 0 {
 		s.idle(ctx, p)
-		if s.short(p, limit) {
+		if p.short(limit) {
 			err = s.exchange(ctx, line, p, limit, claims)
 		}
 	}
@@ -340,8 +340,8 @@ func (s *slots) ask(ctx context.Context, line string, p *pool, limit int) {
 }
 
 // short reports whether takers wait for more than the node was granted, though
-// its own calls are fewer than the limit. Callers hold mu.
-func (s *slots) short(p *pool, limit int) bool {
+// its own calls are fewer than the limit.
+func (p *pool) short(limit int) bool {
 	return p.inUse < limit && p.inUse+p.waiters > p.granted
 }
 

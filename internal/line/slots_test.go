@@ -495,6 +495,12 @@ func TestSlotsAreHandedOn(t *testing.T) {
 			t.Errorf("%d slots are left of 2 that were in use", got)
 		}
 		a.handed(t)
+		a.takes("small", 20, 1)
+		a.give("small")
+		a.handed(t)
+		if got := a.granted("small"); got != 0 {
+			t.Errorf("%d slots are left of a small line that is not used", got)
+		}
 		a.takes("large", 80, 1)
 		a.give("large")
 		a.handed(t)
