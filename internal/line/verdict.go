@@ -46,7 +46,7 @@ type refusal struct {
 // else that the model is not available.
 func (w *walk) none() *fault.Error {
 	busy := false
-	refusals := make([]refusal, 0, len(w.candidates))
+	refusals := make([]refusal, 0, min(len(w.candidates), maxTrace))
 	for i := range w.candidates {
 		c := &w.candidates[i]
 		reason := "unavailable"
@@ -56,7 +56,9 @@ func (w *walk) none() *fault.Error {
 		case stateCooling:
 			reason = "cooling_down"
 		}
-		refusals = append(refusals, refusal{c.place, reason})
+		if len(refusals) < maxTrace {
+			refusals = append(refusals, refusal{c.place, reason})
+		}
 	}
 	if busy {
 		e := fault.New(fault.RateLimitExceeded, "Every line of this model is busy. The request was not sent and you were not charged; please try again in a moment.")

@@ -54,7 +54,8 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, on On)
 	if w.unfit != nil && w.allUnfit() {
 		return w.attempts, w.unfit
 	}
-	return append(w.attempts, w.skips()...), w.none()
+	w.skips()
+	return w.attempts, w.none()
 }
 
 // allUnfit tells whether no line that was passed over could have expressed the
@@ -169,8 +170,21 @@ func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Co
 	} else {
 		over, err = w.failed(ctx, f, end, &a, err)
 	}
-	w.attempts = append(w.attempts, a)
+	w.trace(a)
 	return over, err
+}
+
+// maxTrace bounds the attempts that are kept of one request.
+const maxTrace = 64
+
+// trace keeps an attempt. Of a walk over very many lines the first ones are
+// kept, and the last.
+func (w *walk) trace(a Attempt) {
+	if len(w.attempts) < maxTrace {
+		w.attempts = append(w.attempts, a)
+		return
+	}
+	w.attempts[maxTrace-1] = a
 }
 
 // failed takes in an attempt's error: a failure of the line, which is judged, or
@@ -208,13 +222,11 @@ func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt,
 	return false, err
 }
 
-// skips is the trace of a walk that asked no line.
-func (w *walk) skips() []Attempt {
-	attempts := make([]Attempt, 0, len(w.candidates))
+// skips traces the lines of a walk that asked none.
+func (w *walk) skips() {
 	for i := range w.candidates {
 		if c := &w.candidates[i]; !c.asked {
-			attempts = append(attempts, Attempt{Line: c.seat.line.ID, Skipped: c.skipped})
+			w.trace(Attempt{Line: c.seat.line.ID, Skipped: c.skipped})
 		}
 	}
-	return attempts
 }

@@ -3,6 +3,7 @@ package line_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -361,5 +362,26 @@ func TestNewAddressNewHealth(t *testing.T) {
 	s = snapshot(3, a)
 	if got := l.States()[0].State; got != "in_service" {
 		t.Errorf("after another address: %s", got)
+	}
+}
+
+// TestTraceIsBounded: a request over very many lines is still one row.
+func TestTraceIsBounded(t *testing.T) {
+	t.Parallel()
+	var specs []catalog.LineSpec
+	var p site
+	for i := range 200 {
+		ln := spec(fmt.Sprintf("l%03d", i))
+		ln.Priority = i
+		specs = append(specs, ln)
+		p.set(ln.ID, upstream.Classify(401, "", nil, nil))
+	}
+	l, r := line.New(line.Options{Open: p.open}), request(snapshot(1, specs...))
+	attempts, _ := ask(l, r)
+	if asked := len(strings.Fields(p.heard())); asked != 200 || len(attempts) != 64 || attempts[0].Line != "l000" || attempts[63].Line != "l199" {
+		t.Errorf("%d asked, %d traced, from %s to %s", asked, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
+	}
+	if attempts, _ = ask(l, r); len(attempts) != 64 || attempts[63].Line != "l199" || attempts[63].Skipped == "" {
+		t.Errorf("%d traced", len(attempts))
 	}
 }
