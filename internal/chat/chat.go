@@ -17,6 +17,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -32,6 +33,9 @@ import (
 // statusClosed is what the request log shows for a client that left before the
 // first byte. No client sees it.
 const statusClosed = 499
+
+// errTimeOver is in the cause of a context that ended with the request timeout.
+var errTimeOver = errors.New("the request's time is over")
 
 // Options are a conductor's surroundings and bounds. Ledger and Lines are
 // required; zero values stand for the defaults.
@@ -163,7 +167,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 	defer x.close()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
-		fmt.Errorf("no answer within the request timeout of %s: %w", c.opts.RequestTimeout, context.DeadlineExceeded))
+		fmt.Errorf("%w: no answer within the request timeout of %s: %w", errTimeOver, c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
 	x.attempts, err = c.opts.Lines.Try(ctx, line.Request{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Conversation: x.conversation(),

@@ -324,6 +324,7 @@ type trial struct {
 	client   *client
 	opts     Options
 	ctx      context.Context
+	lines    *line.Lines // once it ran
 }
 
 func newTrial(t testing.TB, replies ...reply) *trial {
@@ -350,7 +351,11 @@ func (tr *trial) run(body string) outcome {
 func (tr *trial) conduct(c Call) (out outcome) {
 	tr.t.Helper()
 	opts := tr.opts
-	opts.Lines = line.New(line.Options{Open: func(upstream.Target) (upstream.Adapter, error) { return tr.provider, nil }})
+	tr.lines = line.New(line.Options{
+		Open:    func(upstream.Target) (upstream.Adapter, error) { return tr.provider, nil },
+		Current: func() *catalog.Snapshot { return c.Snapshot },
+	})
+	opts.Lines = tr.lines
 	conductor := New(opts)
 	conductor.admit = tr.books.admit
 	conductor.refuse = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }

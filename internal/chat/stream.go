@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -185,6 +186,9 @@ func (x *exchange) interrupted(err error) error {
 	var f *upstream.Failure
 	if !errors.As(err, &f) {
 		f = upstream.Fail(fault.UpstreamUnavailable, err)
+	}
+	if errors.Is(context.Cause(x.run.ctx), errTimeOver) {
+		f.Health = upstream.HealthNone // the line went on answering; the request took too long
 	}
 	restLost := f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {

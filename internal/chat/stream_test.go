@@ -349,6 +349,15 @@ func TestStreamTimeouts(t *testing.T) {
 				if got := tr.client.body(); !strings.HasSuffix(got, errorEvent((&upstream.Failure{Code: fault.UpstreamTimeout}).FaultInStream())) {
 					t.Errorf("got %s", got)
 				}
+				// A line that falls silent is to blame, not one whose request
+				// ran out of time.
+				good := 0.0
+				if test.request > 0 {
+					good = 1
+				}
+				if s := tr.lines.States()[len(test.replies)-1]; *s.SuccessRate != good {
+					t.Errorf("success rate %g, want %g", *s.SuccessRate, good)
+				}
 			})
 		})
 	}
