@@ -108,10 +108,10 @@ func TestFirstStart(t *testing.T) {
 		}
 		shown := first.out.String()
 		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
-		if got := strings.Count(shown, secret); secret == "" || got != 4 {
-			t.Errorf("the key is shown %d times, want once by itself and in three commands:\n%s", got, shown)
+		if got := strings.Count(shown, secret); secret == "" || got != 6 {
+			t.Errorf("the key is shown %d times, want once by itself and in five commands:\n%s", got, shown)
 		}
-		if got := strings.Count(shown, "curl "); got != 3 || !strings.Contains(shown, "http://"+first.door.address()+"/v1/usage") {
+		if got := strings.Count(shown, "curl "); got != 5 || !strings.Contains(shown, "http://"+first.door.address()+"/v1/usage") {
 			t.Errorf("%d commands:\n%s", got, shown)
 		}
 		if status := first.get(t, "/v1/usage", "Authorization", "Bearer "+secret); status != 200 {

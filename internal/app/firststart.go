@@ -22,7 +22,9 @@ const demoCredit = 10 * money.USD
 type demo struct {
 	account string // its id
 	secret  string // the key, which exists nowhere else
-	model   string // a chat model to try
+
+	// Models to try: in chat completions, responses and native messages.
+	model, responses, messages string
 }
 
 // setUp gives a database without a catalog its first one: the operator's file
@@ -73,13 +75,14 @@ func openDemoTx(tx *store.Tx, doc *catalog.Document) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &demo{account: owner.ID, secret: secret, model: firstChatModel(doc)}, nil
+	return &demo{account: owner.ID, secret: secret, model: firstModel(doc, wire.FormChat),
+		responses: firstModel(doc, wire.FormResponses), messages: firstModel(doc, wire.FormMessages)}, nil
 }
 
-// firstChatModel names the first open model that answers chat completions.
-func firstChatModel(doc *catalog.Document) string {
+// firstModel names the first open model that answers in a form.
+func firstModel(doc *catalog.Document, form wire.Form) string {
 	for i := range doc.Models {
-		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Speaks(wire.FormChat) {
+		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Speaks(form) {
 			return m.ID
 		}
 	}
@@ -111,7 +114,7 @@ func applyFirst(ctx context.Context, db *store.DB, path string, providers map[st
 	})
 }
 
-// show prints the key and three commands to try. It goes to standard output,
+// show prints the key and commands to try. It goes to standard output,
 // apart from log and ready line, so that the key is easy to find and to copy.
 func (d *demo) show(w io.Writer, base string) error {
 	chat := fmt.Sprintf(`curl %s/v1/chat/completions \
@@ -119,6 +122,14 @@ func (d *demo) show(w io.Writer, base string) error {
     -H 'Content-Type: application/json' \
     -d '{"model": "%s", "messages": [{"role": "user", "content": "Hello!"}]}'`, base, d.secret, d.model)
 	stream := strings.Replace(strings.Replace(chat, "curl ", "curl -N ", 1), `"messages"`, `"stream": true, "messages"`, 1)
+	responses := fmt.Sprintf(`curl %s/v1/responses \
+    -H 'Authorization: Bearer %s' \
+    -H 'Content-Type: application/json' \
+    -d '{"model": "%s", "input": "Hello!"}'`, base, d.secret, d.responses)
+	messages := fmt.Sprintf(`curl %s/native/v1/messages \
+    -H 'x-api-key: %s' \
+    -H 'Content-Type: application/json' \
+    -d '{"model": "%s", "max_tokens": 200, "messages": [{"role": "user", "content": "Hello!"}]}'`, base, d.secret, d.messages)
 	usage := fmt.Sprintf(`curl %s/v1/usage -H 'Authorization: Bearer %s'`, base, d.secret)
 	_, err := fmt.Fprintf(w, `
 Welcome to tollgate. This database was empty, so it now has a sandbox catalog
@@ -136,10 +147,16 @@ The same, streamed:
 
   %s
 
+In the responses form, and in the native messages form:
+
+  %s
+
+  %s
+
 See what it cost:
 
   %s
 
-`, d.account, demoCredit, d.secret, chat, stream, usage)
+`, d.account, demoCredit, d.secret, chat, stream, responses, messages, usage)
 	return err
 }
