@@ -413,7 +413,7 @@ func TestFirstStartFromNothing(t *testing.T) {
 	shown := s.out.String()
 	secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
 	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(shown, -1)
-	if secret == "" || len(body) != 2 {
+	if secret == "" || len(body) != 4 {
 		t.Fatalf("shown: %s", shown)
 	}
 	s = serve(t, dir)
@@ -423,7 +423,13 @@ func TestFirstStartFromNothing(t *testing.T) {
 	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[1][1]); status != 200 || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
 		t.Errorf("stream: %d %s", status, answer)
 	}
-	if status, answer := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(answer, `"billed_requests":2`) {
+	if status, answer := s.request("POST", "/v1/responses", secret, body[2][1]); status != 200 || !strings.Contains(answer, `"status":"completed"`) {
+		t.Errorf("responses: %d %s", status, answer)
+	}
+	if status, answer := s.request("POST", "/native/v1/messages", secret, body[3][1]); status != 200 || !strings.Contains(answer, `"stop_reason":"end_turn"`) {
+		t.Errorf("messages: %d %s", status, answer)
+	}
+	if status, answer := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(answer, `"billed_requests":4`) {
 		t.Errorf("usage: %d %s", status, answer)
 	}
 	for name, mode := range map[string]os.FileMode{"data": 0o700, "data/tollgate.db": 0o600} {

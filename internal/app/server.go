@@ -94,11 +94,14 @@ func (d *door) drain(grace time.Duration) (bool, error) {
 	return false, nil
 }
 
-// close releases the address of a door that may never have been opened.
+// close releases the address of a door that may never have been opened. The
+// server closes the address too if it was, sooner or later.
 func (d *door) close(context.Context) error {
-	err := d.listener.Close()
-	if errors.Is(err, net.ErrClosed) {
-		err = nil
+	var errs []error
+	for _, err := range []error{d.server.Close(), d.listener.Close()} {
+		if !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
 	}
-	return errors.Join(err, d.server.Close())
+	return errors.Join(errs...)
 }
