@@ -57,10 +57,14 @@ func isBlank(raw []byte) bool {
 	return true
 }
 
-// appendMember appends a member of an object: a comma, its name and its value.
+// appendName appends the name of a further member of an object, behind a comma.
+func appendName(dst []byte, name string) []byte {
+	return append(append(append(dst, `,"`...), name...), `":`...)
+}
+
+// appendMember appends a further member of an object.
 func appendMember(dst []byte, name string, value []byte) []byte {
-	dst = append(append(append(dst, `,"`...), name...), `":`...)
-	return append(dst, value...)
+	return append(appendName(dst, name), value...)
 }
 
 // appendEscaped appends text, as it would stand between the quotes of a JSON

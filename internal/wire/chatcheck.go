@@ -59,13 +59,21 @@ func (r *ChatRequest) checkLimits() error {
 	return nil
 }
 
+// checkStream reads stream.
+func (a *Asked) checkStream(d *document) error {
+	var ok bool
+	if a.Stream, ok = boolean(d.raw("stream")); !ok {
+		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+	}
+	return nil
+}
+
 // checkFlags reads stream and stream_options. The gateway edits the options of
 // a stream, so there they have to be what they should be; without a stream
 // they are the provider's to judge.
 func (r *ChatRequest) checkFlags() error {
-	var ok bool
-	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
-		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+	if err := r.checkStream(r.doc); err != nil {
+		return err
 	}
 	r.IncludeUsage = false
 	options := r.doc.raw("stream_options")
@@ -75,6 +83,7 @@ func (r *ChatRequest) checkFlags() error {
 	if options[0] != '{' {
 		return fault.At(fault.InvalidRequest, "stream_options", "`stream_options` must be an object.")
 	}
+	var ok bool
 	if r.IncludeUsage, ok = boolean(field(options, "include_usage")); !ok {
 		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`stream_options.include_usage` must be true or false.")
 	}

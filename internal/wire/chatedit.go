@@ -13,45 +13,64 @@ type splice struct {
 	text     []byte
 }
 
+// memberEdits are the edits of the top-level members of a body.
+type memberEdits struct {
+	doc     *document
+	splices []splice
+	added   []byte // members that the body lacks, each after a comma
+}
+
+// set gives a member a value, where it stands or else behind the others.
+func (m *memberEdits) set(name string, value []byte) {
+	if found := m.doc.find(name); found != nil {
+		m.splices = append(m.splices, splice{found.from, found.to, value})
+		return
+	}
+	m.added = appendMember(m.added, name, value)
+}
+
+// setModel sets the model, unless it is there already.
+func (m *memberEdits) setModel(model string) {
+	if found := m.doc.find("model"); found == nil || unquote(m.doc.body[found.from:found.to]) != model {
+		m.set("model", quote(model))
+	}
+}
+
+// body returns the body with the edits: itself where there are none.
+func (m *memberEdits) body() []byte {
+	d := m.doc
+	if m.added != nil {
+		at, text := d.from+1, m.added[1:] // an object without members
+		if n := len(d.members); n > 0 {
+			at, text = d.members[n-1].to, m.added
+		}
+		m.splices = append(m.splices, splice{at, at, text})
+	}
+	return spliced(d.body, m.splices)
+}
+
 // Body returns the bytes for a line: the client's own, in its own order and
 // spacing, but for the owned fields. A `store` that is not false is sent as
 // false: nothing is kept at the provider. Call Check first. The result is the
 // client's body itself when nothing changes; nobody may write to it.
 func (r *ChatRequest) Body(e Edits) []byte {
 	d := r.doc
-	var edits []splice
-	var added []byte
-	add := func(name string, value []byte) {
-		if m := d.find(name); m != nil {
-			edits = append(edits, splice{m.from, m.to, value})
-			return
-		}
-		added = append(append(append(append(added, `,"`...), name...), `":`...), value...)
-	}
-	if m := d.find("model"); m == nil || unquote(d.body[m.from:m.to]) != e.Model {
-		add("model", quote(e.Model))
-	}
+	edits := memberEdits{doc: d}
+	edits.setModel(e.Model)
 	if e.Limit > 0 && r.Limit == 0 {
-		add(e.LimitField, strconv.AppendInt(nil, e.Limit, 10))
+		edits.set(e.LimitField, strconv.AppendInt(nil, e.Limit, 10))
 	}
 	if keep, ok := boolean(d.raw("store")); keep || !ok {
-		add("store", []byte("false"))
+		edits.set("store", []byte("false"))
 	}
 	if r.Stream && e.AskUsage && !r.IncludeUsage {
 		if d.raw("stream_options") == nil {
-			add("stream_options", []byte(`{"include_usage":true}`))
+			edits.set("stream_options", []byte(`{"include_usage":true}`))
 		} else {
-			edits = append(edits, askUsage(d))
+			edits.splices = append(edits.splices, askUsage(d))
 		}
 	}
-	if added != nil {
-		at, text := d.from+1, added[1:] // an object without members
-		if n := len(d.members); n > 0 {
-			at, text = d.members[n-1].to, added
-		}
-		edits = append(edits, splice{at, at, text})
-	}
-	return spliced(d.body, edits)
+	return edits.body()
 }
 
 // askUsage sets include_usage in the stream_options that the client sent.

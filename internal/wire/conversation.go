@@ -24,15 +24,10 @@ func (o *opening) add(text []byte) {
 		sum = (sum ^ uint64(size&0xff)) * fnvPrime
 	}
 	if len(text) > 2*openingBytes {
-		for _, c := range text[len(text)-openingBytes:] {
-			sum = (sum ^ uint64(c)) * fnvPrime
-		}
+		sum = fold(sum, text[len(text)-openingBytes:])
 		text = text[:openingBytes]
 	}
-	for _, c := range text {
-		sum = (sum ^ uint64(c)) * fnvPrime
-	}
-	o.sum = sum
+	o.sum = fold(sum, text)
 }
 
 // The constants of the 64-bit FNV-1a hash, which is the same on every node.
@@ -43,7 +38,11 @@ const (
 
 // Hash returns a number for a text, the same on every node.
 func Hash(text string) uint64 {
-	sum := uint64(fnvOffset)
+	return fold(fnvOffset, text)
+}
+
+// fold takes a text into a hash.
+func fold[T string | []byte](sum uint64, text T) uint64 {
 	for i := range len(text) {
 		sum = (sum ^ uint64(text[i])) * fnvPrime
 	}

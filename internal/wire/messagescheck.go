@@ -39,7 +39,7 @@ func (r *MessagesRequest) check() error {
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.opening = opening{}
 	for _, check := range []func() error{
-		r.checkSystem, r.checkMessages, r.checkStream, r.checkStored, r.checkOptions, r.checkTools,
+		r.checkSystem, r.checkMessages, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkOptions, r.checkTools,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -111,15 +111,6 @@ func (r *MessagesRequest) addOpening(content []byte) {
 			}
 		}
 	}
-}
-
-// checkStream reads stream.
-func (r *MessagesRequest) checkStream() error {
-	var ok bool
-	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
-		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
-	}
-	return nil
 }
 
 // checkStored refuses what refers to things stored at the provider: all users

@@ -66,11 +66,6 @@ func (r *ResponsesRequest) AsChat(t Translation) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// appendName writes the name of a further member.
-func appendName(dst []byte, name string) []byte {
-	return append(append(append(dst, `,"`...), name...), `":`...)
-}
-
 // notOnChat refuses a field that no chat line can serve.
 func notOnChat(param string) error {
 	return fault.At(fault.InvalidRequest, param, "`%s` asks for something that this model is not offered with. Leave it out, or use another model.", param)

@@ -23,7 +23,7 @@ func (r *ResponsesRequest) Check() error {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
-		r.checkInput, r.checkLimit, r.checkStream, r.checkStored, r.checkAudio,
+		r.checkInput, r.checkLimit, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkAudio,
 		func() error { return r.checkOptions(r.doc) },
 		func() error { return r.checkTools(r.doc.raw("tools"), "tools", 0) },
 	} {
@@ -49,15 +49,6 @@ func (r *ResponsesRequest) checkLimit() error {
 		return fault.At(fault.InvalidMaxTokens, outputLimit, "`%s` must be a positive integer.", outputLimit)
 	}
 	r.Limit, r.LimitParam = limit, outputLimit
-	return nil
-}
-
-// checkStream reads stream.
-func (r *ResponsesRequest) checkStream() error {
-	var ok bool
-	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
-		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
-	}
 	return nil
 }
 

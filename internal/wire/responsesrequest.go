@@ -47,33 +47,15 @@ func (r *ResponsesRequest) Size() int64 { return int64(len(r.doc.body)) }
 // otherwise. Call Check first. The result is the client's body itself when
 // nothing changes; nobody may write to it.
 func (r *ResponsesRequest) Body(e Edits) []byte {
-	d := r.doc
-	var edits []splice
-	var added []byte
-	set := func(name string, value []byte) {
-		if m := d.find(name); m != nil {
-			edits = append(edits, splice{m.from, m.to, value})
-			return
-		}
-		added = append(append(append(append(added, `,"`...), name...), `":`...), value...)
-	}
-	if m := d.find("model"); m == nil || unquote(d.body[m.from:m.to]) != e.Model {
-		set("model", quote(e.Model))
-	}
+	edits := memberEdits{doc: r.doc}
+	edits.setModel(e.Model)
 	if e.Limit > 0 && r.Limit == 0 {
-		set(outputLimit, strconv.AppendInt(nil, e.Limit, 10))
+		edits.set(outputLimit, strconv.AppendInt(nil, e.Limit, 10))
 	}
-	if string(d.raw("store")) != "false" {
-		set("store", []byte("false"))
+	if string(r.doc.raw("store")) != "false" {
+		edits.set("store", []byte("false"))
 	}
-	if added != nil {
-		at, text := d.from+1, added[1:] // an object without members
-		if n := len(d.members); n > 0 {
-			at, text = d.members[n-1].to, added
-		}
-		edits = append(edits, splice{at, at, text})
-	}
-	return spliced(d.body, edits)
+	return edits.body()
 }
 
 // Prompt returns our own count of the prompt's tokens: instructions, items and
