@@ -91,8 +91,8 @@ func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
 	if err := request.Check(); err != nil {
 		return none, err
 	}
-	if session := session(x.r.Header); session != "" {
-		request.Asking().Belongs(session)
+	if name := session(x.r.Header); name != "" {
+		request.Asking().Belongs(name)
 	}
 	return chat.Call{
 		Endpoint: x.route.path, Form: s.form,

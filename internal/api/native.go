@@ -41,14 +41,10 @@ func nativeKey(h http.Header) string {
 	return bearer(h)
 }
 
-// nativeMessages is the surface of the native messages form. There a model that
-// does not exist or is not of the family is not found (interface.md, Endpoints).
-func nativeMessages() surface {
-	return surface{wire.FormMessages, func(body []byte) (request, error) { return wire.OpenMessages(body) }}
-}
-
 // messages answers POST /native/v1/messages.
-func (d *desk) messages(x *exchange) error { return d.conduct(x, nativeMessages()) }
+func (d *desk) messages(x *exchange) error {
+	return d.conduct(x, surface{wire.FormMessages, func(body []byte) (request, error) { return wire.OpenMessages(body) }})
+}
 
 // counted is a messages request of which only the tokens are counted: it needs
 // no limit.

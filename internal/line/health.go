@@ -100,19 +100,23 @@ type change struct {
 	cause string
 }
 
-// enter begins a condition.
-func (h *health) enter(c condition, now time.Time, wait time.Duration, cause string) {
+// turn begins a condition in which the streak of failures goes on.
+func (h *health) turn(c condition, now time.Time, wait time.Duration, cause string) {
 	h.condition, h.since, h.until, h.cause = c, now, now.Add(wait), cause
-	h.streak, h.good, h.probing = 0, 0, false
+	h.good, h.probing = 0, false
 	h.life++
+}
+
+// enter begins a condition, and a new streak.
+func (h *health) enter(c condition, now time.Time, wait time.Duration, cause string) {
+	h.turn(c, now, wait, cause)
+	h.streak = 0
 }
 
 // refuses says why a model is not to be asked for on the line; empty: it is.
 func (h *health) refuses(now time.Time, model string) string {
 	if h.condition == cooling && !now.Before(h.until) {
-		streak := h.streak
-		h.enter(h.after, now, 0, "")
-		h.streak = streak
+		h.turn(h.after, now, 0, "")
 	}
 	switch h.condition {
 	case cooling, circuitOpen, credentialsOut:
@@ -216,9 +220,7 @@ func (h *health) limited(now time.Time, f *upstream.Failure, recent func() (floa
 	if h.condition == onTrial {
 		h.after = onTrial
 	}
-	streak := h.streak
-	h.enter(cooling, now, pause, f.Error())
-	h.streak = streak
+	h.turn(cooling, now, pause, f.Error())
 	h.cools++
 	return nil // a pause of seconds is not worth a message
 }
@@ -290,20 +292,15 @@ func (h *health) probed(now time.Time, life uint64, f *upstream.Failure) []chang
 		h.enter(onTrial, now, 0, h.cause)
 	case f.Health == upstream.HealthCredential && h.condition != credentialsOut:
 		return h.withdraw(now, f)
-	case h.condition == credentialsOut:
-		h.wait = min(2*h.wait, accountWaitMost)
-		h.again(now, f)
-	default:
-		h.wait = min(2*h.wait, openWaitMost)
-		h.again(now, f)
+	default: // the condition goes on, so what began in it stays told apart
+		most := openWaitMost
+		if h.condition == credentialsOut {
+			most = accountWaitMost
+		}
+		h.wait = min(2*h.wait, most)
+		h.until, h.cause, h.probing = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false
 	}
 	return nil
-}
-
-// again waits for the next probe. The condition goes on, so what began in it
-// stays told apart.
-func (h *health) again(now time.Time, f *upstream.Failure) {
-	h.until, h.cause, h.probing = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false
 }
 
 // probedModel takes in a probe of a model that is out.
