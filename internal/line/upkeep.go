@@ -29,6 +29,9 @@ func (l *Lines) Run(ctx context.Context) {
 	tick := time.NewTicker(stepEvery)
 	defer tick.Stop()
 	reported := l.now()
+	// On SQLite nobody else reads what this node would report; the list of all
+	// nodes asks it for a fresh one.
+	shared := l.db != nil && l.db.Dialect() == store.PostgreSQL
 	failing := false // an outage is logged when it begins and when it ends
 	for {
 		select {
@@ -38,7 +41,7 @@ func (l *Lines) Run(ctx context.Context) {
 		}
 		p.step(ctx)
 		err := errors.Join(l.Refresh(ctx), l.slots.tidy(ctx))
-		if now := l.now(); now.Sub(reported) >= reportEvery {
+		if now := l.now(); shared && now.Sub(reported) >= reportEvery {
 			reported = now
 			err = errors.Join(err, l.Report(ctx))
 		}
