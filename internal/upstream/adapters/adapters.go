@@ -47,11 +47,11 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 	)
 	switch t.Provider {
 	case anthropic.Provider:
-		adapter, err = anthropic.New(t, anthropic.Options{Transport: s.transport})
+		adapter, err = anthropic.New(t, s.transport)
 	case gemini.Provider:
-		adapter, err = gemini.New(t, gemini.Options{Transport: s.transport})
+		adapter, err = gemini.New(t, s.transport)
 	case openai.Provider:
-		adapter, err = openai.New(t, openai.Options{Transport: s.transport})
+		adapter, err = openai.New(t, s.transport)
 	case sandbox.Provider:
 		adapter, err = sandbox.New(t)
 	default:

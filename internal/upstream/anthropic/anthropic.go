@@ -47,13 +47,6 @@ const lastEvent = "event: message_stop"
 // maxCountBody bounds the answer of a count.
 const maxCountBody = 64 << 10
 
-// Options are what the adapters of a process share.
-type Options struct {
-	// Transport carries the calls; required. It must neither follow redirects
-	// nor repeat requests; exchange.NewTransport makes the one to use.
-	Transport http.RoundTripper
-}
-
 // Info describes the provider for the catalog. A key is not demanded, since
 // servers of one's own network speak the form too.
 func Info() upstream.Info {
@@ -76,15 +69,14 @@ var _ upstream.TokenCounter = (*Adapter)(nil)
 
 // New makes the adapter of a line. Its base address is what stands before
 // `/v1/messages`; one that already ends in `/v1` is understood. It fails when
-// that is no http(s) URL with a host, or has credentials or a query in it.
-func New(t upstream.Target, o Options) (*Adapter, error) {
+// that is no http(s) URL with a host, or has credentials or a query in it, and
+// for options. Calls go over transport: exchange.NewTransport makes the one to
+// use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	t.BaseURL = strings.TrimSuffix(strings.TrimRight(t.BaseURL, "/"), "/v1")
-	line, err := exchange.Open(t, defaultBaseURL, o.Transport)
+	line, err := exchange.Open(t, Info(), transport)
 	if err != nil {
 		return nil, err
-	}
-	if err := Info().CheckOptions(t.Options); err != nil {
-		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	a := &Adapter{line: line, messages: line.URL("v1", "messages"), count: line.URL("v1", "messages", "count_tokens")}
 	if t.Key != "" {

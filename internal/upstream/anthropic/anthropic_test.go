@@ -28,7 +28,7 @@ func open(t *testing.T, p *fakeprovider.Server) *anthropic.Adapter {
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	a, err := anthropic.New(upstream.Target{Line: "main", Provider: anthropic.Provider, BaseURL: p.URL(), Key: key},
-		anthropic.Options{Transport: transport})
+		transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestBaseAddresses(t *testing.T) {
 		transport := exchange.NewTransport()
 		t.Cleanup(transport.CloseIdleConnections)
 		base := strings.TrimSuffix(p.URL(), "/v1") + "/anthropic" + suffix
-		a, err := anthropic.New(upstream.Target{Line: "main", BaseURL: base}, anthropic.Options{Transport: transport})
+		a, err := anthropic.New(upstream.Target{Line: "main", BaseURL: base}, transport)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestNewRefuses(t *testing.T) {
 	for _, target := range []upstream.Target{
 		{Line: "main", BaseURL: "ftp://host"}, {Line: "main", BaseURL: "https://user:pass@host"}, {Line: "main", Options: map[string]any{"x": 1}},
 	} {
-		if _, err := anthropic.New(target, anthropic.Options{}); err == nil || !strings.Contains(err.Error(), "line main") {
+		if _, err := anthropic.New(target, nil); err == nil || !strings.Contains(err.Error(), "line main") {
 			t.Errorf("%+v: %v", target, err)
 		}
 	}

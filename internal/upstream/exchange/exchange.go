@@ -54,16 +54,20 @@ type Line struct {
 // Open makes the way of a line: to its own base address, or else the
 // provider's. The transport must neither follow redirects nor repeat requests;
 // NewTransport makes the one to use. It fails when the address is no http(s)
-// URL with a host, or has credentials or a query in it.
-func Open(t upstream.Target, defaultBaseURL string, transport http.RoundTripper) (*Line, error) {
+// URL with a host, or has credentials or a query in it, and for options that
+// are not the provider's.
+func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper) (*Line, error) {
 	base := t.BaseURL
 	if base == "" {
-		base = defaultBaseURL
+		base = provider.DefaultBaseURL
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+	}
+	if err := provider.CheckOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	if u.Path == "" {
 		u.Path = "/" // what is joined to an empty path has no slash before it

@@ -32,7 +32,7 @@ func TestURL(t *testing.T) {
 		"http://host/":    "http://host/a/b",
 		"http://host/v1/": "http://host/v1/a/b",
 	} {
-		l, err := Open(upstream.Target{BaseURL: base}, "https://default/v9", nil)
+		l, err := Open(upstream.Target{BaseURL: base}, upstream.Info{DefaultBaseURL: "https://default/v9", CheckOptions: NoOptions("x")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func open(t *testing.T, p *fakeprovider.Server) *gemini.Adapter {
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: p.URL(), Key: key},
-		gemini.Options{Transport: transport})
+		transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestNewRefuses(t *testing.T) {
 		{Line: "main", BaseURL: "ftp://host"},
 		{Line: "main", Options: map[string]any{"x": 1}},
 	} {
-		if _, err := gemini.New(target, gemini.Options{}); err == nil || !strings.Contains(err.Error(), "line main") {
+		if _, err := gemini.New(target, nil); err == nil || !strings.Contains(err.Error(), "line main") {
 			t.Errorf("%+v: %v", target, err)
 		}
 	}

@@ -33,13 +33,6 @@ type endpoint struct {
 	ends []string
 }
 
-// Options are what the adapters of a process share.
-type Options struct {
-	// Transport carries the calls; required. It must neither follow redirects
-	// nor repeat requests; exchange.NewTransport makes the one to use.
-	Transport http.RoundTripper
-}
-
 // Info describes the provider for the catalog. A key is not demanded, since
 // many compatible servers of one's own network take none.
 func Info() upstream.Info {
@@ -59,14 +52,12 @@ type Adapter struct {
 }
 
 // New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it.
-func New(t upstream.Target, o Options) (*Adapter, error) {
-	line, err := exchange.Open(t, defaultBaseURL, o.Transport)
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, Info(), transport)
 	if err != nil {
 		return nil, err
-	}
-	if err := Info().CheckOptions(t.Options); err != nil {
-		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	a := &Adapter{line: line, endpoints: map[wire.Form]endpoint{
 		wire.FormChat:      {line.URL("chat", "completions"), []string{"[DONE]"}},

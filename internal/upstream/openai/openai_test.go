@@ -35,7 +35,7 @@ func open(t *testing.T, p *fakeprovider.Server) *openai.Adapter {
 func openWith(t *testing.T, p *fakeprovider.Server, transport http.RoundTripper) *openai.Adapter {
 	t.Helper()
 	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: p.URL(), Key: key},
-		openai.Options{Transport: transport})
+		transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,13 +434,13 @@ func TestHTTP2(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"ftp://host/v1", "host/v1", "http://", "https://user:pass@host/v1", "https://host/v1?x=1", "https://host/v1#x", "://"} {
-		if _, err := openai.New(upstream.Target{Line: "main", BaseURL: base}, openai.Options{}); err == nil {
+		if _, err := openai.New(upstream.Target{Line: "main", BaseURL: base}, nil); err == nil {
 			t.Errorf("base address %q was accepted", base)
 		} else if strings.Contains(err.Error(), "pass") {
 			t.Errorf("the error repeats the address: %v", err)
 		}
 	}
-	if _, err := openai.New(upstream.Target{Line: "main", Options: map[string]any{"x": 1}}, openai.Options{}); err == nil {
+	if _, err := openai.New(upstream.Target{Line: "main", Options: map[string]any{"x": 1}}, nil); err == nil {
 		t.Error("an unknown option was accepted")
 	}
 	if err := openai.Info().CheckOptions(nil); err != nil {
