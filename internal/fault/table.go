@@ -3,8 +3,8 @@ package fault
 // Code is a stable error code (interface.md, Codes by category).
 type Code string
 
-// The codes that chat, keys, models and money can produce, and those of the
-// operator API. Each stands in the table below.
+// The codes of HTTP errors. Each stands in the table below; those of failed jobs
+// are in job.go.
 const (
 	MissingAPIKey           Code = "missing_api_key"
 	InvalidAPIKey           Code = "invalid_api_key"
@@ -35,6 +35,10 @@ const (
 	ContentFilter           Code = "content_filter"
 	UpstreamPromptFilter    Code = "upstream_prompt_filter"
 	InvalidCatalog          Code = "invalid_catalog"
+	MissingPrompt           Code = "missing_prompt"
+	UnsupportedResolution   Code = "unsupported_resolution"
+	InvalidCallbackURL      Code = "invalid_callback_url"
+	JobNotFound             Code = "job_not_found"
 	// ClientClosed is what the request log shows for a client that left before
 	// the first byte; no client ever sees it.
 	ClientClosed Code = "client_closed"
@@ -80,6 +84,10 @@ var table = []Row{
 	{ContentFilter, 400, "invalid_request_error", "invalid_request_error"},
 	{UpstreamPromptFilter, 502, "upstream_error", "api_error"},
 	{InvalidCatalog, 400, "invalid_request_error", "invalid_request_error"},
+	{MissingPrompt, 400, "invalid_request_error", "invalid_request_error"},
+	{UnsupportedResolution, 400, "invalid_request_error", "invalid_request_error"},
+	{InvalidCallbackURL, 400, "invalid_request_error", "invalid_request_error"},
+	{JobNotFound, 404, "not_found_error", "not_found_error"},
 }
 
 // Table returns a copy of the table, for tests and for documents made from it.

@@ -1,0 +1,167 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// Request is one call about an image or video job. Its answer is a document
+// that is read whole, whatever its status.
+type Request struct {
+	Method string // GET, POST, PUT or DELETE
+	// URL is where it goes; from Line.URL, or an address below it that the
+	// provider gave.
+	URL *url.URL
+	// Header holds what goes out beside the headers of every call. It is only
+	// read.
+	Header http.Header
+	// Body is what is sent, of ContentType; nil sends none.
+	Body        []byte
+	ContentType string // empty: application/json
+	// Limit is the longest answer that is read, in bytes.
+	Limit int64
+	// Reading bounds how many large answers are read at a time
+	// (upstream.Work); nil for small ones.
+	Reading func(ctx context.Context) (done func(), err error)
+}
+
+// Reply is an answer. What its status and body mean is for the adapter.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Refused is upstream.Refused of the reply.
+func (r *Reply) Refused(kind string) *upstream.Trouble {
+	return upstream.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
+}
+
+// Good tells whether the status is a 2xx.
+func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
+
+// Tell sends a submission. The error is a *upstream.Trouble: the answer did not
+// arrive, see upstream.LostAnswer.
+func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {
+	reply, err := l.do(ctx, r)
+	if err != nil {
+		return nil, upstream.LostAnswer(ctx, err).Redact(l.secret)
+	}
+	return reply, nil
+}
+
+// Look sends a question about a work. The error is a *upstream.Trouble with
+// NextPoll.
+func (l *Line) Look(ctx context.Context, r Request) (*Reply, error) {
+	reply, err := l.do(ctx, r)
+	if err != nil {
+		return nil, upstream.Troubled(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
+	}
+	return reply, nil
+}
+
+// Silent is the trouble of a question that was not answered well: ask again.
+// It keeps what Classify says of the line's health.
+func (r *Reply) Silent() *upstream.Trouble {
+	f := upstream.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
+	if f == nil {
+		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
+	}
+	f.Passed = nil
+	return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+}
+
+func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	header := http.Header{"Accept": {"application/json"}, "User-Agent": {userAgent}}
+	if r.Body != nil {
+		if r.ContentType == "" {
+			r.ContentType = "application/json"
+		}
+		header["Content-Type"] = []string{r.ContentType}
+	}
+	maps.Copy(header, r.Header)
+	req := (&http.Request{Method: r.Method, URL: r.URL, Host: r.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
+	if r.Body != nil {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	}
+	resp, err := l.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if r.Reading != nil {
+		done, err := r.Reading(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, r.Limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(body)) > r.Limit:
+		return nil, fmt.Errorf("answer of more than %d bytes", r.Limit)
+	}
+	if l.secret != "" && resp.StatusCode >= 300 {
+		body = bytes.ReplaceAll(body, []byte(l.secret), []byte("[redacted]"))
+	}
+	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+}
+
+// maxHops bounds the redirects of a download.
+const maxHops = 5
+
+// Download opens a result at an address that the provider gave. header, the
+// credential in it, goes to the line's own host alone; redirects are followed,
+// since hosts of results send to their storage. The error is a *upstream.Trouble
+// with NextPoll.
+func (l *Line) Download(ctx context.Context, address string, header http.Header) (*upstream.File, error) {
+	failed := func(f *upstream.Failure) error {
+		return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
+	}
+	at, err := url.Parse(address)
+	for range maxHops {
+		if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
+			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's address is no http(s) address")))
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+		if err != nil {
+			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, err))
+		}
+		req.Header.Set("User-Agent", userAgent)
+		if at.Host == l.base.Host && at.Scheme == l.base.Scheme {
+			maps.Copy(req.Header, header)
+		}
+		resp, err := l.transport.RoundTrip(req)
+		if err != nil {
+			return nil, failed(upstream.Interrupted(ctx, err))
+		}
+		if resp.StatusCode == http.StatusOK {
+			return &upstream.File{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil
+		}
+		resp.Body.Close()
+		if resp.StatusCode < 300 || resp.StatusCode > 399 {
+			f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host refused it"))
+			f.Status = resp.StatusCode
+			return nil, failed(f)
+		}
+		at, err = resp.Location()
+		if err != nil {
+			at = &url.URL{} // no address: said at the top
+		}
+	}
+	return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host redirects without end")))
+}

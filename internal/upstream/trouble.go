@@ -1,0 +1,321 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// Next is what can be done about a Trouble.
+type Next int
+
+// What can be done about a Trouble, from hopeful to hopeless.
+const (
+	// NextPoll: it says nothing about the work; ask again later.
+	NextPoll Next = iota
+	// NextLater: the line takes nothing more now; this line or another one,
+	// after a while.
+	NextLater
+	// NextSame: submit once more on the same line, then on others.
+	NextSame
+	// NextLine: submit on another line.
+	NextLine
+	// NextNone: the job fails.
+	NextNone
+)
+
+// Trouble is why a work did not get done on a line.
+type Trouble struct {
+	// Failure is for the line and the operator: its health effect, status and
+	// cause. Never nil.
+	*Failure
+	// Job is the job's error.code if the job ends with this trouble
+	// (interface.md, Failed jobs).
+	Job fault.Code
+	// Param is the job's error.param: `audio` where the sound was flagged.
+	Param string
+	// Message is what the provider said about the work, for the user; empty: see
+	// Told.
+	Message string
+	// Next is what can be done about it.
+	Next Next
+	// Lost says that the answer to a submission did not arrive, so the provider
+	// may have accepted it.
+	Lost bool
+}
+
+// Unwrap returns the failure.
+func (t *Trouble) Unwrap() error { return t.Failure }
+
+// Error implements error for logs.
+func (t *Trouble) Error() string { return string(t.Job) + ": " + t.Failure.Error() }
+
+// Redact is Failure.Redact for all that t says.
+func (t *Trouble) Redact(secret string) *Trouble {
+	if len(secret) >= 8 {
+		t.Message = strings.ReplaceAll(t.Message, secret, "[redacted]")
+	}
+	t.Failure = t.Failure.Redact(secret)
+	return t
+}
+
+// Told is what the user reads as error.message of a job that ends with t.
+func (t *Trouble) Told() string {
+	said := jobWords(t.Job)
+	if t.Message != "" {
+		said = strings.TrimRight(said, ".") + ": " + t.Message
+	}
+	return said + " You were not charged."
+}
+
+// jobWords says what a job's code means and what to do.
+func jobWords(code fault.Code) string {
+	switch code {
+	case fault.ContentPolicy:
+		return "The prompt, a reference or the result did not pass the provider's content review. Please change the prompt or the references."
+	case fault.ModerationBlocked, fault.ContentPolicyViolation:
+		return "The provider's safety system refused the prompt or a reference. Please change them."
+	case fault.RenderFailed:
+		return "No clip came out, which is usually a one-off. Please submit the job again."
+	case fault.InvalidMaterial:
+		return "The provider had a problem with the input. Please check the references, or submit the job again."
+	case fault.RenderTimeout:
+		return "The provider took too long and gave up. Please submit the job again."
+	case fault.WaitTimeout:
+		return "No clip was ready within the longest wait. Please submit the job again."
+	case fault.UpstreamUnstable:
+		return "The connection to the provider broke during rendering. Please submit the job again."
+	case fault.ResultFetchFailed:
+		return "The clip was rendered but could not be fetched and stored. Please submit the job again."
+	case fault.InvalidRequest:
+		return "The provider does not accept this combination of parameters. Please change the request."
+	default:
+		return "The job could not be done. Please submit it again later."
+	}
+}
+
+// Troubled makes a trouble of a failure that has no telling names: a connection
+// that broke, an answer that makes no sense, a line that cannot do it.
+func Troubled(f *Failure, job fault.Code, next Next) *Trouble {
+	return &Trouble{Failure: f, Job: job, Next: next}
+}
+
+// LostAnswer is the trouble of a submission whose answer did not arrive, or
+// broke off: err is the error of the connection. Dialling errors, where nothing
+// was sent, are not lost.
+func LostAnswer(ctx context.Context, err error) *Trouble {
+	f := Interrupted(ctx, err)
+	return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !undialled(err)}
+}
+
+// Refused is the verdict on an HTTP answer that is not a good one to a
+// submission.
+func Refused(kind string, status int, contentType string, body []byte, header http.Header) *Trouble {
+	f := Classify(status, contentType, body, header)
+	if f == nil {
+		f = Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
+		f.Status = status
+	}
+	n, _ := readNotice(body)
+	if t := byName(kind, n, f); t != nil {
+		return t
+	}
+	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	switch {
+	case f.Passed != nil:
+		t.Message = f.Passed.Message
+		if kind == KindVideo {
+			t.Job = fault.InvalidRequest
+		}
+	case f.Code == fault.UpstreamPromptFilter || f.Code == fault.ContentFilter:
+		return moderated(kind, n.code, n.message, f)
+	case f.Code == fault.UpstreamBusy:
+		t.Next = NextLater
+	}
+	return t
+}
+
+// Ended is the verdict on a work that a provider says has failed, by the code
+// and message that it gives; either may be empty.
+func Ended(kind, code, message string) *Trouble {
+	n := notice{code: tidy(code, maxName), message: tidy(message, maxMessage)}
+	if n.code != "" {
+		n.signals = []string{strings.ToLower(n.code)}
+	}
+	cause := strings.Trim(n.code+": "+n.message, ": ")
+	if cause == "" {
+		cause = "failed without a reason"
+	}
+	f := Fail(fault.UpstreamError, errors.New(tidy(cause, maxCause)))
+	if t := byName(kind, n, f); t != nil {
+		return t
+	}
+	switch reasonOf(n) {
+	case reasonFilter, reasonOutput:
+		return moderated(kind, n.code, n.message, f)
+	case reasonBusy:
+		f.Health = HealthCool
+		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLater}
+	case reasonAccount:
+		f.Health = HealthCredential
+		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	case reasonModel:
+		f.Health = HealthModel
+		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	}
+	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	if kind == KindVideo {
+		t.Job = fault.RenderFailed
+	}
+	return t
+}
+
+// Expired is the verdict on a work that the provider gave up for its age.
+func Expired(kind, cause string) *Trouble {
+	t := &Trouble{Failure: Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
+	if kind == KindVideo {
+		t.Job = fault.RenderTimeout
+	}
+	return t
+}
+
+// Vanished is the verdict on a work that the provider accepted and no longer
+// knows.
+func Vanished(kind, cause string) *Trouble {
+	t := &Trouble{Failure: Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
+	if kind == KindVideo {
+		t.Job = fault.UpstreamUnstable
+	}
+	return t
+}
+
+// Nothing is the verdict on a work that ended well and brought nothing.
+func Nothing(kind, cause string) *Trouble {
+	f := Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause)))
+	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextSame}
+	if kind == KindVideo {
+		t.Job = fault.RenderFailed
+	}
+	return t
+}
+
+// Moderated is the verdict on a work that the provider's safety system stopped,
+// for providers that say so without a code. Output says that the result was
+// stopped, which may pass at a second try.
+func Moderated(kind, cause string, output bool) *Trouble {
+	t := moderated(kind, "", tidy(cause, maxMessage), Fail(fault.ContentFilter, errors.New(tidy(cause, maxCause))))
+	if output && kind == KindVideo {
+		t.Next = NextSame
+	}
+	return t
+}
+
+// moderated is the trouble of a work that the provider's safety system stopped.
+func moderated(kind, code, message string, f *Failure) *Trouble {
+	f.Health, f.Passed = HealthNone, nil
+	t := &Trouble{Failure: f, Job: fault.ModerationBlocked, Message: message, Next: NextNone}
+	name := strings.ToLower(code)
+	switch {
+	case kind == KindVideo:
+		t.Job = fault.ContentPolicy
+		if strings.Contains(name, "audio") || strings.Contains(strings.ToLower(message), "audio") {
+			t.Param = "audio"
+		}
+		if strings.Contains(name, "output") {
+			t.Next = NextSame
+		}
+	case strings.Contains(name, "content_policy_violation"):
+		t.Job = fault.ContentPolicyViolation
+	}
+	return t
+}
+
+// byName judges by the names in an answer that mean something for jobs alone;
+// nil: none does.
+func byName(kind string, n notice, f *Failure) *Trouble {
+	for _, s := range n.signals {
+		var t *Trouble
+		switch {
+		case isModeration(s):
+			t = moderated(kind, s, n.message, f)
+		case isMaterial(s):
+			f.Health, f.Passed = HealthNone, nil
+			t = &Trouble{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
+			if kind == KindVideo {
+				t.Job = fault.InvalidMaterial
+			}
+		case isParameter(s):
+			f.Health = HealthNone
+			t = &Trouble{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
+			if kind == KindVideo {
+				t.Job = fault.InvalidRequest
+			}
+		case s == "no_media_generated" || s == "no_image":
+			t = Nothing(kind, s+": "+n.message)
+		case s == "generation_timeout" || s == "request_timeout" || s == "startup_timeout":
+			t = Expired(kind, s+": "+n.message)
+		}
+		if t != nil {
+			t.Status = f.Status
+			return t
+		}
+	}
+	return nil
+}
+
+// isModeration tells whether a name, in lower case, is one of a safety system.
+func isModeration(s string) bool {
+	switch s {
+	case "moderation_blocked", "content_policy_violation", "image_content_policy_violation", "sentinel_block",
+		"safety", "image_safety", "prohibited_content", "image_prohibited_content", "image_recitation", "recitation", "blocklist",
+		"datainspectionfailed", "ipinfringementsuspect":
+		return true
+	}
+	return strings.Contains(s, "sensitivecontentdetected") || strings.HasPrefix(s, "safety.")
+}
+
+// isMaterial tells whether a name, in lower case, is about a reference that a
+// provider cannot use.
+func isMaterial(s string) bool {
+	switch s {
+	case "file_download_error", "image_load_error", "face_detection_error", "image_too_large", "image_too_small", "file_too_large",
+		"unsupported_image_format", "unsupported_audio_format", "unsupported_video_format", "invalid_image", "unsupported_image_media_type",
+		"invalidurl", "badrequest.inputdownloadfailed", "asset.invalid":
+		return true
+	}
+	return strings.HasPrefix(s, "badrequest.")
+}
+
+// isParameter tells whether a name, in lower case, is about a field that a
+// provider does not accept.
+func isParameter(s string) bool {
+	switch s {
+	case "missingparameter", "outofcontexterror", "value_error", "missing", "one_of", "greater_than", "less_than", "greater_than_equal",
+		"less_than_equal", "sequence_too_long", "sequence_too_short", "feature_not_supported":
+		return true
+	}
+	return strings.HasPrefix(s, "invalidparameter")
+}
+
+// Unsuitable is the trouble of a line that cannot express the work.
+func Unsuitable(kind, format string, args ...any) *Trouble {
+	f := Fail(fault.UpstreamUnavailable, fmt.Errorf(format, args...))
+	f.Health = HealthNone
+	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	if kind == KindVideo {
+		t.Job = fault.InvalidRequest
+	}
+	return t
+}
+
+// undialled tells whether an error of the connection came before anything was
+// sent.
+func undialled(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

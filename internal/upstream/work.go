@@ -1,0 +1,132 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// The kinds of work.
+const (
+	KindImage = "image"
+	KindVideo = "video"
+)
+
+// Work is one image or video job as a provider is to do it. Adapters only read
+// it.
+type Work struct {
+	// Kind is KindImage or KindVideo.
+	Kind string
+	// Model is the provider's id of the model.
+	Model string
+	// Prompt is the user's text; it may be empty for videos with references.
+	Prompt string
+	// Count is how many images are wanted, at least 1; 1 for videos.
+	Count int
+	// Tier is the resolution tier (`1K`, `720p`), never empty.
+	Tier string
+	// Ratio is the aspect ratio (`16:9`); empty: the provider's choice.
+	Ratio string
+	// Width and Height are the pixels: as the user gave them if Exact, else what
+	// tier and ratio amount to, for providers that want pixels. 0 without a ratio.
+	Width, Height int
+	Exact         bool
+	// Seconds is the length of a video; 0: the provider's choice.
+	Seconds int64
+	// References are the images and videos to work from, in the user's order.
+	References []Reference
+	// Mask is what of the first reference may change; nil: all.
+	Mask *Reference
+	// Params is a JSON object of the further fields that the model's catalog
+	// entry lets pass, as the user sent them; nil: none.
+	Params json.RawMessage
+	// Key names the submission. It is the same when a submission is repeated
+	// because its answer was lost.
+	Key string
+	// Submitted is when the submission was first decided on.
+	Submitted time.Time
+	// Reading is called when the head of an answer has arrived that holds whole
+	// results; it bounds how many are read at a time. Adapters that read such
+	// answers call it before they read, and done after. Never nil.
+	Reading func(ctx context.Context) (done func(), err error)
+}
+
+// Reference is an image or a video to work from.
+type Reference struct {
+	// Type is its content type (`image/png`, `video/mp4`), checked.
+	Type string
+	// Size is its length in bytes.
+	Size int64
+	// URL is an address that anybody can read; empty where the media host is
+	// not public: then it goes inline.
+	URL string
+	// Open opens its bytes.
+	Open func(ctx context.Context) (io.ReadCloser, error)
+}
+
+// Progress is what a provider says of a work that has not failed.
+type Progress struct {
+	// Ticket names the work at the provider from its acceptance on. It is all
+	// that Poll needs, on any node. Empty when the provider answers at once.
+	Ticket string
+	// Done says that Results are there.
+	Done bool
+	// Results are what was made, at least one, of a work that is done. There
+	// may be fewer images than asked for.
+	Results []Result
+	// Wait is when the provider wants to be asked again; 0: it does not say.
+	Wait time.Duration
+}
+
+// Result is one image or clip at the provider.
+type Result struct {
+	// Ref says where it is, in the adapter's own words: usually an address. It
+	// is kept durably and given to Fetch. Empty when Data holds it.
+	Ref string `json:"ref,omitempty"`
+	// Type is the content type if the provider said it.
+	Type string `json:"type,omitempty"`
+	// Data is the whole result, of providers that answer with it.
+	Data []byte `json:"-"`
+}
+
+// File is a result that is being downloaded.
+type File struct {
+	// Body must be closed, once. Its read errors are those of the connection.
+	Body io.ReadCloser
+	// Type is the content type as the host says it; empty if it does not.
+	Type string
+	// Size is the length in bytes as the host says it; -1 if it does not.
+	Size int64
+}
+
+// Maker is implemented by adapters that make images or video. All methods may
+// be called from any node and any process, also from one that has not
+// submitted. The error of each is always a *Trouble; the context bounds the
+// whole exchange.
+type Maker interface {
+	// Blocks says whether Submit answers only when the work is done. Such work
+	// has no ticket.
+	Blocks(w Work) bool
+	// Submit asks for the work, in one call. It is never repeated by the
+	// adapter. A Trouble with Lost set means that the provider may have
+	// accepted it all the same.
+	Submit(ctx context.Context, w Work) (*Progress, error)
+	// Poll asks how a work is doing. A Trouble with NextPoll says nothing about
+	// the work: ask again later.
+	Poll(ctx context.Context, w Work, ticket string) (*Progress, error)
+	// Fetch opens a result. A Trouble with NextPoll means that asking again may
+	// bring a fresh address.
+	Fetch(ctx context.Context, w Work, r Result) (*File, error)
+	// Cancel tells the provider that nobody waits any more. It is a courtesy:
+	// its error changes nothing. Providers that cannot do it return nil.
+	Cancel(ctx context.Context, w Work, ticket string) error
+}
+
+// Finder is implemented by makers whose provider can be asked whether it has
+// accepted a submission whose answer was lost.
+type Finder interface {
+	// Find returns the ticket of the submission with the work's Key, empty if
+	// there is none.
+	Find(ctx context.Context, w Work) (ticket string, err error)
+}
