@@ -3,8 +3,11 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
+
+	"tollgate/internal/fault"
 )
 
 // The kinds of work.
@@ -129,4 +132,12 @@ type Finder interface {
 	// Find returns the ticket of the submission with the work's Key, empty if
 	// there is none.
 	Find(ctx context.Context, w Work) (ticket string, err error)
+}
+
+// NoChat is for adapters of providers that have no chat; they embed it.
+type NoChat struct{}
+
+// Chat implements Adapter: it always fails.
+func (NoChat) Chat(context.Context, Call) (*Answer, error) {
+	return nil, Fail(fault.UpstreamUnavailable, errors.New("the provider has no chat"))
 }

@@ -1,6 +1,7 @@
 package adapters_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ func TestListedMeansOpened(t *testing.T) {
 	t.Parallel()
 	set := adapters.New(adapters.Options{})
 	for name, info := range adapters.Providers() {
-		if len(info.Kinds) == 0 || len(info.Forms) == 0 || info.CheckOptions == nil {
+		chats := slices.Contains(info.Kinds, "chat")
+		if len(info.Kinds) == 0 || chats != (len(info.Forms) > 0) || info.CheckOptions == nil {
 			t.Errorf("%s: %+v", name, info)
 			continue
 		}
