@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/money"
 )
 
@@ -26,6 +25,9 @@ type Admission struct {
 	FreeDaily int64
 	Revision  int64 // of the catalog that prices it
 	Received  time.Time
+	// Job is the id of the job that the request submits, for AdmitJob; empty
+	// for chat.
+	Job string
 }
 
 // Hold is the money that an admitted request keeps until it ends. End it once,
@@ -57,22 +59,13 @@ const takenWait = 5 * time.Second
 // back and the error wraps ctx's.
 func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) {
 	start := time.Now()
-	hold, err := l.admit(ctx, a)
-	if l.opts.Observer.Admitted != nil {
-		l.opts.Observer.Admitted(time.Since(start), err == nil)
-	}
-	if err != nil && !errors.Is(err, ErrKeyChanged) && ctx.Err() == nil {
-		f := fault.Of(err)
-		l.Refused(Refusal{
-			Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
-			Status: f.Status(), Code: string(f.Code), Received: a.Received, Duration: time.Since(a.Received),
-		})
-	}
+	hold, err := l.await(ctx, &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, done: make(chan struct{})})
+	l.admitted(ctx, a, start, err, false)
 	return hold, err
 }
 
-func (l *Ledger) admit(ctx context.Context, a Admission) (*Hold, error) {
-	op := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, done: make(chan struct{})}
+// await lets an admission be decided.
+func (l *Ledger) await(ctx context.Context, op *op) (*Hold, error) {
 	if !l.queue.push(op) {
 		return nil, unavailable(errors.New("the node is shutting down"))
 	}

@@ -33,10 +33,11 @@ const auditChunk = 100
 // Audit recomputes, account by account, every figure that is kept: balance =
 // credits - charges; what accounts and keys show as held = the sum of their
 // open holds; what keys have spent and usage totals = the sums of the
-// receipts; each open hold belongs to a node that is not forgotten, and no
-// balance is below what its floor allows. All figures of an account come from
-// one snapshot, so it is safe while the service runs.
-func Audit(ctx context.Context, db *store.DB) (AuditReport, error) {
+// receipts; each open hold belongs to a node that is not forgotten or to a
+// job. All figures of an account come from one snapshot, so it is safe while
+// the service runs. Other rooms add checks of theirs, each in a snapshot of its
+// own: what they checked is added to the report.
+func Audit(ctx context.Context, db *store.DB, others ...AuditCheck) (AuditReport, error) {
 	report := AuditReport{Checked: map[string]int64{}, Differences: []Difference{}}
 	for after, more := "", true; more; {
 		var a audit
@@ -63,8 +64,46 @@ func Audit(ctx context.Context, db *store.DB) (AuditReport, error) {
 	if err != nil {
 		return report, fmt.Errorf("audit: %w", err)
 	}
+	for _, check := range others {
+		var found []Difference
+		var checked map[string]int64
+		err := db.View(ctx, func(tx *store.Tx) (err error) {
+			found, checked, err = check(tx)
+			return err
+		})
+		if err != nil {
+			return report, fmt.Errorf("audit: %w", err)
+		}
+		for what, n := range checked {
+			report.Checked[what] += n
+		}
+		report.Differences = append(report.Differences, found...)
+	}
 	report.OK = len(report.Differences) == 0
 	return report, nil
+}
+
+// AuditCheck is what another room knows about open holds: what differs, and how
+// much was checked of what.
+type AuditCheck func(tx *store.Tx) (differences []Difference, checked map[string]int64, err error)
+
+// OpenJobHold is the open hold of a job.
+type OpenJobHold struct {
+	Request, Job, Account string
+	Amount                money.Amount
+}
+
+// JobHoldsTx returns the open holds of jobs by the job's id.
+func JobHoldsTx(tx *store.Tx) (map[string]OpenJobHold, error) {
+	a := audit{tx: tx}
+	holds := map[string]OpenJobHold{}
+	err := a.each(func(scan scanner) error {
+		var h OpenJobHold
+		err := scan(&h.Request, &h.Job, &h.Account, (*int64)(&h.Amount))
+		holds[h.Job] = h
+		return err
+	}, `SELECT id, job, account, amount_nano FROM ledger_hold WHERE epoch = $1`, jobEpoch)
+	return holds, err
 }
 
 // audit checks one snapshot.
@@ -284,7 +323,8 @@ func (a *audit) strays() error {
 	if err != nil {
 		return err
 	}
-	known := make([]string, 0, len(nodes))
+	known := make([]string, 0, len(nodes)+1)
+	known = append(known, jobEpoch)
 	for _, node := range nodes {
 		known = append(known, node.Epoch)
 	}

@@ -27,6 +27,7 @@ type books struct {
 	newHits   []hitKey
 	oldHits   map[string]int64 // per key: hits up to this number are out of every window
 	usage     map[usageKey]*Totals
+	riders    []Rider
 	decisions map[*op]decision
 }
 
@@ -53,6 +54,7 @@ type keyRow struct {
 
 type holdRow struct {
 	id, epoch, account, key, model, endpoint string
+	job                                      string // '' for chat
 	day, revision                            int64
 	free                                     bool
 	amount                                   money.Amount

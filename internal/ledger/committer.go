@@ -281,9 +281,10 @@ func (c *committer) answer(ops []*op, b *books) {
 			if d.hold != nil {
 				o.hold = &Hold{Amount: d.hold.amount, Account: d.hold.account, Key: d.hold.key, ledger: c.l, row: d.hold}
 			}
-		case opEnd, opSweep:
+		case opEnd, opSweep, opJob:
 			c.observe(o, d)
 		}
+		o.ridden = d.rode
 		c.finish(o, d.hold != nil)
 	}
 }
@@ -303,6 +304,11 @@ func (c *committer) finish(o *op, admitted bool) {
 	if o.done != nil {
 		close(o.done)
 	}
+	if left && admitted && o.admitting != nil {
+		a := o.admission
+		c.l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, free: a.FreeDaily > 0, holdID: a.Request, ending: o.admitting.Undo()})
+		return
+	}
 	if left && admitted {
 		h := o.hold
 		h.ended.Store(true)
@@ -319,6 +325,8 @@ func (o *op) String() string {
 		return "settle " + o.holdID
 	case opSweep:
 		return "sweep " + o.holdID
+	case opJob:
+		return "end of the job of " + o.holdID
 	case opProgress:
 		return "progress " + o.note.row.id
 	default:

@@ -13,6 +13,7 @@ type decision struct {
 	err     error
 	ended   bool // opEnd, opSweep: this batch ended it
 	charged bool
+	rode    bool // the rider of a job writes, or err is its own
 	over    money.Amount
 }
 
@@ -29,6 +30,9 @@ func (b *books) decideOne(o *op, epoch string) decision {
 	case opAdmit:
 		if o.state.Load() == opAbandoned {
 			return decision{err: unavailable(fmt.Errorf("the caller has left"))}
+		}
+		if o.admitting != nil {
+			return b.admitJob(o, epoch)
 		}
 		hold, err := b.admit(o.admission, epoch)
 		return decision{hold: hold, err: err}
@@ -54,6 +58,8 @@ func (b *books) decideOne(o *op, epoch string) decision {
 	case opSweep:
 		receipt, ended := b.sweep(o.holdID)
 		return decision{ended: ended, charged: ended && receipt.end.Outcome == Billed, over: receipt.over}
+	case opJob:
+		return b.endJob(o)
 	case opProgress:
 		b.progress = append(b.progress, o.note)
 	case opRefused:

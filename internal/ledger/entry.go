@@ -29,12 +29,12 @@ func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(`SELECT id, kind, amount_nano, balance_nano, request, note, created_ms FROM (
-			SELECT seq, id, kind, amount_nano, balance_nano, '' AS request, note, created_ms FROM (
+	rows, err := tx.Query(`SELECT id, kind, amount_nano, balance_nano, request, job, note, created_ms FROM (
+			SELECT seq, id, kind, amount_nano, balance_nano, '' AS request, '' AS job, note, created_ms FROM (
 				SELECT seq, id, kind, amount_nano, balance_nano, note, created_ms FROM ledger_entry WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3) AS e
 			UNION ALL
-			SELECT seq, id, 'charge', -cost_nano, balance_nano, id, '', ended_ms FROM (
-				SELECT seq, id, cost_nano, balance_nano, ended_ms FROM ledger_receipt WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3) AS r
+			SELECT seq, id, 'charge', -cost_nano, balance_nano, id, job, '', ended_ms FROM (
+				SELECT seq, id, cost_nano, balance_nano, job, ended_ms FROM ledger_receipt WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3) AS r
 		) AS moves ORDER BY seq DESC LIMIT $3`, account, before, limit+1)
 	if err != nil {
 		return nil, false, err
@@ -43,7 +43,7 @@ func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, e
 	var entries []Entry
 	for rows.Next() {
 		var e Entry
-		if err := rows.Scan(&e.ID, &e.Kind, &e.Amount, &e.Balance, &e.Request, &e.Note, &e.CreatedMS); err != nil {
+		if err := rows.Scan(&e.ID, &e.Kind, &e.Amount, &e.Balance, &e.Request, &e.Job, &e.Note, &e.CreatedMS); err != nil {
 			return nil, false, err
 		}
 		entries = append(entries, e)

@@ -11,18 +11,21 @@ type op struct {
 	account, key string
 	free         bool // the hold took a place of a free quota
 
-	admission Admission // opAdmit
-	hold      *Hold     // opAdmit: the answer; opEnd: the hold
-	holdID    string    // opEnd, opSweep
-	epoch     string    // opEnd: the life that the hold belongs to
-	end       End       // opEnd
-	attempts  string    // opEnd: JSON
-	note      *Hold     // opProgress
-	refusal   Refusal   // opRefused
+	admission Admission      // opAdmit
+	hold      *Hold          // opAdmit: the answer; opEnd: the hold
+	holdID    string         // opEnd, opSweep
+	epoch     string         // opEnd: the life that the hold belongs to
+	end       End            // opEnd
+	attempts  string         // opEnd: JSON
+	note      *Hold          // opProgress
+	refusal   Refusal        // opRefused
+	admitting AdmissionRider // opAdmit of a job
+	ending    EndRider       // opJob
 
-	state atomic.Int32
-	err   error         // the answer; read after done
-	done  chan struct{} // closed when answered; nil when nobody waits
+	state  atomic.Int32
+	err    error         // the answer; read after done
+	ridden bool          // the rider has written, or err is its own; read after done
+	done   chan struct{} // closed when answered; nil when nobody waits
 }
 
 type opKind int
@@ -33,6 +36,7 @@ const (
 	opSweep
 	opProgress
 	opRefused
+	opJob
 )
 
 // States of an operation. Its caller moves it from waiting to left, or from

@@ -26,9 +26,9 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 			if o.admission.FreeDaily > 0 {
 				frees = append(frees, o.account)
 			}
-		case opEnd, opSweep:
+		case opEnd, opSweep, opJob:
 			accounts, keys = append(accounts, o.account), append(keys, o.key)
-			if o.kind == opSweep { // this node knows its own
+			if o.kind != opEnd { // this node knows its own
 				holds = append(holds, o.holdID)
 			}
 			if o.free {
@@ -43,6 +43,14 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 	if accounts = distinct(accounts); len(accounts) > 0 {
 		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
+	}
+	for _, o := range ops {
+		switch {
+		case o.admitting != nil:
+			o.admitting.Read(q)
+		case o.ending != nil:
+			o.ending.Read(q)
+		}
 	}
 	if keys = distinct(keys); len(keys) > 0 {
 		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
@@ -59,7 +67,7 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 	}
 	if len(holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line
+			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
 	}
 	q.Now(&b.nowMS)
@@ -118,7 +126,7 @@ func (b *books) scanHold(row store.Row) error {
 	var h holdRow
 	var free int64
 	if err := row.Scan(&h.id, &h.epoch, &h.account, &h.key, &h.model, &h.endpoint, &h.day, &h.revision, &free, (*int64)(&h.amount), &h.createdMS,
-		(*int64)(&h.cost), &h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.line); err != nil {
+		(*int64)(&h.cost), &h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.line, &h.job); err != nil {
 		return err
 	}
 	h.free = free != 0
@@ -158,9 +166,9 @@ func (b *books) write(q *store.Batch, db *store.DB) {
 	}
 	for _, h := range b.newHolds {
 		q.Exec(nil, `INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, 0, 0, '')`,
-			h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount), h.createdMS)
+			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, 0, 0, '', $12)`,
+			h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount), h.createdMS, h.job)
 	}
 	b.writeProgress(q)
 	if len(b.goneHolds) > 0 {
@@ -171,6 +179,9 @@ func (b *books) write(q *store.Batch, db *store.DB) {
 	}
 	for k, t := range b.usage {
 		t.upsert(q, k)
+	}
+	for _, r := range b.riders {
+		r.Write(q, b.nowMS)
 	}
 }
 
@@ -206,13 +217,13 @@ func word(text string) string {
 func (r *receiptRow) insert(q *store.Batch) {
 	q.Exec(nil, `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
-		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`,
+		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
 		r.hold.id, r.hold.account, r.seq, r.hold.key, word(r.hold.model), word(r.hold.endpoint), r.hold.day, r.hold.revision,
 		int64(r.end.Outcome), int64(r.end.Status), word(r.end.Code), word(r.end.Line), r.attempt,
 		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
 		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
-		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor)
+		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job)
 }
 
 // upsert adds one day's requests to the stored totals. The newest day's figures stand

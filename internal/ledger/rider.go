@@ -1,0 +1,132 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// jobEpoch stands in the hold of a job in place of a node's epoch: such a hold
+// outlives every node and is ended by its job alone.
+const jobEpoch = "job"
+
+// Rider is what another room reads and writes in the transaction that moves
+// money, so that both happen or neither. A batch that was not committed is
+// tried again: each time it begins with Read, which must forget what was read
+// before. Its methods run on the committer's goroutine and must not wait.
+type Rider interface {
+	// Read adds the statements that read what Decide needs. The account's row
+	// is locked before them; rows that others change without that lock are to be
+	// read with QueryLocked.
+	Read(q *store.Batch)
+	// Write adds the statements of what was decided.
+	Write(q *store.Batch, nowMS int64)
+}
+
+// AdmissionRider rides with the admission of a job.
+type AdmissionRider interface {
+	Rider
+	// Decide is asked before the admission is decided. An error ends it: nothing
+	// is written, and the error is Admit's.
+	Decide(nowMS int64) error
+	// Undo ends the job again if its admission was committed after its caller
+	// was told that it failed.
+	Undo() EndRider
+}
+
+// EndRider rides with the end of a job.
+type EndRider interface {
+	Rider
+	// Decide returns how the job ends, or false if it is not to end now: then
+	// nothing is written.
+	Decide(nowMS int64) (End, bool)
+}
+
+// AdmitJob is Admit for a job: its hold stays until EndJob ends it, whatever
+// becomes of this node. The rider writes the job in the same transaction. An
+// error of the rider's is returned as it is and logged by nobody.
+func (l *Ledger) AdmitJob(ctx context.Context, a Admission, with AdmissionRider) error {
+	if a.Job == "" {
+		return errors.New("ledger: a job without an id")
+	}
+	o := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, admitting: with, done: make(chan struct{})}
+	start := time.Now()
+	_, err := l.await(ctx, o)
+	l.admitted(ctx, a, start, err, o.ridden)
+	return err
+}
+
+// JobHold names the hold of a job.
+type JobHold struct {
+	Request      string // the submission's id, which is the hold's
+	Account, Key string
+	Free         bool // it took a place of a free quota
+}
+
+// EndJob ends a job as its rider decides: the hold is given back, a billed end
+// is charged and the receipt written, and with them what the rider writes. It
+// returns whether that happened; false without an error if the rider decided
+// against it or the job had ended before. An error tells nothing: the job has
+// ended or not, and asking again is safe.
+func (l *Ledger) EndJob(ctx context.Context, h JobHold, with EndRider) (bool, error) {
+	o := &op{kind: opJob, account: h.Account, key: h.Key, free: h.Free, holdID: h.Request, ending: with, done: make(chan struct{})}
+	l.queue.push(o)
+	select {
+	case <-o.done:
+		return o.ridden, o.err
+	case <-l.stopped:
+		return false, errors.New("the ledger is closed")
+	case <-ctx.Done():
+		return false, fmt.Errorf("wait for the end of a job to be committed: %w", ctx.Err())
+	}
+}
+
+// endJob decides the end of a job.
+func (b *books) endJob(o *op) decision {
+	if b.holds[o.holdID] == nil || b.accounts[o.account] == nil || b.keys[o.key] == nil {
+		return decision{}
+	}
+	end, now := o.ending.Decide(b.nowMS)
+	if !now {
+		return decision{}
+	}
+	attempts := attemptsJSON(end.Attempts)
+	receipt, ended := b.end(o.holdID, end, attempts)
+	if !ended {
+		return decision{}
+	}
+	b.riders = append(b.riders, o.ending)
+	return decision{ended: true, rode: true, charged: end.Outcome == Billed, over: receipt.over}
+}
+
+// admitJob lets the rider of a job decide before its admission.
+func (b *books) admitJob(o *op, epoch string) decision {
+	if err := o.admitting.Decide(b.nowMS); err != nil {
+		return decision{err: err, rode: true}
+	}
+	hold, err := b.admit(o.admission, epoch)
+	if err == nil {
+		hold.epoch, hold.job = jobEpoch, o.admission.Job
+		b.riders = append(b.riders, o.admitting)
+	}
+	return decision{hold: hold, err: err}
+}
+
+// admitted tells the observer and the request log of an admission's answer.
+func (l *Ledger) admitted(ctx context.Context, a Admission, start time.Time, err error, rider bool) {
+	if l.opts.Observer.Admitted != nil {
+		l.opts.Observer.Admitted(time.Since(start), err == nil)
+	}
+	if err == nil || rider || errors.Is(err, ErrKeyChanged) || ctx.Err() != nil {
+		return
+	}
+	f := fault.Of(err)
+	l.Refused(Refusal{
+		Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
+		Status: f.Status(), Code: string(f.Code), Received: a.Received, Duration: time.Since(a.Received),
+	})
+}
