@@ -110,7 +110,7 @@ func (p *prober) probe(ctx context.Context, seat *seat, m *catalog.Model, result
 // tried by the next job instead.
 func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstream.Failure {
 	ln := seat.line
-	if m == nil || len(ln.Forms) == 0 {
+	if m == nil || m.Kind != catalog.KindChat || len(ln.Forms) == 0 {
 		return nil
 	}
 	body, ok := wire.Probe(ln.Forms[0], ln.Models[m.ID], m.Reasoning)

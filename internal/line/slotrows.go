@@ -16,10 +16,11 @@ type rows struct {
 	others int      // granted to them
 	wants  int      // wanted by them
 	dead   []string // epochs of the other rows
+	jobs   int      // slots that jobs have
 }
 
-// readRows reads the rows of a line as an epoch sees them. ErrFenced: it is
-// not among the living.
+// readRows reads the rows of a line as an epoch sees them, or with an empty epoch
+// as nobody's. ErrFenced: the epoch is not among the living.
 func readRows(tx *store.Tx, line, epoch string) (rows, error) {
 	nodes, err := store.NodesTx(tx)
 	if err != nil {
@@ -27,13 +28,16 @@ func readRows(tx *store.Tx, line, epoch string) (rows, error) {
 	}
 	living := make(map[string]bool, len(nodes))
 	var r rows
+	if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job WHERE line = $1`, line).Scan(&r.jobs); err != nil {
+		return rows{}, err
+	}
 	for _, node := range nodes {
 		living[node.Epoch] = !node.Dead
 		if !node.Dead && node.Epoch != epoch {
 			r.alive++
 		}
 	}
-	if !living[epoch] {
+	if epoch != "" && !living[epoch] {
 		return rows{}, store.ErrFenced
 	}
 	found, err := tx.Query(`SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
@@ -92,6 +96,7 @@ type demand struct {
 // under a limit that was lowered nothing is taken from running calls. What is
 // missing is wanted.
 func claim(d demand, r rows) grant {
+	d.limit = max(d.limit-r.jobs, 0)
 	need := min(d.inUse+d.waiters, d.limit)
 	free := d.limit - r.others
 	more := need
@@ -120,6 +125,7 @@ func kept(limit int) int {
 // excess returns how many slots a node has to give up because all nodes have
 // more than the limit: each in proportion to what it has.
 func excess(limit, granted int, r rows) int {
+	limit = max(limit-r.jobs, 0)
 	all := granted + r.others
 	if all <= limit {
 		return 0
@@ -130,6 +136,7 @@ func excess(limit, granted int, r rows) int {
 // concession returns how many slots a node gives up because others are short:
 // what they want and is not free, down to an equal share.
 func concession(limit, granted int, r rows) int {
+	limit = max(limit-r.jobs, 0)
 	free := max(limit-granted-r.others, 0)
 	return max(min(r.wants-free, granted-share(limit, r)), 0)
 }

@@ -37,6 +37,9 @@ const (
 	spareLines = 64 // how many lines wait to be handed on; others wait for tidy
 )
 
+// slotLock and a line's id name what changes of its slots wait for.
+const slotLock = "line_slot:"
+
 // askConnections bounds how many of the database's write connections slots
 // use at a time: a crowd of asks must not keep the ledger waiting.
 const askConnections = 2
@@ -559,7 +562,7 @@ func (s *slots) change(ctx context.Context, line, epoch string, decide func(rows
 		return ctx.Err()
 	}
 	return s.db.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.Serialize("line_slot:" + line); err != nil {
+		if err := tx.Serialize(slotLock + line); err != nil {
 			return err
 		}
 		r, err := readRows(tx, line, epoch)

@@ -1,0 +1,205 @@
+package line
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// Berth is a line as a job meets it: where to submit, and how it went.
+type Berth struct {
+	Line  *catalog.Line
+	Maker upstream.Maker
+	// ProviderModel is the provider's name of the model.
+	ProviderModel string
+	// Trial says that the line is on trial: it is given one job at a time, and
+	// the Voyage on it must end.
+	Trial bool
+
+	lines *Lines
+	seat  *seat
+	model string
+	life  uint64
+}
+
+// Waiting is a line that takes no job now.
+type Waiting struct {
+	Line string
+	// Soon says that it takes some again by itself: it cools, or is on trial.
+	Soon bool
+	Why  string // a word of State.State
+}
+
+// Berths returns the lines that take a job of a model now, in the order in
+// which the job is to go there, and those that take none. Slots are not looked
+// at: TakeTx is.
+func (l *Lines) Berths(s *catalog.Snapshot, m *catalog.Model, job string) ([]*Berth, []Waiting) {
+	var few [4]candidate
+	var berths []*Berth
+	var waiting []Waiting
+	for _, c := range order(few[:0], l.fleet(s).serve[m.ID], wire.Hash(job)) {
+		b, why := l.berth(c.seat, m.ID)
+		if why != "" {
+			waiting = append(waiting, Waiting{Line: c.seat.line.ID, Why: why, Soon: why == stateCooling || why == stateHalfOpen})
+			continue
+		}
+		berths = append(berths, b)
+	}
+	return berths, waiting
+}
+
+// berth returns a line for a model's job, or why it takes none.
+func (l *Lines) berth(seat *seat, model string) (_ *Berth, why string) {
+	ln, t := seat.line, seat.tally
+	maker, ok := seat.adapter.(upstream.Maker)
+	switch {
+	case ln.Out != "" || !ok:
+		return nil, stateOutOfService
+	case t.drained.Load():
+		return nil, stateDrained
+	}
+	why, life, trial := t.refuses(l.now, model, false)
+	if why != "" {
+		return nil, why
+	}
+	if trial {
+		t.endTrial() // the place is taken again by Sail
+	}
+	return &Berth{Line: ln, Maker: maker, ProviderModel: ln.Models[model], Trial: trial, lines: l, seat: seat, model: model, life: life}, ""
+}
+
+// MakerOf returns a line of a snapshot, in whatever state, for a job that has
+// been submitted there. False: the snapshot has no such line that could make
+// anything on this node.
+func (l *Lines) MakerOf(s *catalog.Snapshot, line, model string) (*Berth, bool) {
+	f := l.fleet(s)
+	i := slices.IndexFunc(f.seats, func(seat *seat) bool { return seat.line.ID == line })
+	if i < 0 {
+		return nil, false
+	}
+	seat := f.seats[i]
+	maker, ok := seat.adapter.(upstream.Maker)
+	if !ok || seat.line.Out != "" {
+		return nil, false
+	}
+	return &Berth{Line: seat.line, Maker: maker, ProviderModel: seat.line.Models[model], lines: l, seat: seat, model: model, life: seat.tally.life.Load()}, true
+}
+
+// Voyage is a job's attempt on a line, for the line's state. It is used by one
+// goroutine.
+type Voyage struct {
+	berth *Berth
+	begun time.Time
+	ended bool
+}
+
+// Sail begins an attempt: the line counts as busy until End.
+func (b *Berth) Sail() *Voyage {
+	t := b.seat.tally
+	t.inFlight.Add(1)
+	t.metrics.inFlight.Inc()
+	if b.Trial {
+		t.mu.Lock()
+		t.trials++
+		t.mu.Unlock()
+	}
+	return &Voyage{berth: b, begun: b.lines.now()}
+}
+
+// Went records that the line did what it was asked: it accepted the job, or
+// answered with the results.
+func (v *Voyage) Went() {
+	b, now := v.berth, v.berth.lines.now()
+	took := now.Sub(v.begun)
+	_, changes := b.seat.tally.answered(now, b.life, took)
+	b.seat.tally.metrics.answered(took)
+	b.lines.tell(b.Line.ID, changes)
+}
+
+// Failed records a trouble of the job on the line. The line's credential is
+// gone from t afterwards.
+func (v *Voyage) Failed(t *upstream.Trouble) {
+	b := v.berth
+	t.Redact(b.Line.Key())
+	b.seat.tally.metrics.failed(t.Failure)
+	b.lines.tell(b.Line.ID, b.seat.tally.failed(b.lines.now(), b.life, b.model, t.Failure))
+}
+
+// End ends the attempt; calls after the first do nothing.
+func (v *Voyage) End() {
+	if v.ended {
+		return
+	}
+	v.ended = true
+	t := v.berth.seat.tally
+	t.inFlight.Add(-1)
+	t.metrics.inFlight.Dec()
+	if v.berth.Trial {
+		t.endTrial()
+	}
+}
+
+// FreeTx returns how many more jobs a line with the given max_concurrent, more
+// than 0, may take: what neither jobs nor the grants of living nodes have. Until
+// the transaction ends nobody else takes any, so call it for several lines in
+// ascending order of their ids.
+func FreeTx(tx *store.Tx, line string, limit int) (int, error) {
+	if err := tx.Serialize(slotLock + line); err != nil {
+		return 0, err
+	}
+	r, err := readRows(tx, line, "")
+	if err != nil {
+		return 0, err
+	}
+	return max(limit-r.jobs-r.others, 0), nil
+}
+
+// TakeTx gives a job a slot of a line; LeaveTx and Leave take it back. A job has
+// at most one, and taking it twice changes nothing.
+func TakeTx(tx *store.Tx, line, job string) error {
+	_, err := tx.Exec(`INSERT INTO line_job (job, line) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET line = excluded.line`, job, line)
+	return err
+}
+
+// LeaveTx gives back the slot of a job, if it has one.
+func LeaveTx(tx *store.Tx, job string) error {
+	_, err := tx.Exec(`DELETE FROM line_job WHERE job = $1`, job)
+	return err
+}
+
+// Leave is LeaveTx as a statement of a batch.
+func Leave(q *store.Batch, job string) { q.Exec(nil, `DELETE FROM line_job WHERE job = $1`, job) }
+
+// SlotsTx returns which jobs have a slot, by the job's id, for the audit.
+func SlotsTx(tx *store.Tx) (map[string]string, error) {
+	rows, err := tx.Query(`SELECT job, line FROM line_job`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	slots := map[string]string{}
+	for rows.Next() {
+		var job, line string
+		if err := rows.Scan(&job, &line); err != nil {
+			return nil, err
+		}
+		slots[job] = line
+	}
+	return slots, rows.Err()
+}
+
+// NoMaker is the trouble of a line that could not be opened.
+func NoMaker(kind string) *upstream.Trouble {
+	t := upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("the line cannot be used on this node")), fault.UpstreamError, upstream.NextLine)
+	t.Health = upstream.HealthNone
+	if kind == upstream.KindVideo {
+		t.Job = fault.UpstreamUnstable
+	}
+	return t
+}
