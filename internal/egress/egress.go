@@ -1,63 +1,145 @@
-// Package egress owns the way out to addresses that users give: callbacks, webhooks, reference files.
+// Package egress owns the way out to addresses that users give: callbacks,
+// webhooks, reference files.
 //
 // Invariants: only public addresses are reached, checked when an address is
-// given and again at dial time on the address really dialled; no redirect is
-// followed and no proxy of the environment used; every exchange has an end.
+// given and again at dial time on the address really dialled, so that a name
+// which resolves differently a moment later gains nothing; no redirect is
+// followed and no proxy of the environment used; every exchange has its own
+// connection and an end, in time and in bytes; what a user is told about a
+// failure names no address that the user did not give.
 package egress
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
+	"syscall"
 	"time"
 )
 
 // Guard decides which addresses of users may be reached, and reaches them. It
 // is safe for concurrent use.
 type Guard struct {
+	// Resolver looks names up; nil: the system's way. Set it before the first
+	// use or not at all.
+	Resolver *net.Resolver
+
 	private []netip.Prefix
 }
 
+// ErrNotPublic is in the error of a connection that was refused because the
+// address it would have gone to may not be reached.
+var ErrNotPublic = errors.New("the address is not public")
+
 // New returns a guard that lets out to public addresses and to those of
 // private (the setting private_networks).
-func New(private []netip.Prefix) *Guard { return &Guard{private: private} }
-
-// Check returns an address of a user as a URL, or why it cannot be used, in
-// words for the user. It does not resolve names: a host that does not resolve
-// now is accepted, and one that resolves to what is not public is refused when
-// it is dialled.
-func (g *Guard) Check(raw string) (*url.URL, error) { return url.Parse(raw) }
+func New(private []netip.Prefix) *Guard {
+	g := &Guard{}
+	for _, p := range private {
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // Allowed sees such addresses as IPv4
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		g.private = append(g.private, p.Masked())
+	}
+	return g
+}
 
 // Allowed tells whether an address may be reached: it is public or in one of
-// the private networks that New was given.
-func (g *Guard) Allowed(addr netip.Addr) bool { return false }
+// the private networks that New was given. IPv4 in IPv6 (::ffff:…) counts as
+// the IPv4 address that it is; an address with a zone is never reached.
+func (g *Guard) Allowed(addr netip.Addr) bool {
+	if !addr.IsValid() || addr.Zone() != "" {
+		return false
+	}
+	addr = addr.Unmap()
+	for _, p := range g.private {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return public(addr)
+}
 
-// Transport returns a transport whose every connection is checked as it is
-// dialled. Make one per use and keep it: it holds idle connections.
-func (g *Guard) Transport() *http.Transport { return &http.Transport{} }
+// Bounds of an exchange beside the caller's own.
+const (
+	connectTimeout = 10 * time.Second
+	maxHeader      = 64 << 10 // bytes of an answer's head
+)
 
-// Client returns a client on a transport of its own that follows no redirect,
-// keeps no cookie, and ends an exchange, body included, after timeout.
+// Transport returns a transport that dials each exchange anew and checks every
+// address that it is about to connect to. It speaks HTTP/1.1, asks for no
+// compression and uses no proxy. It holds no connection between exchanges.
+func (g *Guard) Transport() *http.Transport {
+	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: g.Resolver, Control: g.control, KeepAlive: -1}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    connectTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		Protocols:              protocols,
+	}
+}
+
+// control is called with each address that a name resolved to, before the
+// connection to it is begun.
+func (g *Guard) control(network, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || (network != "tcp4" && network != "tcp6") {
+		return fmt.Errorf("dial %s: %w", network, ErrNotPublic)
+	}
+	if !g.Allowed(to.Addr()) {
+		return ErrNotPublic
+	}
+	return nil
+}
+
+// Client returns a client on a transport of its own. It follows no redirect (a
+// 3xx is an answer like any other), keeps no cookies, and ends an exchange,
+// body included, after timeout.
 func (g *Guard) Client(timeout time.Duration) *http.Client {
-	return &http.Client{Transport: g.Transport(), Timeout: timeout}
+	return &http.Client{
+		Transport:     g.Transport(),
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
-// Limits bound one Get.
-type Limits struct {
-	Size   int64         // bytes of the body
-	Within time.Duration // of the whole exchange
-}
-
-// Document is what an address answered.
-type Document struct {
-	Body []byte
-	Type string // the Content-Type header, as it came
-}
-
-// Get fetches the document at an address of a user. Errors are in words for
-// the user.
-func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Document, error) {
-	return nil, errors.ErrUnsupported
+// Explain says in words for the user why an exchange with a user's address
+// failed. It names no address: what a name resolves to inside of the
+// operator's network is nobody's business.
+func Explain(err error) string {
+	var refusal *Refusal
+	var dns *net.DNSError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &refusal):
+		return refusal.Text
+	case errors.Is(err, ErrNotPublic):
+		return "the host's address is not public"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "the host's name does not resolve to an address"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "no complete answer in time"
+	case errors.As(err, &dns):
+		return "the host's name could not be looked up"
+	case isCertificate(err):
+		return "the host's certificate is not valid for it"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "there is no way to the host"
+	case isTLS(err):
+		return "the host does not speak TLS as it should"
+	case isCut(err):
+		return "the connection closed before the answer was complete"
+	}
+	return "the answer could not be read as HTTP"
 }

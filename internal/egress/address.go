@@ -1,0 +1,171 @@
+package egress
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Refusal is why an address of a user, or what it answered, cannot be used.
+type Refusal struct {
+	Text string // a sentence for the user that says what to do
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Text }
+
+func refuse(text string) error { return &Refusal{text} }
+
+// maxAddress is the longest address in characters (interface.md, Endpoints).
+const maxAddress = 2000
+
+// Bounds of a host's name (RFC 1035).
+const (
+	maxName  = 253
+	maxLabel = 63
+)
+
+// Check returns an address of a user as a URL, or a *Refusal. An address is
+// absolute, http or https, with a host, without user or password, at most 2000
+// characters long, and names nothing that is known not to be public: no
+// address of a private network in any spelling, no name like localhost. Check
+// does not resolve names: a host that does not resolve now is accepted, and
+// one that resolves to what is not public is refused when it is dialled.
+func (g *Guard) Check(raw string) (*url.URL, error) {
+	switch {
+	case raw == "":
+		return nil, refuse("The address is empty. Give one that begins with https:// or http://.")
+	case utf8.RuneCountInString(raw) > maxAddress:
+		return nil, refuse("The address is longer than 2000 characters. Give a shorter one.")
+	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, unplain):
+		return nil, refuse("The address has a space, a backslash or a control character in it. Escape it as %20 and the like.")
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, refuse("The address cannot be read as a URL. Check how its host, port and escapes are written.")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, refuse("The address must begin with https:// or http://.")
+	case u.Opaque != "" || u.Hostname() == "":
+		return nil, refuse("The address has no host. Write it like https://example.com/path.")
+	case u.User != nil:
+		return nil, refuse("The address has a user name or password in it. Leave that out; put a secret into the path or query if you need one.")
+	}
+	if err := checkPort(u.Port()); err != nil {
+		return nil, err
+	}
+	if err := g.checkHost(u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// unplain tells whether a character may not stand in an address: programs
+// disagree about what it means there.
+func unplain(r rune) bool {
+	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+}
+
+func checkPort(port string) error {
+	if port == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return refuse("The port of the address must be a number from 1 to 65535.")
+	}
+	return nil
+}
+
+var errPrivate = &Refusal{"The address is not public. Give one that can be reached from the internet."}
+
+// checkHost refuses literals and well-known names that are not public.
+func (g *Guard) checkHost(u *url.URL) error {
+	host := u.Hostname()
+	if strings.HasPrefix(u.Host, "[") {
+		addr, err := netip.ParseAddr(host)
+		switch {
+		case err != nil || !addr.Is6():
+			return refuse("What stands in brackets in the address is no IPv6 address.")
+		case !g.Allowed(addr):
+			return errPrivate
+		}
+		return nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	labels := strings.Split(name, ".")
+	if endsInNumber(labels) {
+		// Programs read 127.1, 0x7f000001 and 017700000001 as 127.0.0.1, or do not.
+		addr, err := netip.ParseAddr(host)
+		switch {
+		case err != nil || !addr.Is4():
+			return refuse("Write the IPv4 address in the address as four decimal numbers from 0 to 255, without leading zeros, like 8.8.8.8.")
+		case !g.Allowed(addr):
+			return errPrivate
+		}
+		return nil
+	}
+	if err := checkName(name, labels); err != nil {
+		return err
+	}
+	if g.knownPrivate(labels) {
+		return errPrivate
+	}
+	return nil
+}
+
+// endsInNumber tells whether a host is meant as an IPv4 address: its last part
+// is a decimal, octal or hexadecimal number. No domain of the internet ends so.
+func endsInNumber(labels []string) bool {
+	last := labels[len(labels)-1]
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
+
+// checkName refuses what no name server would be asked for.
+func checkName(name string, labels []string) error {
+	if len(name) > maxName {
+		return refuse("The host of the address is longer than a name can be (253 characters).")
+	}
+	for _, label := range labels {
+		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+			return refuse("The host of the address is no name: each part between dots has 1 to 63 characters and no dash at its ends.")
+		}
+		for _, r := range label {
+			switch {
+			case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			case r > unicode.MaxASCII:
+				return refuse("The host of the address has letters beyond ASCII. Write an international name in its ASCII form, which begins with xn--.")
+			default:
+				return refuse("The host of the address may hold letters, digits, dashes and dots only.")
+			}
+		}
+	}
+	return nil
+}
+
+// privateNames are ends of names that never lead to the internet.
+var privateNames = []string{"local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"}
+
+// knownPrivate tells whether a name, in lower case and without a dot at its
+// end, is known to lead nowhere that may be reached. Where the operator lets
+// users into private networks, their names are judged at dial time.
+func (g *Guard) knownPrivate(labels []string) bool {
+	if labels[len(labels)-1] == "localhost" {
+		return !g.Allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allowed(netip.IPv6Loopback())
+	}
+	if len(g.private) > 0 {
+		return false
+	}
+	name := strings.Join(labels, ".")
+	return len(labels) == 1 || slices.ContainsFunc(privateNames, func(end string) bool {
+		return strings.HasSuffix(name, "."+end)
+	})
+}

@@ -1,0 +1,104 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Limits bound one Get. Both are required.
+type Limits struct {
+	Size   int64         // bytes of the body
+	Within time.Duration // the whole exchange, from the look-up of the name to the last byte
+}
+
+// Document is what an address answered.
+type Document struct {
+	Body []byte
+	Type string // the Content-Type header as it came; a claim, not a fact
+}
+
+// Get fetches the document at an address of a user, once. Only a 200 is a
+// document: redirects are refused, as is a body over the limit. What the user
+// can repair is a *Refusal; the end of ctx is ctx's error. Nothing is kept.
+func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Document, error) {
+	u, err := g.Check(address)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, l.Within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(bounded, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, refuse("The address cannot be read as a URL. Check how its host, port and escapes are written.")
+	}
+	req.Header.Set("User-Agent", "tollgate")
+	resp, err := g.Client(l.Within).Do(req)
+	if err != nil {
+		return nil, unreached(ctx, err)
+	}
+	defer resp.Body.Close()
+	if err := judge(resp, l.Size); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, l.Size+1))
+	switch {
+	case err != nil:
+		return nil, unreached(ctx, err)
+	case int64(len(body)) > l.Size:
+		return nil, tooLarge(l.Size)
+	}
+	return &Document{Body: body, Type: resp.Header.Get("Content-Type")}, nil
+}
+
+// judge refuses an answer that its head shows to be no document.
+func judge(resp *http.Response, size int64) error {
+	coding := resp.Header.Get("Content-Encoding")
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return refuse("The address answers with a redirect, which is not followed. Give the address that it leads to.")
+	case resp.StatusCode != http.StatusOK:
+		return refuse(fmt.Sprintf("The address answers with HTTP %d instead of 200. Check that it can be read without signing in.", resp.StatusCode))
+	case resp.ContentLength > size:
+		return tooLarge(size)
+	case coding != "" && coding != "identity":
+		return refuse("The address answers in a compression that was not asked for. Serve the file as it is.")
+	}
+	return nil
+}
+
+func tooLarge(size int64) error {
+	return refuse(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
+}
+
+// unreached is the error of an exchange that failed: ours if the caller gave
+// up, else for the user.
+func unreached(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("fetch a user's address: %w", ctx.Err())
+	}
+	return refuse("The address could not be fetched: " + Explain(err) + ".")
+}
+
+func isCertificate(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var host x509.HostnameError
+	return errors.As(err, &verify) || errors.As(err, &host)
+}
+
+func isTLS(err error) bool {
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	return errors.As(err, &record) || errors.As(err, &alert)
+}
+
+func isCut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
