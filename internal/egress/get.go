@@ -95,7 +95,7 @@ func isCertificate(err error) bool {
 func isTLS(err error) bool {
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
-	return errors.As(err, &record) || errors.As(err, &alert)
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 func isCut(err error) bool {

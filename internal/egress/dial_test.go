@@ -1,0 +1,240 @@
+package egress_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/egress"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// names is a name server of the test's own: each look-up of a name takes the
+// next of its addresses, and the last for ever.
+type names struct {
+	mu    sync.Mutex
+	addrs map[string][]string // by name without a dot at its end; under mu
+	asked map[string]int      // under mu
+}
+
+func serveNames(addrs map[string][]string) *names {
+	return &names{addrs: addrs, asked: map[string]int{}}
+}
+
+// resolver returns a resolver that asks n alone.
+func (n *names) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go n.serve(server)
+		return client, nil
+	}}
+}
+
+// serve answers one connection, which the resolver takes for TCP: each message
+// has its length before it.
+func (n *names) serve(conn net.Conn) {
+	defer conn.Close()
+	for {
+		var size [2]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		question := make([]byte, binary.BigEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(conn, question); err != nil {
+			return
+		}
+		reply := n.answer(question)
+		binary.BigEndian.PutUint16(size[:], uint16(len(reply)))
+		if _, err := conn.Write(append(size[:], reply...)); err != nil {
+			return
+		}
+	}
+}
+
+// answer answers a question for addresses of IPv4 or IPv6.
+func (n *names) answer(question []byte) []byte {
+	end, name := 12, []string{}
+	for question[end] != 0 {
+		name = append(name, string(question[end+1:end+1+int(question[end])]))
+		end += 1 + int(question[end])
+	}
+	kind := binary.BigEndian.Uint16(question[end+1:])
+	reply := append([]byte{}, question[:end+5]...)
+	reply[2], reply[3] = 0x81, 0x80                           // an answer
+	copy(reply[4:], []byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0}[:8]) // one question, no records yet
+	addr, known := n.next(strings.ToLower(strings.Join(name, ".")), kind)
+	if !known {
+		reply[3] |= 3 // no such name
+		return reply
+	}
+	raw := addr.AsSlice()
+	if (kind == 1) != addr.Is4() {
+		return reply
+	}
+	reply[7] = 1
+	reply = append(reply, 0xc0, 12)
+	reply = binary.BigEndian.AppendUint16(reply, kind)
+	reply = append(reply, 0, 1, 0, 0, 0, 0)
+	reply = binary.BigEndian.AppendUint16(reply, uint16(len(raw)))
+	return append(reply, raw...)
+}
+
+func (n *names) next(name string, kind uint16) (netip.Addr, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := n.addrs[name]
+	if len(list) == 0 {
+		return netip.Addr{}, false
+	}
+	addr := netip.MustParseAddr(list[0])
+	if (kind == 1) == addr.Is4() {
+		n.asked[name]++
+		if len(list) > 1 {
+			n.addrs[name] = list[1:]
+		}
+	}
+	return addr, true
+}
+
+// loopback lets a guard reach the test's own servers.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// port returns the port that a test's server listens on.
+func port(t *testing.T, s *httptest.Server) string {
+	t.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Port()
+}
+
+// TestNamesAreJudgedByWhatIsDialled gives a name that is public when it is
+// checked and looked up first, and private a moment later.
+func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
+	t.Parallel()
+	reached := make(chan struct{}, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached <- struct{}{} }))
+	defer s.Close()
+	for name, addr := range map[string]string{
+		"rebound.example": "127.0.0.1", "mapped.example": "::ffff:127.0.0.1", "six.example": "::1", "private.example": "10.0.0.1",
+		"metadata.example": "169.254.169.254", "nat64.example": "64:ff9b::7f00:1", "sixtofour.example": "2002:7f00:1::1", "zero.example": "0.0.0.0",
+	} {
+		n := serveNames(map[string][]string{name: {"93.184.215.14", addr}})
+		g := egress.New(nil)
+		g.Resolver = n.resolver()
+		raw := fmt.Sprintf("http://%s:%s/hook", name, port(t, s))
+		if _, err := g.Check(raw); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if found, err := g.Resolver.LookupNetIP(t.Context(), "ip4", name); err != nil || !g.Allowed(found[0].Unmap()) {
+			t.Fatalf("%s resolves to %v, %v at first", name, found, err)
+		}
+		_, err := g.Client(5 * time.Second).Get(raw)
+		if !errors.Is(err, egress.ErrNotPublic) || egress.Explain(err) != "the host's address is not public" {
+			t.Errorf("%s at %s: %v", name, addr, err)
+		}
+		var refusal *egress.Refusal
+		if _, err = g.Get(t.Context(), raw, egress.Limits{Size: 10, Within: 5 * time.Second}); !errors.As(err, &refusal) || strings.Contains(err.Error(), addr) {
+			t.Errorf("%s at %s: %v", name, addr, err)
+		}
+	}
+	if len(reached) != 0 {
+		t.Error("the server was reached")
+	}
+	n := serveNames(map[string][]string{"receiver.example": {"127.0.0.1"}})
+	g := egress.New(loopback)
+	g.Resolver = n.resolver()
+	resp, err := g.Client(5 * time.Second).Get("http://receiver.example:" + port(t, s))
+	if err != nil {
+		t.Fatalf("a name in a network that is allowed: %v", err)
+	}
+	_ = resp.Body.Close()
+	if len(reached) != 1 {
+		t.Error("the server was not reached")
+	}
+}
+
+// TestEveryExchangeIsCheckedAnew keeps no connection over which a later
+// exchange could go unchecked.
+func TestEveryExchangeIsCheckedAnew(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	defer s.Close()
+	n := serveNames(map[string][]string{"moving.example": {"127.0.0.1", "10.9.9.9"}})
+	g := egress.New(loopback)
+	g.Resolver = n.resolver()
+	client := g.Client(5 * time.Second)
+	resp, err := client.Get("http://moving.example:" + port(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if _, err := client.Get("http://moving.example:" + port(t, s)); !errors.Is(err, egress.ErrNotPublic) {
+		t.Errorf("the second exchange: %v", err)
+	}
+}
+
+// TestProxiesOfTheEnvironmentAreIgnored is not parallel: it sets variables.
+func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
+	proxied := make(chan struct{}, 10)
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { proxied <- struct{}{} }))
+	defer proxy.Close()
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		t.Setenv(name, proxy.URL)
+	}
+	t.Setenv("NO_PROXY", "")
+	t.Setenv("no_proxy", "")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "direct") }))
+	defer s.Close()
+	g := egress.New(loopback)
+	g.Resolver = serveNames(map[string][]string{"receiver.example": {"127.0.0.1"}}).resolver()
+	doc, err := g.Get(t.Context(), "http://receiver.example:"+port(t, s), egress.Limits{Size: 100, Within: 5 * time.Second})
+	if err != nil || string(doc.Body) != "direct" {
+		t.Errorf("%v, %v", doc, err)
+	}
+	if len(proxied) != 0 {
+		t.Error("the proxy was asked")
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	followed := make(chan struct{}, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/there" {
+			followed <- struct{}{}
+			return
+		}
+		http.Redirect(w, r, "/there", http.StatusFound)
+	}))
+	defer s.Close()
+	g := egress.New(loopback)
+	resp, err := g.Client(5 * time.Second).Get(s.URL)
+	if err != nil || resp.StatusCode != http.StatusFound {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	_, err = g.Get(t.Context(), s.URL, egress.Limits{Size: 10, Within: 5 * time.Second})
+	if err == nil || !strings.Contains(err.Error(), "redirect") {
+		t.Error(err)
+	}
+	if len(followed) != 0 {
+		t.Error("the redirect was followed")
+	}
+}

@@ -1,0 +1,143 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/egress"
+)
+
+// TestGet holds each kind of answer against what the user is told.
+func TestGet(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		serve http.HandlerFunc
+		want  string // the document, or a part of the refusal
+		ok    bool
+	}{
+		"a document": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "image/png")
+			_, _ = fmt.Fprintf(w, "%s %s", r.Method, r.URL.Path)
+		}, "GET /file", true},
+		"just the limit": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1000)) }, strings.Repeat("x", 1000), true},
+		"over the limit, announced": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1001")
+			_, _ = io.WriteString(w, strings.Repeat("x", 1001))
+		}, "larger than the 1000 bytes", false},
+		"over the limit, unannounced": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("x", 500)); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+			}
+		}, "larger than the 1000 bytes", false},
+		"missing":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, "HTTP 404", false},
+		"no content":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, "HTTP 204", false},
+		"part":          {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(206) }, "HTTP 206", false},
+		"not modified":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) }, "redirect", false},
+		"compressed":    {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") }, "compression", false},
+		"never answers": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no complete answer in time", false},
+		"drips": {func(w http.ResponseWriter, r *http.Request) {
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+					_, _ = io.WriteString(w, "x")
+					w.(http.Flusher).Flush()
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}, "no complete answer in time", false},
+		"breaks off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			_, _ = io.WriteString(w, "x")
+			panic(http.ErrAbortHandler)
+		}, "closed before the answer was complete", false},
+		"closes early": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "closed before the answer was complete", false},
+		"a head without end": {func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 2000 {
+				w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("y", 100))
+			}
+		}, "could not be read as HTTP", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(c.serve)
+			defer s.Close()
+			limits := egress.Limits{Size: 1000, Within: 30 * time.Second}
+			if strings.Contains(c.want, "in time") {
+				limits.Within = 300 * time.Millisecond
+			}
+			began := time.Now()
+			doc, err := egress.New(loopback).Get(t.Context(), s.URL+"/file", limits)
+			var refusal *egress.Refusal
+			switch {
+			case c.ok && (err != nil || string(doc.Body) != c.want):
+				t.Errorf("%v, %v", doc, err)
+			case !c.ok && (!errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want)):
+				t.Errorf("%v, want %q", err, c.want)
+			case time.Since(began) > 20*time.Second:
+				t.Error("it took too long")
+			case name == "a document" && doc.Type != "image/png":
+				t.Errorf("type %q", doc.Type)
+			}
+		})
+	}
+}
+
+func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := "http://" + closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = nil
+	secure.StartTLS()
+	defer secure.Close()
+	g := egress.New(loopback)
+	g.Resolver = serveNames(map[string][]string{"here.example": {"127.0.0.1"}}).resolver()
+	for address, want := range map[string]string{
+		dead:                      "the connection was refused",
+		"http://nowhere.example/": "does not resolve",
+		strings.Replace(plain.URL, "http:", "https:", 1): "does not speak TLS",
+		secure.URL: "certificate is not valid",
+		"https://here.example:" + port(t, secure): "certificate is not valid",
+		"http://10.0.0.1/":                        "not public",
+	} {
+		_, err := g.Get(t.Context(), address, egress.Limits{Size: 10, Within: 10 * time.Second})
+		var refusal *egress.Refusal
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}
+
+// TestGetEndsWithItsCaller tells the caller's own end from the user's fault.
+func TestGetEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }))
+	defer s.Close()
+	_, err := egress.New(loopback).Get(ctx, s.URL, egress.Limits{Size: 10, Within: 30 * time.Second})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
