@@ -73,8 +73,8 @@ type Model struct {
 	PerClip       bool   // video: tiers are priced by the clip, not by the second
 	Ratios        []string
 	MaxReferences int64
+	Params        []string  // further fields that submissions may send to the line
 	MaxImages     int64     // image: never 0
-	Params        []string  // image: further fields that submissions may send to the line
 	Durations     Durations // video
 }
 

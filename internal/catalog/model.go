@@ -24,8 +24,8 @@ var (
 // Keys of models that only some kinds have.
 var (
 	chatKeys  = []string{"forms", "reasoning", "context_window", "max_output_tokens", "default_output_tokens", "max_image_tokens"}
-	mediaKeys = []string{"ratios", "max_references"}
-	imageKeys = []string{"max_images", "params"}
+	mediaKeys = []string{"ratios", "max_references", "params"}
+	imageKeys = []string{"max_images"}
 	videoKeys = []string{"per_clip", "durations"}
 )
 
@@ -308,7 +308,6 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	case KindImage:
 		t.misplaced("is for video models only", videoKeys...)
 		m.MaxImages = t.count("max_images", 1, maxPieces, defaultMaxImages)
-		m.Params = t.names("params", fieldName, "the name of a field")
 		clips = nil
 	case KindVideo:
 		t.misplaced("is for image models only", imageKeys...)
@@ -331,6 +330,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	}
 	m.Ratios = t.names("ratios", ratioName, `a ratio in quotes such as "16:9"`)
 	m.MaxReferences = t.count("max_references", 0, maxPieces, 0)
+	m.Params = t.names("params", fieldName, "the name of a field")
 }
 
 // tiers reads prices by resolution tier, in the order of the text.

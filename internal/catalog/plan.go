@@ -1,0 +1,385 @@
+package catalog
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// Plan is what an image or video submission comes to by its model's entry: what
+// is made, and what it is billed by. It is stored with the job.
+type Plan struct {
+	// Tier is the resolution tier (`1K`, `720p`) as the catalog spells it, never
+	// empty.
+	Tier string `json:"tier"`
+	// Ratio is the aspect ratio as the catalog spells it; empty: the provider's
+	// choice.
+	Ratio string `json:"ratio,omitempty"`
+	// Width and Height are the pixels: as the user gave them if Exact, else what
+	// tier and ratio amount to; 0 without a ratio.
+	Width  int  `json:"width,omitempty"`
+	Height int  `json:"height,omitempty"`
+	Exact  bool `json:"exact,omitempty"`
+	// Seconds is the length of a clip; 0: the provider's choice.
+	Seconds int64 `json:"seconds,omitempty"`
+	// Count is how many images are wanted, 1 for a video.
+	Count int64 `json:"count"`
+}
+
+// ImageAsk is what an image submission asks for, as far as the catalog decides
+// about it.
+type ImageAsk struct {
+	Size       string // a ratio, pixels or a tier; empty or `auto`: the default
+	Resolution string // a tier; empty or `auto`: the default
+	N          int64  // how many images; 0: one
+	References int    // how many references came with it
+	// ReferencesParam is the field that holds them, for refusals; empty: image.
+	ReferencesParam string
+}
+
+// VideoAsk is what a video submission asks for, as far as the catalog decides
+// about it.
+type VideoAsk struct {
+	Resolution string // a tier; empty or `auto`: the default
+	Ratio      string // empty or `auto`: the default
+	RatioParam string // the field that holds the ratio, for refusals; empty: ratio
+	Duration   string // seconds, a JSON number as it was written; empty: the default
+	References int    // how many references came with it
+	// ReferencesParam is the field that holds them, for refusals; empty: image.
+	ReferencesParam string
+}
+
+// PlanImage decides what an image submission comes to. The error is a 400:
+// invalid_request, or unsupported_resolution for a tier that the model does not
+// have, with the field at fault as param.
+func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
+	p := Plan{Tier: m.Tiers[0].Name, Count: max(a.N, 1)}
+	if a.N < 0 || a.N > m.MaxImages {
+		return p, fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d for model %s.", m.MaxImages, m.ID)
+	}
+	named := !isDefault(a.Resolution)
+	if named {
+		tier, ok := m.tier(a.Resolution)
+		if !ok {
+			return p, m.noTier(fault.UnsupportedResolution, "resolution", a.Resolution)
+		}
+		p.Tier = tier.Name
+	}
+	if err := m.planSize(&p, a.Size, named); err != nil {
+		return p, err
+	}
+	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
+		return p, err
+	}
+	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
+		p.Ratio = m.Ratios[0]
+	}
+	p.measure(imageGrain)
+	return p, nil
+}
+
+// planSize reads `size`. named says that `resolution` has named p's tier.
+func (m *Model) planSize(p *Plan, size string, named bool) error {
+	if isDefault(size) {
+		return nil
+	}
+	if tierShape(size) {
+		tier, ok := m.tier(size)
+		switch {
+		case !ok:
+			return m.noTier(fault.UnsupportedResolution, "size", size)
+		case named && tier.Name != p.Tier:
+			return fault.At(fault.InvalidRequest, "size", "`size` %s and `resolution` %s contradict each other. Leave one of them out.", tier.Name, p.Tier)
+		}
+		p.Tier = tier.Name
+		return nil
+	}
+	if w, h, ok := pair(size, ":"); ok {
+		ratio, err := m.ratio(w, h, size, "size")
+		p.Ratio = ratio
+		return err
+	}
+	w, h, ok := pair(strings.ToLower(size), "x")
+	if !ok {
+		return fault.At(fault.InvalidRequest, "size",
+			"`size` must be a ratio such as 16:9, pixels such as 1024x1024, a tier (%s) or auto.", m.tierNames())
+	}
+	tier, ok := m.holding(w, h)
+	if !ok {
+		return fault.At(fault.UnsupportedResolution, "size", "Model %s offers nothing as large as %s. Its tiers are %s.", m.ID, quote(size), m.tierNames())
+	}
+	if named && tier != p.Tier {
+		return fault.At(fault.InvalidRequest, "size", "`size` %s belongs to tier %s, but `resolution` is %s. Leave one of them out.", quote(size), tier, p.Tier)
+	}
+	ratio, err := m.ratio(w, h, size, "size")
+	if err != nil {
+		return err
+	}
+	p.Tier, p.Ratio, p.Width, p.Height, p.Exact = tier, ratio, int(w), int(h), true
+	return nil
+}
+
+// PlanVideo decides what a video submission comes to. The error is a 400
+// invalid_request with the field at fault as param.
+func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
+	p := Plan{Tier: m.Tiers[0].Name, Count: 1}
+	if !isDefault(a.Resolution) {
+		tier, ok := m.tier(a.Resolution)
+		if !ok {
+			return p, m.noTier(fault.InvalidRequest, "resolution", a.Resolution)
+		}
+		p.Tier = tier.Name
+	}
+	if !isDefault(a.Ratio) {
+		param := a.RatioParam
+		if param == "" {
+			param = "ratio"
+		}
+		w, h, ok := pair(a.Ratio, ":")
+		if !ok {
+			return p, fault.At(fault.InvalidRequest, param, "`%s` must be a ratio such as 16:9, or auto.", param)
+		}
+		var err error
+		if p.Ratio, err = m.ratio(w, h, a.Ratio, param); err != nil {
+			return p, err
+		}
+	}
+	var err error
+	if p.Seconds, err = m.seconds(a.Duration); err != nil {
+		return p, err
+	}
+	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
+		return p, err
+	}
+	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
+		p.Ratio = m.Ratios[0]
+	}
+	p.measure(videoGrain)
+	return p, nil
+}
+
+// PlanCost is what a plan costs when so many images, or the clip (1), were
+// delivered; the hold is PlanCost(p, p.Count). It is exact, never negative, and
+// never more than the hold, whatever was delivered. A plan whose tier the model
+// does not have cannot be billed: it costs more than any hold passes.
+func (m *Model) PlanCost(p Plan, delivered int64) money.Amount {
+	tier, ok := m.tier(p.Tier)
+	if !ok {
+		return math.MaxInt64
+	}
+	units := clamp(delivered, clamp(p.Count, maxUnits))
+	if m.Kind == KindVideo && !m.PerClip {
+		units = min(units, 1) * clamp(p.Seconds, maxUnits)
+	}
+	var s money.Sum
+	s.Each(units, tier.Price, money.One)
+	return s.Round()
+}
+
+// isDefault tells whether a field was left to its default.
+func isDefault(text string) bool { return text == "" || strings.EqualFold(text, "auto") }
+
+// tier finds a tier by its name, in capitals or not.
+func (m *Model) tier(name string) (Tier, bool) {
+	for _, t := range m.Tiers {
+		if strings.EqualFold(t.Name, name) {
+			return t, true
+		}
+	}
+	return Tier{}, false
+}
+
+// noTier refuses a tier that the model does not have.
+func (m *Model) noTier(code fault.Code, param, name string) error {
+	return fault.At(code, param, "Model %s does not offer the resolution %s. Its tiers are %s.", m.ID, quote(name), m.tierNames())
+}
+
+func (m *Model) tierNames() string {
+	names := make([]string, len(m.Tiers))
+	for i, t := range m.Tiers {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// tierShape tells whether a text is written like a tier.
+func tierShape(text string) bool {
+	if len(text) < 2 || !strings.ContainsAny(text[len(text)-1:], "kKpP") {
+		return false
+	}
+	return strings.Trim(text[:len(text)-1], "0123456789") == ""
+}
+
+// tierScale reads a tier: its number, and whether it counts lines (`720p`).
+func tierScale(name string) (n int64, lines bool) {
+	n, _ = strconv.ParseInt(name[:len(name)-1], 10, 64) // digits, as the catalog's tiers are
+	return n, strings.HasSuffix(name, "p")
+}
+
+// holding returns the smallest tier that holds w x h pixels: `NK` up to one and
+// a half times (1024 N)^2 of them, `Np` a shorter side of up to N.
+func (m *Model) holding(w, h int64) (string, bool) {
+	best, smallest := "", int64(math.MaxInt64)
+	for _, t := range m.Tiers {
+		n, lines := tierScale(t.Name)
+		area, holds := (1024*n)*(1024*n), 2*w*h <= 3*(1024*n)*(1024*n)
+		if lines {
+			area, holds = n*n*16/9, min(w, h) <= n // as large as its usual picture
+		}
+		if holds && area < smallest {
+			best, smallest = t.Name, area
+		}
+	}
+	return best, best != ""
+}
+
+// maxSide bounds each number of a size: larger ones are larger than any tier.
+const maxSide = 1_000_000
+
+// pair reads two whole numbers with a sign between them, each at least 1.
+// Numbers beyond maxSide come out as maxSide.
+func pair(text, sign string) (a, b int64, ok bool) {
+	first, second, found := strings.Cut(text, sign)
+	if !found {
+		return 0, 0, false
+	}
+	for _, side := range []struct {
+		text string
+		to   *int64
+	}{{first, &a}, {second, &b}} {
+		if side.text == "" || len(side.text) > 64 || strings.Trim(side.text, "0123456789") != "" {
+			return 0, 0, false
+		}
+		n, err := strconv.ParseInt(side.text, 10, 64)
+		if err != nil || n > maxSide {
+			n = maxSide
+		}
+		*side.to = n
+	}
+	return a, b, a > 0 && b > 0
+}
+
+// longestRatio bounds ratios of models that list none.
+const longestRatio = 20
+
+// ratio finds the ratio of the model that w:h is within two percent of, the
+// nearest if several are. A model without ratios takes any that is not extreme.
+func (m *Model) ratio(w, h int64, given, param string) (string, error) {
+	if len(m.Ratios) == 0 {
+		if max(w, h) > longestRatio*min(w, h) {
+			return "", fault.At(fault.InvalidRequest, param, "The ratio of `%s` must be between 1:%d and %d:1.", param, longestRatio, longestRatio)
+		}
+		d := new(big.Int).GCD(nil, nil, big.NewInt(w), big.NewInt(h)).Int64()
+		return strconv.FormatInt(w/d, 10) + ":" + strconv.FormatInt(h/d, 10), nil
+	}
+	best, nearest := "", int64(math.MaxInt64)
+	for _, name := range m.Ratios {
+		a, b, _ := pair(name, ":")
+		// w:h is within 2 % of a:b when |wb - ha| * 100 <= 2 ha. All numbers are
+		// below 10^6 x 10^5.
+		off := w*b - h*a
+		if off < 0 {
+			off = -off
+		}
+		if off*100 > 2*h*a {
+			continue
+		}
+		if share := off * 10_000 / (h * a); share < nearest {
+			best, nearest = name, share
+		}
+	}
+	if best == "" {
+		return "", fault.At(fault.InvalidRequest, param, "Model %s does not offer the ratio of %s. Its ratios are %s.",
+			m.ID, quote(given), strings.Join(m.Ratios, ", "))
+	}
+	return best, nil
+}
+
+// checkReferences refuses more references than the model takes.
+func (m *Model) checkReferences(n int, param string) error {
+	if param == "" {
+		param = "image"
+	}
+	switch {
+	case int64(n) <= m.MaxReferences:
+		return nil
+	case m.MaxReferences == 0:
+		return fault.At(fault.InvalidRequest, param, "Model %s takes no references. Leave `%s` out, or use another model.", m.ID, param)
+	}
+	return fault.At(fault.InvalidRequest, param, "Model %s takes at most %d references, not %d.", m.ID, m.MaxReferences, n)
+}
+
+// seconds reads the length of a clip.
+func (m *Model) seconds(given string) (int64, error) {
+	d := m.Durations
+	if given == "" {
+		return d.Default(), nil
+	}
+	n, whole := wholeSeconds(given)
+	switch {
+	case len(d.List) == 0 && d.Max == 0:
+		return 0, fault.At(fault.InvalidRequest, "duration", "Model %s chooses the length of its clips. Leave `duration` out.", m.ID)
+	case len(d.List) > 0:
+		for _, v := range d.List {
+			if whole && n == v {
+				return n, nil
+			}
+		}
+		words := make([]string, len(d.List))
+		for i, v := range d.List {
+			words[i] = strconv.FormatInt(v, 10)
+		}
+		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be one of %s seconds for model %s.", strings.Join(words, ", "), m.ID)
+	case !whole || n < d.Min || n > d.Max:
+		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be whole seconds from %d to %d for model %s.", d.Min, d.Max, m.ID)
+	}
+	return n, nil
+}
+
+// wholeSeconds reads a JSON number that is a whole one, however it is written
+// (5, 5.0, 0.5e1).
+func wholeSeconds(text string) (int64, bool) {
+	if len(text) > 64 {
+		return 0, false
+	}
+	if i := strings.IndexAny(text, "eE"); i >= 0 { // bound what big.Rat expands
+		if exp, err := strconv.Atoi(text[i+1:]); err != nil || exp > 30 || exp < -30 {
+			return 0, false
+		}
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok || !r.IsInt() || !r.Num().IsInt64() {
+		return 0, false
+	}
+	return r.Num().Int64(), true
+}
+
+// The sides of a picture that a tier and a ratio amount to are multiples of
+// these.
+const (
+	imageGrain = 16
+	videoGrain = 2
+)
+
+// measure fills in the pixels of tier and ratio where the user gave none.
+func (p *Plan) measure(grain int64) {
+	if p.Exact || p.Ratio == "" {
+		return
+	}
+	a, b, _ := pair(p.Ratio, ":")
+	n, lines := tierScale(p.Tier)
+	round := func(side float64) int { return int(max(1, int64(math.Round(side/float64(grain))))) * int(grain) }
+	if !lines {
+		side := 1024 * float64(n)
+		p.Width, p.Height = round(side*math.Sqrt(float64(a)/float64(b))), round(side*math.Sqrt(float64(b)/float64(a)))
+		return
+	}
+	long := round(float64(n) * float64(max(a, b)) / float64(min(a, b)))
+	if p.Width, p.Height = long, int(n); a < b {
+		p.Width, p.Height = int(n), long
+	}
+}
