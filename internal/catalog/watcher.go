@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,9 @@ type Watcher struct {
 
 	mu      sync.Mutex // held while looking, so that an older revision never replaces a newer
 	refused int64      // under mu: the newest revision when it could not be loaded
+
+	older sync.Mutex // guards kept
+	kept  map[int64]*Snapshot
 }
 
 // NewWatcher makes a Watcher with an empty snapshot of revision 0. Call Refresh
@@ -46,6 +50,48 @@ func NewWatcher(o WatcherOptions) *Watcher {
 
 // Current returns the newest snapshot, never nil. It never waits.
 func (w *Watcher) Current() *Snapshot { return w.current.Load() }
+
+// keptRevisions bounds the older snapshots that a watcher keeps for jobs.
+const keptRevisions = 8
+
+// At returns the snapshot of a revision, for jobs that were submitted under it.
+// ErrNoRevision: there never was one.
+func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
+	if s := w.Current(); s.Revision == revision {
+		return s, nil
+	}
+	w.older.Lock()
+	defer w.older.Unlock()
+	if s := w.kept[revision]; s != nil {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var raw string
+	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+		raw, err = documentTx(tx, revision)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read catalog revision %d: %w", revision, err)
+	}
+	doc, _, err := load([]byte(raw))
+	if err != nil {
+		return nil, fmt.Errorf("load catalog revision %d: %w", revision, err)
+	}
+	s := NewSnapshot(revision, doc, w.opts.Providers, w.opts.Lookup)
+	for old := range w.kept {
+		if len(w.kept) < keptRevisions {
+			break
+		}
+		delete(w.kept, old)
+	}
+	if w.kept == nil {
+		w.kept = map[int64]*Snapshot{}
+	}
+	w.kept[revision] = s
+	return s, nil
+}
 
 // Run looks for new revisions until ctx ends, once an interval. It says when
 // the database stops answering and when it answers again; meanwhile the node

@@ -1,3 +1,221 @@
-// Package job owns image and video jobs: submission, queue, lease, run, and the public job
-// body. Invariants: see ARCHITECTURE.md, Invariants.
+// Package job owns image and video jobs: their submission, the queue, who looks
+// after each, every step from a line to a stored result, and the body that
+// their users see.
+//
+// Invariants, through `kill -9` at any instant:
+//   - A job and its hold begin in one transaction; its final state, charge or
+//     refund, receipt, event and the publication of its files are one other.
+//     So it ends once, is charged at most once and never more than its hold.
+//   - Each step is durable before the next begins. Who takes a job over goes on
+//     with the ticket that the provider gave; a submission whose answer was lost
+//     is repeated at most once.
+//   - Who looks after a job holds its fence: what changes a running job's row
+//     names the fence, and each take-over raises it. Only a ticket is taken
+//     from whoever brings it, since it is a fact.
+//   - From its start a job is processing for its user, and never queued again.
+//   - A job keeps its slot of a line from the decision to submit until its
+//     attempt has ended, whichever node looks after it.
+//
+// The row of the record is job, that of the work in progress job_run.
 package job
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// Options are a node's surroundings. All are required unless said otherwise.
+type Options struct {
+	DB       *store.DB
+	Ledger   *ledger.Ledger
+	Lines    *line.Lines
+	Catalog  *catalog.Watcher
+	Media    *media.Store
+	Webhooks *webhook.Webhooks
+	Log      *slog.Logger
+	// StartLimit is how long a job waits for its start before it fails; 0: 15
+	// minutes.
+	StartLimit time.Duration
+	// Retention is how long the record of a job that has ended is kept; 0: 72
+	// hours.
+	Retention time.Duration
+	// Registry gets the metrics tollgate_job_*; nil shows them nowhere.
+	Registry prometheus.Registerer
+	// Now is the clock of waits; nil: time.Now. What is decided goes by the
+	// database's time.
+	Now func() time.Time
+}
+
+// Bounds of what one node does at a time. Jobs beyond them wait in the queue,
+// or with their provider.
+const (
+	mostTasks   = 8192 // jobs looked after
+	mostSending = 256  // submissions under way, also those that answer when the work is done
+	mostPolls   = 128
+	mostFetches = 32 // results being downloaded and stored
+	mostReads   = 16 // answers with whole results in them being read
+)
+
+// Jobs is the jobs of one node. It is safe for concurrent use.
+type Jobs struct {
+	Options
+	metrics *metrics
+	board   *board
+
+	polls, fetches, reads chan struct{}
+
+	submitting turns // by account and Idempotency-Key
+
+	wake chan struct{} // something may be ready to start
+
+	mu      sync.Mutex
+	tasks   map[string]*task // looked after by this node, by job
+	sending int              // tasks that submit
+	life    context.Context  // of the tasks; nil: none may begin
+	calls   context.Context  // of submissions, which outlives life for a moment
+	running sync.WaitGroup
+}
+
+// New makes the jobs of a node; Run lets them run.
+func New(o Options) *Jobs {
+	if o.StartLimit <= 0 {
+		o.StartLimit = 15 * time.Minute
+	}
+	if o.Retention <= 0 {
+		o.Retention = 72 * time.Hour
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	j := &Jobs{
+		Options: o, metrics: newMetrics(o.Registry),
+		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
+		wake: make(chan struct{}, 1), tasks: map[string]*task{},
+	}
+	j.board = newBoard(j)
+	return j
+}
+
+// NewID makes the id of a job to be submitted.
+func NewID() string { return id.New("job_") }
+
+// The rhythms of Run.
+const (
+	tick        = time.Second     // looks for work that other nodes have left
+	housekeep   = 5 * time.Second // looks at what has waited or been kept too long
+	lastCalls   = 8 * time.Second // for submissions under way when the node stops
+	courtesy    = 10 * time.Second
+	writeWait   = 10 * time.Second // for a step to be written, before it is tried again
+	writeAgain  = time.Second
+	reportPause = time.Minute // between two log lines about a database that is away
+)
+
+// Run starts queued jobs, looks after those that this node has, takes over
+// those of dead nodes and removes what is too old, until ctx ends. Then
+// submissions under way may end for a moment; everything else stops at once and
+// is taken over by other nodes, or by the next start.
+func (j *Jobs) Run(ctx context.Context) {
+	life, stop := context.WithCancel(context.Background())
+	calls, hangUp := context.WithCancel(context.Background())
+	defer hangUp()
+	defer stop()
+	j.mu.Lock()
+	j.life, j.calls = life, calls
+	j.mu.Unlock()
+
+	var loops sync.WaitGroup
+	loops.Go(func() { j.loop(ctx, tick, j.wake, "start jobs", j.Start) })
+	loops.Go(func() { j.loop(ctx, tick, nil, "take over jobs", j.TakeOver) })
+	loops.Go(func() { j.loop(ctx, housekeep, nil, "look after old jobs", j.Housekeep) })
+	<-ctx.Done()
+	loops.Wait()
+
+	j.mu.Lock()
+	j.life = nil // no task begins from here on
+	j.mu.Unlock()
+	stop()
+	timer := time.AfterFunc(lastCalls, hangUp)
+	defer timer.Stop()
+	j.running.Wait()
+}
+
+// loop makes a step every period, and when it is woken, until ctx ends. A
+// trouble is logged when it begins and when it ends.
+func (j *Jobs) loop(ctx context.Context, period time.Duration, wake <-chan struct{}, what string, step func(context.Context) error) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	failing := false
+	for {
+		err := step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			j.Log.Error("job: cannot "+what, "error", err)
+		case err == nil && failing:
+			j.Log.Info("job: can " + what + " again")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-wake:
+		}
+	}
+}
+
+// rouse lets the queue be looked at now.
+func (j *Jobs) rouse() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// turns lets callers with the same key wait for each other.
+type turns struct {
+	mu   sync.Mutex
+	held map[string]*turn
+}
+
+type turn struct {
+	sync.Mutex
+	users int
+}
+
+// take waits for the key's turn and returns what ends it.
+func (t *turns) take(key string) (done func()) {
+	t.mu.Lock()
+	if t.held == nil {
+		t.held = map[string]*turn{}
+	}
+	mine := t.held[key]
+	if mine == nil {
+		mine = &turn{}
+		t.held[key] = mine
+	}
+	mine.users++
+	t.mu.Unlock()
+	mine.Lock()
+	return func() {
+		mine.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if mine.users--; mine.users == 0 {
+			delete(t.held, key)
+		}
+	}
+}

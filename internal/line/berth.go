@@ -36,17 +36,15 @@ type Waiting struct {
 	Why  string // a word of State.State
 }
 
-// Berths returns the lines that take a job of a model now, in the order in
-// which the job is to go there, and those that take none. Slots are not looked
-// at: TakeTx is.
-func (l *Lines) Berths(s *catalog.Snapshot, m *catalog.Model, job string) ([]*Berth, []Waiting) {
-	var few [4]candidate
+// Berths returns the lines that take jobs of a model now, lowest priority first,
+// and those that take none. It does not look at slots: FreeTx does.
+func (l *Lines) Berths(s *catalog.Snapshot, model string) ([]*Berth, []Waiting) {
 	var berths []*Berth
 	var waiting []Waiting
-	for _, c := range order(few[:0], l.fleet(s).serve[m.ID], wire.Hash(job)) {
-		b, why := l.berth(c.seat, m.ID)
+	for _, seat := range l.fleet(s).serve[model] {
+		b, why := l.berth(seat, model)
 		if why != "" {
-			waiting = append(waiting, Waiting{Line: c.seat.line.ID, Why: why, Soon: why == stateCooling || why == stateHalfOpen})
+			waiting = append(waiting, Waiting{Line: seat.line.ID, Why: why, Soon: why == stateCooling || why == stateHalfOpen})
 			continue
 		}
 		berths = append(berths, b)
@@ -75,20 +73,20 @@ func (l *Lines) berth(seat *seat, model string) (_ *Berth, why string) {
 }
 
 // MakerOf returns a line of a snapshot, in whatever state, for a job that has
-// been submitted there. False: the snapshot has no such line that could make
+// been submitted there. nil: the snapshot has no such line that could make
 // anything on this node.
-func (l *Lines) MakerOf(s *catalog.Snapshot, line, model string) (*Berth, bool) {
+func (l *Lines) MakerOf(s *catalog.Snapshot, line, model string) *Berth {
 	f := l.fleet(s)
 	i := slices.IndexFunc(f.seats, func(seat *seat) bool { return seat.line.ID == line })
 	if i < 0 {
-		return nil, false
+		return nil
 	}
 	seat := f.seats[i]
 	maker, ok := seat.adapter.(upstream.Maker)
 	if !ok || seat.line.Out != "" {
-		return nil, false
+		return nil
 	}
-	return &Berth{Line: seat.line, Maker: maker, ProviderModel: seat.line.Models[model], lines: l, seat: seat, model: model, life: seat.tally.life.Load()}, true
+	return &Berth{Line: seat.line, Maker: maker, ProviderModel: seat.line.Models[model], lines: l, seat: seat, model: model, life: seat.tally.life.Load()}
 }
 
 // Voyage is a job's attempt on a line, for the line's state. It is used by one
@@ -202,4 +200,20 @@ func NoMaker(kind string) *upstream.Trouble {
 		t.Job = fault.UpstreamUnstable
 	}
 	return t
+}
+
+// Spread orders what Berths returned for one job: by priority, and by weight
+// among equals.
+func (l *Lines) Spread(berths []*Berth, job string) []*Berth {
+	seats := make([]*seat, len(berths))
+	bySeat := make(map[*seat]*Berth, len(berths))
+	for i, b := range berths {
+		seats[i], bySeat[b.seat] = b.seat, b
+	}
+	var few [4]candidate
+	out := make([]*Berth, 0, len(berths))
+	for _, c := range order(few[:0], seats, wire.Hash(job)) {
+		out = append(out, bySeat[c.seat])
+	}
+	return out
 }

@@ -1,0 +1,246 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+)
+
+// Bounds of fetching the results of a job.
+const (
+	fetchTries   = 5
+	fetchFirst   = 500 * time.Millisecond // before the second try, then twice as long each time
+	fetchWait    = 5 * time.Minute        // for one file
+	largestImage = 64 << 20
+	largestVideo = 1 << 30
+)
+
+// collect fetches and stores the results, each as often as it takes, and writes
+// the stored files. A file that broke off is begun anew; addresses that do not
+// work any more are asked for afresh.
+func (t *task) collect(life context.Context) error {
+	if len(t.names) < len(t.run.results) {
+		if err := t.reserve(life); err != nil {
+			return err
+		}
+	}
+	files := make([]media.File, len(t.run.results))
+	stored := make([]bool, len(files))
+	var trouble error
+	for try := range fetchTries {
+		if try > 0 {
+			if !pause(life, fetchFirst<<(try-1)) {
+				return errGone
+			}
+			t.refresh(life, trouble)
+		}
+		trouble = nil
+		for i := range min(len(t.run.results), len(files)) {
+			if stored[i] {
+				continue
+			}
+			file, err := t.fetch(life, t.run.results[i], t.names[i])
+			if life.Err() != nil {
+				return errGone
+			}
+			if err != nil {
+				trouble = errors.Join(trouble, err)
+				continue
+			}
+			files[i], stored[i] = file, true
+		}
+		if trouble == nil {
+			return t.stored(context.WithoutCancel(life), files)
+		}
+	}
+	kept := files[:0]
+	for i := range files {
+		if stored[i] {
+			kept = append(kept, files[i])
+		}
+	}
+	if len(kept) > 0 { // fewer images than asked for: what came is charged
+		return t.stored(context.WithoutCancel(life), kept)
+	}
+	return t.unfetched(trouble)
+}
+
+// reserve records names for the results, on a node that has taken the job over.
+func (t *task) reserve(ctx context.Context) error {
+	return t.write(ctx, func(tx *store.Tx, _ int64, next *progress) (changed int64, err error) {
+		if t.names, err = media.ReserveTx(tx, t.rec.id, len(t.run.results)); err != nil {
+			return 0, err
+		}
+		return tx.Exec(`UPDATE job_run SET fence = fence WHERE id = $1 AND fence = $2`, t.rec.id, next.fence)
+	})
+}
+
+// fetch brings one result into the media store.
+func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media.File, error) {
+	leave, err := enter(ctx, t.jobs.fetches)
+	if err != nil {
+		return media.File{}, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	limit := media.Limit{Kind: t.rec.kind, Size: largestImage}
+	if t.rec.kind == upstream.KindVideo {
+		limit.Size = largestVideo
+	}
+	var body io.Reader = bytes.NewReader(r.Data)
+	if r.Ref != "" {
+		file, err := t.berth.Maker.Fetch(ctx, t.work(), r)
+		if err != nil {
+			return media.File{}, err
+		}
+		defer file.Body.Close()
+		body = file.Body
+		if file.Size >= 0 {
+			body = &whole{from: file.Body, left: file.Size}
+		}
+	}
+	file, err := t.jobs.Media.Put(ctx, name, body, limit)
+	if err != nil {
+		return media.File{}, fmt.Errorf("store a result: %w", err)
+	}
+	return file, nil
+}
+
+// whole reads a body of a known length and fails when it ends before.
+type whole struct {
+	from io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (w *whole) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	w.left -= int64(n)
+	if errors.Is(err, io.EOF) && w.left > 0 {
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// refresh asks the provider for fresh addresses after downloads failed.
+func (t *task) refresh(ctx context.Context, trouble error) {
+	var said *upstream.Trouble
+	if t.run.ticket == "" || !errors.As(trouble, &said) {
+		return
+	}
+	made, err := t.poll(ctx)
+	if err == nil && made.Done && len(made.Results) >= len(t.run.results) {
+		t.run.results = made.Results[:len(t.run.results)]
+	}
+}
+
+// unfetched is the trouble of results that could not be fetched or stored.
+func (t *task) unfetched(cause error) *upstream.Trouble {
+	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched and stored: %w", cause))
+	var said *upstream.Trouble
+	if !errors.As(cause, &said) { // ours: the media store
+		f.Health = upstream.HealthNone
+		t.jobs.Log.Error("job: a result could not be stored", "job", t.rec.id, "error", cause)
+	}
+	if t.rec.kind == upstream.KindVideo { // another line would render it again
+		return upstream.Troubled(f, fault.ResultFetchFailed, upstream.NextNone)
+	}
+	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+}
+
+// stored writes which files are the results.
+func (t *task) stored(ctx context.Context, files []media.File) error {
+	return t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
+		if next.trace.Steps[len(next.trace.Steps)-1].Name != stepRendered { // it came with the answer
+			next.trace.step(stepRendered, now, next.line)
+		}
+		next.state, next.files, next.results = stateStored, files, nil
+		next.trace.step(stepFetched, now, next.line)
+		next.trace.step(stepStored, now, next.line)
+		return tx.Exec(`UPDATE job_run SET state = $1, files = $2, results = '', trace = $3 WHERE id = $4 AND fence = $5`,
+			next.state, text(next.files), text(next.trace), t.rec.id, next.fence)
+	})
+}
+
+// succeed ends the job with its files.
+func (t *task) succeed(life context.Context) error {
+	e := t.jobs.ending(t.rec, t.run.files, t.run.fence, failure{})
+	model, err := t.jobs.pricedBy(life, t.rec)
+	if err != nil {
+		return fmt.Errorf("price the job: %w", err)
+	}
+	e.cost = model.PlanCost(t.rec.plan, int64(len(t.run.files)))
+	t.jobs.end(life, e)
+	return errGone
+}
+
+// failed decides what becomes of the job after a trouble, and writes that.
+func (t *task) failed(ctx context.Context, trouble *upstream.Trouble) error {
+	j := t.jobs
+	if t.voyage != nil {
+		t.voyage.Failed(trouble)
+		t.voyage.End()
+	}
+	var v verdict
+	err := t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
+		next.trace.ended(trouble, now)
+		next.trace.step(stepTroubled, now, next.line)
+		if v = after(&next.trace, trouble, j.open(t.rec.model)); v.fail != nil {
+			return tx.Exec(`UPDATE job_run SET trace = $1 WHERE id = $2 AND fence = $3 AND ticket = $4`, text(next.trace), t.rec.id, next.fence, next.ticket)
+		}
+		return next.stepBackTx(tx, t.rec.id, now, v.wait)
+	})
+	switch {
+	case err != nil:
+		return err
+	case v.fail != nil:
+		j.end(ctx, j.ending(t.rec, nil, t.run.fence, *v.fail))
+		return errGone
+	}
+	j.rouse()
+	return errGone
+}
+
+// stepBackTx puts a job back into its queue, at its old place, unless somebody
+// has brought a ticket meanwhile, and gives its slot back. A job that has started
+// waits from now on; one that has not, since its submission.
+func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Duration) (int64, error) {
+	fence, ticket := p.fence, p.ticket
+	p.state, p.epoch, p.fence, p.wakeMS, p.line, p.ticket = stateQueued, "", p.fence+1, now+wait.Milliseconds(), "", ""
+	p.results, p.files = nil, nil
+	if p.startedMS > 0 {
+		p.queuedMS = now
+	}
+	changed, err := tx.Exec(`UPDATE job_run SET state = 0, epoch = '', fence = $1, wake_ms = $2, queued_ms = $3, line = '', ticket = '', results = '', files = '', trace = $4
+		WHERE id = $5 AND fence = $6 AND ticket = $7`, p.fence, p.wakeMS, p.queuedMS, text(p.trace), id, fence, ticket)
+	if err != nil || changed == 0 {
+		return 0, err
+	}
+	return changed, line.LeaveTx(tx, id)
+}
+
+// open names the lines that take jobs of a model now or soon.
+func (j *Jobs) open(model string) []string {
+	snapshot := j.Catalog.Current()
+	berths, waiting := j.Lines.Berths(snapshot, model)
+	ids := make([]string, 0, len(berths)+len(waiting))
+	for _, b := range berths {
+		ids = append(ids, b.Line.ID)
+	}
+	for _, w := range waiting {
+		if w.Soon {
+			ids = append(ids, w.Line)
+		}
+	}
+	return ids
+}

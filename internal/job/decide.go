@@ -1,0 +1,151 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// failure is why a job fails, as its user is told.
+type failure struct {
+	code    fault.Code
+	param   string
+	message string
+	// operator says that the operator ended it.
+	operator bool
+}
+
+// verdict is what becomes of a job after a trouble.
+type verdict struct {
+	// fail ends the job.
+	fail *failure
+	// wait is how long it waits before it is submitted again.
+	wait time.Duration
+}
+
+// Waits of a job whose line was busy, and the most lost answers that are
+// followed by another submission.
+const (
+	busyFirst = 2 * time.Second
+	busyLast  = 30 * time.Second
+	mostLost  = 1
+)
+
+// ended notes on the current attempt how it ended.
+func (t *trace) ended(trouble *upstream.Trouble, atMS int64) {
+	a := t.current()
+	if a == nil {
+		return
+	}
+	a.Ended = atMS
+	if trouble == nil {
+		return
+	}
+	a.Code, a.Param, a.Message, a.Lost = string(trouble.Job), trouble.Param, trouble.Told(), trouble.Lost
+	a.Cause = trouble.Failure.Error()
+	switch trouble.Next {
+	case upstream.NextLater:
+		a.Next = nextLater
+	case upstream.NextSame:
+		a.Next = nextSame
+	case upstream.NextNone:
+		a.Next = nextNone
+	default:
+		a.Next = nextOther
+	}
+}
+
+// after decides what becomes of a job whose current attempt has ended in a
+// trouble. lines are those that could take it, now or soon.
+func after(t *trace, trouble *upstream.Trouble, lines []string) verdict {
+	if trouble.Next == upstream.NextNone {
+		return verdict{fail: telling(t)}
+	}
+	if trouble.Next == upstream.NextLater {
+		wait := busyFirst
+		for i := len(t.Attempts) - 2; i >= 0 && t.Attempts[i].Next == nextLater && wait < busyLast; i-- {
+			wait *= 2
+		}
+		return verdict{wait: min(max(wait, trouble.RetryAfter), max(busyLast, min(trouble.RetryAfter, time.Minute)))}
+	}
+	lost := 0
+	for _, a := range t.Attempts {
+		if a.Lost {
+			lost++
+		}
+	}
+	if lost > mostLost {
+		return verdict{fail: telling(t)}
+	}
+	for _, line := range lines {
+		if t.allows(line) {
+			return verdict{}
+		}
+	}
+	return verdict{fail: telling(t)}
+}
+
+// allows tells whether a line may be given the job (again): one that it was not
+// submitted to, or once more one that may do it at a second try.
+func (t *trace) allows(line string) bool {
+	tries, again := 0, false
+	for _, a := range t.Attempts {
+		if a.Line == line && a.Next != nextLater {
+			tries++
+			again = a.Next == nextSame || a.Lost
+		}
+	}
+	return tries == 0 || tries == 1 && again
+}
+
+// prefers orders the lines that a job may be given: after a trouble that a
+// second try may mend the same line first, else those it was not submitted to.
+func (t *trace) prefers(lines []string) []string {
+	last := t.current()
+	out := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !t.allows(line) })
+	rank := func(line string) int {
+		switch {
+		case last != nil && last.Next == nextSame && !last.Lost && line == last.Line:
+			return 0
+		case t.fresh(line):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
+	return out
+}
+
+// fresh tells whether a job was not submitted to a line.
+func (t *trace) fresh(line string) bool {
+	return !slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Line == line && a.Next != nextLater })
+}
+
+// telling is the failure of a job that has no line left: what a provider said
+// about the user's input, if one did, else the last trouble.
+func telling(t *trace) *failure {
+	last := t.current()
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		if a.Next != nextLater && last.Next != nextNone && fault.JobType(fault.Code(a.Code)) == "invalid_request_error" {
+			last = a
+			break
+		}
+	}
+	return &failure{code: fault.Code(last.Code), param: last.Param, message: last.Message}
+}
+
+// submissions numbers the submission that a job is about to make. One whose
+// answer was lost is repeated under its number, so that a provider which knows it
+// does not do it twice.
+func (t *trace) submissions() int64 {
+	n := int64(1)
+	for _, a := range t.Attempts {
+		if !a.Lost && a.Ended > 0 {
+			n++
+		}
+	}
+	return n
+}

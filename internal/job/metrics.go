@@ -1,0 +1,32 @@
+package job
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are what operators watch of jobs.
+type metrics struct {
+	submissions *prometheus.CounterVec
+	ends        *prometheus.CounterVec
+	steps       *prometheus.CounterVec
+	tasks       prometheus.Gauge
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
+		submissions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_job_submissions_total", Help: "Jobs that were accepted, by kind."}, []string{"kind"}),
+		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_job_ends_total", Help: "Jobs that ended, by kind and error code (empty: succeeded)."}, []string{"kind", "code"}),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
+		tasks: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_job_running", Help: "Jobs that this node looks after."}),
+	}
+	if registry != nil {
+		registry.MustRegister(m.submissions, m.ends, m.steps, m.tasks)
+	}
+	return m
+}
+
+func (m *metrics) submitted(kind string)   { m.submissions.WithLabelValues(kind).Inc() }
+func (m *metrics) ended(kind, code string) { m.ends.WithLabelValues(kind, code).Inc() }
+func (m *metrics) step(name string)        { m.steps.WithLabelValues(name).Inc() }

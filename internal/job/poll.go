@@ -1,0 +1,67 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// Body returns a job as its endpoint shows it: the bytes that its event carries
+// once it has ended. It reads one row by its key and writes nothing. Errors: 404
+// job_not_found where there is none of that kind and account, or its record has
+// run out; 503 while the database is away.
+func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
+	var r record
+	var turn, state, started int64
+	var running sql.NullInt64
+	var now int64
+	err := j.DB.View(ctx, func(tx *store.Tx) (err error) {
+		var s, t, b sql.NullInt64
+		err = tx.QueryRow(`SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms, r.state, r.turn, r.started_ms
+			FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id).
+			Scan(&r.account, &r.kind, &r.model, &r.status, &r.body, &r.createdMS, &r.endedMS, &s, &t, &b)
+		if err != nil {
+			return err
+		}
+		running, state, turn, started = s, s.Int64, t.Int64, b.Int64
+		now, err = tx.NowMS()
+		return err
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, notFound(id)
+	case err != nil:
+		return nil, away(fmt.Errorf("read a job: %w", err))
+	case r.account != account || r.kind != kind || (r.endedMS > 0 && r.endedMS <= j.oldest(now)):
+		return nil, notFound(id)
+	case r.endedMS > 0:
+		return []byte(r.body), nil
+	case !running.Valid:
+		return nil, away(fmt.Errorf("job %s runs and has no row of its progress", id))
+	}
+	r.id = id
+	switch {
+	case started > 0:
+		return r.processing(), nil
+	case state != stateQueued: // about to be accepted
+		return r.queued(0, 1), nil
+	}
+	position, eta, err := j.board.position(ctx, &r, turn)
+	if err != nil {
+		return nil, away(fmt.Errorf("read a queue: %w", err))
+	}
+	return r.queued(position, eta), nil
+}
+
+// notFound is the answer for a job that its asker does not have.
+func notFound(id string) error {
+	const longest = 64
+	if len(id) > longest {
+		id = id[:longest] + "…"
+	}
+	return fault.New(fault.JobNotFound, "There is no job %q here. Job records are kept for a limited time after the job has ended; check the id, and that images and videos are asked for at their own endpoint.", id)
+}

@@ -1,0 +1,337 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+)
+
+// Bounds of one transaction that starts jobs.
+const (
+	startAtOnce = 32
+	lookAhead   = 64 // queued jobs that are looked at; those behind wait for their turn
+)
+
+// Start starts what can be started now, model by model in the order of their
+// queues. It is one step of Run.
+func (j *Jobs) Start(ctx context.Context) error {
+	models, err := j.queuedModels(ctx)
+	if err != nil {
+		return err
+	}
+	for _, model := range models {
+		for more := true; more && ctx.Err() == nil; {
+			if more, err = j.startSome(ctx, model); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// queuedModels names the models with queued jobs, by as many look-ups in the
+// index as there are models.
+func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
+	var models []string
+	err := j.DB.View(ctx, func(tx *store.Tx) (err error) {
+		models, err = distinctTx(tx, `SELECT COALESCE(MIN(model), '') FROM job_run WHERE state = 0 AND model > $1`)
+		return err
+	})
+	return models, err
+}
+
+// distinctTx lists the distinct values of an indexed column by asking for the
+// next one until there is none.
+func distinctTx(tx *store.Tx, next string) ([]string, error) {
+	var values []string
+	for last := ""; ; {
+		if err := tx.QueryRow(next, last).Scan(&last); err != nil || last == "" {
+			return values, err
+		}
+		values = append(values, last)
+	}
+}
+
+// startSome starts some queued jobs of a model; true: there may be more that can
+// be started now.
+func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
+	room := j.room()
+	if room == 0 {
+		return false, nil
+	}
+	snapshot := j.Catalog.Current()
+	if m, known := snapshot.Model(model); !known || m.Kind == catalog.KindChat || len(snapshot.Lines(model)) == 0 {
+		return j.giveUp(ctx, model)
+	}
+	berths, _ := j.Lines.Berths(snapshot, model)
+	if len(berths) == 0 {
+		return false, nil
+	}
+	s := &starting{jobs: j, snapshot: snapshot, model: model, berths: berths, room: min(room, startAtOnce)}
+	if err := j.DB.Update(ctx, s.tx); err != nil {
+		return false, err
+	}
+	for _, t := range s.started {
+		j.take(t)
+	}
+	for _, e := range s.refused {
+		j.end(ctx, e)
+	}
+	return s.more || len(s.refused) > 0, nil
+}
+
+// room returns how many jobs this node may begin to submit.
+func (j *Jobs) room() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.life == nil {
+		return 0
+	}
+	return max(0, min(mostSending-j.sending, mostTasks-len(j.tasks)))
+}
+
+// starting is one transaction that starts jobs of a model. It may run several
+// times.
+type starting struct {
+	jobs     *Jobs
+	snapshot *catalog.Snapshot
+	model    string
+	berths   []*line.Berth // in the order of the lines
+	room     int
+
+	started []*task
+	refused []*ending
+	more    bool // the queue may have others that can start
+	free    map[string]int
+}
+
+// waitingJob is a queued job as it is looked at.
+type waitingJob struct {
+	id    string
+	turn  int64
+	fence int64
+}
+
+// tx decides and writes that jobs are submitted: each such job has its line, its
+// slot and its names for results from then on, before any provider is called.
+func (s *starting) tx(tx *store.Tx) error {
+	s.started, s.refused, s.more = nil, nil, false
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	queue, err := s.queueTx(tx, now)
+	if err != nil || len(queue) == 0 {
+		return err
+	}
+	if err := s.freeTx(tx); err != nil {
+		return err
+	}
+	for i, w := range queue {
+		if len(s.started) >= s.room || s.full() {
+			s.more = !s.full() && len(s.started) < s.jobs.room()
+			return nil
+		}
+		if err := s.oneTx(tx, w, now); err != nil {
+			return err
+		}
+		if i == len(queue)-1 {
+			s.more = len(queue) == lookAhead && len(s.started) > 0
+		}
+	}
+	return nil
+}
+
+// queueTx reads the beginning of the queue, along its index.
+func (s *starting) queueTx(tx *store.Tx, now int64) ([]waitingJob, error) {
+	rows, err := tx.Query(`SELECT id, turn, fence FROM job_run WHERE model = $1 AND state = 0 AND wake_ms <= $2 ORDER BY turn, id LIMIT $3`, s.model, now, lookAhead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var queue []waitingJob
+	for rows.Next() {
+		var w waitingJob
+		if err := rows.Scan(&w.id, &w.turn, &w.fence); err != nil {
+			return nil, err
+		}
+		queue = append(queue, w)
+	}
+	return queue, rows.Err()
+}
+
+// freeTx reads how many jobs each line may take; lines without a cap take any.
+func (s *starting) freeTx(tx *store.Tx) error {
+	s.free = make(map[string]int, len(s.berths))
+	lines := slices.Clone(s.berths)
+	slices.SortFunc(lines, func(a, b *line.Berth) int { return strings.Compare(a.Line.ID, b.Line.ID) })
+	for _, b := range lines {
+		free := s.room
+		if b.Line.MaxConcurrent > 0 {
+			var err error
+			if free, err = line.FreeTx(tx, b.Line.ID, b.Line.MaxConcurrent); err != nil {
+				return err
+			}
+		}
+		if b.Trial {
+			free = min(free, 1)
+		}
+		s.free[b.Line.ID] = free
+	}
+	return nil
+}
+
+// full tells whether no line takes anything more.
+func (s *starting) full() bool {
+	for _, free := range s.free {
+		if free > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// oneTx starts one job, if one of the lines that it may go to takes it.
+func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
+	j := s.jobs
+	rec, p, err := readTx(tx, w.id)
+	if err != nil || rec == nil || p.state != stateQueued || p.fence != w.fence {
+		return err
+	}
+	owners, err := ledger.AccountsTx(tx, []string{rec.account})
+	if err != nil {
+		return err
+	}
+	if owners[rec.account].Disabled {
+		s.refused = append(s.refused, j.ending(rec, nil, p.fence, disabledAccount()))
+		return nil
+	}
+	berth := s.choose(rec, p)
+	if berth == nil {
+		return nil
+	}
+	t := &task{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
+	work := t.work()
+	blocks := berth.Maker.Blocks(work)
+	p.state, p.epoch, p.fence = stateSending, j.Ledger.Epoch(), p.fence+1
+	p.line, p.revision, p.number, p.ticket, p.submittedMS = berth.Line.ID, s.snapshot.Revision, p.number+1, "", now
+	p.results, p.files = nil, nil
+	p.trace.begin(p.line, now)
+	p.trace.step(stepLine, now, p.line)
+	p.trace.step(stepSubmitted, now, p.line)
+	if blocks {
+		if p.startedMS == 0 {
+			p.startedMS = now
+			p.trace.step(stepProcessing, now, "")
+		}
+		if t.names, err = media.ReserveTx(tx, rec.id, int(rec.plan.Count)); err != nil {
+			return err
+		}
+	}
+	changed, err := tx.Exec(`UPDATE job_run SET state = $1, started_ms = $2, epoch = $3, fence = $4, line = $5, revision = $6, number = $7, ticket = '',
+		submitted_ms = $8, results = '', files = '', trace = $9 WHERE id = $10 AND fence = $11 AND state = 0`,
+		p.state, p.startedMS, p.epoch, p.fence, p.line, p.revision, p.number, p.submittedMS, text(p.trace), rec.id, w.fence)
+	if err != nil || changed == 0 { // another node was faster
+		return err
+	}
+	if err := line.TakeTx(tx, p.line, rec.id); err != nil {
+		return err
+	}
+	s.free[p.line]--
+	s.started = append(s.started, t)
+	return nil
+}
+
+// choose returns the line that a job goes to; nil: none that it may go to takes
+// it now.
+func (s *starting) choose(rec *record, p *progress) *line.Berth {
+	ids := make([]string, 0, len(s.berths))
+	byID := make(map[string]*line.Berth, len(s.berths))
+	for _, b := range s.jobs.Lines.Spread(s.berths, rec.id) {
+		ids = append(ids, b.Line.ID)
+		byID[b.Line.ID] = b
+	}
+	for _, id := range p.trace.prefers(ids) {
+		if s.free[id] > 0 {
+			return byID[id]
+		}
+	}
+	return nil
+}
+
+// giveUp fails queued jobs of a model that no line serves any more.
+func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
+	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
+		return idsTx(tx, `SELECT id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id LIMIT $2`, model, startAtOnce)
+	}, func(*progress, int64) bool {
+		return len(j.Catalog.Current().Lines(model)) == 0
+	}, failure{code: fault.UpstreamError, message: "The model is no longer served. You were not charged. Please submit the job with another model."})
+}
+
+// failSome ends some queued jobs; true: there may be more.
+func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error), still func(p *progress, nowMS int64) bool, why failure) (bool, error) {
+	var ends []*ending
+	found := 0
+	err := j.DB.View(ctx, func(tx *store.Tx) error {
+		ends = nil
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		ids, err := find(tx, now)
+		if err != nil {
+			return err
+		}
+		found = len(ids)
+		for _, id := range ids {
+			rec, p, err := readTx(tx, id)
+			if err != nil {
+				return err
+			}
+			if rec == nil {
+				continue
+			}
+			e := j.ending(rec, nil, p.fence, why)
+			e.when = func(p *progress, nowMS int64) bool { return p.state == stateQueued && still(p, nowMS) }
+			ends = append(ends, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	ended := false
+	for _, e := range ends {
+		ended = j.end(ctx, e) || ended
+	}
+	return ended && found == startAtOnce, nil
+}
+
+// idsTx reads a list of ids.
+func idsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// work is the job as the line is to do it.
+func (t *task) work() upstream.Work { return t.jobs.workOf(t.rec, t.run, t.berth.ProviderModel) }

@@ -1,0 +1,263 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+)
+
+// Submission is a job that may be made: every field was checked.
+type Submission struct {
+	Request      string // its id, req_…
+	Account, Key string
+	// KeyVersion is the version of the key's row that the checks were made on.
+	KeyVersion int64
+	Endpoint   string // the path, /v1/images/generations
+	// Snapshot is the catalog that Model is of: it prices the job.
+	Snapshot *catalog.Snapshot
+	Model    *catalog.Model
+	Plan     catalog.Plan
+	Prompt   string
+	// Params is a JSON object of the fields that go to the line beside those of
+	// the plan; nil: none.
+	Params json.RawMessage
+	// References and Mask were kept for the job by media.Keep.
+	References []media.File
+	Mask       *media.File
+	// Job is the job's id, from NewID.
+	Job string
+	// Callback is where the result goes, checked; empty: to the account's own
+	// address.
+	Callback string
+	// OnceKey is the Idempotency-Key, empty for none; Fingerprint tells requests
+	// with the same key apart.
+	OnceKey     string
+	Fingerprint []byte
+	Received    time.Time
+}
+
+// Submit holds the job's highest possible cost and puts it into the queue, in
+// one transaction, and returns the body of the 202. With a known OnceKey it
+// returns that of the first job, and nothing is held: then the submission's
+// references are discarded, as they are with an error. Errors: those of
+// ledger.Admit, ErrKeyChanged among them; 400 invalid_request for a key that
+// was used for another request.
+func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
+	if s.OnceKey != "" {
+		// Twins on this node come one after the other, so that the second finds
+		// the first; on other nodes the account's lock does it.
+		defer j.submitting.take(s.Account + " " + s.OnceKey)()
+	}
+	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
+	// The job is either there or not, whoever waits for the answer.
+	err := j.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
+		Request: s.Request, Account: s.Account, Key: s.Key, KeyVersion: s.KeyVersion,
+		Model: s.Model.ID, Endpoint: s.Endpoint, Amount: a.rec.held, FreeDaily: s.Model.FreeDailyRequests,
+		Revision: s.Snapshot.Revision, Received: s.Received, Job: s.Job,
+	}, a)
+	var known knownJob
+	switch {
+	case errors.As(err, &known):
+		j.discard(ctx, s)
+		return known.body, nil
+	case err != nil:
+		if !errors.Is(err, ledger.ErrKeyChanged) {
+			j.discard(ctx, s)
+		}
+		return nil, err
+	}
+	j.metrics.submitted(a.rec.kind)
+	j.rouse()
+	return a.rec.submitted(), nil
+}
+
+// discard gives up the references of a submission that made no job.
+func (j *Jobs) discard(ctx context.Context, s Submission) {
+	if len(s.References) > 0 || s.Mask != nil {
+		j.Media.Discard(context.WithoutCancel(ctx), s.Job)
+	}
+}
+
+// Known returns the body of the 202 of the job that was submitted with an
+// Idempotency-Key, nil if there is none. The key lives as long as the job's
+// record. 400 invalid_request: it belongs to another request.
+func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte) ([]byte, error) {
+	var known knownJob
+	err := j.DB.View(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		known = knownJob{}
+		var seen knownRow
+		err = tx.QueryRow(selectOnce, account, onceKey, j.oldest(now)).Scan(&seen.id, &seen.kind, &seen.model, &seen.fingerprint)
+		if err == nil {
+			known, err = seen.judge(fingerprint(print))
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		var f *fault.Error
+		if errors.As(err, &f) {
+			return nil, err
+		}
+		return nil, away(fmt.Errorf("look for an Idempotency-Key: %w", err))
+	}
+	return known.body, nil
+}
+
+// selectOnce finds the newest job of an Idempotency-Key whose record is still
+// kept: it has not ended, or not too long ago.
+const selectOnce = `SELECT id, kind, model, fingerprint FROM job WHERE account = $1 AND once_key = $2 AND once_key <> ''
+	AND (ended_ms = 0 OR ended_ms > $3) ORDER BY id DESC LIMIT 1`
+
+// knownRow is a row of selectOnce.
+type knownRow struct{ id, kind, model, fingerprint string }
+
+// judge returns the job of the row if it was submitted with the same request.
+func (r knownRow) judge(fingerprint string) (knownJob, error) {
+	if r.fingerprint != fingerprint {
+		return knownJob{}, fault.New(fault.InvalidRequest,
+			"This Idempotency-Key was used for another request. Use a new key for a new request, and the same key only to repeat one.")
+	}
+	first := record{id: r.id, kind: r.kind, model: r.model}
+	return knownJob{first.submitted()}, nil
+}
+
+// knownJob ends an admission because its job is there already.
+type knownJob struct{ body []byte }
+
+// Error implements error.
+func (knownJob) Error() string { return "the job of this Idempotency-Key is there already" }
+
+// fingerprint is how a request is kept to be compared.
+func fingerprint(of []byte) string {
+	if of == nil {
+		return ""
+	}
+	sum := sha256.Sum256(of)
+	return hex.EncodeToString(sum[:])
+}
+
+// away is the 503 for a database that does not answer.
+func away(err error) error {
+	f := fault.Unavailable(err)
+	f.RetryAfter = time.Second
+	return f
+}
+
+// record is the job that the submission makes.
+func (s *Submission) record() *record {
+	return &record{
+		id: s.Job, request: s.Request, account: s.Account, key: s.Key,
+		kind: string(s.Model.Kind), model: s.Model.ID, endpoint: s.Endpoint, revision: s.Snapshot.Revision,
+		plan: s.Plan, prompt: s.Prompt, params: string(s.Params),
+		materials: materials{References: s.References, Mask: s.Mask},
+		callback:  s.Callback, free: s.Model.FreeDailyRequests > 0,
+		held: s.Model.PlanCost(s.Plan, s.Plan.Count), status: statusQueued,
+	}
+}
+
+// admission writes a job in the transaction that holds its money.
+type admission struct {
+	jobs              *Jobs
+	rec               *record
+	once, fingerprint string
+	seen              *knownRow // the job of the Idempotency-Key
+}
+
+// Read implements ledger.Rider.
+func (a *admission) Read(q *store.Batch) {
+	a.seen = nil
+	if a.once == "" {
+		return
+	}
+	// The time comes later, and a record that has just run out may count: it is
+	// judged by Decide.
+	q.Query(func(row store.Row) error {
+		var seen knownRow
+		err := row.Scan(&seen.id, &seen.kind, &seen.model, &seen.fingerprint)
+		a.seen = &seen
+		return err
+	}, selectOnce, a.rec.account, a.once, a.jobs.oldest(a.jobs.Now().UnixMilli()))
+}
+
+// Decide implements ledger.AdmissionRider.
+func (a *admission) Decide(nowMS int64) error {
+	if a.seen != nil {
+		known, err := a.seen.judge(a.fingerprint)
+		if err != nil {
+			return err
+		}
+		return known
+	}
+	a.rec.createdMS = nowMS
+	return nil
+}
+
+// Write implements ledger.Rider.
+func (a *admission) Write(q *store.Batch, nowMS int64) {
+	r := a.rec
+	q.Exec(nil, `INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key, fingerprint,
+		free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0, $18, '', '', '', '', $19, 0, 0)`,
+		r.id, r.request, r.account, r.key, r.kind, r.model, r.endpoint, r.revision, text(r.plan), r.prompt, r.params, text(r.materials), r.callback,
+		a.once, a.fingerprint, flag(r.free), int64(r.held), r.status, nowMS)
+	// Each account has one job a turn: it comes after its own last one, but not
+	// before the turn that the queue is at.
+	q.Exec(nil, `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket,
+		submitted_ms, results, files, trace)
+		SELECT $1, $2, $3, 0, 1 + CASE WHEN own > head THEN own ELSE head END, CAST($4 AS BIGINT), 0, 0, '', 0, '', 0, 0, '', 0, '', '', $5
+		FROM (SELECT COALESCE((SELECT MAX(turn) FROM job_run WHERE model = $2 AND account = $3 AND state = 0), 0) AS own,
+			COALESCE((SELECT MIN(turn) FROM job_run WHERE model = $2 AND state = 0), 1) - 1 AS head) AS places`,
+		r.id, r.model, r.account, nowMS, text(trace{Steps: []Step{{Name: stepQueued, At: nowMS}}}))
+	media.Adopt(q, r.id, nowMS)
+}
+
+// Undo implements ledger.AdmissionRider.
+func (a *admission) Undo() ledger.EndRider {
+	return a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
+		message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
+}
+
+// oldest returns the end of the oldest record that is kept.
+func (j *Jobs) oldest(nowMS int64) int64 { return nowMS - j.Retention.Milliseconds() }
+
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// The names of steps.
+const (
+	stepQueued     = "queued"
+	stepLine       = "line_chosen"
+	stepSubmitted  = "submitted"
+	stepTicket     = "ticket"
+	stepRendered   = "rendered"
+	stepFetched    = "fetched"
+	stepStored     = "stored"
+	stepTroubled   = "attempt_failed"
+	stepTakenOver  = "taken_over"
+	stepRequeued   = "requeued"
+	stepCancelled  = "cancelled"
+	stepSucceeded  = statusSucceeded
+	stepFailed     = statusFailed
+	stepProcessing = statusProcessing
+)

@@ -1,0 +1,238 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+)
+
+// Bounds of taking over.
+const (
+	takeAtOnce = 100
+	mostFences = 500 // a job that has changed hands so often fails, whatever is the matter with it
+)
+
+// abandoned is the epoch of jobs that their node has given up.
+const abandoned = "-"
+
+// TakeOver takes over the jobs of nodes that are dead or gone, as far as this
+// node has room. It is one step of Run.
+func (j *Jobs) TakeOver(ctx context.Context) error {
+	var orphans []string
+	err := j.DB.View(ctx, func(tx *store.Tx) error {
+		orphans = nil
+		epochs, err := distinctTx(tx, `SELECT COALESCE(MIN(epoch), '') FROM job_run WHERE state > 0 AND epoch > $1`)
+		if err != nil || len(epochs) == 0 {
+			return err
+		}
+		nodes, err := store.NodesTx(tx)
+		if err != nil {
+			return err
+		}
+		for _, epoch := range epochs {
+			if slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Epoch == epoch && !n.Dead }) {
+				continue
+			}
+			ids, err := idsTx(tx, `SELECT id FROM job_run WHERE epoch = $1 AND state > 0 ORDER BY id LIMIT $2`, epoch, takeAtOnce)
+			if err != nil {
+				return err
+			}
+			orphans = append(orphans, ids...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range orphans {
+		if j.room() == 0 || ctx.Err() != nil {
+			return nil
+		}
+		if err := j.takeOver(ctx, id); err != nil {
+			return fmt.Errorf("take over job %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// takeOver raises a job's fence, so that its former keeper can change nothing
+// any more, and goes on where it stands.
+func (j *Jobs) takeOver(ctx context.Context, id string) error {
+	t := &task{jobs: j}
+	epoch := j.Ledger.Epoch()
+	taken := false
+	err := j.DB.Update(ctx, func(tx *store.Tx) error {
+		taken = false
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		rec, p, err := readTx(tx, id)
+		if err != nil || rec == nil || p.state == stateQueued || p.epoch == epoch {
+			return err
+		}
+		before := p.fence
+		p.epoch, p.fence = epoch, p.fence+1
+		p.trace.step(stepTakenOver, now, p.line)
+		if p.state == stateStored {
+			if _, err := media.RenewTx(tx, id); err != nil {
+				return err
+			}
+		}
+		changed, err := tx.Exec(`UPDATE job_run SET epoch = $1, fence = $2, trace = $3 WHERE id = $4 AND fence = $5`, epoch, p.fence, text(p.trace), id, before)
+		taken = changed > 0
+		t.rec, t.run = rec, p
+		return err
+	})
+	if err != nil || !taken {
+		return err
+	}
+	j.metrics.step(stepTakenOver)
+	if t.run.fence > mostFences {
+		j.end(ctx, j.ending(t.rec, nil, t.run.fence, failure{code: fault.UpstreamError,
+			message: "The job could not be brought to an end. You were not charged. Please submit it again."}))
+		return nil
+	}
+	if t.snapshot, err = j.Catalog.At(ctx, t.run.revision); err != nil {
+		t.abandon(context.WithoutCancel(ctx))
+		return err
+	}
+	t.berth, t.adopted = j.Lines.MakerOf(t.snapshot, t.run.line, t.rec.model), true
+	j.take(t)
+	return nil
+}
+
+// found goes on with a submission whose keeper died before its answer was
+// written: with the ticket, if the provider can be asked for it or somebody has
+// written it meanwhile, else as with an answer that was lost.
+func (t *task) found(life context.Context) error {
+	ctx, cancel := context.WithTimeout(life, submitWait)
+	defer cancel()
+	if finder, ok := t.berth.Maker.(upstream.Finder); ok {
+		ticket, err := finder.Find(ctx, t.work())
+		switch {
+		case life.Err() != nil:
+			return errGone
+		case err == nil && ticket != "":
+			return t.accepted(context.WithoutCancel(life), ticket)
+		case err != nil:
+			t.jobs.Log.Warn("job: the provider could not be asked for a lost submission", "job", t.rec.id, "error", err)
+		}
+	}
+	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
+	f.Health = upstream.HealthNone
+	trouble := upstream.Troubled(f, fault.UpstreamError, upstream.NextSame)
+	trouble.Lost = true
+	err := t.failed(context.WithoutCancel(life), trouble)
+	if !t.ticketed(life) {
+		return err
+	}
+	return nil
+}
+
+// ticketed tells whether the submission has a ticket after all, brought by the
+// keeper that was thought dead, and takes it.
+func (t *task) ticketed(life context.Context) bool {
+	has := false
+	err := t.jobs.DB.View(life, func(tx *store.Tx) error {
+		_, p, err := readTx(tx, t.rec.id)
+		if err == nil && p != nil && p.fence == t.run.fence && p.state == stateRendering {
+			t.run, has = p, true
+		}
+		return err
+	})
+	return err == nil && has
+}
+
+// pricedBy returns the model of a job as of its submission.
+func (j *Jobs) pricedBy(ctx context.Context, r *record) (*catalog.Model, error) {
+	snapshot, err := j.Catalog.At(ctx, r.revision)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := snapshot.Model(r.model)
+	if !ok {
+		return nil, fmt.Errorf("catalog revision %d has no model %s", r.revision, r.model)
+	}
+	return m, nil
+}
+
+// Housekeep fails jobs that have waited too long or whose account was disabled,
+// and removes the records that have run out. It is one step of Run.
+func (j *Jobs) Housekeep(ctx context.Context) error {
+	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget} {
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = step(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// overdue fails queued jobs past the start limit (interface.md, States and
+// transitions). Jobs that have started and wait for another line have as long
+// again.
+func (j *Jobs) overdue(ctx context.Context) (bool, error) {
+	limit := j.StartLimit.Milliseconds()
+	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
+		return idsTx(tx, `SELECT id FROM job_run WHERE state = 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`, nowMS-limit, startAtOnce)
+	}, func(p *progress, nowMS int64) bool {
+		return p.queuedMS <= nowMS-limit
+	}, failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.StartLimit)})
+}
+
+// disabled fails queued jobs of disabled accounts.
+func (j *Jobs) disabled(ctx context.Context) (bool, error) {
+	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
+		accounts, err := distinctTx(tx, `SELECT COALESCE(MIN(account), '') FROM job_run WHERE state = 0 AND account > $1`)
+		if err != nil {
+			return nil, err
+		}
+		states, err := ledger.AccountsTx(tx, accounts)
+		if err != nil {
+			return nil, err
+		}
+		gone := slices.DeleteFunc(accounts, func(account string) bool { return !states[account].Disabled })
+		if len(gone) == 0 {
+			return nil, nil
+		}
+		return idsTx(tx, `SELECT id FROM job_run WHERE state = 0 AND `+tx.In("account", 1)+` ORDER BY id LIMIT $2`, store.List(gone), startAtOnce)
+	}, func(*progress, int64) bool { return true }, disabledAccount())
+}
+
+// disabledAccount is why jobs of a disabled account fail.
+func disabledAccount() failure {
+	return failure{code: fault.UpstreamError, message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
+}
+
+// forgetAtOnce bounds the records that are removed in one transaction.
+const forgetAtOnce = 500
+
+// forget removes the records of jobs that have ended long enough ago.
+func (j *Jobs) forget(ctx context.Context) (bool, error) {
+	var gone int64
+	err := j.DB.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		ids, err := idsTx(tx, `SELECT id FROM job WHERE ended_ms > 0 AND ended_ms <= $1 ORDER BY ended_ms LIMIT $2`, j.oldest(now), forgetAtOnce)
+		if err != nil || len(ids) == 0 {
+			gone = 0
+			return err
+		}
+		gone, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
+		return err
+	})
+	return gone == forgetAtOnce, err
+}

@@ -1,0 +1,416 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+)
+
+// task is a running job that this node looks after. It is used by one
+// goroutine.
+type task struct {
+	jobs     *Jobs
+	rec      *record
+	run      *progress
+	berth    *line.Berth // of the submission; nil: it cannot be had on this node
+	snapshot *catalog.Snapshot
+	names    []string // reserved for results
+	adopted  bool     // taken over
+	voyage   *line.Voyage
+	sending  bool // counted in Jobs.sending
+}
+
+// errGone means that somebody else looks after the job now, or that it has
+// ended: the task has nothing more to say.
+var errGone = errors.New("the job is not this task's any more")
+
+// take lets a task run, unless the node stops.
+func (j *Jobs) take(t *task) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.life == nil {
+		return // the next start takes it over
+	}
+	j.tasks[t.rec.id] = t
+	if t.run.state == stateSending && !t.adopted {
+		t.sending = true
+		j.sending++
+	}
+	j.metrics.tasks.Set(float64(len(j.tasks)))
+	life, calls := j.life, j.calls
+	j.running.Go(func() { t.live(life, calls) })
+}
+
+// sent tells that the task does not submit any more.
+func (t *task) sent() {
+	j := t.jobs
+	j.mu.Lock()
+	was := t.sending
+	if t.sending {
+		t.sending = false
+		j.sending--
+	}
+	j.mu.Unlock()
+	if was {
+		j.rouse()
+	}
+}
+
+// live looks after the job until it has ended, waits in the queue again, or
+// somebody else looks after it.
+func (t *task) live(life, calls context.Context) {
+	j := t.jobs
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			j.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", trouble, "stack", string(debug.Stack()))
+			t.abandon(context.WithoutCancel(life))
+		}
+		t.sent()
+		if t.voyage != nil {
+			t.voyage.End()
+		}
+		j.mu.Lock()
+		if j.tasks[t.rec.id] == t {
+			delete(j.tasks, t.rec.id)
+		}
+		j.metrics.tasks.Set(float64(len(j.tasks)))
+		j.mu.Unlock()
+	}()
+	if t.berth != nil {
+		t.voyage = t.berth.Sail()
+	}
+	err := t.steps(life, calls)
+	if err != nil && !errors.Is(err, errGone) && life.Err() == nil {
+		j.Log.Error("job: a step failed; the job is taken over", "job", t.rec.id, "error", err)
+		t.abandon(life)
+	}
+}
+
+// steps goes from where the job stands to its end.
+func (t *task) steps(life, calls context.Context) error {
+	for {
+		var err error
+		var trouble *upstream.Trouble
+		switch {
+		case t.run.state == stateStored:
+			return t.succeed(life)
+		case t.berth == nil:
+			err = line.NoMaker(t.rec.kind)
+		case t.run.state == stateSending && t.adopted:
+			err = t.found(life)
+		case t.run.state == stateSending:
+			err = t.send(life, calls)
+		case t.run.state == stateRendering:
+			err = t.watch(life)
+		case t.run.state == stateRendered:
+			err = t.collect(life)
+		default:
+			return nil
+		}
+		switch {
+		case errors.As(err, &trouble):
+			if life.Err() != nil && t.run.state != stateSending {
+				return nil // the stop made it; whoever comes next goes on
+			}
+			return t.failed(context.WithoutCancel(life), trouble)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// workOf is a job as a line is to do it.
+func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Work {
+	w := upstream.Work{
+		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
+		Count: int(r.plan.Count), Tier: r.plan.Tier, Ratio: r.plan.Ratio,
+		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,
+		Key:       fmt.Sprintf("%s-%d", r.id, p.trace.submissions()),
+		Submitted: time.UnixMilli(p.submittedMS),
+		Reading:   j.reading,
+	}
+	if r.params != "" {
+		w.Params = json.RawMessage(r.params)
+	}
+	for _, f := range r.materials.References {
+		w.References = append(w.References, j.reference(f))
+	}
+	if m := r.materials.Mask; m != nil {
+		mask := j.reference(*m)
+		w.Mask = &mask
+	}
+	return w
+}
+
+// reference is a kept file as a provider gets it.
+func (j *Jobs) reference(f media.File) upstream.Reference {
+	ref := upstream.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		body, _, err := j.Media.Open(ctx, f.Name)
+		return body, err
+	}}
+	if j.Media.Public() {
+		ref.URL = j.Media.ReferenceURL(f)
+	}
+	return ref
+}
+
+// reading bounds how many whole results are read into memory at a time.
+func (j *Jobs) reading(ctx context.Context) (done func(), err error) { return enter(ctx, j.reads) }
+
+// enter takes a place among those that work at a time.
+func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// submitWait bounds a submission that is answered by a ticket.
+const submitWait = time.Minute
+
+// total is the longest that the line may take for the job.
+func (t *task) total() time.Duration { return t.berth.Line.Timeouts.Defaults(false).Total }
+
+// send submits the job to its line, as was written before, and writes what came
+// of it.
+func (t *task) send(life, calls context.Context) error {
+	if life.Err() != nil {
+		return errGone
+	}
+	work := t.work()
+	blocks := t.berth.Maker.Blocks(work)
+	wait := t.total()
+	if !blocks {
+		wait = min(wait, submitWait)
+	}
+	ctx, cancel := context.WithTimeout(calls, wait)
+	defer cancel()
+	made, err := t.berth.Maker.Submit(ctx, work)
+	t.sent()
+	if err != nil {
+		var trouble *upstream.Trouble
+		if !errors.As(err, &trouble) {
+			return fmt.Errorf("submit: %w", err)
+		}
+		if calls.Err() != nil {
+			return errGone // the node stops; whoever comes next asks what became of it
+		}
+		if blocks && ctx.Err() != nil {
+			return t.tooLong()
+		}
+		return trouble
+	}
+	switch {
+	case made.Done && len(made.Results) == 0:
+		return upstream.Nothing(t.rec.kind, "an answer without a result")
+	case made.Done:
+		t.voyage.Went()
+		return t.rendered(context.WithoutCancel(life), made)
+	case made.Ticket == "":
+		return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket")), fault.UpstreamError, upstream.NextLine)
+	}
+	t.voyage.Went()
+	return t.accepted(context.WithoutCancel(life), made.Ticket)
+}
+
+// accepted writes the provider's ticket. It is a fact, and taken also from a
+// node that was declared dead meanwhile, unless the submission has one already.
+func (t *task) accepted(ctx context.Context, ticket string) error {
+	err := t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
+		next.state, next.ticket = stateRendering, ticket
+		next.trace.step(stepTicket, now, next.line)
+		next.trace.current().Ticket = ticket
+		if next.startedMS == 0 {
+			next.startedMS = now
+			next.trace.step(stepProcessing, now, "")
+		}
+		return tx.Exec(`UPDATE job_run SET state = $1, ticket = $2, started_ms = $3, trace = $4
+			WHERE id = $5 AND number = $6 AND (ticket = '' OR ticket = $2) AND state > 0`,
+			next.state, next.ticket, next.startedMS, text(next.trace), t.rec.id, next.number)
+	})
+	if errors.Is(err, errGone) { // it was cancelled, or submitted anew
+		t.cancel(ctx, ticket)
+	}
+	return err
+}
+
+// Polling: often at first, then in proportion to the time that has passed.
+const (
+	pollFirst     = 500 * time.Millisecond
+	pollImage     = 3 * time.Second
+	pollVideo     = 8 * time.Second
+	pollShare     = 10
+	pollLongest   = time.Minute // what a provider may ask for
+	pollWait      = 30 * time.Second
+	unstableAfter = 5 * time.Minute // of polls without an answer
+)
+
+// watch polls the provider until the work has ended.
+func (t *task) watch(life context.Context) error {
+	j := t.jobs
+	silent := time.Time{} // since when polls bring no answer
+	began := j.Now()
+	asked := time.Duration(0)
+	for {
+		wait := min(max(pollFirst, j.Now().Sub(began)/pollShare), pollVideo)
+		if t.rec.kind == upstream.KindImage {
+			wait = min(wait, pollImage)
+		}
+		if asked > 0 {
+			wait = min(asked, pollLongest)
+		}
+		if !pause(life, wait) {
+			return errGone
+		}
+		made, err := t.poll(life)
+		if life.Err() != nil {
+			return errGone
+		}
+		var trouble *upstream.Trouble
+		switch {
+		case err == nil && made.Done && len(made.Results) > 0:
+			return t.rendered(context.WithoutCancel(life), made)
+		case err == nil && made.Done:
+			return upstream.Nothing(t.rec.kind, "done without a result")
+		case err == nil:
+			silent, asked = time.Time{}, made.Wait
+		case !errors.As(err, &trouble):
+			return fmt.Errorf("poll: %w", err)
+		case trouble.Next != upstream.NextPoll:
+			return trouble
+		default:
+			now := j.Now()
+			if silent.IsZero() {
+				silent = now
+			}
+			asked = max(trouble.RetryAfter, 2*time.Second)
+			if now.Sub(silent) > unstableAfter {
+				return upstream.Vanished(t.rec.kind, "polls were not answered: "+trouble.Failure.Error())
+			}
+		}
+		if j.Now().After(time.UnixMilli(t.run.submittedMS).Add(t.total())) {
+			t.cancel(life, t.run.ticket)
+			return t.tooLong()
+		}
+	}
+}
+
+// poll asks the provider once.
+func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
+	leave, err := enter(ctx, t.jobs.polls)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, pollWait)
+	defer cancel()
+	return t.berth.Maker.Poll(ctx, t.work(), t.run.ticket)
+}
+
+// tooLong is the trouble of a job that took longer than its line allows.
+func (t *task) tooLong() *upstream.Trouble {
+	trouble := upstream.Troubled(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", t.total())), fault.UpstreamError, upstream.NextNone)
+	if t.rec.kind == upstream.KindVideo {
+		trouble.Job = fault.WaitTimeout
+	}
+	return trouble
+}
+
+// cancel tells the provider that nobody waits, as a courtesy.
+func (t *task) cancel(ctx context.Context, ticket string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
+	defer cancel()
+	if err := t.berth.Maker.Cancel(ctx, t.work(), ticket); err != nil {
+		t.jobs.Log.Debug("job: the provider was not told that nobody waits", "job", t.rec.id, "error", err)
+	}
+}
+
+// rendered writes where the results are, before they are fetched. Results that
+// came with the answer are in no place that could be written: they are stored
+// next.
+func (t *task) rendered(ctx context.Context, made *upstream.Progress) error {
+	results := made.Results[:min(len(made.Results), int(t.rec.plan.Count))]
+	inline := false
+	for _, r := range results {
+		inline = inline || r.Ref == ""
+	}
+	if inline {
+		t.run.results = results
+		t.run.state = stateRendered
+		return nil
+	}
+	return t.write(ctx, func(tx *store.Tx, now int64, next *progress) (changed int64, err error) {
+		next.state, next.results = stateRendered, results
+		next.trace.step(stepRendered, now, next.line)
+		if len(t.names) < len(results) {
+			if t.names, err = media.ReserveTx(tx, t.rec.id, len(results)); err != nil {
+				return 0, err
+			}
+		}
+		return tx.Exec(`UPDATE job_run SET state = $1, results = $2, trace = $3 WHERE id = $4 AND fence = $5`,
+			next.state, text(next.results), text(next.trace), t.rec.id, next.fence)
+	})
+}
+
+// write writes the task's next step and, once it is committed, stands there. It
+// goes on trying while the database is away. errGone: the row did not change.
+func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, next *progress) (changed int64, err error)) error {
+	j := t.jobs
+	for {
+		var next progress
+		var changed int64
+		before := len(t.run.trace.Steps)
+		err := j.DB.Update(ctx, func(tx *store.Tx) error {
+			now, err := tx.NowMS()
+			if err != nil {
+				return err
+			}
+			next = *t.run
+			next.trace = t.run.trace.clone()
+			changed, err = step(tx, now, &next)
+			return err
+		})
+		switch {
+		case err == nil && changed == 0:
+			return errGone
+		case err == nil:
+			*t.run = next
+			for _, s := range next.trace.Steps[min(before, len(next.trace.Steps)):] {
+				j.metrics.step(s.Name)
+			}
+			return nil
+		}
+		// It may have been committed all the same: then the same step changes
+		// the same row once more, or finds it changed by somebody else.
+		j.Log.Error("job: a step is not written yet", "job", t.rec.id, "error", err)
+		if !pause(ctx, writeAgain) {
+			return errGone
+		}
+	}
+}
+
+// abandon lets somebody else look after the job.
+func (t *task) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, writeWait)
+	defer cancel()
+	err := t.jobs.DB.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(`UPDATE job_run SET epoch = $1 WHERE id = $2 AND fence = $3 AND state > 0`, abandoned, t.rec.id, t.run.fence)
+		return err
+	})
+	if err != nil {
+		t.jobs.Log.Error("job: a job could not be given up for others", "job", t.rec.id, "error", err)
+	}
+}
