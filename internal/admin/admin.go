@@ -23,6 +23,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/job"
 	"tollgate/internal/store"
 )
 
@@ -47,6 +48,8 @@ type Options struct {
 	Catalog *catalog.Watcher
 	// Lines are those of this node; nil where no line runs, as in subcommands.
 	Lines LineControl
+	// Jobs are those of this node; nil where none run, as in subcommands.
+	Jobs *job.Jobs
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
 }
@@ -101,6 +104,11 @@ func (s *server) routes() []route {
 		{"DELETE", "/keys/{id}", s.deleteKey},
 
 		{"GET", "/requests", s.listRequests},
+
+		{"GET", "/jobs", s.listJobs},
+		{"GET", "/jobs/{id}", s.getJob},
+		{"POST", "/jobs/{id}/cancel", s.cancelJob},
+		{"POST", "/jobs/{id}/requeue", s.requeueJob},
 
 		{"GET", "/lines", s.listLines},
 		{"POST", "/lines/{id}/drain", s.drainLine},

@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 
+	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 )
 
@@ -17,7 +18,7 @@ func (s *server) audit(c *call) (any, error) {
 		return nil, fmt.Errorf("wait for the audit that runs: %w", c.r.Context().Err())
 	}
 	defer func() { <-s.audits }()
-	report, err := ledger.Audit(c.r.Context(), s.DB)
+	report, err := ledger.Audit(c.r.Context(), s.DB, job.AuditTx)
 	if err != nil {
 		return nil, err
 	}

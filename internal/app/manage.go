@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
@@ -155,7 +156,7 @@ func Audit(ctx context.Context, s *Settings) (report ledger.AuditReport, err err
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return ledger.Audit(ctx, db)
+	return ledger.Audit(ctx, db, job.AuditTx)
 }
 
 // view reads one snapshot of the settings' database.

@@ -17,7 +17,7 @@ import (
 // Bounds of taking over.
 const (
 	takeAtOnce = 100
-	mostFences = 500 // a job that has changed hands so often fails, whatever is the matter with it
+	mostFences = 100 // a job that has changed hands so often fails, whatever is the matter with it
 )
 
 // abandoned is the epoch of jobs that their node has given up.

@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/job"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// jobFields are what a job shows beside its public body. held_usd is what was
+// held for it, which is given back when it has ended.
+type jobFields struct {
+	Account  string        `json:"account"`
+	Key      string        `json:"key"`
+	Request  string        `json:"request_id"`
+	Line     string        `json:"line,omitempty"`
+	Attempts []job.Attempt `json:"attempts"`
+	Steps    []job.Step    `json:"steps"`
+	Held     money.Amount  `json:"held_usd"`
+	Cost     money.Amount  `json:"cost_usd"`
+	Started  int64         `json:"started,omitempty"`
+	Ended    int64         `json:"ended,omitempty"`
+	Node     string        `json:"node,omitempty"`
+}
+
+// showJob puts the operator's fields behind those of the public body.
+func showJob(v job.View) json.RawMessage {
+	if v.Attempts == nil {
+		v.Attempts = []job.Attempt{}
+	}
+	if v.Steps == nil {
+		v.Steps = []job.Step{}
+	}
+	more, _ := json.Marshal(jobFields{ // texts and numbers: cannot fail
+		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: v.Steps,
+		Held: v.Held, Cost: v.Cost, Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
+	})
+	out := append(json.RawMessage(nil), v.Body[:len(v.Body)-1]...)
+	out = append(out, ',')
+	return append(out, more[1:]...)
+}
+
+func (s *server) listJobs(c *call) (any, error) {
+	values, after, limit, err := c.page("account", "model", "status", "line")
+	if err != nil {
+		return nil, err
+	}
+	f := job.Filter{Account: values.Get("account"), Model: values.Get("model"), Line: values.Get("line"), Status: values.Get("status"), After: after, Limit: limit}
+	switch f.Status {
+	case "", "queued", "processing", "succeeded", "failed":
+	default:
+		return nil, fault.At(fault.InvalidRequest, "status", "status must be queued, processing, succeeded or failed.")
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		found, more, err := job.ListTx(tx, f)
+		return newList(found, more, showJob), err
+	})
+}
+
+func (s *server) getJob(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	return s.jobView(c, c.id)
+}
+
+// jobView shows one job.
+func (s *server) jobView(c *call, id string) (any, error) {
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		v, err := job.GetTx(tx, id)
+		if err != nil {
+			return nil, noJob(err, id)
+		}
+		return showJob(v), nil
+	})
+}
+
+// noJob turns job.ErrNoJob into the 404.
+func noJob(err error, id string) error {
+	if errors.Is(err, job.ErrNoJob) {
+		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", shown(id))
+	}
+	return err
+}
+
+func (s *server) cancelJob(c *call) (any, error) {
+	if err := s.jobCall(c); err != nil {
+		return nil, err
+	}
+	if err := s.Jobs.Cancel(c.r.Context(), c.id); err != nil {
+		return nil, noJob(err, c.id)
+	}
+	return s.jobView(c, c.id)
+}
+
+func (s *server) requeueJob(c *call) (any, error) {
+	if err := s.jobCall(c); err != nil {
+		return nil, err
+	}
+	id, err := s.Jobs.Requeue(c.r.Context(), c.id)
+	if err != nil {
+		return nil, noJob(err, c.id)
+	}
+	return s.jobView(c, id)
+}
+
+// jobCall reads a call that has nothing to say and needs running jobs.
+func (s *server) jobCall(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	if err := c.readNothing(); err != nil {
+		return err
+	}
+	if s.Jobs == nil {
+		return fault.Unavailable(errors.New("no jobs run in this process"))
+	}
+	return nil
+}

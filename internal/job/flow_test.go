@@ -1,0 +1,49 @@
+package job
+
+import (
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+const cent = money.USD / 100
+
+// TestFlow takes jobs of both kinds and both ways of answering from submission
+// to their charge.
+func TestFlow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, model, kind string
+		blocks            bool
+		count             int64
+		cost              money.Amount
+	}{
+		{"images at once", "easel-1", "image", true, 2, 6 * cent},
+		{"images by ticket", "easel-1", "image", false, 3, 9 * cent},
+		{"a clip by ticket", "reel-1", "video", false, 1, 50 * cent},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				m := &maker{blocks: c.blocks}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &maker{}})
+				n := h.node()
+				job := h.submit(n, h.submission(n, c.model, c.count))
+				s := h.await(n, c.kind, job, final)
+				if s.Status != statusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
+					t.Fatalf("%+v", s)
+				}
+				if m.count() != 1 {
+					t.Errorf("%d submissions", m.count())
+				}
+				if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) == nil || fault.Of(err).Code != fault.JobNotFound {
+					t.Errorf("as the other kind: %v", err)
+				}
+				h.audit(c.cost)
+			})
+		})
+	}
+}

@@ -1,0 +1,440 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/media"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+	"tollgate/internal/webhook"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+// document is the catalog of these tests: an image costs 3 cents, a second of
+// video 10.
+const document = `
+models:
+  - id: easel-1
+    kind: image
+    price: {1K: 0.03, 2K: 0.05}
+    ratios: ["1:1", "16:9"]
+    max_images: 4
+    max_references: 4
+  - id: reel-1
+    kind: video
+    price: {720p: 0.10}
+    durations: [5, 10]
+    ratios: ["16:9"]
+    max_references: 2
+lines:
+  - id: first
+    provider: script
+    models: {easel-1: vendor-easel, reel-1: vendor-reel}
+    max_concurrent: 2
+    timeouts: {total: 20s}
+  - id: second
+    provider: script
+    models: {easel-1: vendor-easel, reel-1: vendor-reel}
+    priority: 2
+    max_concurrent: 2
+    timeouts: {total: 20s}
+`
+
+// maker is a line for tests. Its functions may be changed between submissions;
+// nil ones do well.
+type maker struct {
+	upstream.NoChat
+	blocks bool
+	submit func(n int, w upstream.Work) (*upstream.Progress, error)
+	poll   func(n int, ticket string) (*upstream.Progress, error)
+	fetch  func(n int, r upstream.Result) (*upstream.File, error)
+	find   func(w upstream.Work) (string, error)
+
+	mu                     sync.Mutex
+	submitted              []upstream.Work
+	polls, fetches, atOnce int
+	most                   int // the most works at a time
+	cancelled              []string
+}
+
+func (m *maker) Blocks(upstream.Work) bool { return m.blocks }
+
+func (m *maker) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	m.mu.Lock()
+	m.submitted = append(m.submitted, w)
+	n := len(m.submitted)
+	m.mu.Unlock()
+	if m.submit != nil {
+		made, err := m.submit(n, w)
+		if made != nil || err != nil {
+			return made, err
+		}
+	}
+	if m.blocks {
+		return &upstream.Progress{Done: true, Results: pictures(w.Count)}, nil
+	}
+	return &upstream.Progress{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
+}
+
+func (m *maker) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	m.mu.Lock()
+	m.polls++
+	n := m.polls
+	m.mu.Unlock()
+	if m.poll != nil {
+		made, err := m.poll(n, ticket)
+		if made != nil || err != nil {
+			return made, err
+		}
+	}
+	var results []upstream.Result
+	for i := range w.Count {
+		results = append(results, upstream.Result{Ref: fmt.Sprintf("%s/%d", ticket, i)})
+	}
+	return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
+}
+
+func (m *maker) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
+	m.mu.Lock()
+	m.fetches++
+	n := m.fetches
+	m.mu.Unlock()
+	if m.fetch != nil {
+		file, err := m.fetch(n, r)
+		if file != nil || err != nil {
+			return file, err
+		}
+	}
+	raw := picture()
+	if w.Kind == upstream.KindVideo {
+		raw = clip()
+	}
+	return &upstream.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
+}
+
+func (m *maker) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cancelled = append(m.cancelled, ticket)
+	return nil
+}
+
+// finding is a maker whose provider can be asked for lost submissions.
+type finding struct{ *maker }
+
+func (f finding) Find(ctx context.Context, w upstream.Work) (string, error) { return f.find(w) }
+
+func (m *maker) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.submitted)
+}
+
+// picture is a small valid PNG.
+func picture() []byte {
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+// clip begins like an MP4.
+func clip() []byte {
+	return append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), bytes.Repeat([]byte{0}, 64)...)
+}
+
+func pictures(n int) []upstream.Result {
+	var results []upstream.Result
+	for range n {
+		results = append(results, upstream.Result{Data: picture(), Type: "image/png"})
+	}
+	return results
+}
+
+// trouble is a scripted one.
+func trouble(job fault.Code, next upstream.Next) *upstream.Trouble {
+	return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
+}
+
+// node is one node of a gateway with jobs.
+type node struct {
+	t      testing.TB
+	db     *store.DB
+	books  *ledger.Ledger
+	jobs   *Jobs
+	makers map[string]upstream.Adapter
+	stop   context.CancelFunc
+	done   chan struct{}
+	loops  sync.WaitGroup
+}
+
+// house is what nodes share.
+type house struct {
+	t         testing.TB
+	url       string
+	db        *store.DB // for looking
+	folder    string
+	makers    map[string]upstream.Adapter
+	account   string
+	key       string
+	providers map[string]catalog.Provider
+	edit      func(*Options)
+}
+
+// newHouse makes a database with a catalog, an account with 100 USD and a key.
+func newHouse(t testing.TB, url string, makers map[string]upstream.Adapter) *house {
+	t.Helper()
+	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"), makers: makers,
+		providers: map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindImage, catalog.KindVideo}}}}
+	h.apply(document)
+	h.account, h.key = h.open(100 * money.USD)
+	return h
+}
+
+func (h *house) apply(text string) {
+	h.t.Helper()
+	doc, _, err := catalog.Parse([]byte(text), h.providers)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		_, err := catalog.ApplyTx(tx, doc)
+		return err
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// open opens an account with a balance and one key.
+func (h *house) open(balance money.Amount) (owner, key string) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		a, err := account.CreateTx(tx, account.Opening{Name: "somebody"})
+		if err != nil {
+			return err
+		}
+		if _, err := ledger.CreditTx(tx, a.ID, balance, ""); err != nil {
+			return err
+		}
+		k, _, err := account.CreateKeyTx(tx, a.ID, account.KeySettings{})
+		owner, key = a.ID, k.ID
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return owner, key
+}
+
+// node starts a node; it stops with the test, or by kill.
+func (h *house) node() *node {
+	h.t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	db := storetest.Open(h.t, h.url, store.Options{})
+	n := &node{t: h.t, db: db, stop: stop, done: make(chan struct{})}
+	log := slog.New(slog.NewTextHandler(testWriter{h.t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	n.books = ledger.New(ledger.Options{DB: db, Lease: time.Second, Log: log})
+	if err := n.books.Start(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: h.providers, Lookup: func(string) (string, bool) { return "", false }, Log: log, Interval: 50 * time.Millisecond})
+	if err := watcher.Refresh(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	lines := line.New(line.Options{
+		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.makers[target.Line], nil },
+		Current: watcher.Current, DB: db, Epoch: n.books.Epoch, Log: log,
+	})
+	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media", Retention: time.Hour, Log: log,
+		Lookup: func(string) (string, bool) { return "", false }})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	o := Options{DB: db, Ledger: n.books, Lines: lines, Catalog: watcher, Media: files, Webhooks: &webhook.Webhooks{}, Log: log}
+	if h.edit != nil {
+		h.edit(&o)
+	}
+	n.jobs = New(o)
+	n.loops.Go(func() { watcher.Run(ctx) })
+	n.loops.Go(func() { n.books.Run(ctx) })
+	n.loops.Go(func() { lines.Run(ctx) })
+	n.loops.Go(func() { n.jobs.Run(ctx) })
+	h.t.Cleanup(n.end)
+	return n
+}
+
+// end stops a node; calls after the first do nothing.
+func (n *node) end() {
+	select {
+	case <-n.done:
+		return
+	default:
+	}
+	close(n.done)
+	n.stop()
+	n.loops.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := n.books.Close(ctx); err != nil {
+		n.t.Errorf("close the ledger: %v", err)
+	}
+}
+
+// testWriter writes to the test's log.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(string(bytes.TrimSpace(p)))
+	return len(p), nil
+}
+
+// submission makes a good submission to a model.
+func (h *house) submission(n *node, model string, count int64) Submission {
+	h.t.Helper()
+	s := n.jobs.Catalog.Current()
+	m, ok := s.Model(model)
+	if !ok {
+		h.t.Fatalf("no model %s", model)
+	}
+	plan := catalog.Plan{Tier: m.Tiers[0].Name, Ratio: m.Ratios[0], Width: 16, Height: 9, Count: count}
+	endpoint := "/v1/images/generations"
+	if m.Kind == catalog.KindVideo {
+		plan.Seconds, endpoint = 5, "/v1/videos/generations"
+	}
+	return Submission{Request: id.New("req_"), Account: h.account, Key: h.key, KeyVersion: h.version(h.key), Endpoint: endpoint, Snapshot: s, Model: m, Plan: plan,
+		Prompt: "a boat", Job: NewID(), Received: time.Now()}
+}
+
+func (h *house) version(key string) int64 {
+	h.t.Helper()
+	var version int64
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		keys, err := ledger.KeysTx(tx, []string{key})
+		version = keys[key].Version
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return version
+}
+
+// submit submits and returns the job's id.
+func (h *house) submit(n *node, s Submission) string {
+	h.t.Helper()
+	body, err := n.jobs.Submit(h.t.Context(), s)
+	if err != nil {
+		h.t.Fatalf("submit: %v", err)
+	}
+	var b struct{ ID, Object, Status, Model string }
+	if err := json.Unmarshal(body, &b); err != nil || b.Status != "queued" || b.Model != s.Model.ID || b.Object != string(s.Model.Kind)+".generation.job" {
+		h.t.Fatalf("202 body %s", body)
+	}
+	return b.ID
+}
+
+// shown is a job's body as tests read it.
+type shown struct {
+	ID, Status, Model string
+	Created           int64
+	Position          *int64 `json:"queue_position"`
+	ETA               *int64 `json:"eta_seconds"`
+	Data              []struct{ URL string }
+	Usage             map[string]any
+	Error             *struct {
+		Message, Type, Code string
+		Param               *string
+	}
+}
+
+func (h *house) poll(n *node, kind, id string) shown {
+	h.t.Helper()
+	body, err := n.jobs.Body(h.t.Context(), h.account, kind, id)
+	if err != nil {
+		h.t.Fatalf("poll: %v", err)
+	}
+	var s shown
+	if err := json.Unmarshal(body, &s); err != nil {
+		h.t.Fatalf("%v in %s", err, body)
+	}
+	return s
+}
+
+// await waits until a job shows what is asked for.
+func (h *house) await(n *node, kind, id string, until func(shown) bool) shown {
+	h.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s := h.poll(n, kind, id)
+		if until(s) {
+			return s
+		}
+		select {
+		case <-deadline:
+			v, _, _ := h.view(id)
+			h.t.Fatalf("job %s still shows %+v; %+v", id, s, v)
+		case <-tick.C:
+		}
+	}
+}
+
+func final(s shown) bool { return s.Status == statusSucceeded || s.Status == statusFailed }
+
+// view is the operator's view.
+func (h *house) view(id string) (v View, ok bool, err error) {
+	err = h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
+		v, err = GetTx(tx, id)
+		return err
+	})
+	return v, err == nil, err
+}
+
+// audit checks the books and the jobs, and what has been charged in all.
+func (h *house) audit(charged money.Amount) {
+	h.t.Helper()
+	report, err := ledger.Audit(context.WithoutCancel(h.t.Context()), h.db, AuditTx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if !report.OK {
+		h.t.Errorf("the books differ: %+v", report.Differences)
+	}
+	err = h.db.View(context.WithoutCancel(h.t.Context()), func(tx *store.Tx) error {
+		u, err := ledger.UsageTx(tx, h.account)
+		if err == nil && u.Total.Cost != charged {
+			h.t.Errorf("charged %s, want %s", u.Total.Cost, charged)
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
