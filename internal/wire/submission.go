@@ -1,0 +1,324 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+)
+
+// Bounds of what a submission holds besides its references.
+const (
+	maxPrompt = 100_000  // characters
+	maxParams = 64 << 10 // bytes of further fields that go to the line
+)
+
+// MaxReferences is how many references of a submission are read at all; models
+// take fewer.
+const MaxReferences = 100
+
+// Submission is an image or video submission that passed the gate. What it asks
+// for is set by the Check of its kind; until then it is zero.
+type Submission struct {
+	doc  *document
+	form *form // of a multipart body: doc holds its text fields; else nil
+
+	// Prompt is the user's text; empty only for videos with references.
+	Prompt string
+	// Size (images), Resolution and Ratio (videos) are as they were written, for
+	// the catalog to read; empty: the default. RatioParam is how the user spells
+	// the ratio's field.
+	Size, Resolution, Ratio, RatioParam string
+	// N is how many images are wanted; 0: not said.
+	N int64
+	// Duration is the length of a video as the JSON number that was sent; empty:
+	// the default.
+	Duration string
+	// References are the images and videos to work from, in the user's order, at
+	// most MaxReferences. Asked is how many there are.
+	References []Reference
+	Asked      int
+	// ReferencesParam is the field that the references came in; empty: none did.
+	ReferencesParam string
+	// Mask is what of the first reference may change; nil: all.
+	Mask *Reference
+	// Callback is the address that wants the result, not judged yet but for its
+	// being a string, and CallbackParam how the user spells its field. Empty
+	// CallbackParam: there is none.
+	Callback, CallbackParam string
+}
+
+// ImageRequest is a submission of images.
+type ImageRequest struct{ Submission }
+
+// VideoRequest is a submission of a video.
+type VideoRequest struct{ Submission }
+
+// OpenImage passes the JSON body of an image submission through the gate, as
+// OpenChat does: invalid_encoding, invalid_json (also for keys repeated at the
+// top level or in a reference) or invalid_request (not an object). The request
+// keeps body; nobody may change it afterwards.
+func OpenImage(body []byte) (*ImageRequest, error) {
+	doc, err := open(body, "image", "images", "mask")
+	if err != nil {
+		return nil, err
+	}
+	return &ImageRequest{Submission{doc: doc}}, nil
+}
+
+// OpenVideo passes the body of a video submission through the gate, as
+// OpenImage does.
+func OpenVideo(body []byte) (*VideoRequest, error) {
+	doc, err := open(body, "image", "images", "reference_images", "references")
+	if err != nil {
+		return nil, err
+	}
+	return &VideoRequest{Submission{doc: doc}}, nil
+}
+
+// Model returns the model's id as the client sent it; model_not_found when it
+// is absent or not a string.
+func (s *Submission) Model() (string, error) {
+	raw := s.doc.raw("model")
+	if !isText(raw) || len(raw) == 2 {
+		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
+	}
+	return unquote(raw), nil
+}
+
+// Fingerprint tells whether two submissions are the same: it is of the endpoint
+// and of the bytes of the body, or of the parts of a multipart body, whose
+// boundary clients choose anew each time.
+func (s *Submission) Fingerprint(endpoint string) []byte {
+	h := sha256.New()
+	write := func(field []byte) { fmt.Fprintf(h, "%d:", len(field)); h.Write(field) }
+	write([]byte(endpoint))
+	if s.form == nil {
+		write(s.doc.body)
+		return h.Sum(nil)
+	}
+	for _, p := range s.form.parts {
+		fmt.Fprintf(h, "%t", p.file)
+		write([]byte(p.name))
+		write(p.data)
+	}
+	return h.Sum(nil)
+}
+
+// Check applies every rule about the fields of an image submission that needs no
+// catalog and fills r's fields. edit says that the endpoint demands a reference.
+// Its error is a *fault.Error with the path of the field at fault.
+func (r *ImageRequest) Check(edit bool) error {
+	if err := r.readReferences(imageOnly("image"), imageOnly("images")); err != nil {
+		return err
+	}
+	if edit && r.Asked == 0 {
+		return fault.At(fault.InvalidRequest, "image",
+			"An edit needs a reference image. Send it in `image`: an address, a data URI, base64 or a file of a multipart form.")
+	}
+	if err := r.readPrompt(true); err != nil {
+		return err
+	}
+	var err error
+	if r.N, err = r.count("n"); err != nil {
+		return err
+	}
+	if r.Size, err = r.word("size"); err != nil {
+		return err
+	}
+	if r.Resolution, err = r.word("resolution"); err != nil {
+		return err
+	}
+	if err := r.readMask(); err != nil {
+		return err
+	}
+	return r.readRest()
+}
+
+// Check is ImageRequest.Check for videos.
+func (r *VideoRequest) Check() error {
+	err := r.readReferences(imageOnly("image"), imageOnly("images"), imageOnly("reference_images"), anyKind("references"))
+	if err != nil {
+		return err
+	}
+	if err := r.readPrompt(r.Asked == 0); err != nil {
+		return err
+	}
+	if err := r.readDuration(); err != nil {
+		return err
+	}
+	if r.Resolution, err = r.word("resolution"); err != nil {
+		return err
+	}
+	if r.Ratio, r.RatioParam, err = r.either("ratio", "aspect_ratio", fault.InvalidRequest); err != nil {
+		return err
+	}
+	if n, err := r.count("n"); err != nil || n > 1 {
+		return fault.At(fault.InvalidRequest, "n", "A video job makes one clip. Leave `n` out and submit a job for each clip.")
+	}
+	return r.readRest()
+}
+
+// readPrompt reads `prompt`.
+func (s *Submission) readPrompt(needed bool) error {
+	raw := s.doc.raw("prompt")
+	if raw != nil && !isText(raw) {
+		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must be a string.")
+	}
+	s.Prompt = unquote(raw)
+	switch {
+	case needed && strings.TrimSpace(s.Prompt) == "":
+		return fault.At(fault.MissingPrompt, "prompt", "Say in `prompt` what is to be made.")
+	case utf8.RuneCountInString(s.Prompt) > maxPrompt:
+		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must not be longer than %d characters.", maxPrompt)
+	case strings.ContainsRune(s.Prompt, 0):
+		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must not hold the character U+0000.")
+	}
+	return nil
+}
+
+// readDuration reads `duration`: a number, or `auto`.
+func (s *Submission) readDuration() error {
+	raw := s.doc.raw("duration")
+	switch {
+	case raw == nil || isText(raw) && unquote(raw) == "auto":
+		s.Duration = ""
+	case !isNumber(raw):
+		return fault.At(fault.InvalidRequest, "duration", "`duration` must be a number of seconds.")
+	default:
+		s.Duration = string(raw)
+	}
+	return nil
+}
+
+// readRest reads what both kinds have.
+func (s *Submission) readRest() error {
+	if raw := s.doc.raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
+		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `stream` out, and poll the job or name a `callback_url`.")
+	}
+	var err error
+	s.Callback, s.CallbackParam, err = s.either("callback_url", "callBackUrl", fault.InvalidCallbackURL)
+	return err
+}
+
+// word reads a field that must be a string; empty when it is absent.
+func (s *Submission) word(name string) (string, error) {
+	raw := s.doc.raw(name)
+	if raw != nil && !isText(raw) {
+		return "", fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+	}
+	return unquote(raw), nil
+}
+
+// either reads a string field that has two spellings, and tells which was used.
+func (s *Submission) either(name, other string, code fault.Code) (value, param string, err error) {
+	for _, spelling := range []string{name, other} {
+		raw := s.doc.raw(spelling)
+		switch {
+		case raw == nil:
+		case !isText(raw):
+			return "", "", fault.At(code, spelling, "`%s` must be a string.", spelling)
+		case param != "" && unquote(raw) != value:
+			return "", "", fault.At(code, spelling, "`%s` and `%s` contradict each other. Leave one of them out.", name, other)
+		default:
+			value, param = unquote(raw), cmp.Or(param, spelling)
+		}
+	}
+	return value, param, nil
+}
+
+// count reads a field that must be a positive integer; 0 when it is absent. In
+// a form numbers are text.
+func (s *Submission) count(name string) (int64, error) {
+	raw := s.doc.raw(name)
+	if s.form != nil && raw != nil {
+		if raw = []byte(unquote(raw)); len(raw) == 0 {
+			return 0, nil
+		}
+	}
+	if raw == nil {
+		return 0, nil
+	}
+	if n, ok := integer(raw); ok && isNumber(raw) && n >= 1 {
+		return n, nil
+	}
+	return 0, fault.At(fault.InvalidRequest, name, "`%s` must be an integer of at least 1.", name)
+}
+
+// isNumber tells whether a text is a JSON number.
+func isNumber(raw []byte) bool {
+	s := scanner{src: raw}
+	return len(raw) > 0 && raw[0] != '"' && s.number(0) == len(raw)
+}
+
+// owned are the fields of submissions that the gateway reads itself: they never
+// go to a line as they are.
+var owned = []string{
+	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
+	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
+}
+
+// OwnsParam tells whether a submission's field is one that the gateway reads
+// itself, so that a model's further fields cannot have that name.
+func OwnsParam(name string) bool { return slices.Contains(owned, name) }
+
+// Params returns the fields of the given names as one JSON object, as they were
+// sent, but for those that are absent or that the gateway reads itself; nil when
+// there are none. Numbers and booleans of a form are those of JSON. It refuses
+// what refers to something stored at a provider, and more than 64 KiB.
+func (s *Submission) Params(names []string) (json.RawMessage, error) {
+	var out bytes.Buffer
+	for _, name := range names {
+		raw := s.doc.raw(name)
+		if raw == nil || OwnsParam(name) {
+			continue
+		}
+		if s.form != nil {
+			raw = literal(raw)
+		}
+		if isStoredName([]byte(name)) {
+			return nil, stored(name)
+		}
+		if path := findStored(raw, 0); path != "" {
+			return nil, stored(name + path)
+		}
+		if out.Len()+len(raw) > maxParams {
+			return nil, fault.At(fault.InvalidRequest, name, "`%s` is too long: the further fields of a submission may have %d bytes in all.", name, maxParams)
+		}
+		before := byte(',')
+		if out.Len() == 0 {
+			before = '{'
+		}
+		out.WriteByte(before)
+		out.Write(quoted(name))
+		out.WriteByte(':')
+		out.Write(raw)
+	}
+	if out.Len() == 0 {
+		return nil, nil
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// literal returns the number or boolean that a form's text spells, else the
+// text.
+func literal(raw []byte) []byte {
+	text := []byte(unquote(raw))
+	if string(text) == "true" || string(text) == "false" || isNumber(text) {
+		return text
+	}
+	return raw
+}
+
+// quoted writes a JSON string.
+func quoted(text string) []byte {
+	out, _ := json.Marshal(text) // strings only: cannot fail
+	return out
+}
