@@ -77,7 +77,7 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 	if brush.Tiers[0] != (Tier{"1K", 30_000_000}) || brush.MaxImages != 4 || brush.Params[1] != "style" || brush.Owner() != "tollgate" {
 		t.Errorf("brush-1: %+v", brush)
 	}
-	if clip.PerClip || clip.Durations.Default() != 5 || clip.Tiers[1].Name != "1080p" {
+	if clip.PerClip || clip.Durations.Default() != 5 || clip.Tiers[1].Name != "1080p" || clip.Params[1] != "camera_fixed" {
 		t.Errorf("clip-1: %+v", clip)
 	}
 	if main.APIKey != "${EXAMPLE_API_KEY}" || main.Models["lark-1"] != "vendor-lark-2026" || main.Weight != 100 || !main.Enabled || main.MaxConcurrent != 200 {
@@ -120,6 +120,28 @@ lines: [{id: l, provider: openai, base_url: "https://x.test", api_key: "${KEY}",
 		}
 		if said != want {
 			t.Errorf("%s: warned %q", forms, said)
+		}
+	}
+}
+
+// TestWhatMediaModelsAreWarnedOf is what applies and was probably not meant.
+func TestWhatMediaModelsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"kind: image, price: {1K: 0}, free_daily_requests: 5, params: [seed]": "",
+		"kind: image, price: {1K: 0, 2K: 1}, free_daily_requests: 5":          "models[0].free_daily_requests: model a has a daily quota of free models and a price: its requests are counted and charged",
+		"kind: video, per_clip: {720p: 1}, params: [seed, ratio]":             "models[0].params[1]: ratio is a field that submissions have anyway: it does not go to the line as it is",
+	} {
+		_, warnings, err := Parse([]byte(media("state: retired, "+text)), testProviders())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, w := range warnings {
+			said += w.String()
+		}
+		if said != want {
+			t.Errorf("%s: warned %q", text, said)
 		}
 	}
 }

@@ -21,6 +21,7 @@ func TestChangesAreLinesForPeople(t *testing.T) {
 		"to a default":    {[]string{"    max_concurrent: 200\n", ""}, []string{"line main: max_concurrent 200 -> (default)"}},
 		"a factor":        {[]string{"flex: 0.5", "flex: 0.6"}, []string{"model lark-1: price.options.service_tier.flex 0.5 -> 0.6"}},
 		"a list":          {[]string{"params: [seed, style]", "params: [seed]"}, []string{"model brush-1: params [seed, style] -> [seed]"}},
+		"params of video": {[]string{"params: [seed, camera_fixed]", "params: [camera_fixed]"}, []string{"model clip-1: params [seed, camera_fixed] -> [camera_fixed]"}},
 		"a credential":    {[]string{"${EXAMPLE_API_KEY}", "${OTHER_KEY}"}, []string{"line main: api_key ${EXAMPLE_API_KEY} -> ${OTHER_KEY}"}},
 		"a sentence more": {[]string{`["^service overloaded"]`, `["^service overloaded", "x"]`}, []string{"line main: error_sentences[1] (default) -> x"}},
 		"a new name":      {[]string{"brush-1", "brush-2"}, []string{"model brush-1: removed", "model brush-2: added"}},

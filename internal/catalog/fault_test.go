@@ -83,6 +83,7 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 		"default above max":       {also("default_output_tokens: 101"), "models[0].default_output_tokens: must not be larger than max_output_tokens, 100"},
 		"image keys on chat":      {also("max_images: 2"), "models[0].max_images: is for image models only"},
 		"video keys on chat":      {also("durations: [5]"), "models[0].durations: is for video models only"},
+		"params on chat":          {also("params: [seed]"), "models[0].params: is for image and video models only"},
 		"media keys on chat":      {also(`ratios: ["1:1"]`), "models[0].ratios: is for image and video models only"},
 		"null is absent":          {with("{input: 1, output: 2}", "null"), "models[0].price: is required: nothing runs that cannot be billed"},
 		"price no mapping":        {with("{input: 1, output: 2}", "3"), "models[0].price: must be a mapping"},

@@ -167,8 +167,13 @@ func (r *reader) chatModel(t *table, m *Model) {
 	}
 	m.Price = r.chatPrice(t.at("price"), n)
 	if m.FreeDailyRequests > 0 && (m.Price.Input > 0 || m.Price.Output > 0) {
-		r.warn(t.at("free_daily_requests"), "model %s has a daily quota of free models and a price: its requests are counted and charged", m.ID)
+		r.warnPricedQuota(t, m)
 	}
+}
+
+// warnPricedQuota warns of a quota of free models on a model with a price.
+func (r *reader) warnPricedQuota(t *table, m *Model) {
+	r.warn(t.at("free_daily_requests"), "model %s has a daily quota of free models and a price: its requests are counted and charged", m.ID)
 }
 
 // forms reads a list of forms out of those allowed; nil when absent.
@@ -331,6 +336,14 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	m.Ratios = t.names("ratios", ratioName, `a ratio in quotes such as "16:9"`)
 	m.MaxReferences = t.count("max_references", 0, maxPieces, 0)
 	m.Params = t.names("params", fieldName, "the name of a field")
+	for i, name := range m.Params {
+		if wire.OwnsParam(name) {
+			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a field that submissions have anyway: it does not go to the line as it is", name)
+		}
+	}
+	if m.FreeDailyRequests > 0 && slices.ContainsFunc(m.Tiers, func(tier Tier) bool { return tier.Price > 0 }) {
+		r.warnPricedQuota(t, m)
+	}
 }
 
 // tiers reads prices by resolution tier, in the order of the text.

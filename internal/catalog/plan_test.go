@@ -1,0 +1,305 @@
+package catalog
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// easel is an image model, reel a video model by the second, clip one by the
+// clip that lists nothing else.
+func easel(t testing.TB) *Model {
+	return &mustParse(t, `models: [{id: easel, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1", "16:9", "9:16"], max_images: 4, max_references: 4}]`).Models[0]
+}
+
+func reel(t testing.TB) *Model {
+	return &mustParse(t, `models: [{id: reel, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9", "9:16"], max_references: 2, params: [seed]}]`).Models[0]
+}
+
+func clip(t testing.TB) *Model {
+	return &mustParse(t, `models: [{id: clip, kind: video, per_clip: {720p: 0.40}}]`).Models[0]
+}
+
+// refused checks a refusal and returns false if there is none.
+func refused(t *testing.T, err error, code fault.Code, param string) {
+	t.Helper()
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != code || e.Param != param || e.Message == "" {
+		t.Errorf("got %v; want %s about %s", err, code, param)
+	}
+}
+
+func TestPlanImage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		ask  ImageAsk
+		want Plan
+	}{
+		{"nothing said", ImageAsk{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
+		{"auto", ImageAsk{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
+		{"an edit keeps the provider's choice", ImageAsk{References: 1}, Plan{Tier: "1K", Count: 1}},
+		{"a tier as size", ImageAsk{Size: "2K", N: 3}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
+		{"a tier in small letters", ImageAsk{Resolution: "2k"}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
+		{"both the same", ImageAsk{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
+		{"a ratio", ImageAsk{Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"a ratio and a tier", ImageAsk{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Ratio: "9:16", Width: 1536, Height: 2736, Count: 1}},
+		{"the same ratio in other numbers", ImageAsk{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"nearly the ratio", ImageAsk{Size: "1792x1024"}, Plan{Tier: "2K", Ratio: "16:9", Width: 1792, Height: 1024, Exact: true, Count: 1}},
+		{"pixels", ImageAsk{Size: "1024x1024"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Exact: true, Count: 1}},
+		{"pixels with a capital", ImageAsk{Size: "512X512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
+		{"the most that a tier holds", ImageAsk{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true, Count: 1}},
+		{"a pixel more", ImageAsk{Size: "1255x1255"}, Plan{Tier: "2K", Ratio: "1:1", Width: 1255, Height: 1255, Exact: true, Count: 1}},
+		{"pixels and their tier", ImageAsk{Size: "2048x2048", Resolution: "2K", References: 4}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
+		{"as many as there are", ImageAsk{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
+	} {
+		got, err := easel(t).PlanImage(tt.ask)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		ask   ImageAsk
+		code  fault.Code
+		param string
+	}{
+		{"too many", ImageAsk{N: 5}, fault.InvalidRequest, "n"},
+		{"negative", ImageAsk{N: -1}, fault.InvalidRequest, "n"},
+		{"a tier that is not offered", ImageAsk{Resolution: "4K"}, fault.UnsupportedResolution, "resolution"},
+		{"a tier of others", ImageAsk{Resolution: "720p"}, fault.UnsupportedResolution, "resolution"},
+		{"no tier at all", ImageAsk{Resolution: "huge"}, fault.UnsupportedResolution, "resolution"},
+		{"a size that is not offered", ImageAsk{Size: "4K"}, fault.UnsupportedResolution, "size"},
+		{"pixels above the largest", ImageAsk{Size: "3000x3000"}, fault.UnsupportedResolution, "size"},
+		{"very many pixels", ImageAsk{Size: "99999999999999999999x99999999999999999999"}, fault.UnsupportedResolution, "size"},
+		{"a ratio that is not offered", ImageAsk{Size: "4:3"}, fault.InvalidRequest, "size"},
+		{"pixels of such a ratio", ImageAsk{Size: "1024x768"}, fault.InvalidRequest, "size"},
+		{"three percent off", ImageAsk{Size: "1055x1024"}, fault.InvalidRequest, "size"},
+		{"nonsense", ImageAsk{Size: "large"}, fault.InvalidRequest, "size"},
+		{"nothing on one side", ImageAsk{Size: "x1024"}, fault.InvalidRequest, "size"},
+		{"no pixels", ImageAsk{Size: "0x1024"}, fault.InvalidRequest, "size"},
+		{"less than none", ImageAsk{Size: "-1x-1"}, fault.InvalidRequest, "size"},
+		{"a ratio of nothing", ImageAsk{Size: "0:0"}, fault.InvalidRequest, "size"},
+		{"two tiers", ImageAsk{Size: "1K", Resolution: "2K"}, fault.InvalidRequest, "size"},
+		{"pixels of another tier", ImageAsk{Size: "512x512", Resolution: "2K"}, fault.InvalidRequest, "size"},
+		{"too many references", ImageAsk{References: 5}, fault.InvalidRequest, "image"},
+		{"in another field", ImageAsk{References: 5, ReferencesParam: "images"}, fault.InvalidRequest, "images"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := easel(t).PlanImage(tt.ask)
+			refused(t, err, tt.code, tt.param)
+		})
+	}
+}
+
+func TestPlanImageWithoutRatios(t *testing.T) {
+	t.Parallel()
+	m := &mustParse(t, `models: [{id: free, kind: image, price: {1K: 0, 720p: 0}, free_daily_requests: 5}]`).Models[0]
+	for size, want := range map[string]Plan{
+		"":          {Tier: "1K", Count: 1},
+		"1024x768":  {Tier: "1K", Ratio: "4:3", Width: 1024, Height: 768, Exact: true, Count: 1},
+		"1280x720":  {Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Exact: true, Count: 1},
+		"2560x720":  {Tier: "720p", Ratio: "32:9", Width: 2560, Height: 720, Exact: true, Count: 1},
+		"640x640":   {Tier: "720p", Ratio: "1:1", Width: 640, Height: 640, Exact: true, Count: 1},
+		"1000x1000": {Tier: "1K", Ratio: "1:1", Width: 1000, Height: 1000, Exact: true, Count: 1},
+	} {
+		got, err := m.PlanImage(ImageAsk{Size: size})
+		if err != nil || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", size, got, err, want)
+		}
+		if cost := m.PlanCost(got, got.Count); cost != 0 {
+			t.Errorf("%q costs %s", size, cost)
+		}
+	}
+	_, err := m.PlanImage(ImageAsk{Size: "5000x100"})
+	refused(t, err, fault.InvalidRequest, "size")
+	_, err = m.PlanImage(ImageAsk{N: 2})
+	refused(t, err, fault.InvalidRequest, "n")
+	_, err = m.PlanImage(ImageAsk{References: 1})
+	refused(t, err, fault.InvalidRequest, "image")
+}
+
+func TestPlanVideo(t *testing.T) {
+	t.Parallel()
+	span := &mustParse(t, `models: [{id: span, kind: video, price: {480p: 0.01}, durations: {min: 4, max: 12}}]`).Models[0]
+	for _, tt := range []struct {
+		name  string
+		model *Model
+		ask   VideoAsk
+		want  Plan
+	}{
+		{"nothing said", reel(t), VideoAsk{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
+		{"from an image", reel(t), VideoAsk{References: 1}, Plan{Tier: "720p", Seconds: 5, Count: 1}},
+		{"all said", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2}, Plan{Tier: "1080p", Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
+		{"auto", reel(t), VideoAsk{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
+		{"whole all the same", reel(t), VideoAsk{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10, Count: 1}},
+		{"the shortest by default", span, VideoAsk{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},
+		{"the longest", span, VideoAsk{Duration: "12", Ratio: "16:9"}, Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12, Count: 1}},
+		{"by the clip", clip(t), VideoAsk{}, Plan{Tier: "720p", Count: 1}},
+	} {
+		got, err := tt.model.PlanVideo(tt.ask)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		model *Model
+		ask   VideoAsk
+		param string
+	}{
+		{"a tier that is not offered", reel(t), VideoAsk{Resolution: "4K"}, "resolution"},
+		{"a ratio that is not offered", reel(t), VideoAsk{Ratio: "1:1"}, "ratio"},
+		{"in its other spelling", reel(t), VideoAsk{Ratio: "wide", RatioParam: "aspect_ratio"}, "aspect_ratio"},
+		{"a length that is not offered", reel(t), VideoAsk{Duration: "7"}, "duration"},
+		{"half a second", reel(t), VideoAsk{Duration: "5.5"}, "duration"},
+		{"too short", span, VideoAsk{Duration: "3"}, "duration"},
+		{"too long", span, VideoAsk{Duration: "13"}, "duration"},
+		{"between", span, VideoAsk{Duration: "4.5"}, "duration"},
+		{"for ever", span, VideoAsk{Duration: "1e999999999"}, "duration"},
+		{"backwards", span, VideoAsk{Duration: "-5"}, "duration"},
+		{"a length where the model chooses", clip(t), VideoAsk{Duration: "5"}, "duration"},
+		{"too many references", reel(t), VideoAsk{References: 3, ReferencesParam: "references"}, "references"},
+		{"references where there are none", clip(t), VideoAsk{References: 1}, "image"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tt.model.PlanVideo(tt.ask)
+			refused(t, err, fault.InvalidRequest, tt.param)
+		})
+	}
+}
+
+func TestPlanCost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name      string
+		model     *Model
+		plan      Plan
+		delivered int64
+		want      string
+	}{
+		{"an image", easel(t), Plan{Tier: "1K", Count: 1}, 1, "0.03"},
+		{"four of the dear ones", easel(t), Plan{Tier: "2K", Count: 4}, 4, "0.2"},
+		{"fewer than asked for", easel(t), Plan{Tier: "2K", Count: 4}, 3, "0.15"},
+		{"more than asked for", easel(t), Plan{Tier: "2K", Count: 2}, 3, "0.1"},
+		{"none", easel(t), Plan{Tier: "2K", Count: 2}, 0, "0"},
+		{"less than none", easel(t), Plan{Tier: "2K", Count: 2}, -1, "0"},
+		{"a clip by the second", reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1, "0.9"},
+		{"no clip", reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 0, "0"},
+		{"a clip as a whole", clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 1, "0.4"},
+	} {
+		if got := tt.model.PlanCost(tt.plan, tt.delivered); got.String() != tt.want {
+			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+		}
+	}
+	if got := easel(t).PlanCost(Plan{Tier: "8K", Count: 1}, 1); got != math.MaxInt64 {
+		t.Errorf("a tier without a price costs %s", got)
+	}
+}
+
+// What a plan costs is what exact arithmetic says, is never negative, grows with
+// what was delivered, and is never more than what was held.
+func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMedia(t)
+		p := Plan{
+			Tier:    rapid.SampledFrom(m.Tiers).Draw(t, "tier").Name,
+			Seconds: rapid.Int64Range(0, maxSeconds).Draw(t, "seconds"),
+			Count:   1,
+		}
+		if m.Kind == KindImage {
+			p.Count = rapid.Int64Range(1, maxPieces).Draw(t, "count")
+		}
+		held := m.PlanCost(p, p.Count)
+		before := money.Amount(0)
+		for delivered := int64(-1); delivered <= p.Count+2; delivered++ {
+			units := max(0, min(delivered, p.Count))
+			if m.Kind == KindVideo && !m.PerClip {
+				units *= p.Seconds
+			}
+			tier, _ := m.tier(p.Tier)
+			want := new(big.Int).Mul(big.NewInt(units), big.NewInt(int64(tier.Price)))
+			got := m.PlanCost(p, delivered)
+			if want.Cmp(big.NewInt(int64(got))) != 0 {
+				t.Fatalf("%d delivered cost %d nano; want %s", delivered, int64(got), want)
+			}
+			if got < before || got > held {
+				t.Fatalf("%d delivered cost %s, one fewer %s, held %s", delivered, got, before, held)
+			}
+			before = got
+		}
+	})
+}
+
+// Whatever is asked for comes out as a plan that the model offers, or as a 400
+// with a field; and a picture's pixels are of its tier and ratio.
+func TestPlansAreOffered(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMedia(t)
+		text := rapid.OneOf(
+			rapid.SampledFrom([]string{"", "auto", "1K", "2k", "720p", "9K", "16:9", "1:1", "21:9", "x", ":", "1024x1024", "huge"}),
+			rapid.StringMatching(`[0-9]{0,7}[x:X][0-9]{0,7}`), rapid.String())
+		var p Plan
+		var err error
+		if m.Kind == KindImage {
+			p, err = m.PlanImage(ImageAsk{Size: text.Draw(t, "size"), Resolution: text.Draw(t, "resolution"),
+				N: rapid.Int64Range(-1, 9).Draw(t, "n"), References: rapid.IntRange(0, 6).Draw(t, "references")})
+		} else {
+			p, err = m.PlanVideo(VideoAsk{Resolution: text.Draw(t, "resolution"), Ratio: text.Draw(t, "ratio"),
+				Duration: rapid.SampledFrom([]string{"", "5", "10", "7.5", "1e1", "12", "0"}).Draw(t, "duration"), References: rapid.IntRange(0, 6).Draw(t, "references")})
+		}
+		if err != nil {
+			var e *fault.Error
+			if !errors.As(err, &e) || e.Status() != 400 || e.Param == "" {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		tier, ok := m.tier(p.Tier)
+		if !ok || tier.Name != p.Tier || p.Count < 1 || (m.Kind == KindImage && p.Count > m.MaxImages) {
+			t.Fatalf("%+v is not offered", p)
+		}
+		if (p.Ratio == "") != (p.Width == 0) || (p.Width == 0) != (p.Height == 0) || p.Width < 0 || p.Height < 0 {
+			t.Fatalf("%+v: pixels without a ratio or a ratio without pixels", p)
+		}
+		if m.PlanCost(p, p.Count) == math.MaxInt64 {
+			t.Fatalf("%+v cannot be billed", p)
+		}
+		if held, ok := m.holding(int64(p.Width), int64(p.Height)); p.Exact && (!ok || held != p.Tier) {
+			t.Fatalf("%+v is held by %s", p, held)
+		}
+	})
+}
+
+// drawMedia makes an image or video model with any prices that a catalog
+// accepts.
+func drawMedia(t *rapid.T) *Model {
+	m := &Model{ID: "m", Kind: rapid.SampledFrom([]Kind{KindImage, KindVideo}).Draw(t, "kind"),
+		MaxImages: rapid.Int64Range(1, 8).Draw(t, "max images"), MaxReferences: rapid.Int64Range(0, 5).Draw(t, "max references")}
+	names := []string{"1K", "2K", "4K", "480p", "720p", "1080p"}
+	for _, name := range names[:rapid.IntRange(1, len(names)).Draw(t, "tiers")] {
+		m.Tiers = append(m.Tiers, Tier{name, money.Price(rapid.Int64Range(0, int64(money.MaxPrice)).Draw(t, "price"))})
+	}
+	if rapid.Bool().Draw(t, "has ratios") {
+		m.Ratios = []string{"16:9", "1:1", "9:16", "99999:1"}[:rapid.IntRange(1, 4).Draw(t, "ratios")]
+	}
+	if m.Kind == KindVideo {
+		m.PerClip = rapid.Bool().Draw(t, "per clip")
+		if rapid.Bool().Draw(t, "list") {
+			m.Durations.List = []int64{5, 10}
+		} else if !m.PerClip {
+			m.Durations.Min, m.Durations.Max = 4, 12
+		}
+	}
+	return m
+}
