@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -56,6 +55,10 @@ func OpenImageForm(contentType string, body []byte) (*ImageRequest, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A body that breaks off within the head of a part looks like one that ended.
+	if !bytes.Contains(body, []byte("--"+params["boundary"]+"--")) {
+		return nil, broken()
+	}
 	doc, err := f.document()
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func readForm(r *multipart.Reader) (*form, error) {
 	f := &form{}
 	for {
 		p, err := r.NextPart()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // as it is: wrapped, it is that of a body without its last boundary
 			return f, nil
 		}
 		if err != nil {
