@@ -18,7 +18,10 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
+	"tollgate/internal/egress"
+	"tollgate/internal/job"
 	"tollgate/internal/ledger"
+	"tollgate/internal/media"
 	"tollgate/internal/store"
 )
 
@@ -29,6 +32,9 @@ type Options struct {
 	Catalog *catalog.Watcher
 	Ledger  *ledger.Ledger
 	Chat    *chat.Conductor
+	Jobs    *job.Jobs
+	Media   *media.Store
+	Guard   *egress.Guard
 	Log     *slog.Logger
 
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
@@ -50,7 +56,7 @@ func New(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &desk{Options: o, paths: make(map[string]methods)}
+	d := &desk{Options: o, paths: make(map[string]methods), fetches: newFetches()}
 	for _, route := range d.routes() {
 		if d.paths[route.path] == nil {
 			d.paths[route.path] = make(methods)
@@ -68,11 +74,19 @@ func (d *desk) routes() []route {
 		{http.MethodPost, "/native/v1/messages", modelCall, d.messages},
 		{http.MethodPost, "/native/v1/messages/count_tokens", query, d.countTokens},
 		{http.MethodGet, "/native/v1/models", query, d.nativeModels},
+		{http.MethodPost, "/v1/images/generations", modelCall, d.imageGenerations},
+		{http.MethodPost, "/v1/images/edits", modelCall, d.imageEdits},
+		{http.MethodPost, "/v1/videos/generations", modelCall, d.videoGenerations},
+		{http.MethodGet, "/v1/images/jobs/" + pathID, query, d.imageJob},
+		{http.MethodGet, "/v1/videos/jobs/" + pathID, query, d.videoJob},
 		{http.MethodGet, "/v1/models", query, d.models},
 		{http.MethodGet, "/v1/usage", query, d.usage},
 		{http.MethodGet, "/v1/dashboard/billing/credit_grants", query, d.creditGrants},
 	}
 }
+
+// pathID stands in a route's path for an id, its last part.
+const pathID = "{id}"
 
 // route is one method of one path.
 type route struct {

@@ -80,13 +80,9 @@ func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
 		return none, err
 	}
 	snapshot := d.Catalog.Current()
-	model, err := usable(snapshot, x.model, s.form)
+	model, err := x.choose(snapshot, s.form, func(m *catalog.Model) bool { return m.Speaks(s.form) })
 	if err != nil {
 		return none, err
-	}
-	if !x.principal.AllowsModel(model.ID) {
-		return none, fault.At(fault.PermissionDenied, "model",
-			"This API key may not use the model %s. Add it to the key's allowed models or use another key.", model.ID)
 	}
 	if err := request.Check(); err != nil {
 		return none, err
@@ -124,13 +120,27 @@ func travelling(h http.Header, form wire.Form) http.Header {
 	return out
 }
 
-// usable finds a model that answers in the given form and is open.
-func usable(snapshot *catalog.Snapshot, name string, form wire.Form) (*catalog.Model, error) {
+// choose finds the model that a request names, if it fits the endpoint, is open,
+// and may be used with the key. form is that of the endpoint's errors.
+func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
+	model, err := usable(snapshot, x.model, form, fits)
+	if err != nil {
+		return nil, err
+	}
+	if !x.principal.AllowsModel(model.ID) {
+		return nil, fault.At(fault.PermissionDenied, "model",
+			"This API key may not use the model %s. Add it to the key's allowed models or use another key.", model.ID)
+	}
+	return model, nil
+}
+
+// usable finds a model that fits an endpoint and is open.
+func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	model, known := snapshot.Model(name)
 	if !known {
 		return nil, unknownModel(form, "There is no model %q.", shown(name))
 	}
-	if !model.Speaks(form) {
+	if !fits(model) {
 		return nil, unknownModel(form, "The model %s cannot be used on this endpoint.", model.ID)
 	}
 	switch model.State {

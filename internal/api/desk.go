@@ -24,6 +24,7 @@ type desk struct {
 	Options
 	paths   map[string]methods
 	applied atomic.Pointer[revisionTime] // of the revision that was listed last
+	fetches *fetches
 }
 
 // exchange is one request and its answer.
@@ -34,6 +35,7 @@ type exchange struct {
 	received time.Time
 
 	route     route             // the zero route: the path does not exist
+	id        string            // what stands in the path for {id}
 	from      netip.Addr        // the client's address
 	principal account.Principal // who calls, once the key is known
 	fresh     bool              // principal is what the database said after the request came
@@ -62,8 +64,8 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // receive judges path, method, key and address, in this order, and lets the
 // route do the rest.
 func (d *desk) receive(x *exchange) error {
-	methods, known := d.paths[x.r.URL.Path]
-	if !known {
+	methods := d.find(x)
+	if methods == nil {
 		return notFound(x.r)
 	}
 	method := x.r.Method
@@ -80,6 +82,21 @@ func (d *desk) receive(x *exchange) error {
 		return err
 	}
 	return route.handle(x)
+}
+
+// find returns the routes of a request's path, nil when there are none, and
+// notes the id that the path ends in where a route has one.
+func (d *desk) find(x *exchange) methods {
+	path := x.r.URL.Path
+	if known, ok := d.paths[path]; ok {
+		return known
+	}
+	folder, id := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
+	if id == "" {
+		return nil
+	}
+	x.id = id
+	return d.paths[folder+pathID]
 }
 
 // identify finds out whose key the request carries and whether it may be used

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+)
+
+// imageJob answers GET /v1/images/jobs/{id}.
+func (d *desk) imageJob(x *exchange) error { return d.poll(x, catalog.KindImage) }
+
+// videoJob answers GET /v1/videos/jobs/{id}.
+func (d *desk) videoJob(x *exchange) error { return d.poll(x, catalog.KindVideo) }
+
+// poll answers with a job's body, the same bytes that its event carries.
+func (d *desk) poll(x *exchange, kind catalog.Kind) error {
+	if !isID(x.id) {
+		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, shown(x.id))
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), readTimeout)
+	defer cancel()
+	body, err := d.Jobs.Body(ctx, x.principal.Account, string(kind), x.id)
+	if err != nil {
+		return err
+	}
+	writeBody(x, http.StatusOK, body)
+	return nil
+}
+
+// longestID bounds the ids that the database is asked for.
+const longestID = 64
+
+// isID tells whether a text has the shape of an id of ours.
+func isID(text string) bool {
+	if text == "" || len(text) > longestID {
+		return false
+	}
+	for i := range len(text) {
+		c := text[i]
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"tollgate/internal/egress"
+	"tollgate/internal/fault"
+	"tollgate/internal/job"
+	"tollgate/internal/media"
+	"tollgate/internal/wire"
+)
+
+// Bounds of reference files.
+const (
+	imageReference = 30 << 20 // bytes
+	videoReference = 100 << 20
+	fetchWithin    = 20 * time.Second // one file
+	gatherWithin   = 2 * time.Minute  // all files of one submission, and the wait for their turns
+	gatherAtOnce   = 4                // files of one submission
+	discardWithin  = 10 * time.Second
+	busyRetryAfter = 5 * time.Second
+)
+
+// What the users of references read.
+const (
+	cannotBeUsed   = "The reference in `%s` cannot be used: %s"
+	tookTooLong    = "Fetching the references took longer than %s in all. Use faster hosts or fewer references, or send the files themselves."
+	fetchesAreBusy = "Too many references are being fetched right now. You were not charged; please try again in a moment."
+)
+
+// references are the kept files of one submission.
+type references struct {
+	desk  *desk
+	job   string // that they belong to
+	files []media.File
+	mask  *media.File
+	some  bool // something may have been kept
+}
+
+// discard gives up the files of a submission that was not handed on.
+func (k *references) discard() {
+	if k == nil || !k.some {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), discardWithin)
+	defer cancel()
+	k.desk.Media.Discard(ctx, k.job)
+}
+
+// gather fetches, judges and keeps the references of a submission for a new job.
+// An error about a reference is invalid_request with its field; one of our own
+// is service_unavailable. After an error nothing is kept.
+func (d *desk) gather(ctx context.Context, account string, s *wire.Submission) (*references, error) {
+	k := &references{desk: d, job: job.NewID()}
+	wanted := s.References
+	if s.Mask != nil {
+		wanted = append(wanted[:len(wanted):len(wanted)], *s.Mask)
+	}
+	if len(wanted) == 0 {
+		return k, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, gatherWithin)
+	defer cancel()
+	k.some = true
+	files, errs := make([]media.File, len(wanted)), make([]error, len(wanted))
+	places := make(chan struct{}, gatherAtOnce)
+	var all sync.WaitGroup
+	for i := range wanted {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			if files[i], errs[i] = d.keep(ctx, account, k.job, &wanted[i]); errs[i] != nil {
+				cancel() // the others are in vain
+			}
+		})
+	}
+	all.Wait()
+	if err := firstOf(errs); err != nil {
+		k.discard()
+		return nil, err
+	}
+	k.files = files[:len(s.References)]
+	if s.Mask != nil {
+		k.mask = &files[len(files)-1]
+	}
+	return k, nil
+}
+
+// firstOf returns the first error that is not the echo of another.
+func firstOf(errs []error) error {
+	var echo error
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, context.Canceled):
+			echo = err
+		default:
+			return err
+		}
+	}
+	return echo
+}
+
+// keep gets the bytes of one reference, judges and stores them.
+func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference) (media.File, error) {
+	if r.Address != "" {
+		done, err := d.fetches.enter(ctx, account, r.Video)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			f := fault.New(fault.ServiceUnavailable, fetchesAreBusy)
+			f.RetryAfter = busyRetryAfter
+			return media.File{}, f
+		case err != nil:
+			return media.File{}, err
+		}
+		defer done()
+	}
+	data, err := d.bytesOf(ctx, r)
+	if err != nil {
+		return media.File{}, err
+	}
+	bounds := media.Bounds{ImageSize: imageReference, VideoSize: videoReference}
+	if r.Image {
+		bounds.Kinds = append(bounds.Kinds, media.KindImage)
+	}
+	if r.Video {
+		bounds.Kinds = append(bounds.Kinds, media.KindVideo)
+	}
+	if _, _, _, err := media.Inspect(data, bounds); err != nil {
+		return media.File{}, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, err)
+	}
+	file, err := d.Media.Keep(ctx, job, data, bounds.Kinds...)
+	if err != nil {
+		return media.File{}, fault.Unavailable(err)
+	}
+	return file, nil
+}
+
+// bytesOf returns the bytes of a reference, fetched if they did not come with
+// the body.
+func (d *desk) bytesOf(ctx context.Context, r *wire.Reference) ([]byte, error) {
+	if r.Address == "" {
+		return r.Data()
+	}
+	limit := egress.Limits{Size: imageReference, Within: fetchWithin}
+	if r.Video {
+		limit.Size = videoReference
+	}
+	document, err := d.Guard.Get(ctx, r.Address, limit)
+	var refusal *egress.Refusal
+	switch {
+	case err == nil:
+		return document.Body, nil
+	case errors.As(err, &refusal):
+		return nil, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, refusal.Text)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fault.At(fault.InvalidRequest, r.Param, tookTooLong, gatherWithin)
+	}
+	return nil, err
+}

@@ -1,0 +1,247 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/job"
+	"tollgate/internal/ledger"
+	"tollgate/internal/wire"
+)
+
+// submission is an image or video submission of either kind.
+type submission interface {
+	Model() (string, error)
+	Fingerprint(endpoint string) []byte
+	Params(names []string) (json.RawMessage, error)
+	// plan judges the fields and says what they come to.
+	plan(m *catalog.Model) (catalog.Plan, error)
+	// asks returns the fields, once plan has judged them.
+	asks() *wire.Submission
+}
+
+// imageSubmission is a submission of images. edit: the endpoint demands a
+// reference.
+type imageSubmission struct {
+	*wire.ImageRequest
+	edit bool
+}
+
+func (s imageSubmission) asks() *wire.Submission { return &s.Submission }
+
+func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
+	if err := s.Check(s.edit); err != nil {
+		return catalog.Plan{}, err
+	}
+	return m.PlanImage(catalog.ImageAsk{Size: s.Size, Resolution: s.Resolution, N: s.N,
+		References: s.Asked, ReferencesParam: s.ReferencesParam})
+}
+
+// videoSubmission is a submission of a video.
+type videoSubmission struct{ *wire.VideoRequest }
+
+func (s videoSubmission) asks() *wire.Submission { return &s.Submission }
+
+func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
+	if err := s.Check(); err != nil {
+		return catalog.Plan{}, err
+	}
+	return m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
+		Duration: s.Duration, References: s.Asked, ReferencesParam: s.ReferencesParam})
+}
+
+// studio is an endpoint for submissions: the kind of its models and the gate of
+// its bodies.
+type studio struct {
+	kind catalog.Kind
+	open func(contentType string, body []byte) (submission, error)
+}
+
+// imageGenerations answers POST /v1/images/generations.
+func (d *desk) imageGenerations(x *exchange) error {
+	return d.submit(x, studio{catalog.KindImage, func(_ string, body []byte) (submission, error) {
+		r, err := wire.OpenImage(body)
+		return imageSubmission{r, false}, err
+	}})
+}
+
+// imageEdits answers POST /v1/images/edits, which takes a multipart form too.
+func (d *desk) imageEdits(x *exchange) error {
+	return d.submit(x, studio{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
+		open := wire.OpenImage
+		if wire.IsForm(contentType) {
+			open = func(body []byte) (*wire.ImageRequest, error) { return wire.OpenImageForm(contentType, body) }
+		}
+		r, err := open(body)
+		return imageSubmission{r, true}, err
+	}})
+}
+
+// videoGenerations answers POST /v1/videos/generations.
+func (d *desk) videoGenerations(x *exchange) error {
+	return d.submit(x, studio{catalog.KindVideo, func(_ string, body []byte) (submission, error) {
+		r, err := wire.OpenVideo(body)
+		return videoSubmission{r}, err
+	}})
+}
+
+// judged is a submission that may run, or the answer to one that was accepted
+// before.
+type judged struct {
+	job.Submission
+	asks     *wire.Submission
+	accepted []byte // the 202 body of the job that this Idempotency-Key has made
+}
+
+// submit judges a submission, fetches and keeps its references and hands it on.
+// What needs more than the key's being remembered as good, before admission has
+// the database's word on it, is done after that word.
+func (d *desk) submit(x *exchange, s studio) error {
+	ctx := x.r.Context()
+	var kept *references
+	defer func() { kept.discard() }()
+	var err error
+	for range judgements {
+		var j judged
+		j, err = d.judgeSubmission(x, s)
+		switch {
+		case err != nil && x.fresh:
+			return err
+		case err == nil && (x.fresh || j.accepted == nil && len(j.asks.References) == 0):
+			if j.accepted != nil {
+				return writeAccepted(x, j.accepted, true)
+			}
+			if kept == nil {
+				if kept, err = d.gather(ctx, j.Account, j.asks); err != nil {
+					return err
+				}
+			}
+			j.Job, j.References, j.Mask = kept.job, kept.files, kept.mask
+			x.handed = true
+			var body []byte
+			if body, err = d.Jobs.Submit(ctx, j.Submission); err == nil {
+				kept = nil // the job's now, or given up
+				return writeAccepted(x, body, !isJob(body, j.Job))
+			}
+			if !errors.Is(err, ledger.ErrKeyChanged) {
+				kept = nil // given up
+				return err
+			}
+			x.handed = false
+		}
+		if err := d.identify(x, true); err != nil {
+			return err
+		}
+	}
+	return away(err)
+}
+
+// judgeSubmission judges body, model and fields of a submission, in the order of
+// ARCHITECTURE.md, Order of checks. A repetition of an accepted submission was
+// judged then.
+func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
+	var none judged
+	body, err := x.body.read(x.w, x.r, d.MaxBody)
+	if err != nil {
+		return none, err
+	}
+	request, err := s.open(x.r.Header.Get("Content-Type"), body)
+	if err != nil {
+		return none, err
+	}
+	if x.model, err = request.Model(); err != nil {
+		return none, err
+	}
+	j := judged{asks: request.asks()}
+	j.Endpoint, j.Request, j.Received = x.route.path, x.request, x.received
+	j.Account, j.Key, j.KeyVersion = x.principal.Account, x.principal.Key, x.principal.Version
+	// What is wrong with the header comes after what is wrong with the fields.
+	onceErr := d.recall(x, request, &j)
+	if j.accepted != nil {
+		return j, nil
+	}
+	j.Snapshot = d.Catalog.Current()
+	if j.Model, err = x.choose(j.Snapshot, wire.FormChat, func(m *catalog.Model) bool { return m.Kind == s.kind }); err != nil {
+		return none, err
+	}
+	if j.Plan, err = request.plan(j.Model); err != nil {
+		return none, err
+	}
+	if j.Params, err = request.Params(j.Model.Params); err != nil {
+		return none, err
+	}
+	j.Prompt = j.asks.Prompt
+	if j.asks.CallbackParam != "" {
+		if _, err := d.Guard.Check(j.asks.Callback); err != nil {
+			return none, fault.At(fault.InvalidCallbackURL, j.asks.CallbackParam, "%s", err)
+		}
+		j.Callback = j.asks.Callback
+	}
+	return j, onceErr
+}
+
+// recall reads the Idempotency-Key and looks for the job that it has made.
+func (d *desk) recall(x *exchange, request submission, j *judged) error {
+	key, err := onceKey(x.r.Header)
+	if err != nil || key == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), readTimeout)
+	defer cancel()
+	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.route.path)
+	j.accepted, err = d.Jobs.Known(ctx, j.Account, key, j.Fingerprint)
+	return err
+}
+
+// maxOnceKey bounds an Idempotency-Key, in characters.
+const maxOnceKey = 255
+
+// onceKey returns the Idempotency-Key of a request, empty without one.
+func onceKey(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	good := len(values) == 1 && len(key) >= 1 && len(key) <= maxOnceKey
+	for i := 0; good && i < len(key); i++ {
+		good = key[i] > ' ' && key[i] < 0x7f
+	}
+	if !good {
+		return "", fault.At(fault.InvalidRequest, "Idempotency-Key",
+			"Send one Idempotency-Key of 1 to %d visible ASCII characters.", maxOnceKey)
+	}
+	return key, nil
+}
+
+// isJob tells whether the body of an accepted submission is that of a job.
+func isJob(body []byte, id string) bool {
+	var b struct {
+		ID string `json:"id"`
+	}
+	return json.Unmarshal(body, &b) == nil && b.ID == id
+}
+
+// writeAccepted answers 202 with the body of a job, and says so when it was
+// accepted before.
+func writeAccepted(x *exchange, body []byte, replayed bool) error {
+	if replayed {
+		x.w.Header().Set("Idempotent-Replayed", "true")
+	}
+	writeBody(x, http.StatusAccepted, body)
+	return nil
+}
+
+// writeBody answers with a JSON body as it is.
+func writeBody(x *exchange, status int, body []byte) {
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // the client may be gone; there is nobody else to tell
+}
