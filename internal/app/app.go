@@ -14,16 +14,21 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
+	"tollgate/internal/egress"
+	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/webhook"
 )
 
 // Options are the surroundings of the process. All must be set.
@@ -91,6 +96,11 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
 	}
 	a.life.loop("line upkeep", lines.Run)
+	guard := egress.New(s.PrivateNetworks)
+	jobs, files, err := a.startJobs(ctx, db, books, lines, watcher)
+	if err != nil {
+		return nil, err
+	}
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, ExposeLine: s.ExposeLine,
@@ -99,13 +109,15 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.front = &front{
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
+			Jobs: jobs, Media: files, Guard: guard,
 			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, Observe: a.metrics.request,
 		}),
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),
 			Providers: providers, Catalog: watcher, Log: a.log,
-			Lines: lines,
+			Lines: lines, Jobs: jobs,
 		}),
+		media:   files.Handler(),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken,
 	}
 	a.remark(watcher.Current())
@@ -158,6 +170,31 @@ func (a *App) startLedger(ctx context.Context, db *store.DB) (*ledger.Ledger, er
 	a.life.later("ledger", books.Close)
 	a.life.loop("ledger upkeep", books.Run)
 	return books, nil
+}
+
+// startJobs opens the media store and starts the loops of jobs and files.
+func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher) (*job.Jobs, *media.Store, error) {
+	s := a.settings
+	base := s.MediaURL
+	if base == "" {
+		base = a.Base() + "/media"
+	}
+	files, err := media.Open(ctx, media.Options{
+		DB: db, Location: s.Media, Base: base, Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
+	})
+	if err != nil {
+		return nil, nil, &SettingError{"media", err}
+	}
+	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
+		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")
+	}
+	a.life.loop("media upkeep", files.Run)
+	jobs := job.New(job.Options{
+		DB: db, Ledger: books, Lines: lines, Catalog: watcher, Media: files, Webhooks: &webhook.Webhooks{}, Log: a.log,
+		StartLimit: s.StartLimit, Retention: s.JobRetention, Registry: a.metrics.registry,
+	})
+	a.life.loop("jobs", jobs.Run)
+	return jobs, files, nil
 }
 
 // remark tells the operator what he may not expect of this catalog.

@@ -18,6 +18,7 @@ import (
 type front struct {
 	api     http.Handler // everything that is none of the others, unknown paths too
 	admin   http.Handler // /admin/v1
+	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
 	ready   *readiness
 	token   string // the operator's; empty: /metrics is not there
@@ -36,6 +37,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/metrics" && f.token != "":
 		identify(w)
 		f.guardMetrics(w, r)
+	case strings.HasPrefix(path, "/media/"):
+		identify(w)
+		f.media.ServeHTTP(w, r)
 	case path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/"):
 		identify(w)
 		f.admin.ServeHTTP(w, r)
