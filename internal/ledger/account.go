@@ -116,29 +116,37 @@ func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, erro
 // the floor: then nothing is admitted until it is above again. Errors:
 // ErrNoAccount, ErrRange.
 func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, error) {
+	balance, _, err := MoveTx(tx, account, amount, note)
+	return balance, err
+}
+
+// MoveTx is CreditTx for callers that tell of low balances: the drop that a
+// take-back made is theirs to tell, in the same transaction. nil: there was none.
+func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, *Low, error) {
 	state, seq, err := lockAccountTx(tx, account)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	balance, err := money.Add(state.Balance, amount)
 	if err != nil || balance > money.Max || balance < -money.Max {
-		return 0, ErrRange
+		return 0, nil, ErrRange
 	}
 	now, err := tx.NowMS()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	kind := "credit"
 	if amount < 0 {
 		kind = "take_back"
 	}
 	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
-		return 0, fmt.Errorf("credit the account: %w", err)
+		return 0, nil, fmt.Errorf("credit the account: %w", err)
 	}
 	_, err = tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
 		VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, id.New("ent_"), account, seq+1, kind, int64(amount), int64(balance), note, now)
 	if err != nil {
-		return 0, fmt.Errorf("write the entry: %w", err)
+		return 0, nil, fmt.Errorf("write the entry: %w", err)
 	}
-	return balance, nil
+	low, err := moveTx(tx, account, state.Balance, balance)
+	return balance, low, err
 }

@@ -28,6 +28,7 @@ type books struct {
 	oldHits   map[string]int64 // per key: hits up to this number are out of every window
 	usage     map[usageKey]*Totals
 	riders    []Rider
+	lows      []Low
 	decisions map[*op]decision
 }
 
@@ -36,6 +37,7 @@ type accountRow struct {
 	balance, held, floor money.Amount
 	disabled             bool
 	seq                  int64
+	low                  lowRow
 	dirty                bool
 }
 
@@ -234,7 +236,11 @@ func (b *books) end(id string, end End, attempts string) (receiptRow, bool) {
 		end.Tokens = Tokens{} // what is not charged is in no total
 	}
 	acct.held -= hold.amount
+	before := acct.balance
 	acct.balance -= cost
+	if acct.low.drops(before, acct.balance) {
+		b.lows = append(b.lows, Low{Account: acct.id, Balance: acct.balance, Level: acct.low.level})
+	}
 	acct.seq++
 	acct.dirty = true
 	key.held -= hold.amount

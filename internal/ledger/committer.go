@@ -164,7 +164,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	}
 	b.decide(ops, c.epoch)
 	write := c.l.db.NewBatch()
-	b.write(write, c.l.db)
+	b.write(write, c.l.db, c.l.opts.TellLow)
 	write.Commit()
 	if err := c.exec(ctx, session, write, phaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)

@@ -53,8 +53,11 @@ type Options struct {
 	QueueWait time.Duration
 	// Retention is how long receipts are kept; their sums are kept for ever.
 	Retention time.Duration
-	Log       *slog.Logger
-	Observer  Observer
+	// TellLow adds the statements that tell of a low balance to the transaction
+	// of the charge that made it low; nil: nobody is told.
+	TellLow  func(q *store.Batch, nowMS int64, low Low)
+	Log      *slog.Logger
+	Observer Observer
 }
 
 // Observer is told what happens, for metrics. Every func may be nil.

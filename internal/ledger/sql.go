@@ -41,7 +41,7 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = distinct(accounts); len(accounts) > 0 {
-		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq
+		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	for _, o := range ops {
@@ -81,11 +81,11 @@ func distinct(ids []string) []string {
 
 func (b *books) scanAccount(row store.Row) error {
 	var a accountRow
-	var disabled int64
-	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq); err != nil {
+	var disabled, set, armed int64
+	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq, &set, &armed, (*int64)(&a.low.level)); err != nil {
 		return err
 	}
-	a.disabled = disabled != 0
+	a.disabled, a.low.set, a.low.armed = disabled != 0, set != 0, armed != 0
 	b.accounts[a.id] = &a
 	return nil
 }
@@ -136,7 +136,7 @@ func (b *books) scanHold(row store.Row) error {
 
 // write adds the statements that write what was decided: few texts, each
 // prepared once, a row each.
-func (b *books) write(q *store.Batch, db *store.DB) {
+func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
 	for _, a := range b.accounts {
 		if a.dirty {
 			q.Exec(nil, `UPDATE ledger_account SET balance_nano = $1, held_nano = $2, seq = $3 WHERE id = $4`,
@@ -182,6 +182,12 @@ func (b *books) write(q *store.Batch, db *store.DB) {
 	}
 	for _, r := range b.riders {
 		r.Write(q, b.nowMS)
+	}
+	for _, low := range b.lows {
+		q.Exec(nil, `UPDATE ledger_account SET low_armed = 0 WHERE id = $1`, low.Account)
+		if tell != nil {
+			tell(q, b.nowMS, low)
+		}
 	}
 }
 
