@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tollgate/internal/egress"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// The types of events (interface.md, Events).
+const (
+	ImageCompleted = "image.completed"
+	ImageFailed    = "image.failed"
+	VideoCompleted = "video.completed"
+	VideoFailed    = "video.failed"
+	BalanceLow     = "balance.low"
+	TestEvent      = "webhook.test"
+)
+
+// types are those that may be chosen, in the order of the document. A test
+// goes out whether it was chosen or not.
+var types = []string{VideoCompleted, VideoFailed, ImageCompleted, ImageFailed, BalanceLow, TestEvent}
+
+// Endpoint is where an account receives its events.
+type Endpoint struct {
+	URL    string   // empty: switched off
+	Events []string // chosen types
+	Secret string   // whsec_…; PutEndpointTx does not look at it
+}
+
+// OpenTx gives a new account its signing secret. Doing it again changes
+// nothing.
+func OpenTx(tx *store.Tx, account string) error {
+	_, err := tx.Exec(`INSERT INTO webhook_endpoint (account, secret, url, receiver, events) VALUES ($1, $2, '', '', ' ')
+		ON CONFLICT (account) DO NOTHING`, account, newSecret())
+	if err != nil {
+		return fmt.Errorf("give an account its signing secret: %w", err)
+	}
+	return nil
+}
+
+// EndpointTx returns the endpoint of an account, which must exist. An account
+// from before there were webhooks gets its secret here, so the transaction must
+// be one that writes.
+func EndpointTx(tx *store.Tx, account string) (Endpoint, error) {
+	e, err := endpointTx(tx, account)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return e, err
+	}
+	if err := OpenTx(tx, account); err != nil {
+		return Endpoint{}, err
+	}
+	return endpointTx(tx, account)
+}
+
+func endpointTx(tx *store.Tx, account string) (e Endpoint, err error) {
+	var events string
+	err = tx.QueryRow(`SELECT url, events, secret FROM webhook_endpoint WHERE account = $1`, account).Scan(&e.URL, &events, &e.Secret)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("read a webhook endpoint: %w", err)
+	}
+	e.Events = strings.Fields(events)
+	return e, nil
+}
+
+// PutEndpointTx changes where an account, which must exist, receives its events
+// and which. The secret stays. What is on its way goes where it was going. A
+// *fault.Error says what is wrong with an address or a type, at url or events.
+func (w *Webhooks) PutEndpointTx(tx *store.Tx, account string, e Endpoint) (Endpoint, error) {
+	receiver := ""
+	if e.URL != "" {
+		u, err := w.opts.Guard.Check(e.URL)
+		if err != nil {
+			return Endpoint{}, fault.At(fault.InvalidRequest, "url", "%s", egress.Explain(err))
+		}
+		receiver = receiverOf(account, u)
+	}
+	chosen, err := checkEvents(e.Events)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	if err := OpenTx(tx, account); err != nil {
+		return Endpoint{}, err
+	}
+	_, err = tx.Exec(`UPDATE webhook_endpoint SET url = $1, receiver = $2, events = $3 WHERE account = $4`,
+		e.URL, receiver, " "+strings.Join(chosen, " ")+" ", account)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("change a webhook endpoint: %w", err)
+	}
+	return endpointTx(tx, account)
+}
+
+// checkEvents returns the chosen types, each once.
+func checkEvents(events []string) ([]string, error) {
+	var chosen []string
+	for i, event := range events {
+		if !slices.Contains(types, event) {
+			return nil, fault.At(fault.InvalidRequest, fmt.Sprintf("events[%d]", i), "There is no such type of event. The types are %s.", strings.Join(types, ", "))
+		}
+		if !slices.Contains(chosen, event) {
+			chosen = append(chosen, event)
+		}
+	}
+	return chosen, nil
+}
+
+// RollTx gives an account, which must exist, a new signing secret and returns
+// it. Attempts that begin after the commit use it; the old one is gone.
+func RollTx(tx *store.Tx, account string) (string, error) {
+	if err := OpenTx(tx, account); err != nil {
+		return "", err
+	}
+	secret := newSecret()
+	if _, err := tx.Exec(`UPDATE webhook_endpoint SET secret = $1 WHERE account = $2`, secret, account); err != nil {
+		return "", fmt.Errorf("roll a signing secret: %w", err)
+	}
+	return secret, nil
+}
+
+// receiverOf names what the limits of deliveries are counted by.
+func receiverOf(account string, u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return account + " " + u.Scheme + " " + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".") + " " + port
+}
+
+// secretPrefix begins every signing secret; base64 of the key follows.
+const secretPrefix = "whsec_"
+
+// secretSize is of the key, in bytes: between the 24 and 32 that the format
+// asks for, and a multiple of three, so that its base64 needs no padding.
+const secretSize = 30
+
+func newSecret() string {
+	raw := make([]byte, secretSize)
+	rand.Read(raw) // never fails (crypto/rand)
+	return secretPrefix + base64.StdEncoding.EncodeToString(raw)
+}

@@ -1,0 +1,88 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Texts of events. A queue row is made from the delivery's, so that there is
+// none for an event that was not wanted.
+const (
+	emitChosen = `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+		SELECT CAST($1 AS TEXT), e.account, CAST($2 AS TEXT), CAST($3 AS TEXT), e.url, e.receiver, CAST($4 AS TEXT), 0, CAST($5 AS BIGINT)
+		FROM webhook_endpoint e WHERE e.account = $6 AND e.url <> '' AND e.events LIKE $7`
+	emitCallback = `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)`
+	enqueue = `INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
+		SELECT d.id, d.account, d.receiver, d.created_ms, 0, 1, '', '', 0 FROM webhook_delivery d WHERE d.id = $1`
+)
+
+// JobEnd is the end of a job that events tell of.
+type JobEnd struct {
+	Account string
+	Type    string // ImageCompleted, ImageFailed, VideoCompleted or VideoFailed
+	Body    []byte // the job object, the bytes that polling answers
+	// Callback is the request's own address, checked by the guard; empty: the
+	// account's endpoint gets the event, if that type is chosen.
+	Callback string
+}
+
+// EmitJob adds to q, a batch inside of the transaction that ends a job, what
+// writes its event: to the callback alone and as the job object itself, or to
+// the account's endpoint as an event. Nothing is read beforehand, no row is
+// locked, and what the account has chosen is what it is at that place in the
+// transaction. Call Wake after the commit. Each call is an event of its own: a
+// batch that is built again has another id.
+func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
+	if e.Callback == "" {
+		w.emit(q, nowMS, e.Account, e.Type, e.Body)
+		return
+	}
+	u, err := url.Parse(e.Callback)
+	if err != nil { // it was checked: an address that nobody can use will fail at its attempts
+		u = &url.URL{}
+	}
+	delivery := deliveryID(nowMS)
+	q.Exec(nil, emitCallback, delivery, e.Account, eventID(nowMS), e.Type, e.Callback, receiverOf(e.Account, u), string(e.Body), nowMS)
+	q.Exec(nil, enqueue, delivery)
+}
+
+// EmitLow adds to q what writes the event balance.low, as EmitJob does: balance
+// is the one after the charge that brought it below threshold.
+func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance, threshold money.Amount) {
+	w.emit(q, nowMS, account, BalanceLow, mustJSON(struct {
+		Balance   json.Number `json:"balance_credits"`
+		Threshold json.Number `json:"threshold_credits"`
+	}{balance.Credits(), threshold.Credits()}))
+}
+
+// emit adds an event for the account's endpoint, if that wants it.
+func (w *Webhooks) emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
+	delivery, event := deliveryID(nowMS), eventID(nowMS)
+	q.Exec(nil, emitChosen, delivery, event, kind, string(envelope(event, kind, nowMS, data)), nowMS, account, "% "+kind+" %")
+	q.Exec(nil, enqueue, delivery)
+}
+
+// envelope is the body of an event. data stands in it byte for byte.
+func envelope(event, kind string, nowMS int64, data []byte) []byte {
+	return fmt.Appendf(nil, `{"id":"%s","object":"event","type":"%s","created_at":%d,"data":%s}`, event, kind, nowMS/1000, bytes.TrimSpace(data))
+}
+
+func eventID(nowMS int64) string    { return id.At("evt_", time.UnixMilli(nowMS)) }
+func deliveryID(nowMS int64) string { return id.At("dlv_", time.UnixMilli(nowMS)) }
+
+// mustJSON encodes a value of this package's own types.
+func mustJSON(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic("webhook: data that is no JSON: " + err.Error())
+	}
+	return raw
+}

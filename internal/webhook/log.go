@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"tollgate/internal/store"
+)
+
+// Delivery is one entry of the log.
+type Delivery struct {
+	ID        string
+	Account   string
+	Event     string // evt_…, the webhook-id header
+	Type      string
+	URL       string
+	State     string // pending, delivered or failed
+	CreatedMS int64
+	NextMS    int64 // when the next attempt is due; 0: there is none to come
+	Attempts  []Attempt
+}
+
+// Attempt is what came of sending an event once.
+type Attempt struct {
+	AtMS   int64
+	Status int   // of the answer; 0: none
+	TookMS int64 // until the answer, or until there was none
+	Error  string
+}
+
+func stateName(state int) string {
+	return [...]string{statePending: "pending", stateDelivered: "delivered", stateFailed: "failed"}[state]
+}
+
+const deliveryText = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d.created_ms, COALESCE(q.due_ms, 0)
+	FROM webhook_delivery d LEFT JOIN webhook_queue q ON q.delivery = d.id WHERE `
+
+// DeliveriesTx returns the log of an account, newest first: at most limit
+// entries, those older than the one called after unless that is empty, and
+// whether there are more. Each has all of its attempts, in the order in which
+// they were made.
+func DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
+	text, args := deliveryText+`d.account = $1 ORDER BY d.id DESC LIMIT $2`, []any{account, limit + 1}
+	if after != "" {
+		text, args = deliveryText+`d.account = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3`, []any{account, after, limit + 1}
+	}
+	if list, err = readDeliveriesTx(tx, text, args...); err != nil {
+		return nil, false, err
+	}
+	if len(list) > limit {
+		list, more = list[:limit], true
+	}
+	return list, more, attemptsTx(tx, list)
+}
+
+// deliveryTx returns one entry; false if there is none.
+func deliveryTx(tx *store.Tx, id string) (Delivery, bool, error) {
+	list, err := readDeliveriesTx(tx, deliveryText+`d.id = $1`, id)
+	if err != nil || len(list) == 0 {
+		return Delivery{}, false, err
+	}
+	return list[0], true, attemptsTx(tx, list)
+}
+
+func readDeliveriesTx(tx *store.Tx, text string, args ...any) ([]Delivery, error) {
+	rows, err := tx.Query(text, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read deliveries: %w", err)
+	}
+	defer rows.Close()
+	var list []Delivery
+	for rows.Next() {
+		var d Delivery
+		var state int
+		if err := rows.Scan(&d.ID, &d.Account, &d.Event, &d.Type, &d.URL, &state, &d.CreatedMS, &d.NextMS); err != nil {
+			return nil, fmt.Errorf("read deliveries: %w", err)
+		}
+		d.State = stateName(state)
+		list = append(list, d)
+	}
+	return list, rows.Err()
+}
+
+// attemptsTx adds to entries their attempts.
+func attemptsTx(tx *store.Tx, list []Delivery) error {
+	ids, at := make([]string, len(list)), make(map[string]*Delivery, len(list))
+	for i := range list {
+		ids[i], at[list[i].ID] = list[i].ID, &list[i]
+	}
+	rows, err := tx.Query(`SELECT delivery, at_ms, status, took_ms, error FROM webhook_attempt WHERE `+tx.In("delivery", 1)+` ORDER BY at_ms, id`, store.List(ids))
+	if err != nil {
+		return fmt.Errorf("read attempts: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var a Attempt
+		if err := rows.Scan(&id, &a.AtMS, &a.Status, &a.TookMS, &a.Error); err != nil {
+			return fmt.Errorf("read attempts: %w", err)
+		}
+		at[id].Attempts = append(at[id].Attempts, a)
+	}
+	return rows.Err()
+}
+
+// maxForget is how many entries one transaction deletes.
+const maxForget = 500
+
+// Forget deletes the entries of the log that are older than its retention, with
+// their attempts. Those that have attempts to come stay. Run calls it now and
+// then; any number of nodes may.
+func (w *Webhooks) Forget(ctx context.Context) error {
+	for {
+		var found []string
+		err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
+			found, err = w.forgetTx(tx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("delete old deliveries: %w", err)
+		}
+		if len(found) < maxForget {
+			return nil
+		}
+	}
+}
+
+func (w *Webhooks) forgetTx(tx *store.Tx) ([]string, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(oldText, now-w.opts.Retention.Milliseconds(), maxForget)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var old []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		old = append(old, id)
+	}
+	if err := rows.Err(); err != nil || len(old) == 0 {
+		return nil, err
+	}
+	if _, err := tx.Exec(`DELETE FROM webhook_attempt WHERE `+tx.In("delivery", 1), store.List(old)); err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(`DELETE FROM webhook_delivery WHERE `+tx.In("id", 1), store.List(old))
+	return old, err
+}
+
+const oldText = `SELECT d.id FROM webhook_delivery d WHERE d.created_ms < $1
+	AND NOT EXISTS (SELECT 1 FROM webhook_queue q WHERE q.delivery = d.id) ORDER BY d.created_ms LIMIT $2`

@@ -1,0 +1,181 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/store"
+)
+
+// TestResult is what a receiver made of a test.
+type TestResult struct {
+	Status     int    // of its answer; 0: none
+	ResponseMS int64  // until the answer, or until there was none
+	Error      string // in words for the user; empty after a 2xx
+}
+
+// Test sends webhook.test to an account's address now, whatever types are
+// chosen, and returns what came of it: one attempt, which stands in the log.
+// The account must exist. A *fault.Error says that it has no address or is
+// disabled. Each call is an event of its own; a crash in between leaves no
+// trace of it.
+func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error) {
+	var m message
+	var receiver string
+	var nowMS int64
+	err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
+		if nowMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		e, err := EndpointTx(tx, account)
+		if err != nil {
+			return err
+		}
+		if e.URL == "" {
+			return fault.New(fault.InvalidRequest, "The account has no webhook address to test. Set one first.")
+		}
+		if err := w.enabledTx(tx, account); err != nil {
+			return err
+		}
+		m = message{event: eventID(nowMS), url: e.URL, secret: e.Secret}
+		return tx.QueryRow(`SELECT receiver FROM webhook_endpoint WHERE account = $1`, account).Scan(&receiver)
+	})
+	if err != nil {
+		return TestResult{}, err
+	}
+	m.body = string(envelope(m.event, TestEvent, nowMS, []byte(`{"message":"This is a test event. Your receiver works if it verifies the signature and answers with a 2xx status."}`)))
+	o, err := w.sendNow(ctx, m)
+	if err != nil {
+		return TestResult{}, err
+	}
+	state := stateFailed
+	if o.kind == delivered {
+		state = stateDelivered
+	}
+	err = w.keep(ctx, func(tx *store.Tx) error {
+		delivery := deliveryID(nowMS)
+		if _, err := tx.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, delivery, account, m.event, TestEvent, m.url, receiver, m.body, state, nowMS); err != nil {
+			return err
+		}
+		return logTx(tx, delivery, o)
+	})
+	return TestResult{Status: o.status, ResponseMS: o.tookMS, Error: o.err}, err
+}
+
+// maxAttempts bounds the attempts of one delivery that resends may bring it to.
+const maxAttempts = 200
+
+// Resend sends the event of a delivery again now: the same id and bytes to the
+// same address, signed anew. The attempt stands in the log beside the others
+// and changes no schedule, but a 2xx delivers: nothing more is sent by itself
+// then. It returns the entry of the log after the attempt. A *fault.Error says
+// that there is no such delivery or that its account is disabled.
+func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error) {
+	var d Delivery
+	var m message
+	err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
+		var found bool
+		if d, found, err = deliveryTx(tx, delivery); err != nil {
+			return err
+		}
+		switch {
+		case !found:
+			return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", spell(w.opts.Retention))
+		case len(d.Attempts) >= maxAttempts:
+			return fault.New(fault.InvalidRequest, "This event was sent %d times already, which is the most.", maxAttempts)
+		}
+		if err := w.enabledTx(tx, d.Account); err != nil {
+			return err
+		}
+		secrets, err := secretsTx(tx, map[string]bool{d.Account: true})
+		if err != nil {
+			return err
+		}
+		m = message{secret: secrets[d.Account]}
+		return tx.QueryRow(messageText+`id = $1`, delivery).Scan(&d.ID, &m.event, &m.url, &m.body)
+	})
+	if err != nil {
+		return Delivery{}, err
+	}
+	o, err := w.sendNow(ctx, m)
+	if err != nil {
+		return Delivery{}, err
+	}
+	err = w.keep(ctx, func(tx *store.Tx) error {
+		if err := resentTx(tx, delivery, o); err != nil {
+			return err
+		}
+		now, found, err := deliveryTx(tx, delivery)
+		if found { // else its time in the log was over meanwhile
+			d = now
+		}
+		return err
+	})
+	return d, err
+}
+
+// resentTx records a resend. One that has delivered ends the schedule; an
+// attempt that runs just now records its own end.
+func resentTx(tx *store.Tx, delivery string, o outcome) error {
+	if err := tx.Serialize(turnName); err != nil {
+		return err
+	}
+	if err := logTx(tx, delivery, o); err != nil || o.kind != delivered {
+		return err
+	}
+	if _, err := tx.Exec(`UPDATE webhook_delivery SET state = $1 WHERE id = $2`, stateDelivered, delivery); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`DELETE FROM webhook_queue WHERE delivery = $1 AND lease = ''`, delivery)
+	return err
+}
+
+// enabledTx refuses to send for an account that is disabled.
+func (w *Webhooks) enabledTx(tx *store.Tx, account string) error {
+	off, err := w.disabledTx(tx, []string{account})
+	if err == nil && off[account] {
+		err = fault.New(fault.InvalidRequest, "The account is disabled, so nothing is sent for it. Enable it first.")
+	}
+	return err
+}
+
+// sendNow makes one attempt outside of the queue. Once it has begun, the caller
+// cannot break it off: the receiver may have it.
+func (w *Webhooks) sendNow(ctx context.Context, m message) (outcome, error) {
+	select {
+	case w.manual <- struct{}{}:
+	case <-ctx.Done():
+		return outcome{}, fmt.Errorf("wait to send a webhook: %w", ctx.Err())
+	}
+	defer func() { <-w.manual }()
+	o := w.send(context.WithoutCancel(ctx), m)
+	w.metrics.ended(o)
+	return o, nil
+}
+
+// keep writes to the log what has happened, also for a caller that has left.
+func (w *Webhooks) keep(ctx context.Context, fn func(tx *store.Tx) error) error {
+	if err := w.opts.DB.Update(context.WithoutCancel(ctx), fn); err != nil {
+		return fmt.Errorf("record an attempt: %w", err)
+	}
+	return nil
+}
+
+// logTx adds an attempt to the log.
+func logTx(tx *store.Tx, delivery string, o outcome) error {
+	_, err := tx.Exec(logText, delivery, id.New("att_"), o.atMS, o.status, o.tookMS, o.err)
+	return err
+}
+
+// spell writes a retention as people read it.
+func spell(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}

@@ -1,0 +1,153 @@
+package webhook
+
+import "tollgate/internal/store"
+
+// heldRow is what the queue says of a delivery.
+type heldRow struct {
+	lease        string
+	tries, dueMS int64
+	state        int
+}
+
+// recordTx writes what came of the attempts that have ended. Doing it again,
+// after a commit whose answer was lost, changes nothing: a lease is ended once,
+// and an attempt has one row in the log. An attempt whose lease was taken over
+// meanwhile stands in the log too, and if it succeeded, that is the end.
+func (t *turn) recordTx(tx *store.Tx) error {
+	if len(t.ended) == 0 {
+		return nil
+	}
+	held, err := t.heldTx(tx)
+	if err != nil {
+		return err
+	}
+	var c changes
+	for _, f := range t.ended {
+		o := f.outcome
+		if o.kind != unsent {
+			if _, err := tx.Exec(logText, f.delivery, f.lease, o.atMS, o.status, o.tookMS, o.err); err != nil {
+				return err
+			}
+		}
+		t.touched[f.receiver] = true
+		row, queued := held[f.delivery]
+		c.judge(t, f, row, queued)
+	}
+	return c.write(t, tx)
+}
+
+func (t *turn) heldTx(tx *store.Tx) (map[string]heldRow, error) {
+	deliveries := make([]string, len(t.ended))
+	for i, f := range t.ended {
+		deliveries[i] = f.delivery
+	}
+	rows, err := tx.Query(heldText+tx.In("q.delivery", 1), store.List(deliveries))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	held := map[string]heldRow{}
+	for rows.Next() {
+		var delivery string
+		var row heldRow
+		if err := rows.Scan(&delivery, &row.lease, &row.tries, &row.dueMS, &row.state); err != nil {
+			return nil, err
+		}
+		held[delivery] = row
+	}
+	return held, rows.Err()
+}
+
+// changes are what the outcomes of a turn come to, gathered so that few
+// statements write them.
+type changes struct {
+	delivered, failed []string           // deliveries that are now
+	drop, free        []string           // queue rows
+	retry             map[int64]retrying // by tries, which fixes when
+	well, failing     map[string]bool    // receivers
+}
+
+type retrying struct {
+	dueMS      int64
+	deliveries []string
+}
+
+// judge adds what follows from one outcome.
+func (c *changes) judge(t *turn, f *flight, row heldRow, queued bool) {
+	mine := queued && row.lease == f.lease
+	c.grade(f)
+	if f.outcome.kind == delivered {
+		c.delivered = append(c.delivered, f.delivery)
+		if mine || (queued && row.lease == "") {
+			c.drop = append(c.drop, f.delivery)
+		}
+		return
+	}
+	if !mine {
+		return
+	}
+	v := decide(t.w.opts.Retries, row.tries, row.dueMS, t.nowMS, f.outcome)
+	switch {
+	case row.state == stateDelivered: // by a resend, or by an attempt that was taken for lost
+		c.drop = append(c.drop, f.delivery)
+	case v.state == stateFailed:
+		c.failed = append(c.failed, f.delivery)
+		c.drop = append(c.drop, f.delivery)
+	case v.tries == row.tries:
+		c.free = append(c.free, f.delivery)
+	default:
+		if c.retry == nil {
+			c.retry = map[int64]retrying{}
+		}
+		r := c.retry[v.tries]
+		c.retry[v.tries] = retrying{v.dueMS, append(r.deliveries, f.delivery)}
+	}
+}
+
+// grade moves a receiver to the lane that its last outcome says.
+func (c *changes) grade(f *flight) {
+	if c.well == nil {
+		c.well, c.failing = map[string]bool{}, map[string]bool{}
+	}
+	switch f.outcome.kind {
+	case delivered:
+		c.well[f.receiver] = true
+		delete(c.failing, f.receiver)
+	case failed:
+		c.failing[f.receiver] = true
+		delete(c.well, f.receiver)
+	}
+}
+
+// write writes the changes.
+func (c *changes) write(t *turn, tx *store.Tx) error {
+	t.final[stateDelivered], t.final[stateFailed] = len(c.delivered), len(c.failed)
+	exec := func(list []string, text, column string, n int, args ...any) error {
+		if len(list) == 0 {
+			return nil
+		}
+		_, err := tx.Exec(text+tx.In(column, n), append(args, store.List(list))...)
+		return err
+	}
+	if err := exec(c.delivered, stateText, "id", 2, stateDelivered); err != nil {
+		return err
+	}
+	if err := exec(c.failed, stateText, "id", 2, stateFailed); err != nil {
+		return err
+	}
+	if err := exec(c.drop, dropText, "delivery", 1); err != nil {
+		return err
+	}
+	if err := exec(c.free, freeText, "delivery", 1); err != nil {
+		return err
+	}
+	for tries, r := range c.retry {
+		if err := exec(r.deliveries, retryText, "delivery", 3, r.dueMS, tries); err != nil {
+			return err
+		}
+	}
+	if err := exec(keys(c.well), failingText, "id", 2, laneWell); err != nil {
+		return err
+	}
+	return exec(keys(c.failing), failingText, "id", 2, laneFailing)
+}

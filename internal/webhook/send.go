@@ -1,0 +1,91 @@
+package webhook
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/egress"
+)
+
+// Bounds of what is read of an answer, whose content does not matter: enough
+// that a receiver which writes a short one is not cut off.
+const (
+	maxAnswer  = 4 << 10
+	answerTime = time.Second
+)
+
+// message is what is sent in an attempt.
+type message struct {
+	event, url, body, secret string
+}
+
+// send makes one attempt. What decides is the status: an answer of 2xx whose
+// body never ends has been given all the same.
+func (w *Webhooks) send(ctx context.Context, m message) outcome {
+	began := w.opts.Now()
+	o := outcome{kind: failed, atMS: began.UnixMilli()}
+	bounded, cancel := context.WithTimeout(ctx, w.opts.Timeout)
+	defer cancel()
+	resp, err := w.post(bounded, m, began)
+	o.tookMS = w.opts.Now().Sub(began).Milliseconds()
+	if err != nil {
+		o.err = egress.Explain(err)
+		if ctx.Err() != nil {
+			o.kind, o.err = cut, "broken off: the service was stopping"
+		}
+		return o
+	}
+	o.status = resp.StatusCode
+	enough := time.AfterFunc(answerTime, cancel)
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // how it ends says nothing
+	enough.Stop()
+	_ = resp.Body.Close()
+	switch {
+	case o.status >= 200 && o.status < 300:
+		o.kind = delivered
+	case o.status >= 300 && o.status < 400:
+		o.err = fmt.Sprintf("the receiver answered %d: redirects are not followed", o.status)
+	default:
+		o.err = fmt.Sprintf("the receiver answered %d", o.status)
+	}
+	return o
+}
+
+// post sends a message as Standard Webhooks has it (interface.md, Events).
+func (w *Webhooks) post(ctx context.Context, m message, now time.Time) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, strings.NewReader(m.body))
+	if err != nil {
+		return nil, err
+	}
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	signature, err := sign(m.secret, m.event, stamp, m.body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "tollgate")
+	req.Header["webhook-id"] = []string{m.event}
+	req.Header["webhook-timestamp"] = []string{stamp}
+	req.Header["webhook-signature"] = []string{signature}
+	return w.client.Do(req)
+}
+
+// sign returns the webhook-signature of a body: an HMAC over the event's id,
+// the time and the bytes.
+func sign(secret, event, stamp, body string) (string, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
+	if err != nil {
+		return "", fmt.Errorf("read a signing secret: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	_, _ = io.WriteString(mac, event+"."+stamp+"."+body) // a hash's Write never fails
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
+}

@@ -1,0 +1,121 @@
+package webhook
+
+import (
+	"maps"
+	"slices"
+
+	"tollgate/internal/store"
+)
+
+// turnName is what turns exclude each other by, over all nodes.
+const turnName = "tollgate webhook turn"
+
+// Texts of a turn. Those that end in WHERE or AND go on with a list.
+const (
+	runningText = `SELECT delivery, lease, receiver, epoch, until_ms FROM webhook_queue WHERE lease <> ''`
+	freshText   = `SELECT delivery, receiver FROM webhook_queue WHERE fresh = 1 ORDER BY delivery LIMIT $1`
+	knowText    = `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
+		SELECT DISTINCT q.receiver, q.account, 0, CAST($1 AS BIGINT) FROM webhook_queue q WHERE `
+	adoptText = `UPDATE webhook_queue SET fresh = 0 WHERE `
+	freeText  = `UPDATE webhook_queue SET lease = '', epoch = '', until_ms = 0 WHERE `
+	retryText = `UPDATE webhook_queue SET due_ms = $1, tries = $2, lease = '', epoch = '', until_ms = 0 WHERE `
+	leaseText = `UPDATE webhook_queue SET lease = CAST($1 AS TEXT) || delivery, epoch = $2, until_ms = $3 WHERE lease = '' AND `
+	dropText  = `DELETE FROM webhook_queue WHERE `
+	heldText  = `SELECT q.delivery, q.lease, q.tries, q.due_ms, d.state FROM webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE `
+	stateText = `UPDATE webhook_delivery SET state = $1 WHERE `
+	logText   = `INSERT INTO webhook_attempt (delivery, id, at_ms, status, took_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (delivery, id) DO NOTHING`
+	failingText = `UPDATE webhook_receiver SET failing = $1 WHERE failing <> $1 AND `
+	messageText = `SELECT id, event, url, body FROM webhook_delivery WHERE `
+
+	// dueText: whether the queue has something fresh, and when the next
+	// receiver of each lane is ready.
+	dueText = `SELECT (SELECT COUNT(*) FROM (SELECT q.delivery FROM webhook_queue q WHERE q.fresh = 1 LIMIT 1) f),
+		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 0 ORDER BY r.ready_ms LIMIT 1), $1),
+		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 1 ORDER BY r.ready_ms LIMIT 1), $1)`
+
+	// refreshText: a receiver with all the attempts that it may have is ready
+	// never; others are when their next delivery is due, or now, so that a
+	// receiver with a long queue goes behind those that wait.
+	refreshText = `UPDATE webhook_receiver SET ready_ms = CASE
+		WHEN (SELECT COUNT(*) FROM webhook_queue q WHERE q.receiver = webhook_receiver.id AND q.lease <> '')
+			>= CASE WHEN failing = 1 THEN CAST($1 AS BIGINT) ELSE CAST($2 AS BIGINT) END THEN CAST($3 AS BIGINT)
+		ELSE COALESCE((SELECT CASE WHEN q.due_ms < $4 THEN $4 ELSE q.due_ms END FROM webhook_queue q
+			WHERE q.receiver = webhook_receiver.id AND q.lease = '' ORDER BY q.due_ms LIMIT 1), $3) END WHERE `
+	forgetText = `DELETE FROM webhook_receiver WHERE ready_ms = $1
+		AND NOT EXISTS (SELECT 1 FROM webhook_queue q WHERE q.receiver = webhook_receiver.id AND q.lease <> '') AND `
+
+	// readyText: the receivers of a lane that are ready, how many attempts they
+	// have, and the first four deliveries that are due.
+	readyText = `SELECT r.id, r.account,
+		(SELECT COUNT(*) FROM webhook_queue q WHERE q.receiver = r.id AND q.lease <> ''),
+		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
+			ORDER BY q.due_ms, q.delivery LIMIT 1), ''),
+		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
+			ORDER BY q.due_ms, q.delivery LIMIT 1 OFFSET 1), ''),
+		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
+			ORDER BY q.due_ms, q.delivery LIMIT 1 OFFSET 2), ''),
+		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
+			ORDER BY q.due_ms, q.delivery LIMIT 1 OFFSET 3), '')
+		FROM webhook_receiver r WHERE r.failing = $2 AND r.ready_ms <= $1 AND NOT `
+	readyOrder = ` ORDER BY r.ready_ms, r.id LIMIT $4`
+)
+
+// dueTx tells whether something was added to the queue since receivers were
+// made to know of it, and when the next of them is ready.
+func dueTx(tx *store.Tx) (fresh bool, ready int64, err error) {
+	var added, well, failing int64
+	err = tx.QueryRow(dueText, int64(never)).Scan(&added, &well, &failing)
+	return added > 0, min(well, failing), err
+}
+
+// refreshTx brings receivers up to date with their queues and forgets those
+// that have none.
+func refreshTx(tx *store.Tx, receivers map[string]bool, nowMS int64) error {
+	if len(receivers) == 0 {
+		return nil
+	}
+	list := store.List(keys(receivers))
+	if _, err := tx.Exec(refreshText+tx.In("id", 5), lanes[laneFailing].each, lanes[laneWell].each, int64(never), nowMS, list); err != nil {
+		return err
+	}
+	_, err := tx.Exec(forgetText+tx.In("id", 2), int64(never), list)
+	return err
+}
+
+// secretsTx returns the signing secrets of accounts and makes those that are
+// missing.
+func secretsTx(tx *store.Tx, accounts map[string]bool) (map[string]string, error) {
+	secrets, err := readSecretsTx(tx, keys(accounts))
+	if err != nil || len(secrets) == len(accounts) {
+		return secrets, err
+	}
+	for _, account := range keys(accounts) {
+		if secrets[account] == "" {
+			if err := OpenTx(tx, account); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return readSecretsTx(tx, keys(accounts))
+}
+
+func readSecretsTx(tx *store.Tx, accounts []string) (map[string]string, error) {
+	rows, err := tx.Query(`SELECT account, secret FROM webhook_endpoint WHERE `+tx.In("account", 1), store.List(accounts))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	secrets := map[string]string{}
+	for rows.Next() {
+		var account, secret string
+		if err := rows.Scan(&account, &secret); err != nil {
+			return nil, err
+		}
+		secrets[account] = secret
+	}
+	return secrets, rows.Err()
+}
+
+// keys returns the members of a set in ascending order.
+func keys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

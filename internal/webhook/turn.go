@@ -1,0 +1,409 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/store"
+)
+
+// flight is one attempt of this node, from its claim until what came of it is
+// recorded.
+type flight struct {
+	message
+	delivery string
+	lease    string
+	account  string
+	receiver string
+	lane     int
+	disabled bool      // the account is
+	begun    time.Time // before the claim: the lease is no older
+	outcome  outcome   // once it is among the ended
+}
+
+// Bounds of a turn.
+const (
+	maxClaims = 256 // deliveries, of each lane
+	maxFresh  = 1000
+	lookEvery = time.Second // for leases that nobody keeps
+)
+
+// leaseSlack is how much longer than the exchange a lease runs: for a node that
+// is slow to begin, which it may be for half of it, and slow to record.
+const leaseSlack = 20 * time.Second
+
+// never is when a receiver is ready that has nothing to begin.
+const never = 1 << 62
+
+// turn records what has ended, takes over what nobody runs any more, claims
+// what is due and begins to send it under the context sending; nil claims
+// nothing. It returns how long there is nothing to do unless something happens.
+func (w *Webhooks) turn(ctx, sending context.Context) (time.Duration, error) {
+	w.running.Lock()
+	defer w.running.Unlock()
+	t := &turn{w: w, begun: w.opts.Now(), epoch: w.opts.Epoch(), claiming: sending != nil}
+	t.ended = w.landed()
+	s, err := t.survey(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if s.looked && len(s.stale) == 0 {
+		w.looked = t.begun
+	}
+	if len(t.ended) == 0 && (!t.claiming || s.idle()) {
+		return s.wait(), nil
+	}
+	if err := w.opts.DB.Update(ctx, func(tx *store.Tx) error { return t.run(tx, s) }); err != nil {
+		return 0, err
+	}
+	w.launch(sending, t)
+	return t.wait, nil
+}
+
+// landed returns the attempts whose outcome is not recorded yet.
+func (w *Webhooks) landed() []*flight {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended[:len(w.ended):len(w.ended)]
+}
+
+// launch forgets what a committed turn has recorded and begins what it claimed.
+func (w *Webhooks) launch(sending context.Context, t *turn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = append([]*flight(nil), w.ended[len(t.ended):]...)
+	for _, f := range t.ended {
+		delete(w.flying, f.lease)
+		w.metrics.ended(f.outcome)
+	}
+	for state, n := range t.final {
+		w.metrics.final(state, n)
+	}
+	for _, f := range t.claimed {
+		w.flying[f.lease] = f
+		w.workers.Go(func() { w.fly(sending, f) })
+	}
+	w.metrics.inFlight.Set(float64(len(w.flying)))
+}
+
+// fly makes one attempt.
+func (w *Webhooks) fly(ctx context.Context, f *flight) {
+	switch {
+	case f.disabled:
+		f.outcome = outcome{kind: disabled, atMS: w.opts.Now().UnixMilli(), err: "not sent: the account is disabled"}
+	case w.opts.Now().Sub(f.begun) > leaseSlack/2:
+		f.outcome = outcome{kind: unsent}
+	default:
+		f.outcome = w.send(ctx, f.message)
+	}
+	w.mu.Lock()
+	w.ended = append(w.ended, f)
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// turn is one turn of a node. Its fields from final on are set by run, each
+// time anew.
+type turn struct {
+	w        *Webhooks
+	begun    time.Time
+	epoch    string
+	claiming bool
+	ended    []*flight
+
+	nowMS   int64
+	final   map[int]int // by state: deliveries that have reached it
+	touched map[string]bool
+	claimed []*flight
+	wait    time.Duration
+}
+
+// survey is what a turn has to do, read without keeping anybody waiting.
+type survey struct {
+	nowMS  int64
+	fresh  bool
+	ready  int64   // when the next receiver is
+	looked bool    // whether leases were looked through
+	stale  []lease // those that nobody keeps
+	living bool    // this node is known to live
+}
+
+// lease is one that a queue row carries.
+type lease struct{ delivery, id, receiver, epoch string }
+
+// idle tells whether there is nothing to claim: a node that is not known to
+// live claims nothing, since others would take it for abandoned.
+func (s *survey) idle() bool {
+	return !s.living || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
+}
+
+// wait is how long there is nothing to do.
+func (s *survey) wait() time.Duration {
+	if !s.living {
+		return pollEvery
+	}
+	return waitUntil(s.ready, s.nowMS)
+}
+
+// waitUntil is how long it is until readyMS, which may be never.
+func waitUntil(readyMS, nowMS int64) time.Duration {
+	if readyMS-nowMS > pollEvery.Milliseconds() {
+		return pollEvery
+	}
+	return max(time.Duration(readyMS-nowMS)*time.Millisecond, 0)
+}
+
+// survey reads what there is to do.
+func (t *turn) survey(ctx context.Context) (*survey, error) {
+	s := &survey{looked: t.begun.Sub(t.w.looked) >= lookEvery}
+	err := t.w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+		if s.nowMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		if s.fresh, s.ready, err = dueTx(tx); err != nil {
+			return err
+		}
+		nodes, err := store.NodesTx(tx)
+		if err != nil {
+			return err
+		}
+		living := map[string]bool{}
+		for _, node := range nodes {
+			living[node.Epoch] = !node.Dead
+		}
+		s.living = living[t.epoch]
+		if s.looked {
+			s.stale, err = t.staleTx(tx, living, s.nowMS)
+		}
+		return err
+	})
+	return s, err
+}
+
+// staleTx returns the leases whose time is over, whose node is dead, or which
+// are this node's although it runs no such attempt: the answer to the commit
+// of their claim was lost.
+func (t *turn) staleTx(tx *store.Tx, living map[string]bool, nowMS int64) ([]lease, error) {
+	rows, err := tx.Query(runningText)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	var stale []lease
+	for rows.Next() {
+		var l lease
+		var untilMS int64
+		if err := rows.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &untilMS); err != nil {
+			return nil, err
+		}
+		if untilMS <= nowMS || !living[l.epoch] || (l.epoch == t.epoch && t.w.flying[l.id] == nil) {
+			stale = append(stale, l)
+		}
+	}
+	return stale, rows.Err()
+}
+
+// run is the part of a turn that excludes all others.
+func (t *turn) run(tx *store.Tx, s *survey) (err error) {
+	t.final, t.touched, t.claimed = map[int]int{}, map[string]bool{}, nil
+	if err := tx.Serialize(turnName); err != nil {
+		return err
+	}
+	if t.nowMS, err = tx.NowMS(); err != nil {
+		return err
+	}
+	if err := t.recordTx(tx); err != nil {
+		return err
+	}
+	if err := t.takeOverTx(tx, s.stale); err != nil {
+		return err
+	}
+	if err := t.adoptTx(tx); err != nil {
+		return err
+	}
+	if err := refreshTx(tx, t.touched, t.nowMS); err != nil {
+		return err
+	}
+	more := false
+	if t.claiming && s.living {
+		if more, err = t.claimTx(tx); err != nil {
+			return err
+		}
+	}
+	_, ready, err := dueTx(tx)
+	if err != nil {
+		return err
+	}
+	t.wait = waitUntil(ready, t.nowMS)
+	switch {
+	case more:
+		t.wait = 0
+	case ready <= t.nowMS: // no place for it: an attempt that ends wakes this node
+		t.wait = pollEvery
+	}
+	return nil
+}
+
+// takeOverTx makes deliveries due again whose lease nobody keeps.
+func (t *turn) takeOverTx(tx *store.Tx, stale []lease) error {
+	if len(stale) == 0 {
+		return nil
+	}
+	var deliveries, leases []string
+	for _, l := range stale {
+		deliveries, leases = append(deliveries, l.delivery), append(leases, l.id)
+		t.touched[l.receiver] = true
+	}
+	_, err := tx.Exec(freeText+tx.In("delivery", 1)+` AND `+tx.In("lease", 2), store.List(deliveries), store.List(leases))
+	return err
+}
+
+// adoptTx makes the receivers know of what was added to the queue.
+func (t *turn) adoptTx(tx *store.Tx) error {
+	rows, err := tx.Query(freshText, maxFresh)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var deliveries []string
+	for rows.Next() {
+		var delivery, receiver string
+		if err := rows.Scan(&delivery, &receiver); err != nil {
+			return err
+		}
+		deliveries = append(deliveries, delivery)
+		t.touched[receiver] = true
+	}
+	if err := rows.Err(); err != nil || len(deliveries) == 0 {
+		return err
+	}
+	if _, err := tx.Exec(knowText+tx.In("q.delivery", 2)+` ON CONFLICT (id) DO NOTHING`, t.nowMS, store.List(deliveries)); err != nil {
+		return err
+	}
+	_, err = tx.Exec(adoptText+tx.In("delivery", 1), store.List(deliveries))
+	return err
+}
+
+// claimTx begins attempts in both lanes and reports whether there may be more
+// for which there is a place.
+func (t *turn) claimTx(tx *store.Tx) (more bool, err error) {
+	loads := t.w.loads(t.ended)
+	asked := map[string]bool{} // receivers, also those that turned out to have nothing due
+	for i := range lanes {
+		found, err := t.chooseTx(tx, i, &loads[i], asked)
+		if err != nil {
+			return false, err
+		}
+		more = more || len(found) >= maxClaims
+		t.claimed = append(t.claimed, found...)
+	}
+	if len(t.claimed) > 0 {
+		if err := t.leaseTx(tx); err != nil {
+			return false, err
+		}
+	}
+	return more, refreshTx(tx, asked, t.nowMS)
+}
+
+// loads returns what runs on this node, by lane, without what a turn records.
+func (w *Webhooks) loads(ended []*flight) (loads [len(lanes)]load) {
+	for i := range loads {
+		loads[i].account = map[string]int{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := func(f *flight, n int) {
+		loads[f.lane].all += n
+		loads[f.lane].account[f.account] += n
+	}
+	for _, f := range w.flying {
+		count(f, 1)
+	}
+	for _, f := range ended {
+		count(f, -1)
+	}
+	return loads
+}
+
+// chooseTx returns the attempts that may begin in a lane: of the receivers that
+// have waited longest, what is due of each as far as its limit goes.
+func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([]*flight, error) {
+	places, full := l.room(lanes[in])
+	if places = min(places, maxClaims); places == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, in, store.List(full), places)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var chosen []*flight
+	for rows.Next() {
+		var receiver, account string
+		var runs int
+		var due [4]string
+		if err := rows.Scan(&receiver, &account, &runs, &due[0], &due[1], &due[2], &due[3]); err != nil {
+			return nil, err
+		}
+		asked[receiver] = true
+		for _, delivery := range due[:max(lanes[in].each-runs, 0)] {
+			if delivery != "" && len(chosen) < maxClaims && l.take(lanes[in], account) {
+				chosen = append(chosen, &flight{delivery: delivery, account: account, receiver: receiver, lane: in, begun: t.begun})
+			}
+		}
+	}
+	return chosen, rows.Err()
+}
+
+// leaseTx puts a lease on what was chosen and reads what to send.
+func (t *turn) leaseTx(tx *store.Tx) error {
+	byDelivery := map[string]*flight{}
+	accounts := map[string]bool{}
+	prefix := id.New("lse_") + "."
+	var deliveries []string
+	for _, f := range t.claimed {
+		f.lease = prefix + f.delivery
+		byDelivery[f.delivery] = f
+		deliveries = append(deliveries, f.delivery)
+		accounts[f.account] = true
+	}
+	untilMS := t.nowMS + (t.w.opts.Timeout + leaseSlack).Milliseconds()
+	if _, err := tx.Exec(leaseText+tx.In("delivery", 4), prefix, t.epoch, untilMS, store.List(deliveries)); err != nil {
+		return err
+	}
+	secrets, err := secretsTx(tx, accounts)
+	if err != nil {
+		return err
+	}
+	off, err := t.w.disabledTx(tx, keys(accounts))
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(messageText+tx.In("id", 1), store.List(deliveries))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var delivery string
+		var m message
+		if err := rows.Scan(&delivery, &m.event, &m.url, &m.body); err != nil {
+			return err
+		}
+		f := byDelivery[delivery]
+		m.secret = secrets[f.account]
+		f.message, f.disabled = m, off[f.account]
+	}
+	return rows.Err()
+}
+
+// disabledTx tells which accounts are disabled.
+func (w *Webhooks) disabledTx(tx *store.Tx, accounts []string) (map[string]bool, error) {
+	if w.opts.Disabled == nil {
+		return nil, nil
+	}
+	return w.opts.Disabled(tx, accounts)
+}
