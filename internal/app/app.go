@@ -82,10 +82,16 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("load the catalog: %w", err)
 	}
 	a.life.loop("catalog watcher", watcher.Run)
-	books, err := a.startLedger(ctx, db)
-	if err != nil {
+	guard := egress.New(s.PrivateNetworks)
+	var books *ledger.Ledger
+	hooks := webhook.New(webhook.Options{
+		DB: db, Guard: guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
+		Epoch: func() string { return books.Epoch() }, Disabled: disabledAccounts, Log: a.log, Registry: a.metrics.registry,
+	})
+	if books, err = a.startLedger(ctx, db, hooks); err != nil {
 		return nil, err
 	}
+	a.life.loop("webhook deliveries", hooks.Run)
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
 	lines := line.New(line.Options{
@@ -96,8 +102,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
 	}
 	a.life.loop("line upkeep", lines.Run)
-	guard := egress.New(s.PrivateNetworks)
-	jobs, files, err := a.startJobs(ctx, db, books, lines, watcher)
+	jobs, files, err := a.startJobs(ctx, db, books, lines, watcher, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -159,10 +164,14 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 }
 
 // startLedger starts the books and their loops.
-func (a *App) startLedger(ctx context.Context, db *store.DB) (*ledger.Ledger, error) {
+func (a *App) startLedger(ctx context.Context, db *store.DB, hooks *webhook.Webhooks) (*ledger.Ledger, error) {
 	books := ledger.New(ledger.Options{
 		DB: db, Lease: a.settings.NodeLease, OutageGrace: a.settings.OutageGrace,
 		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.ledger(),
+		TellLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
+			hooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
+			hooks.Wake()
+		},
 	})
 	if err := books.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the ledger: %w", err)
@@ -172,8 +181,21 @@ func (a *App) startLedger(ctx context.Context, db *store.DB) (*ledger.Ledger, er
 	return books, nil
 }
 
+// disabledAccounts tells which of the accounts are disabled.
+func disabledAccounts(tx *store.Tx, accounts []string) (map[string]bool, error) {
+	states, err := ledger.AccountsTx(tx, accounts)
+	if err != nil {
+		return nil, err
+	}
+	disabled := make(map[string]bool, len(states))
+	for id, state := range states {
+		disabled[id] = state.Disabled
+	}
+	return disabled, nil
+}
+
 // startJobs opens the media store and starts the loops of jobs and files.
-func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher) (*job.Jobs, *media.Store, error) {
+func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher, hooks *webhook.Webhooks) (*job.Jobs, *media.Store, error) {
 	s := a.settings
 	base := s.MediaURL
 	if base == "" {
@@ -190,7 +212,7 @@ func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger,
 	}
 	a.life.loop("media upkeep", files.Run)
 	jobs := job.New(job.Options{
-		DB: db, Ledger: books, Lines: lines, Catalog: watcher, Media: files, Webhooks: &webhook.Webhooks{}, Log: a.log,
+		DB: db, Ledger: books, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,
 		StartLimit: s.StartLimit, Retention: s.JobRetention, Registry: a.metrics.registry,
 	})
 	a.life.loop("jobs", jobs.Run)

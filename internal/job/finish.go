@@ -105,7 +105,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	line.Leave(q, e.rec.id)
 	media.Drop(q, e.rec.id, nowMS)
 	e.jobs.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
-		Account: e.rec.account, Job: e.rec.id, Type: e.rec.event(e.fail == nil), Body: e.body, Callback: e.rec.callback,
+		Account: e.rec.account, Type: e.rec.event(e.fail == nil), Body: e.body, Callback: e.rec.callback,
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
@@ -276,7 +277,7 @@ func (h *house) node() *node {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	o := Options{DB: db, Ledger: n.books, Lines: lines, Catalog: watcher, Media: files, Webhooks: &webhook.Webhooks{}, Log: log}
+	o := Options{DB: db, Ledger: n.books, Lines: lines, Catalog: watcher, Media: files, Webhooks: webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: n.books.Epoch}), Log: log}
 	if h.edit != nil {
 		h.edit(&o)
 	}
