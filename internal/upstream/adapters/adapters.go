@@ -11,8 +11,10 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/fal"
 	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/upstream/openai"
+	"tollgate/internal/upstream/replicate"
 	"tollgate/internal/upstream/sandbox"
 )
 
@@ -48,10 +50,14 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 	switch t.Provider {
 	case anthropic.Provider:
 		adapter, err = anthropic.New(t, s.transport)
+	case fal.Provider:
+		adapter, err = fal.New(t, s.transport)
 	case gemini.Provider:
 		adapter, err = gemini.New(t, s.transport)
 	case openai.Provider:
 		adapter, err = openai.New(t, s.transport)
+	case replicate.Provider:
+		adapter, err = replicate.New(t, s.transport)
 	case sandbox.Provider:
 		adapter, err = sandbox.New(t)
 	default:
@@ -68,8 +74,10 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 func Providers() map[string]upstream.Info {
 	return map[string]upstream.Info{
 		anthropic.Provider: anthropic.Info(),
+		fal.Provider:       fal.Info(),
 		gemini.Provider:    gemini.Info(),
 		openai.Provider:    openai.Info(),
+		replicate.Provider: replicate.Info(),
 		sandbox.Provider:   sandbox.Info(),
 	}
 }
