@@ -15,6 +15,7 @@ const (
 	maxMessage = 2000 // a passed-on message
 	maxName    = 120  // a passed-on code, type or param
 	maxCause   = 300  // a cause in the request log
+	maxDetails = 16   // entries of a list of faults, in number
 )
 
 // notice is what an error body says, whatever shape its vendor gave it.
@@ -95,6 +96,11 @@ func bareNotice(root gjson.Result) (notice, bool) {
 				path = append(path, step.String())
 			}
 			n.param = tidy(strings.TrimPrefix(strings.Join(path, "."), "body."), maxName)
+		}
+		for i, kind := range append(d.Get("#.type").Array(), root.Get("error_type")) { // fal
+			if s := text(kind); s != "" && i < maxDetails {
+				n.signals = append(n.signals, strings.ToLower(tidy(s, maxName)))
+			}
 		}
 		return n, true
 	}

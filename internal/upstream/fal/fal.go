@@ -1,18 +1,29 @@
-// Package fal owns the speech with fal: its queue, to which works are submitted, the questions about them, and their results.
+// Package fal owns the speech with fal: its queue, to which works are
+// submitted, the questions about them, and their results.
 //
 // Invariants:
 //   - One submission is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
+//   - The line's credential goes to the line's own host alone: addresses that
+//     the provider returns are used only if they are there.
+//   - A ticket holds all that polling needs, whatever the catalog says later.
+//   - A completed request is not yet a good one: its result says which.
+//
+// fal keeps no name of ours for a submission, so one whose answer was lost
+// cannot be looked up: the adapter is no upstream.Finder.
 package fal
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
 
-	"tollgate/internal/fault"
+	"github.com/tidwall/gjson"
+
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -21,21 +32,52 @@ const Provider = "fal"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://queue.fal.run"
 
+// Limits of what is read and sent, in bytes.
+const (
+	maxAnswer = 4 << 20  // of an answer; results are addresses
+	maxInline = 30 << 20 // of all references that go inline
+)
+
+// lifetime asks fal to delete the files of a work a day after it is done: by
+// then they were copied, or the job has failed.
+const lifetime = `{"expiration_duration_seconds":86400}`
+
+// modelID is OWNER/ALIAS[/PATH…], with a namespace before it or none.
+var modelID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*){1,7}$`)
+
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions: func(options map[string]any) error {
+			_, err := input.Read(options)
+			return err
+		},
+	}
+}
+
+// usual is what most of fal's models understand.
+func usual() input.Words {
+	return input.Words{
+		Fields: map[string]string{
+			input.Prompt: "prompt", input.Count: "num_images",
+			input.Image: "image_url", input.Images: "image_urls", input.Video: "video_url", input.Videos: "video_urls", input.Mask: "mask_url",
+			input.Size: "image_size", input.Width: "width", input.Height: "height",
+			input.Ratio: "aspect_ratio", input.Resolution: "resolution", input.Duration: "duration",
+		},
+		ImageSize: input.SizeObject, VideoSize: input.SizeRatio, Duration: input.DurationText,
 	}
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	upstream.NoChat
-	line   *exchange.Line
-	header http.Header
+	line    *exchange.Line
+	options *input.Options
+	header  http.Header
+	submits http.Header
 }
 
 // New makes the adapter of a line. It fails when the base address is no
@@ -47,26 +89,132 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, header: http.Header{"Authorization": {"Key " + t.Key}}}, nil
+	options, err := input.Read(t.Options)
+	if err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
+	}
+	a := &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Key " + t.Key}}}
+	a.submits = a.header.Clone()
+	a.submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
+	return a, nil
 }
 
 // Blocks implements upstream.Maker: works wait in the provider's queue.
 func (a *Adapter) Blocks(upstream.Work) bool { return false }
 
-// Submit implements upstream.Maker.
-func (a *Adapter) Submit(_ context.Context, w upstream.Work) (*upstream.Progress, error) {
-	return nil, upstream.Unsuitable(w.Kind, "unfinished")
+// Submit implements upstream.Maker. The queue takes any body; what a model has
+// against it is said by the result.
+func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	style := a.options.Style(w, usual())
+	if !modelID.MatchString(style.Model) {
+		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
+	}
+	if size := inline(w); size > maxInline {
+		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
+	}
+	body, err := style.Write(ctx, w, func(ctx context.Context, r upstream.Reference) (string, error) {
+		if r.URL != "" {
+			return r.URL, nil
+		}
+		return input.Inline(ctx, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := a.line.Tell(ctx, exchange.Request{
+		Method: http.MethodPost, URL: a.line.URL(style.Model), Header: a.submits, Body: body, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !reply.Good() {
+		return nil, refused(w.Kind, reply)
+	}
+	t, ok := a.accepted(style.Model, reply.Body)
+	if !ok {
+		trouble := reply.Refused(w.Kind)
+		trouble.Lost = true // it said yes, only not to what
+		return nil, trouble
+	}
+	return &upstream.Progress{Ticket: t.String()}, nil
 }
 
-// Poll implements upstream.Maker.
-func (a *Adapter) Poll(_ context.Context, w upstream.Work, _ string) (*upstream.Progress, error) {
-	return nil, upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("unfinished")), fault.UpstreamError, upstream.NextPoll)
+// inline returns how many bytes of a work's references have to go inline.
+func inline(w upstream.Work) int64 {
+	var size int64
+	if w.Mask != nil && w.Mask.URL == "" {
+		size = w.Mask.Size
+	}
+	for _, r := range w.References {
+		if r.URL == "" {
+			size += r.Size
+		}
+	}
+	return size
 }
 
-// Fetch implements upstream.Maker.
+// Poll implements upstream.Maker: it asks for the status, and of a completed
+// request for the result.
+func (a *Adapter) Poll(ctx context.Context, w upstream.Work, text string) (*upstream.Progress, error) {
+	t, ok := readTicket(text)
+	if !ok {
+		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case reply.Status == http.StatusNotFound && says(reply):
+		return nil, upstream.Vanished(w.Kind, "fal no longer knows the request")
+	case !reply.Good():
+		return nil, reply.Silent()
+	}
+	switch status := gjson.GetBytes(reply.Body, "status").String(); status {
+	case "IN_QUEUE", "IN_PROGRESS":
+		return &upstream.Progress{Ticket: text}, nil
+	case "COMPLETED":
+		return a.result(ctx, w, t, text)
+	default:
+		return nil, reply.Silent()
+	}
+}
+
+// result asks for the result of a completed request.
+func (a *Adapter) result(ctx context.Context, w upstream.Work, t ticket, text string) (*upstream.Progress, error) {
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	if trouble := ended(w.Kind, reply); trouble != nil {
+		return nil, trouble
+	}
+	results, trouble := output(w, reply)
+	if trouble != nil {
+		return nil, trouble
+	}
+	return &upstream.Progress{Ticket: text, Done: true, Results: results}, nil
+}
+
+// Fetch implements upstream.Maker. Files lie on a host of their own, where no
+// credential is needed.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Maker.
-func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
+// Cancel implements upstream.Maker. A request that is completed or unknown
+// needs none.
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, text string) error {
+	t, ok := readTicket(text)
+	if !ok {
+		return upstream.Vanished(w.Kind, "the ticket cannot be read")
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.header, Limit: maxAnswer})
+	switch {
+	case err != nil:
+		return err
+	case reply.Good(), reply.Status == http.StatusNotFound, strings.Contains(string(reply.Body), "ALREADY_COMPLETED"):
+		return nil
+	}
+	return reply.Silent()
+}

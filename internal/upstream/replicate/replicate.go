@@ -1,18 +1,31 @@
-// Package replicate owns the speech with Replicate: its predictions, the questions about them, and their results.
+// Package replicate owns the speech with Replicate: its predictions, the
+// questions about them, their results, and the files that go to it.
 //
 // Invariants:
-//   - One submission is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
+//   - One submission is sent at most once (package exchange sends it). The
+//     references that it needs are uploaded before it.
+//   - The line's credential goes to the line's own host alone.
+//   - A ticket is the prediction's id: all that polling needs.
+//
+// The adapter is no upstream.Finder. A prediction has no name of ours: the list
+// of predictions shows the model, the input and the time, which two works can
+// share, and one taken for the other would leave a job with another's files.
 package replicate
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
 
-	"tollgate/internal/fault"
+	"github.com/tidwall/gjson"
+
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -21,21 +34,51 @@ const Provider = "replicate"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://api.replicate.com/v1"
 
+// maxAnswer is the longest answer that is read, in bytes. A prediction repeats
+// its input, data URIs included, and has its logs in it.
+const maxAnswer = 16 << 20
+
+// The ways to name a model: OWNER/NAME runs its newest version,
+// OWNER/NAME:VERSION or VERSION alone that one, deployments/OWNER/NAME a
+// deployment.
+var (
+	modelName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	versionName  = regexp.MustCompile(`^(?:[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*:)?([0-9a-f]{64})$`)
+	predictionID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+)
+
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions: func(options map[string]any) error {
+			_, err := input.Read(options)
+			return err
+		},
+	}
+}
+
+// usual is what most of Replicate's models understand.
+func usual() input.Words {
+	return input.Words{
+		Fields: map[string]string{
+			input.Prompt: "prompt", input.Count: "num_outputs",
+			input.Image: "image", input.Images: "input_images", input.Video: "video", input.Mask: "mask",
+			input.Size: "image_size", input.Width: "width", input.Height: "height",
+			input.Ratio: "aspect_ratio", input.Resolution: "resolution", input.Duration: "duration",
+		},
+		ImageSize: input.SizeRatio, VideoSize: input.SizeRatio, Duration: input.DurationNumber,
 	}
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	upstream.NoChat
-	line   *exchange.Line
-	header http.Header
+	line    *exchange.Line
+	options *input.Options
+	header  http.Header
 }
 
 // New makes the adapter of a line. It fails when the base address is no
@@ -47,20 +90,106 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+	options, err := input.Read(t.Options)
+	if err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
+	}
+	return &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
 }
 
-// Blocks implements upstream.Maker: works wait in the provider's queue.
+// Blocks implements upstream.Maker: predictions are asked about.
 func (a *Adapter) Blocks(upstream.Work) bool { return false }
 
-// Submit implements upstream.Maker.
-func (a *Adapter) Submit(_ context.Context, w upstream.Work) (*upstream.Progress, error) {
-	return nil, upstream.Unsuitable(w.Kind, "unfinished")
+// Submit implements upstream.Maker. Large references without an address are
+// uploaded first, each in a call of its own; a failure there is no lost answer.
+func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	style := a.options.Style(w, usual())
+	to, version, ok := a.place(style.Model)
+	if !ok {
+		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at Replicate: OWNER/NAME, OWNER/NAME:VERSION, VERSION or deployments/OWNER/NAME", style.Model)
+	}
+	if size := largest(w); size > maxFile {
+		return nil, upstream.Unsuitable(w.Kind, "a reference of %d bytes, at most %d can be uploaded", size, maxFile)
+	}
+	written, err := style.Write(ctx, w, func(ctx context.Context, r upstream.Reference) (string, error) {
+		return a.carry(ctx, w.Kind, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(struct {
+		Version string          `json:"version,omitempty"`
+		Input   json.RawMessage `json:"input"`
+	}{version, written})
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "the body cannot be written: %w", err)
+	}
+	reply, err := a.line.Tell(ctx, exchange.Request{Method: http.MethodPost, URL: to, Header: a.header, Body: body, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	if !reply.Good() {
+		return nil, reply.Refused(w.Kind)
+	}
+	id := gjson.GetBytes(reply.Body, "id").String()
+	if !gjson.ValidBytes(reply.Body) || !predictionID.MatchString(id) {
+		trouble := reply.Refused(w.Kind)
+		trouble.Lost = true // it said yes, only not to what
+		return nil, trouble
+	}
+	return &upstream.Progress{Ticket: id}, nil
+}
+
+// place returns where a model's predictions are made, and the version if the
+// body has to name it.
+func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
+	if m := versionName.FindStringSubmatch(model); m != nil {
+		return a.line.URL("predictions"), m[1], true
+	}
+	of := "models"
+	if rest, deployed := strings.CutPrefix(model, "deployments/"); deployed {
+		of, model = "deployments", rest
+	}
+	if !modelName.MatchString(model) {
+		return nil, "", false
+	}
+	return a.line.URL(of, model, "predictions"), "", true
 }
 
 // Poll implements upstream.Maker.
-func (a *Adapter) Poll(_ context.Context, w upstream.Work, _ string) (*upstream.Progress, error) {
-	return nil, upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("unfinished")), fault.UpstreamError, upstream.NextPoll)
+func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	if !predictionID.MatchString(ticket) {
+		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("predictions", ticket), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case reply.Status == http.StatusNotFound && gjson.ValidBytes(reply.Body):
+		return nil, upstream.Vanished(w.Kind, "Replicate no longer knows the prediction")
+	case !reply.Good(), !gjson.ValidBytes(reply.Body):
+		return nil, reply.Silent()
+	}
+	said := gjson.ParseBytes(reply.Body)
+	switch said.Get("status").String() {
+	case "starting", "processing":
+		return &upstream.Progress{Ticket: ticket}, nil
+	case "succeeded":
+		results, trouble := output(w, said)
+		if trouble != nil {
+			return nil, trouble
+		}
+		return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
+	case "failed":
+		return nil, failed(w.Kind, said.Get("error").String())
+	case "canceled":
+		return nil, upstream.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
+	case "aborted":
+		return nil, upstream.Expired(w.Kind, "aborted: the prediction did not start in time")
+	default:
+		return nil, reply.Silent()
+	}
 }
 
 // Fetch implements upstream.Maker.
@@ -68,5 +197,18 @@ func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result)
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Maker.
-func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
+// Cancel implements upstream.Maker. A prediction that has ended is not
+// changed by it.
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+	if !predictionID.MatchString(ticket) {
+		return upstream.Vanished(w.Kind, "the ticket cannot be read")
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("predictions", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
+	switch {
+	case err != nil:
+		return err
+	case reply.Good(), reply.Status == http.StatusNotFound:
+		return nil
+	}
+	return reply.Silent()
+}

@@ -1,0 +1,159 @@
+package fal
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// maxResults bounds the files of one result.
+const maxResults = 64
+
+// says tells whether a reply is fal's own word: JSON with a detail.
+func says(r *exchange.Reply) bool {
+	return gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "detail").Exists()
+}
+
+// reason returns the name and the message of what fal says went wrong; either
+// may be empty. A model's list of faults comes before what fal says of the
+// request, and a safety system's word before others in it.
+func reason(r *exchange.Reply) (name, message string) {
+	if gjson.ValidBytes(r.Body) {
+		detail := gjson.GetBytes(r.Body, "detail")
+		if detail.Type == gjson.String {
+			message = detail.Str
+		}
+		for i, entry := range detail.Array() {
+			kind := entry.Get("type").String()
+			if i == 0 || kind == "content_policy_violation" && name != kind {
+				name, message = kind, first(entry.Get("msg").String(), message)
+			}
+		}
+		name = first(name, gjson.GetBytes(r.Body, "error_type").String())
+	}
+	return first(name, r.Header.Get("X-Fal-Error-Type")), message
+}
+
+// first returns the first text that is not empty.
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// refused is the verdict on a submission that the queue did not take.
+func refused(kind string, r *exchange.Reply) *upstream.Trouble {
+	return adjust(r, r.Refused(kind))
+}
+
+// ended is the verdict on the answer to the question for a completed request's
+// result; nil: it may be one. The status alone says little: it may be the
+// model's, or the queue's that could not answer.
+func ended(kind string, r *exchange.Reply) *upstream.Trouble {
+	name, message := reason(r)
+	told := name != "" || says(r)
+	switch {
+	case r.Status == http.StatusOK:
+		return nil
+	case r.Status == http.StatusNotFound && name == "" && told:
+		return upstream.Vanished(kind, "fal no longer has the result")
+	case !told, r.Good(), r.Status == http.StatusTooManyRequests,
+		name == "" && (r.Status == http.StatusUnauthorized || r.Status == http.StatusPaymentRequired || r.Status == http.StatusForbidden),
+		name == "" && strings.Contains(message, "still in progress"):
+		return r.Silent()
+	case r.Status == http.StatusBadRequest, r.Status == http.StatusRequestEntityTooLarge,
+		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
+		return adjust(r, r.Refused(kind))
+	}
+	t := upstream.Ended(kind, name, message)
+	t.Status = r.Status
+	return adjust(r, t)
+}
+
+// adjust follows what fal says about trying again.
+func adjust(r *exchange.Reply, t *upstream.Trouble) *upstream.Trouble {
+	name, _ := reason(r)
+	switch r.Header.Get("X-Fal-Retryable") {
+	case "true":
+		again := t.Health == upstream.HealthFail || t.Health == upstream.HealthHalf
+		if t.Next == upstream.NextLine && again && !strings.HasSuffix(name, "_timeout") {
+			t.Next = upstream.NextSame
+		} else if t.Job == fault.ContentPolicy { // of a video: the same input may pass
+			t.Next = upstream.NextSame
+		}
+	case "false":
+		if t.Next == upstream.NextSame {
+			t.Next = upstream.NextLine
+		}
+	}
+	if r.Header.Get("X-Fal-Request-Timeout-Type") == "user" { // a limit on the start that was set for this request
+		t.Health, t.Next = upstream.HealthNone, upstream.NextLine
+	}
+	return t
+}
+
+// output finds the files in a model's output: at most as many as were asked
+// for, without those that the model's own check blackened.
+func output(w upstream.Work, r *exchange.Reply) ([]upstream.Result, *upstream.Trouble) {
+	if !gjson.ValidBytes(r.Body) {
+		return nil, r.Silent()
+	}
+	said := gjson.ParseBytes(r.Body)
+	var files []gjson.Result
+	members, most := []string{"images", "image", "output"}, max(w.Count, 1)
+	if w.Kind == upstream.KindVideo {
+		members, most = []string{"video", "videos", "output"}, 1
+	}
+	for _, member := range members {
+		if v := said.Get(member); v.IsArray() {
+			files = append(files, v.Array()...)
+		} else if v.Exists() {
+			files = append(files, v)
+		}
+		if len(files) > 0 {
+			break
+		}
+	}
+	flags := said.Get("has_nsfw_concepts")
+	var results []upstream.Result
+	flagged := 0
+	for i, file := range files[:min(len(files), maxResults)] {
+		if flag(flags, i) {
+			flagged++
+			continue
+		}
+		address := file.Get("url").String()
+		if file.Type == gjson.String {
+			address = file.Str
+		}
+		if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
+			results = append(results, upstream.Result{Ref: address, Type: file.Get("content_type").String()})
+		}
+	}
+	switch {
+	case len(results) == 0 && flagged > 0:
+		return nil, upstream.Moderated(w.Kind, "the model's safety check flagged the result", true)
+	case len(results) == 0 && says(r):
+		name, message := reason(r)
+		return nil, adjust(r, upstream.Ended(w.Kind, name, message))
+	case len(results) == 0:
+		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the result")
+	}
+	return results[:min(len(results), most)], nil
+}
+
+// flag tells whether the model's own check flagged the file at an index.
+func flag(flags gjson.Result, i int) bool {
+	if all := flags.Array(); flags.IsArray() {
+		return i < len(all) && all[i].Bool()
+	}
+	return flags.Bool()
+}

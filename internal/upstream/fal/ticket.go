@@ -1,0 +1,83 @@
+package fal
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxAddress bounds an address that fal returns.
+const maxAddress = 1000
+
+// requestID is what fal's request ids look like, and wider.
+var requestID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// ticket names a request at fal. Addresses that can be built from App and ID
+// are left out.
+type ticket struct {
+	ID string `json:"id"`
+	// App is the model's id without its path: what addresses of requests
+	// begin with.
+	App      string `json:"app"`
+	Status   string `json:"status,omitempty"`
+	Response string `json:"response,omitempty"`
+	Cancel   string `json:"cancel,omitempty"`
+}
+
+// String returns the ticket as it is kept.
+func (t ticket) String() string {
+	text, _ := json.Marshal(t) // strings alone: it cannot fail
+	return string(text)
+}
+
+// readTicket reads a ticket that String wrote.
+func readTicket(text string) (ticket, bool) {
+	var t ticket
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return ticket{}, false
+	}
+	return t, requestID.MatchString(t.ID) && modelID.MatchString(t.App)
+}
+
+// app returns a model's id without its path: OWNER/ALIAS, or that below one of
+// fal's two namespaces.
+func app(model string) string {
+	parts := strings.Split(model, "/")
+	keep := 2
+	if (parts[0] == "workflows" || parts[0] == "comfy") && len(parts) > 2 {
+		keep = 3
+	}
+	return strings.Join(parts[:min(keep, len(parts))], "/")
+}
+
+// accepted makes the ticket from the answer to a submission. It is false when
+// the answer names no request.
+func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
+	said := gjson.ParseBytes(body)
+	t := ticket{ID: said.Get("request_id").String(), App: app(model)}
+	if !gjson.ValidBytes(body) || !requestID.MatchString(t.ID) {
+		return ticket{}, false
+	}
+	keep := func(member string, to *string, action ...string) {
+		address := said.Get(member).String()
+		if _, ok := a.line.Own(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
+			*to = address
+		}
+	}
+	keep("status_url", &t.Status, "status")
+	keep("response_url", &t.Response)
+	keep("cancel_url", &t.Cancel, "cancel")
+	return t, true
+}
+
+// address returns where a ticket's request is asked about: the address that fal
+// returned, if it is on the line's own host, else one that is built.
+func (a *Adapter) address(returned string, t ticket, action ...string) *url.URL {
+	if u, ok := a.line.Own(returned); ok {
+		return u
+	}
+	return a.line.URL(append([]string{t.App, "requests", t.ID}, action...)...)
+}

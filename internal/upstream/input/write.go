@@ -1,0 +1,231 @@
+package input
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/upstream"
+)
+
+// Carry brings a reference to the provider and returns what stands for it in
+// the input: an address or a data URI. Its error is a *upstream.Trouble.
+type Carry func(ctx context.Context, r upstream.Reference) (string, error)
+
+// Write writes a work as its model's input: the operator's own members first,
+// then the client's further fields over them, then what the work says over
+// both. The error is a *upstream.Trouble: upstream.Unsuitable for what the
+// style cannot say, else Carry's. Carry is called only for a work that can be
+// said.
+func (s *Style) Write(ctx context.Context, w upstream.Work, carry Carry) ([]byte, error) {
+	d := draft{style: s, work: w, said: map[string]any{}}
+	d.plain()
+	carried := d.references()
+	params := d.params()
+	if d.fault != nil {
+		return nil, d.fault
+	}
+	out := make(map[string]json.RawMessage, len(s.input)+len(params)+len(d.said)+len(carried))
+	for name, value := range s.input {
+		out[name] = value
+	}
+	for name, value := range params {
+		out[name] = value
+	}
+	for name, value := range d.said {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, upstream.Unsuitable(w.Kind, "%s cannot be written: %w", name, err)
+		}
+		out[name] = raw
+	}
+	for name, refs := range carried {
+		raw, err := refs.write(ctx, carry)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = raw
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "the input cannot be written: %w", err)
+	}
+	return body, nil
+}
+
+// draft is an input that is being written.
+type draft struct {
+	style *Style
+	work  upstream.Work
+	said  map[string]any
+	fault *upstream.Trouble // the first thing that cannot be said
+}
+
+// carried are references that one member stands for.
+type carried struct {
+	list bool
+	refs []upstream.Reference
+}
+
+// fail notes what cannot be said.
+func (d *draft) fail(format string, args ...any) {
+	if d.fault == nil {
+		d.fault = upstream.Unsuitable(d.work.Kind, format, args...)
+	}
+}
+
+// say says a word if it has a member.
+func (d *draft) say(word string, value any) {
+	name := d.style.fields[word]
+	if name == "" {
+		return
+	}
+	if _, taken := d.said[name]; taken {
+		d.fail("the line's options name %q twice", name)
+	}
+	d.said[name] = value
+}
+
+// spell says a word whose values may be spelled in the model's own way.
+func (d *draft) spell(word, ours string, value any) {
+	if own, ok := d.style.values[word][ours]; ok {
+		value = own
+	}
+	d.say(word, value)
+}
+
+// plain says all but the references.
+func (d *draft) plain() {
+	s, w := d.style, d.work
+	if w.Prompt != "" {
+		d.say(Prompt, w.Prompt)
+	}
+	if w.Count > 1 {
+		if s.fields[Count] == "" {
+			d.fail("the model %s makes one image a call", s.Model)
+		}
+		d.say(Count, w.Count)
+	}
+	switch s.size {
+	case SizeRatio:
+		if w.Ratio != "" {
+			d.spell(Ratio, w.Ratio, w.Ratio)
+		} else if w.Exact {
+			d.fail("the model %s takes a ratio, no pixels", s.Model)
+		}
+		d.spell(Resolution, w.Tier, w.Tier)
+	case SizePixels:
+		if w.Width > 0 && w.Height > 0 {
+			d.say(Width, w.Width)
+			d.say(Height, w.Height)
+		}
+	case SizeObject:
+		if w.Width > 0 && w.Height > 0 {
+			d.say(Size, map[string]int{"width": w.Width, "height": w.Height})
+		}
+	}
+	if s.size != SizeRatio && s.named[Resolution] {
+		d.spell(Resolution, w.Tier, w.Tier)
+	}
+	if w.Seconds > 0 {
+		text := strconv.FormatInt(w.Seconds, 10)
+		switch s.duration {
+		case DurationText:
+			d.spell(Duration, text, text)
+		case DurationSeconds:
+			d.spell(Duration, text, text+"s")
+		default:
+			d.spell(Duration, text, w.Seconds)
+		}
+	}
+}
+
+// references says what is worked from: which member holds which.
+func (d *draft) references() map[string]carried {
+	var images, videos []upstream.Reference
+	for _, r := range d.work.References {
+		if strings.HasPrefix(r.Type, "video/") {
+			videos = append(videos, r)
+		} else {
+			images = append(images, r)
+		}
+	}
+	found := map[string]carried{}
+	d.assign(found, "images", images, Image, Images)
+	d.assign(found, "videos", videos, Video, Videos)
+	if d.work.Mask != nil {
+		d.assign(found, "a mask", []upstream.Reference{*d.work.Mask}, Mask, "")
+	}
+	return found
+}
+
+// assign gives references a member: the one for a single one, else the list's.
+func (d *draft) assign(found map[string]carried, what string, refs []upstream.Reference, one, several string) {
+	if len(refs) == 0 {
+		return
+	}
+	name, list := d.style.fields[one], false
+	if len(refs) > 1 || name == "" {
+		name, list = d.style.fields[several], true
+	}
+	_, twice := found[name]
+	switch {
+	case name == "":
+		d.fail("the model %s does not take %d %s", d.style.Model, len(refs), what)
+	case twice, d.said[name] != nil:
+		d.fail("the line's options name %q twice", name)
+	default:
+		found[name] = carried{list: list, refs: refs}
+	}
+}
+
+// params returns the client's further fields. One that the line says itself is
+// refused: it would get round the price.
+func (d *draft) params() map[string]json.RawMessage {
+	if len(d.work.Params) == 0 {
+		return nil
+	}
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(d.work.Params, &params); err != nil {
+		d.fail("the further fields are no object: %w", err)
+		return nil
+	}
+	for word, name := range d.style.fields {
+		if _, ok := params[name]; ok && name != "" && d.style.uses(word) {
+			d.fail("the field %q is the line's own (%s) and cannot be one of the model's params", name, word)
+		}
+	}
+	return params
+}
+
+// uses tells whether a style says a word at all.
+func (s *Style) uses(word string) bool {
+	switch word {
+	case Ratio:
+		return s.size == SizeRatio
+	case Resolution:
+		return s.size == SizeRatio || s.named[Resolution]
+	case Width, Height:
+		return s.size == SizePixels
+	case Size:
+		return s.size == SizeObject
+	}
+	return true
+}
+
+// write carries the references and returns the member's value.
+func (c carried) write(ctx context.Context, carry Carry) (json.RawMessage, error) {
+	addresses := make([]string, len(c.refs))
+	for i, r := range c.refs {
+		address, err := carry(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		addresses[i] = address
+	}
+	if c.list {
+		return json.Marshal(addresses)
+	}
+	return json.Marshal(addresses[0])
+}

@@ -1,0 +1,89 @@
+package replicate
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// Limits of what is looked at in an output.
+const (
+	maxResults = 64
+	maxDepth   = 4
+)
+
+// errorCode is how Replicate marks the reason in the text of an error:
+// `(E005)`, `(code: PA)`.
+var errorCode = regexp.MustCompile(`\((?:code:\s*)?(E\d{3,4}|PA)\)|\b(E\d{3,4})\b`)
+
+// failed is the verdict on a failed prediction by the text of its error, which
+// is all that there is.
+func failed(kind, message string) *upstream.Trouble {
+	code, said := "", strings.ToLower(message)
+	if m := errorCode.FindStringSubmatch(message); m != nil {
+		code = m[1] + m[2]
+	}
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if strings.Contains(said, word) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case code == "E005", has("nsfw", "flagged as sensitive", "content policy", "content moderation", "safety system", "safety filter"):
+		output := has("output", "nsfw content detected", "generated") && !has("input or output", "your input", "prompt was")
+		return upstream.Moderated(kind, message, output)
+	case code == "E003", has("high demand", "queue is full"):
+		t := upstream.Ended(kind, code, message)
+		t.Health, t.Next, t.Job = upstream.HealthCool, upstream.NextLater, fault.UpstreamError
+		return t
+	case code == "E004", code == "E6716":
+		return upstream.Expired(kind, message)
+	case code == "PA":
+		t := upstream.Ended(kind, code, message)
+		t.Next = upstream.NextSame
+		return t
+	case has("image_load_error", "cannot identify image file", "failed to download", "failed to load image", "no face"):
+		return upstream.Ended(kind, "image_load_error", message)
+	}
+	return upstream.Ended(kind, code, message)
+}
+
+// output finds the addresses in a prediction's output, in their order: a text,
+// a list of them, or an object that has them in it; at most as many as were
+// asked for.
+func output(w upstream.Work, said gjson.Result) ([]upstream.Result, *upstream.Trouble) {
+	most := 1
+	if w.Kind == upstream.KindImage {
+		most = max(w.Count, 1)
+	}
+	var results []upstream.Result
+	collect(said.Get("output"), 0, &results)
+	switch {
+	case len(results) == 0 && said.Get("data_removed").Bool():
+		return nil, upstream.Vanished(w.Kind, "Replicate has removed the output")
+	case len(results) == 0:
+		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the output")
+	}
+	return results[:min(len(results), most)], nil
+}
+
+// collect adds the addresses in v.
+func collect(v gjson.Result, depth int, to *[]upstream.Result) {
+	switch {
+	case len(*to) >= maxResults || depth > maxDepth:
+	case v.IsArray() || v.IsObject():
+		v.ForEach(func(_, member gjson.Result) bool {
+			collect(member, depth+1, to)
+			return len(*to) < maxResults
+		})
+	case v.Type == gjson.String && (strings.HasPrefix(v.Str, "https://") || strings.HasPrefix(v.Str, "http://")):
+		*to = append(*to, upstream.Result{Ref: v.Str})
+	}
+}

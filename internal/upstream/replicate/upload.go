@@ -1,0 +1,114 @@
+package replicate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
+)
+
+// How references without an address travel, by their size in bytes: as a data
+// URI up to maxInline, which is Replicate's own bound, uploaded up to maxFile.
+const (
+	maxInline = 256 << 10
+	maxFile   = 100 << 20
+)
+
+// largest returns the size of a work's largest reference that has no address.
+func largest(w upstream.Work) int64 {
+	refs := w.References
+	if w.Mask != nil {
+		refs = append(refs[:len(refs):len(refs)], *w.Mask)
+	}
+	var most int64
+	for _, r := range refs {
+		if r.URL == "" {
+			most = max(most, r.Size)
+		}
+	}
+	return most
+}
+
+// carry brings a reference to Replicate: by its address, inline or uploaded.
+func (a *Adapter) carry(ctx context.Context, kind string, r upstream.Reference) (string, error) {
+	switch {
+	case r.URL != "":
+		return r.URL, nil
+	case r.Size <= maxInline:
+		return input.Inline(ctx, r)
+	}
+	return a.upload(ctx, kind, r)
+}
+
+// upload sends a reference as a file, which Replicate keeps for a day, and
+// returns its address. Nothing was submitted yet when it fails.
+func (a *Adapter) upload(ctx context.Context, kind string, r upstream.Reference) (string, error) {
+	form, contentType, err := form(ctx, r)
+	if err != nil {
+		return "", input.Unread(err)
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{
+		Method: http.MethodPost, URL: a.line.URL("files"), Header: a.header, Body: form, ContentType: contentType, Limit: maxAnswer,
+	})
+	if err != nil {
+		return "", before(err)
+	}
+	if !reply.Good() {
+		return "", reply.Refused(kind)
+	}
+	address := gjson.GetBytes(reply.Body, "urls.get").String()
+	if !gjson.ValidBytes(reply.Body) || !strings.HasPrefix(address, "http") {
+		return "", reply.Refused(kind)
+	}
+	return address, nil
+}
+
+// before turns the trouble of a call that came before the submission into one
+// of the submission: another line may do better.
+func before(err error) error {
+	if t, ok := err.(*upstream.Trouble); ok {
+		t.Next = upstream.NextLine
+	}
+	return err
+}
+
+// form writes a reference as the form that uploads take.
+func form(ctx context.Context, r upstream.Reference) (body []byte, contentType string, err error) {
+	from, err := r.Open(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	defer from.Close()
+	var out bytes.Buffer
+	out.Grow(int(r.Size) + 1<<10)
+	w := multipart.NewWriter(&out)
+	_, extension, _ := strings.Cut(r.Type, "/")
+	part, err := w.CreatePart(textproto.MIMEHeader{
+		"Content-Disposition": {fmt.Sprintf(`form-data; name="content"; filename="reference.%s"`, extension)},
+		"Content-Type":        {r.Type},
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	n, err := io.Copy(part, io.LimitReader(from, r.Size+1))
+	if err == nil && n != r.Size {
+		err = fmt.Errorf("%d bytes came of %d", n, r.Size)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if err := w.Close(); err != nil {
+		return nil, "", err
+	}
+	return out.Bytes(), w.FormDataContentType(), nil
+}
