@@ -79,6 +79,16 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 // must not be changed once it was used.
 func (l *Line) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
 
+// Own reads an address that the provider gave and tells whether it is on the
+// line's own host, so that the credential may go there.
+func (l *Line) Own(address string) (*url.URL, bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != l.base.Scheme || u.Host != l.base.Host || u.User != nil {
+		return nil, false
+	}
+	return u, true
+}
+
 // NoOptions makes the check of a line's options for a provider that has none.
 func NoOptions(provider string) func(options map[string]any) error {
 	return func(options map[string]any) error {

@@ -49,16 +49,6 @@ func (r *Reply) Refused(kind string) *upstream.Trouble {
 // Good tells whether the status is a 2xx.
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
 
-// Own reads an address that the provider gave and tells whether it is on the
-// line's own host, so that the credential may go there.
-func (l *Line) Own(address string) (*url.URL, bool) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != l.base.Scheme || u.Host != l.base.Host || u.User != nil {
-		return nil, false
-	}
-	return u, true
-}
-
 // Tell sends a submission. The error is a *upstream.Trouble: the answer did not
 // arrive, see upstream.LostAnswer.
 func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {

@@ -76,6 +76,7 @@ type Adapter struct {
 	upstream.NoChat
 	line    *exchange.Line
 	options *input.Options
+	secret  string
 	header  http.Header
 	submits http.Header
 }
@@ -93,7 +94,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	a := &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Key " + t.Key}}}
+	a := &Adapter{line: line, options: options, secret: t.Key, header: http.Header{"Authorization": {"Key " + t.Key}}}
 	a.submits = a.header.Clone()
 	a.submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
 	return a, nil
@@ -191,7 +192,7 @@ func (a *Adapter) result(ctx context.Context, w upstream.Work, t ticket, text st
 	}
 	results, trouble := output(w, reply)
 	if trouble != nil {
-		return nil, trouble
+		return nil, trouble.Redact(a.secret)
 	}
 	return &upstream.Progress{Ticket: text, Done: true, Results: results}, nil
 }

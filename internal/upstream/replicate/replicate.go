@@ -78,6 +78,7 @@ type Adapter struct {
 	upstream.NoChat
 	line    *exchange.Line
 	options *input.Options
+	secret  string
 	header  http.Header
 }
 
@@ -94,7 +95,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	return &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+	return &Adapter{line: line, options: options, secret: t.Key, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
 }
 
 // Blocks implements upstream.Maker: predictions are asked about.
@@ -178,11 +179,11 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 	case "succeeded":
 		results, trouble := output(w, said)
 		if trouble != nil {
-			return nil, trouble
+			return nil, trouble.Redact(a.secret)
 		}
 		return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
-		return nil, failed(w.Kind, said.Get("error").String())
+		return nil, failed(w.Kind, said.Get("error").String()).Redact(a.secret)
 	case "canceled":
 		return nil, upstream.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
