@@ -383,3 +383,24 @@ func FuzzClassify(f *testing.F) {
 		}
 	})
 }
+
+// TestNamesInDetails: a list of faults tells its names, whichever entry has
+// them, and so does the error_type beside a text.
+func TestNamesInDetails(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]struct {
+		job  fault.Code
+		next Next
+	}{
+		`{"detail":[{"loc":["body","prompt"],"msg":"no","type":"content_policy_violation"}]}`:                   {fault.ContentPolicy, NextNone},
+		`{"detail":[{"msg":"x","type":"string_type"},{"msg":"no face","type":"face_detection_error"}]}`:         {fault.InvalidMaterial, NextLine},
+		`{"detail":[{"loc":["body","duration"],"msg":"Input should be less","type":"less_than_equal"}]}`:        {fault.InvalidRequest, NextLine},
+		`{"detail":"took too long","error_type":"request_timeout"}`:                                             {fault.RenderTimeout, NextLine},
+		`{"detail":[{"msg":"x","type":7},{"msg":"y","type":["no_media_generated"]},"no_media_generated",null]}`: {fault.InvalidRequest, NextLine},
+		`{"detail":[` + strings.Repeat(`{"type":"x"},`, maxDetails) + `{"type":"no_media_generated"}]}`:         {fault.InvalidRequest, NextLine},
+	} {
+		if got := Refused(KindVideo, 422, "application/json", []byte(body), nil); got.Job != want.job || got.Next != want.next {
+			t.Errorf("%s: %s, next %d, want %s, %d", body, got.Job, got.Next, want.job, want.next)
+		}
+	}
+}

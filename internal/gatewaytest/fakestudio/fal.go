@@ -45,6 +45,9 @@ var (
 
 func (f *Fal) handle(w http.ResponseWriter, r *http.Request) {
 	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Key "); !ok || key == "" {
+		if r.Method == http.MethodPost {
+			f.turnAway(r, nil)
+		}
 		tellJSON(w, http.StatusUnauthorized, nil, `{"detail":"Cannot access application. Authentication is required to access this application."}`)
 		return
 	}
@@ -85,7 +88,10 @@ func (f *Fal) status(w http.ResponseWriter, ticket string) {
 	case unknown:
 		tellJSON(w, http.StatusNotFound, nil, `{"detail":"Request not found"}`)
 	case going:
-		if it.polls == 1 {
+		f.mu.Lock()
+		first := it.polls == 1
+		f.mu.Unlock()
+		if first {
 			tellJSON(w, http.StatusAccepted, nil, `{"status":"IN_QUEUE","queue_position":1}`)
 		} else {
 			tellJSON(w, http.StatusAccepted, nil, `{"status":"IN_PROGRESS","logs":null}`)

@@ -75,3 +75,33 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 		}
 	})
 }
+
+// TestOwn: only addresses at the line's own scheme, host and port may get the
+// credential.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com/v1"}, upstream.Info{CheckOptions: NoOptions("x")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]bool{
+		"https://api.example.com/v1/x?y=1":     true,
+		"https://api.example.com/elsewhere":    true,
+		"http://api.example.com/v1/x":          false,
+		"https://api.example.com:8443/x":       false,
+		"https://api.example.com.evil.net/x":   false,
+		"https://evil.net/https://api.example": false,
+		"https://u@api.example.com/x":          false,
+		"https://api.example.com@evil.net/x":   false,
+		"//api.example.com/x":                  false,
+		"https:api.example.com":                false,
+		"/v1/x":                                false,
+		"":                                     false,
+		"https://[::1":                         false,
+	} {
+		u, ok := line.Own(address)
+		if ok != want || ok && u.String() != address {
+			t.Errorf("%q: %v", address, ok)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func reason(r *exchange.Reply) (name, message string) {
 		}
 		for i, entry := range detail.Array() {
 			kind := entry.Get("type").String()
-			if i == 0 || kind == "content_policy_violation" && name != kind {
+			if i == 0 || kind == policy && name != kind {
 				name, message = kind, first(entry.Get("msg").String(), message)
 			}
 		}
@@ -49,8 +49,17 @@ func first(texts ...string) string {
 	return ""
 }
 
-// refused is the verdict on a submission that the queue did not take.
+// policy is how fal's safety systems name their word.
+const policy = "content_policy_violation"
+
+// refused is the verdict on a status that says what the input is: on a
+// submission, or on the question for a result.
 func refused(kind string, r *exchange.Reply) *upstream.Trouble {
+	if name, message := reason(r); name == policy {
+		t := upstream.Ended(kind, name, message)
+		t.Status = r.Status
+		return adjust(r, t)
+	}
 	return adjust(r, r.Refused(kind))
 }
 
@@ -71,7 +80,7 @@ func ended(kind string, r *exchange.Reply) *upstream.Trouble {
 		return r.Silent()
 	case r.Status == http.StatusBadRequest, r.Status == http.StatusRequestEntityTooLarge,
 		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
-		return adjust(r, r.Refused(kind))
+		return refused(kind, r)
 	}
 	t := upstream.Ended(kind, name, message)
 	t.Status = r.Status

@@ -1,0 +1,582 @@
+package fal_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/fal"
+)
+
+const secret = "fal-key-0123456789"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens a line to a base address.
+func open(t *testing.T, base string, options map[string]any) *fal.Adapter {
+	t.Helper()
+	transport := exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := fal.New(upstream.Target{Line: "main", Provider: fal.Provider, BaseURL: base, Key: secret, Options: options}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// trouble returns the verdict in an error.
+func trouble(t *testing.T, err error) *upstream.Trouble {
+	t.Helper()
+	var got *upstream.Trouble
+	if !errors.As(err, &got) {
+		t.Fatalf("not a trouble: %v", err)
+	}
+	return got
+}
+
+// image and video are works as a job would give them.
+func image(count int) upstream.Work {
+	return upstream.Work{
+		Kind: upstream.KindImage, Model: "fal-ai/flux/dev", Prompt: "a cat & a <dog>", Count: count,
+		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":12345678901234567890}`),
+	}
+}
+
+func video() upstream.Work {
+	return upstream.Work{
+		Kind: upstream.KindVideo, Model: "fal-ai/reel/v2/text-to-video", Prompt: "a cat", Count: 1,
+		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
+	}
+}
+
+// inline is a reference that has no address.
+func inline(kind string, data []byte) upstream.Reference {
+	return upstream.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
+}
+
+// finish polls until the work ends.
+func finish(t *testing.T, a *fal.Adapter, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	t.Helper()
+	for range 10 {
+		p, err := a.Poll(t.Context(), w, ticket)
+		if err != nil || p.Done {
+			return p, err
+		}
+		if p.Ticket != ticket {
+			t.Fatalf("ticket %q became %q", ticket, p.Ticket)
+		}
+	}
+	t.Fatal("the work does not end")
+	return nil, nil
+}
+
+// fetch downloads a result.
+func fetch(t *testing.T, a *fal.Adapter, w upstream.Work, r upstream.Result) (string, []byte) {
+	t.Helper()
+	file, err := a.Fetch(t.Context(), w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Body.Close()
+	data, err := io.ReadAll(file.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Type, data
+}
+
+func TestImagesAreMade(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	studio.Expect(fakestudio.Behaviour{Polls: 2})
+	a, w := open(t, studio.URL(), nil), image(2)
+	p, err := a.Submit(t.Context(), w)
+	if err != nil || p.Done || p.Ticket == "" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	// Any node goes on with the ticket alone.
+	p, err = finish(t, open(t, studio.URL(), nil), w, p.Ticket)
+	if err != nil || len(p.Results) != 2 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for i, r := range p.Results {
+		if kind, data := fetch(t, a, w, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
+			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
+		}
+	}
+	sent := studio.Submissions()[0]
+	want := `{"image_size":{"height":768,"width":1360},"num_images":2,"prompt":"a cat \u0026 a \u003cdog\u003e","seed":12345678901234567890}`
+	if string(sent.Body) != want || sent.Path != "/fal-ai/flux/dev" {
+		t.Errorf("sent to %s: %s\nwant %s", sent.Path, sent.Body, want)
+	}
+	if got := sent.Header.Get("X-Fal-Object-Lifecycle-Preference"); !json.Valid([]byte(got)) {
+		t.Errorf("life of files: %q", got)
+	}
+}
+
+func TestClipIsMade(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	a, w := open(t, studio.URL(), nil), video()
+	w.References = []upstream.Reference{inline("image/png", fakestudio.Picture(1))}
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = finish(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if kind, data := fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+		t.Errorf("%s, %d bytes", kind, len(data))
+	}
+	sent := string(studio.Submissions()[0].Body)
+	for _, part := range []string{`"aspect_ratio":"16:9"`, `"duration":"5"`, `"resolution":"720p"`, `"image_url":"data:image/png;base64,`} {
+		if !strings.Contains(sent, part) {
+			t.Errorf("%s lacks %s", sent, part)
+		}
+	}
+}
+
+func TestReferencesByAddress(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	a := open(t, studio.URL(), map[string]any{"models": map[string]any{"fal-ai/flux/dev": map[string]any{"references": "fal-ai/flux/dev/edit"}}})
+	w := image(1)
+	w.References = []upstream.Reference{{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"}}
+	w.Mask = &upstream.Reference{Type: "image/png", Size: 5, URL: "https://media.example/m"}
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := finish(t, a, w, p.Ticket); err != nil {
+		t.Error(err)
+	}
+	sent := studio.Submissions()[0]
+	if sent.Path != "/fal-ai/flux/dev/edit" || !strings.Contains(string(sent.Body), `"image_urls":["https://media.example/a","https://media.example/b"],"mask_url":"https://media.example/m"`) {
+		t.Errorf("%s: %s", sent.Path, sent.Body)
+	}
+}
+
+// verdict is what a trouble must say.
+type verdict struct {
+	job    fault.Code
+	next   upstream.Next
+	health upstream.Health
+}
+
+func check(t *testing.T, name string, got *upstream.Trouble, want verdict) {
+	t.Helper()
+	if got.Job != want.job || got.Next != want.next || got.Health != want.health {
+		t.Errorf("%s: %s, next %d, health %s; want %s, %d, %s (%v)", name, got.Job, got.Next, got.Health, want.job, want.next, want.health, got)
+	}
+	if strings.Contains(got.Error()+got.Told(), secret) {
+		t.Errorf("%s: the credential is in it", name)
+	}
+}
+
+func TestRefusedSubmissions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		how   fakestudio.Behaviour
+		image verdict
+		video verdict
+	}{
+		"key": {fakestudio.Behaviour{Status: 401, Body: `{"detail":"Invalid key ` + secret + `"}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}},
+		"balance": {fakestudio.Behaviour{Status: 403, Body: `{"detail":"User is locked. Reason: Exhausted balance. Top up your balance"}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}},
+		"model": {fakestudio.Behaviour{Status: 404, Body: `{"detail":"Application 'x' not found"}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel}},
+		"busy": {fakestudio.Behaviour{Status: 429, Body: `{"detail":"Too many concurrent requests"}`},
+			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
+		"own fault": {fakestudio.Behaviour{Status: 500, Body: `{"detail":"Internal","error_type":"internal_error"}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+		"page": {fakestudio.Behaviour{Status: 502, Body: `<html>Bad gateway</html>`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+		"fields": {fakestudio.Behaviour{Status: 422, Body: `{"detail":[{"loc":["body","num_images"],"msg":"too many","type":"less_than_equal"}]}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}},
+		"safety": {fakestudio.Behaviour{Status: 422, Body: `{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}`},
+			verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewFal(t)
+			studio.Expect(tt.how, tt.how)
+			a := open(t, studio.URL(), nil)
+			_, err := a.Submit(t.Context(), image(1))
+			check(t, "image", trouble(t, err), tt.image)
+			_, err = a.Submit(t.Context(), video())
+			check(t, "video", trouble(t, err), tt.video)
+			if trouble(t, err).Lost || len(studio.Submissions()) != 2 {
+				t.Errorf("lost %v, %d submissions", trouble(t, err).Lost, len(studio.Submissions()))
+			}
+		})
+	}
+}
+
+// result writes Behaviour.Failed for fal.
+func result(status int, header, body string) string {
+	if header == "" {
+		header = "{}"
+	}
+	return fmt.Sprintf(`{"status":%d,"header":%s,"body":%s}`, status, header, body)
+}
+
+// detail is a fault of a model.
+func detail(kind string) string {
+	return fmt.Sprintf(`{"detail":[{"loc":["body"],"msg":"what %s says","type":%q,"url":"https://docs.fal.ai/errors"}]}`, kind, kind)
+}
+
+func TestFailedWorks(t *testing.T) {
+	t.Parallel()
+	const (
+		no    = upstream.HealthNone
+		fail  = upstream.HealthFail
+		half  = upstream.HealthHalf
+		line  = upstream.NextLine
+		same  = upstream.NextSame
+		none  = upstream.NextNone
+		image = fault.UpstreamError
+	)
+	retryable, final := `{"X-Fal-Retryable":"true"}`, `{"X-Fal-Retryable":"false"}`
+	request := func(kind string) string { return fmt.Sprintf(`{"detail":"text","error_type":%q}`, kind) }
+	for name, tt := range map[string]struct {
+		failed string
+		image  verdict
+		video  verdict
+	}{
+		"safety":             {result(422, final, detail("content_policy_violation")), verdict{fault.ContentPolicyViolation, none, no}, verdict{fault.ContentPolicy, none, no}},
+		"safety, may pass":   {result(422, retryable, detail("content_policy_violation")), verdict{fault.ContentPolicyViolation, none, no}, verdict{fault.ContentPolicy, same, no}},
+		"safety, not first":  {result(422, final, `{"detail":[{"msg":"a","type":"value_error"},{"msg":"b","type":"content_policy_violation"}]}`), verdict{fault.ContentPolicyViolation, none, no}, verdict{fault.ContentPolicy, none, no}},
+		"nothing":            {result(422, "", detail("no_media_generated")), verdict{image, same, half}, verdict{fault.RenderFailed, same, half}},
+		"nothing, for good":  {result(422, final, detail("no_media_generated")), verdict{image, line, half}, verdict{fault.RenderFailed, line, half}},
+		"download":           {result(422, final, detail("file_download_error")), verdict{image, line, no}, verdict{fault.InvalidMaterial, line, no}},
+		"load":               {result(422, final, detail("image_load_error")), verdict{image, line, no}, verdict{fault.InvalidMaterial, line, no}},
+		"face":               {result(422, final, detail("face_detection_error")), verdict{image, line, no}, verdict{fault.InvalidMaterial, line, no}},
+		"too large":          {result(422, final, detail("image_too_large")), verdict{image, line, no}, verdict{fault.InvalidMaterial, line, no}},
+		"format":             {result(422, final, detail("unsupported_video_format")), verdict{image, line, no}, verdict{fault.InvalidMaterial, line, no}},
+		"value":              {result(422, final, detail("value_error")), verdict{image, line, no}, verdict{fault.InvalidRequest, line, no}},
+		"missing":            {result(422, final, detail("missing")), verdict{image, line, no}, verdict{fault.InvalidRequest, line, no}},
+		"feature":            {result(422, final, detail("feature_not_supported")), verdict{image, line, no}, verdict{fault.InvalidRequest, line, no}},
+		"unknown name":       {result(422, final, detail("literal_error")), verdict{image, line, no}, verdict{fault.InvalidRequest, line, no}},
+		"text of a fault":    {result(422, final, `{"detail":"something about the input"}`), verdict{image, line, no}, verdict{fault.InvalidRequest, line, no}},
+		"model too slow":     {result(504, retryable, detail("generation_timeout")), verdict{image, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"request too slow":   {result(504, `{"X-Fal-Error-Type":"request_timeout"}`, request("request_timeout")), verdict{image, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"startup":            {result(504, "", request("startup_timeout")), verdict{image, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"own start limit":    {result(504, `{"X-Fal-Request-Timeout-Type":"user"}`, request("request_timeout")), verdict{image, line, no}, verdict{fault.RenderTimeout, line, no}},
+		"model broke":        {result(500, "", detail("internal_server_error")), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"model broke, again": {result(500, retryable, detail("internal_server_error")), verdict{image, same, fail}, verdict{fault.RenderFailed, same, fail}},
+		"downstream":         {result(502, "", detail("downstream_service_error")), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"downstream away":    {result(503, "", detail("downstream_service_unavailable")), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"runner":             {result(503, "", request("runner_disconnected")), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"runner, by header":  {result(503, `{"X-Fal-Error-Type":"runner_scheduling_failure"}`, `{}`), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"runner, half":       {result(502, "", request("runner_incomplete_response")), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"cancelled":          {result(499, "", request("client_cancelled")), verdict{image, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"bad request":        {result(400, "", request("bad_request")), verdict{image, line, no}, verdict{fault.InvalidRequest, line, no}},
+		"result is gone":     {result(404, "", `{"detail":"Not found"}`), verdict{image, line, fail}, verdict{fault.UpstreamUnstable, line, fail}},
+		"empty":              {result(200, "", `{"images":[]}`), verdict{image, same, half}, verdict{fault.RenderFailed, same, half}},
+		"no address":         {result(200, "", `{"images":[{"url":""}],"video":{"url":"file:///etc/passwd"}}`), verdict{image, same, half}, verdict{fault.RenderFailed, same, half}},
+		"black":              {result(200, "", `{"images":[{"url":"https://v3.fal.media/a"}],"video":{"url":"https://v3.fal.media/a"},"has_nsfw_concepts":[true]}`), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
+		"fault in a 200":     {result(200, "", detail("content_policy_violation")), verdict{fault.ContentPolicyViolation, none, no}, verdict{fault.ContentPolicy, none, no}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewFal(t)
+			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
+			a := open(t, studio.URL(), nil)
+			for _, one := range []struct {
+				w    upstream.Work
+				want verdict
+			}{{imageWork(), tt.image}, {video(), tt.video}} {
+				p, err := a.Submit(t.Context(), one.w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = finish(t, a, one.w, p.Ticket)
+				check(t, one.w.Kind, trouble(t, err), one.want)
+			}
+		})
+	}
+}
+
+func imageWork() upstream.Work { return image(1) }
+
+// TestBlackImagesAreLeftOut: what the model's check blackened is no result,
+// the rest is.
+func TestBlackImagesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	studio.Expect(fakestudio.Behaviour{Failed: result(200, "", `{"images":[{"url":"https://x/0"},{"url":"https://x/1"},{"url":"https://x/2"},{"url":"https://x/3"}],"has_nsfw_concepts":[false,true,false,false]}`)})
+	a, w := open(t, studio.URL(), nil), image(2)
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = finish(t, a, w, p.Ticket)
+	if err != nil || len(p.Results) != 2 || p.Results[0].Ref != "https://x/0" || p.Results[1].Ref != "https://x/2" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestPollsThatSayNothing: an answer that is not about the work leaves it be.
+func TestPollsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	a, w := open(t, studio.URL(), nil), video()
+	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
+		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
+		p, err := a.Submit(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket := p.Ticket
+		_, err = a.Poll(t.Context(), w, ticket)
+		check(t, fmt.Sprint(status), trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
+		if p, err = finish(t, a, w, ticket); err != nil || !p.Done {
+			t.Errorf("%d: %+v, %v", status, p, err)
+		}
+	}
+	for name, body := range map[string]string{"no word of fal": `{"x":1}`, "still at it": `{"detail":"Request is still in progress"}`} {
+		studio.Expect(fakestudio.Behaviour{Failed: result(400, "", body)})
+		p, err := a.Submit(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = finish(t, a, w, p.Ticket)
+		if got := trouble(t, err); got.Next != upstream.NextPoll {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	studio.Close()
+	_, err := a.Poll(t.Context(), w, `{"id":"a","app":"b/c"}`)
+	check(t, "closed", trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
+}
+
+func TestLostWorks(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	a := open(t, studio.URL(), nil)
+	studio.Expect(fakestudio.Behaviour{Lost: true}, fakestudio.Behaviour{LoseAnswer: true}, fakestudio.Behaviour{Reset: true})
+	p, err := a.Submit(t.Context(), video())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Poll(t.Context(), video(), p.Ticket)
+	check(t, "forgotten", trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+	_, err = a.Poll(t.Context(), image(1), p.Ticket)
+	check(t, "forgotten", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
+	_, err = a.Poll(t.Context(), video(), "no ticket")
+	check(t, "no ticket", trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+	for range 2 {
+		_, err = a.Submit(t.Context(), video())
+		if got := trouble(t, err); !got.Lost || got.Next != upstream.NextLine {
+			t.Errorf("lost answer: %+v", got)
+		}
+	}
+	if n := len(studio.Submissions()); n != 3 {
+		t.Errorf("%d submissions: one was repeated", n)
+	}
+	studio.Close()
+	_, err = a.Submit(t.Context(), video())
+	if got := trouble(t, err); got.Lost {
+		t.Errorf("nothing was sent: %+v", got)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	a, w := open(t, studio.URL(), nil), video()
+	for range 2 {
+		p, err := a.Submit(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(studio.Cancelled()) == 1 { // the second is completed
+			if _, err := finish(t, a, w, p.Ticket); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Cancel(t.Context(), w, p.Ticket); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := a.Cancel(t.Context(), w, `{"id":"unknown","app":"fal-ai/reel"}`); err != nil {
+		t.Error(err)
+	}
+	if n := len(studio.Cancelled()); n != 1 {
+		t.Errorf("%d cancelled", n)
+	}
+}
+
+// TestResultIsAskedForAgain: a bad link says nothing about the work.
+func TestResultIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
+	a, w := open(t, studio.URL(), nil), video()
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket := p.Ticket
+	for i := range 2 {
+		if p, err = finish(t, a, w, ticket); err != nil {
+			t.Fatal(err)
+		}
+		file, err := a.Fetch(t.Context(), w, p.Results[0])
+		switch {
+		case i == 0 && trouble(t, err).Next != upstream.NextPoll:
+			t.Errorf("bad link: %v", err)
+		case i == 1 && err != nil:
+			t.Error(err)
+		case i == 1:
+			file.Body.Close()
+		}
+	}
+}
+
+// TestCredentialStaysOnTheOwnHost: addresses of another host are not followed,
+// neither those that come with the answer nor those of a ticket.
+func TestCredentialStaysOnTheOwnHost(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a call came to another host: %s %v", r.URL, r.Header)
+	}))
+	t.Cleanup(other.Close)
+	var own *httptest.Server
+	asked := make(chan string, 8)
+	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Key "+secret {
+			t.Errorf("credential %q", r.Header.Get("Authorization"))
+		}
+		if r.Method == http.MethodPost {
+			fmt.Fprintf(w, `{"request_id":"abc","status_url":"%s/steal","response_url":"%s/elsewhere/abc","cancel_url":"ftp://x/y"}`, other.URL, own.URL)
+			return
+		}
+		asked <- r.Method + " " + r.URL.Path
+		fmt.Fprint(w, `{"status":"COMPLETED","images":[{"url":"https://x/0"}]}`)
+	}))
+	t.Cleanup(own.Close)
+	a, w := open(t, own.URL, nil), image(1)
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"id":"abc","app":"fal-ai/flux","response":"` + own.URL + `/elsewhere/abc"}`; p.Ticket != want {
+		t.Errorf("ticket %s, want %s", p.Ticket, want)
+	}
+	forged := `{"id":"abc","app":"fal-ai/flux","status":"` + other.URL + `","response":"` + strings.Replace(own.URL, "http://", "http://u:p@", 1) + `/x","cancel":"` + other.URL + `"}`
+	for _, ticket := range []string{p.Ticket, forged} {
+		if p, err := a.Poll(t.Context(), w, ticket); err != nil || !p.Done {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+	if err := a.Cancel(t.Context(), w, forged); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"GET /fal-ai/flux/requests/abc/status", "GET /elsewhere/abc", "GET /fal-ai/flux/requests/abc/status", "GET /fal-ai/flux/requests/abc", "PUT /fal-ai/flux/requests/abc/cancel"} {
+		if got := <-asked; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+	}
+}
+
+func TestUnsuitableWorksAreNotSent(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewFal(t)
+	big := upstream.Reference{Type: "video/mp4", Size: 31 << 20}
+	for name, change := range map[string]func(*upstream.Work){
+		"no model":   func(w *upstream.Work) { w.Model = "flux" },
+		"dots":       func(w *upstream.Work) { w.Model = "fal-ai/../flux" },
+		"query":      func(w *upstream.Work) { w.Model = "fal-ai/flux?x=1" },
+		"too large":  func(w *upstream.Work) { w.References = []upstream.Reference{big} },
+		"own field":  func(w *upstream.Work) { w.Params = json.RawMessage(`{"num_images":4}`) },
+		"own field2": func(w *upstream.Work) { w.Params = json.RawMessage(`{"image_urls":["http://10.0.0.1"]}`) },
+	} {
+		w := image(1)
+		change(&w)
+		_, err := open(t, studio.URL(), nil).Submit(t.Context(), w)
+		check(t, name, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+	}
+	broken := image(1)
+	broken.References = []upstream.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }}}
+	_, err := open(t, studio.URL(), nil).Submit(t.Context(), broken)
+	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d submissions", n)
+	}
+}
+
+// TestAcceptedWithoutAName: the provider may be at work, nobody knows on what.
+func TestAcceptedWithoutAName(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
+		_, err := open(t, server.URL, nil).Submit(t.Context(), image(1))
+		if got := trouble(t, err); !got.Lost {
+			t.Errorf("%s: %+v", body, got)
+		}
+		server.Close()
+	}
+}
+
+// FuzzAnswers: whatever comes, every error is a trouble, and a work that is
+// done has results that may be fetched.
+func FuzzAnswers(f *testing.F) {
+	for _, seed := range []string{`{"status":"COMPLETED"}`, `{"images":[{"url":"https://x/1"}],"has_nsfw_concepts":[false,1]}`, detail("no_media_generated"),
+		`{"detail":"x","error_type":"runner_error"}`, `{"video":"https://x","has_nsfw_concepts":true}`, `{"request_id":"a","status_url":"http://[::1"}`, `[1]`, ``} {
+		f.Add([]byte(seed), 200, "", true)
+		f.Add([]byte(seed), 422, "true", false)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, status int, retryable string, still bool) {
+		if status < 200 || status > 599 {
+			status = 500
+		}
+		a, err := fal.New(upstream.Target{Line: "main", Key: secret}, answers(func(r *http.Request) *http.Response {
+			answer := body
+			if still && strings.HasSuffix(r.URL.Path, "/status") {
+				answer = []byte(`{"status":"COMPLETED"}`)
+			}
+			return &http.Response{StatusCode: status, Header: http.Header{"X-Fal-Retryable": {retryable}}, Body: io.NopCloser(bytes.NewReader(answer))}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []upstream.Work{image(2), video()} {
+			ticket := `{"id":"a","app":"b/c"}`
+			if p, err := a.Submit(t.Context(), w); err == nil {
+				ticket = p.Ticket
+			} else {
+				_ = trouble(t, err).Told()
+			}
+			p, err := a.Poll(t.Context(), w, ticket)
+			if err != nil {
+				_ = trouble(t, err).Told()
+			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
+
+// answers is a transport that answers by itself.
+type answers func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }

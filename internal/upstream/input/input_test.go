@@ -1,0 +1,286 @@
+package input_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/input"
+)
+
+// object is an option as the catalog reads it.
+type object = map[string]any
+
+// usual are the words of a provider for tests.
+func usual() input.Words {
+	return input.Words{
+		Fields: map[string]string{
+			input.Prompt: "prompt", input.Count: "n", input.Image: "image", input.Images: "images", input.Mask: "mask",
+			input.Size: "image_size", input.Width: "width", input.Height: "height",
+			input.Ratio: "aspect_ratio", input.Resolution: "resolution", input.Duration: "duration",
+		},
+		ImageSize: input.SizeObject, VideoSize: input.SizeRatio, Duration: input.DurationNumber,
+	}
+}
+
+func image() upstream.Work {
+	return upstream.Work{Kind: upstream.KindImage, Model: "m", Prompt: "p", Count: 1, Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048}
+}
+
+func video() upstream.Work {
+	return upstream.Work{Kind: upstream.KindVideo, Model: "m", Prompt: "p", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
+}
+
+// at is a reference with an address.
+func at(kind, address string) upstream.Reference {
+	return upstream.Reference{Type: kind, Size: 1, URL: address}
+}
+
+// write writes a work; a trouble comes as its cause.
+func write(t *testing.T, options object, w upstream.Work) (model, body string, trouble *upstream.Trouble) {
+	t.Helper()
+	o, err := input.Read(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	style := o.Style(w, usual())
+	raw, err := style.Write(t.Context(), w, func(_ context.Context, r upstream.Reference) (string, error) { return r.URL, nil })
+	if err != nil && !errors.As(err, &trouble) {
+		t.Fatalf("not a trouble: %v", err)
+	}
+	return style.Model, string(raw), trouble
+}
+
+func TestWorksAreWritten(t *testing.T) {
+	t.Parallel()
+	with := func(w upstream.Work, change func(*upstream.Work)) upstream.Work {
+		change(&w)
+		return w
+	}
+	one := func(w *upstream.Work) { w.References = []upstream.Reference{at("image/png", "a")} }
+	two := func(w *upstream.Work) {
+		w.References = []upstream.Reference{at("image/png", "a"), at("image/webp", "b")}
+	}
+	for name, tt := range map[string]struct {
+		options object
+		work    upstream.Work
+		want    string
+	}{
+		"image":           {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
+		"video":           {nil, video(), `{"aspect_ratio":"16:9","duration":5,"prompt":"p","resolution":"720p"}`},
+		"several":         {nil, with(image(), func(w *upstream.Work) { w.Count = 3 }), `{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
+		"renamed":         {object{"fields": object{"prompt": "text", "size": "dims"}}, image(), `{"dims":{"height":2048,"width":2048},"text":"p"}`},
+		"left out":        {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
+		"pixels":          {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
+		"ratio":           {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
+		"no size":         {object{"size": "none"}, image(), `{"prompt":"p"}`},
+		"pixels and tier": {object{"size": "pixels", "fields": object{"resolution": "quality"}}, image(), `{"height":2048,"prompt":"p","quality":"2K","width":2048}`},
+		"seconds":         {object{"duration": "seconds"}, video(), `{"aspect_ratio":"16:9","duration":"5s","prompt":"p","resolution":"720p"}`},
+		"text":            {object{"duration": "text"}, video(), `{"aspect_ratio":"16:9","duration":"5","prompt":"p","resolution":"720p"}`},
+		"spelled":         {object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}}, video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
+		"without a ratio": {nil, with(video(), func(w *upstream.Work) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }), `{"prompt":"p","resolution":"720p"}`},
+		"without pixels":  {nil, with(image(), func(w *upstream.Work) { w.Ratio, w.Width, w.Height = "", 0, 0 }), `{"prompt":"p"}`},
+		"without prompt":  {nil, with(video(), func(w *upstream.Work) { w.Prompt = ""; one(w) }), `{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
+		"a reference":     {object{"size": "none"}, with(image(), one), `{"image":"a","prompt":"p"}`},
+		"references":      {object{"size": "none"}, with(image(), two), `{"images":["a","b"],"prompt":"p"}`},
+		"always a list":   {object{"size": "none", "fields": object{"image": "", "images": "image_input"}}, with(image(), one), `{"image_input":["a"],"prompt":"p"}`},
+		"mask":            {object{"size": "none"}, with(image(), func(w *upstream.Work) { one(w); w.Mask = &w.References[0] }), `{"image":"a","mask":"a","prompt":"p"}`},
+		"a video":         {object{"size": "none", "fields": object{"video": "clip"}}, with(image(), func(w *upstream.Work) { w.References = []upstream.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
+		"further fields":  {object{"size": "none", "input": object{"steps": int64(4), "safe": true}}, with(image(), func(w *upstream.Work) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }), `{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
+		"ours win":        {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
+		"of one model":    {object{"size": "ratio", "input": object{"a": int64(1)}, "models": object{"m": object{"size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}}, "other": object{"size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
+	} {
+		_, got, trouble := write(t, tt.options, tt.work)
+		if trouble != nil || got != tt.want {
+			t.Errorf("%s: %s, %v\nwant %s", name, got, trouble, tt.want)
+		}
+	}
+}
+
+func TestModelOfReferences(t *testing.T) {
+	t.Parallel()
+	w := image()
+	w.References = []upstream.Reference{at("image/png", "a")}
+	options := object{"references": "all/edit", "models": object{
+		"m":    object{"references": "edit"},
+		"edit": object{"size": "none", "fields": object{"image": "picture"}},
+	}}
+	if model, body, trouble := write(t, options, w); model != "edit" || body != `{"picture":"a","prompt":"p"}` {
+		t.Errorf("%s: %s, %v", model, body, trouble)
+	}
+	if model, _, _ := write(t, options, image()); model != "m" {
+		t.Errorf("without a reference: %s", model)
+	}
+	w.Model = "n"
+	if model, _, _ := write(t, options, w); model != "all/edit" {
+		t.Errorf("of another model: %s", model)
+	}
+}
+
+func TestWhatCannotBeSaid(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		options object
+		change  func(*upstream.Work)
+		want    string
+	}{
+		"several images": {object{"fields": object{"count": ""}}, func(w *upstream.Work) { w.Count = 2 }, "one image a call"},
+		"pixels":         {object{"size": "ratio"}, func(w *upstream.Work) { w.Exact, w.Ratio = true, "" }, "takes a ratio"},
+		"no references":  {object{"fields": object{"image": "", "images": ""}}, func(w *upstream.Work) { w.References = []upstream.Reference{at("image/png", "a")} }, "does not take 1 images"},
+		"one reference": {object{"fields": object{"images": ""}}, func(w *upstream.Work) {
+			w.References = []upstream.Reference{at("image/png", "a"), at("image/png", "b")}
+		}, "does not take 2 images"},
+		"no videos":          {nil, func(w *upstream.Work) { w.References = []upstream.Reference{at("video/mp4", "a")} }, "does not take 1 videos"},
+		"no mask":            {object{"fields": object{"mask": ""}}, func(w *upstream.Work) { w.Mask = &upstream.Reference{URL: "m"} }, "a mask"},
+		"twice":              {object{"fields": object{"mask": "image"}}, func(w *upstream.Work) { r := at("image/png", "a"); w.References, w.Mask = []upstream.Reference{r}, &r }, `"image" twice`},
+		"twice, other kinds": {object{"size": "pixels", "fields": object{"width": "side", "height": "side"}}, func(*upstream.Work) {}, `"side" twice`},
+		"twice, a reference": {object{"fields": object{"image": "prompt"}}, func(w *upstream.Work) { w.References = []upstream.Reference{at("image/png", "a")} }, `"prompt" twice`},
+		"count in params":    {nil, func(w *upstream.Work) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
+		"size in params":     {nil, func(w *upstream.Work) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
+		"params are none":    {nil, func(w *upstream.Work) { w.Params = json.RawMessage(`[1]`) }, "no object"},
+	} {
+		for _, w := range []upstream.Work{image(), video()} {
+			w.Seconds = 0
+			options := object{"size": "image_size"}
+			for name, value := range tt.options {
+				options[name] = value
+			}
+			tt.change(&w)
+			_, body, trouble := write(t, options, w)
+			if trouble == nil || !strings.Contains(trouble.Error(), tt.want) {
+				t.Errorf("%s: %s, %v", name, body, trouble)
+				continue
+			}
+			job := fault.UpstreamError
+			if w.Kind == upstream.KindVideo {
+				job = fault.InvalidRequest
+			}
+			if trouble.Job != job || trouble.Next != upstream.NextLine || trouble.Health != upstream.HealthNone || trouble.Lost {
+				t.Errorf("%s: %+v", name, trouble)
+			}
+		}
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	for want, options := range map[string]object{
+		`"sise"`:                   {"sise": "ratio"},
+		"must be ratio":            {"size": "round"},
+		"must be number":           {"duration": int64(5)},
+		`unknown "promt"`:          {"fields": object{"promt": "x"}},
+		"prompt must be":           {"fields": object{"prompt": int64(1)}},
+		"fields must be an object": {"fields": "x"},
+		`unknown "size"`:           {"values": object{"size": object{}}},
+		"ratio must be an object":  {"values": object{"ratio": "x"}},
+		"input must be an object":  {"input": []any{}},
+		"must be a name":           {"input": object{"": int64(1)}},
+		"references must be":       {"references": ""},
+		"models must be an object": {"models": "x"},
+		`"m" must be`:              {"models": object{"m": "x"}},
+		`"m": option size`:         {"models": object{"m": object{"size": "x"}}},
+		"within itself":            {"models": object{"m": object{"models": object{}}}},
+	} {
+		if _, err := input.Read(options); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", options, err, want)
+		}
+	}
+	if _, err := input.Read(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStylesShareNothing: one work's style leaves the options and the
+// provider's words as they are.
+func TestStylesShareNothing(t *testing.T) {
+	t.Parallel()
+	o, err := input.Read(object{"fields": object{"prompt": "a"}, "values": object{"ratio": object{"1:1": "square"}},
+		"models": object{"m": object{"fields": object{"prompt": "b"}, "values": object{"ratio": object{"1:1": "equal"}}, "size": "ratio"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, w := usual(), image()
+	write := func(model string) string {
+		w.Model = model
+		body, err := o.Style(w, words).Write(t.Context(), w, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	before := write("other")
+	if got := write("m"); got != `{"aspect_ratio":"equal","b":"p","resolution":"2K"}` {
+		t.Error(got)
+	}
+	if got := write("other"); got != before || words.Fields[input.Prompt] != "prompt" {
+		t.Errorf("%s became %s", before, got)
+	}
+}
+
+// bytesOf is a reference of so many bytes that says it has size.
+func bytesOf(n, size int64, end error) upstream.Reference {
+	return upstream.Reference{Type: "image/png", Size: size, Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", int(n))), broken{end})), nil
+	}}
+}
+
+// broken is a reader that ends with an error.
+type broken struct{ err error }
+
+// Read implements io.Reader.
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+func TestInline(t *testing.T) {
+	t.Parallel()
+	if got, err := input.Inline(t.Context(), bytesOf(4, 4, io.EOF)); err != nil || got != "data:image/png;base64,eHh4eA==" {
+		t.Errorf("%s, %v", got, err)
+	}
+	for name, r := range map[string]upstream.Reference{
+		"short": bytesOf(3, 4, io.EOF), "long": bytesOf(5, 4, io.EOF), "broken": bytesOf(4, 5, io.ErrUnexpectedEOF),
+		"away": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("away") }},
+	} {
+		_, err := input.Inline(t.Context(), r)
+		var trouble *upstream.Trouble
+		if !errors.As(err, &trouble) || trouble.Health != upstream.HealthNone || trouble.Next != upstream.NextLater || trouble.Lost {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzParams: the client's further fields never change what the line says.
+func FuzzParams(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"seed":1}`, `{"n":4}`, `{"N":4}`, `{"image_size":{}}`, `{"prompt":"x"}`, `{"n ":[1]}`, `null`, `[`, `{"a":1e999}`} {
+		f.Add([]byte(seed))
+	}
+	o, err := input.Read(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		w := image()
+		w.Params = params
+		body, err := o.Style(w, usual()).Write(t.Context(), w, nil)
+		if err != nil {
+			return
+		}
+		var got struct {
+			Prompt string         `json:"prompt"`
+			Size   map[string]int `json:"image_size"`
+		}
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(body, &all); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if _, ok := all["n"]; ok {
+			t.Errorf("%s", body)
+		}
+		if json.Unmarshal(all["prompt"], &got.Prompt) != nil || json.Unmarshal(all["image_size"], &got.Size) != nil || got.Prompt != "p" || got.Size["width"] != 2048 {
+			t.Errorf("%s", body)
+		}
+	})
+}

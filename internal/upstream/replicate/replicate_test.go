@@ -1,0 +1,538 @@
+package replicate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/replicate"
+)
+
+const (
+	secret  = "r8-key-0123456789"
+	version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens a line to a base address.
+func open(t *testing.T, base string, options map[string]any) *replicate.Adapter {
+	t.Helper()
+	transport := exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := replicate.New(upstream.Target{Line: "main", Provider: replicate.Provider, BaseURL: base, Key: secret, Options: options}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// trouble returns the verdict in an error.
+func trouble(t *testing.T, err error) *upstream.Trouble {
+	t.Helper()
+	var got *upstream.Trouble
+	if !errors.As(err, &got) {
+		t.Fatalf("not a trouble: %v", err)
+	}
+	return got
+}
+
+// verdict is what a trouble must say.
+type verdict struct {
+	job    fault.Code
+	next   upstream.Next
+	health upstream.Health
+}
+
+func check(t *testing.T, name string, got *upstream.Trouble, want verdict) {
+	t.Helper()
+	if got.Job != want.job || got.Next != want.next || got.Health != want.health {
+		t.Errorf("%s: %s, next %d, health %s; want %s, %d, %s (%v)", name, got.Job, got.Next, got.Health, want.job, want.next, want.health, got)
+	}
+	if strings.Contains(got.Error()+got.Told(), secret) {
+		t.Errorf("%s: the credential is in it", name)
+	}
+}
+
+func image(count int) upstream.Work {
+	return upstream.Work{
+		Kind: upstream.KindImage, Model: "easel/flux", Prompt: "a cat", Count: count,
+		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":7}`),
+	}
+}
+
+func video() upstream.Work {
+	return upstream.Work{
+		Kind: upstream.KindVideo, Model: "reel/one:" + version, Prompt: "a cat", Count: 1,
+		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
+	}
+}
+
+// inline is a reference that has no address.
+func inline(data []byte) upstream.Reference {
+	return upstream.Reference{Type: "image/png", Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
+}
+
+// finish polls until the work ends.
+func finish(t *testing.T, a *replicate.Adapter, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	t.Helper()
+	for range 10 {
+		p, err := a.Poll(t.Context(), w, ticket)
+		if err != nil || p.Done {
+			return p, err
+		}
+		if p.Ticket != ticket {
+			t.Fatalf("ticket %q became %q", ticket, p.Ticket)
+		}
+	}
+	t.Fatal("the work does not end")
+	return nil, nil
+}
+
+// fetch downloads a result.
+func fetch(t *testing.T, a *replicate.Adapter, w upstream.Work, r upstream.Result) (string, []byte) {
+	t.Helper()
+	file, err := a.Fetch(t.Context(), w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Body.Close()
+	data, err := io.ReadAll(file.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Type, data
+}
+
+func TestImagesAreMade(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	studio.Expect(fakestudio.Behaviour{Polls: 2})
+	a, w := open(t, studio.URL(), nil), image(3)
+	p, err := a.Submit(t.Context(), w)
+	if err != nil || p.Done || p.Ticket == "" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	// Any node goes on with the ticket alone.
+	p, err = finish(t, open(t, studio.URL(), nil), w, p.Ticket)
+	if err != nil || len(p.Results) != 3 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for i, r := range p.Results {
+		if kind, data := fetch(t, a, w, r); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(i)) {
+			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
+		}
+	}
+	sent := studio.Submissions()[0]
+	want := `{"input":{"aspect_ratio":"16:9","num_outputs":3,"prompt":"a cat","resolution":"1K","seed":7}}`
+	if string(sent.Body) != want || sent.Path != "/v1/models/easel/flux/predictions" {
+		t.Errorf("sent to %s: %s\nwant %s", sent.Path, sent.Body, want)
+	}
+}
+
+// TestClipIsMade: a pinned version, references as addresses, inline and
+// uploaded.
+func TestClipIsMade(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	a, w := open(t, studio.URL(), nil), video()
+	large := bytes.Repeat([]byte("large"), 60_000)
+	w.References = []upstream.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"}, inline(large)}
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = finish(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if kind, data := fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+		t.Errorf("%s, %d bytes", kind, len(data))
+	}
+	sent := studio.Submissions()
+	if len(sent) != 1 || sent[0].Path != "/v1/predictions" {
+		t.Fatalf("%d submissions to %s", len(sent), sent[0].Path)
+	}
+	for _, part := range []string{`"version":"` + version + `"`, `"duration":5`, `"resolution":"720p"`,
+		`"input_images":["data:image/png;base64,`, `","https://media.example/a","` + studio.URL() + `/files/file000001"]`} {
+		if !strings.Contains(string(sent[0].Body), part) {
+			t.Errorf("%s lacks %s", sent[0].Body, part)
+		}
+	}
+	if files := studio.Uploaded(); len(files) != 1 || !bytes.Equal(files[0], large) {
+		t.Errorf("%d files uploaded", len(files))
+	}
+}
+
+func TestModelsAreFound(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	a := open(t, studio.URL(), nil)
+	for model, want := range map[string]string{
+		"owner/name":             "/v1/models/owner/name/predictions",
+		"deployments/owner/name": "/v1/deployments/owner/name/predictions",
+		"owner/name:" + version:  "/v1/predictions",
+		version:                  "/v1/predictions",
+	} {
+		w := image(1)
+		w.Model = model
+		if _, err := a.Submit(t.Context(), w); err != nil {
+			t.Errorf("%s: %v", model, err)
+		}
+		sent := studio.Submissions()
+		if got := sent[len(sent)-1].Path; got != want {
+			t.Errorf("%s went to %s, want %s", model, got, want)
+		}
+	}
+	before := len(studio.Submissions())
+	for _, model := range []string{"", "name", "owner/name/more", "../name", "owner/name:latest", "owner/na?me"} {
+		w := image(1)
+		w.Model = model
+		_, err := a.Submit(t.Context(), w)
+		check(t, model, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+	}
+	if n := len(studio.Submissions()); n != before {
+		t.Errorf("%d submissions", n-before)
+	}
+}
+
+func TestRefusedSubmissions(t *testing.T) {
+	t.Parallel()
+	same := func(v verdict) [2]verdict { return [2]verdict{v, v} }
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		want   [2]verdict // of an image, of a video
+	}{
+		"token":       {401, `{"title":"Unauthenticated","detail":"Bad token ` + secret + `","status":401}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
+		"billing":     {402, `{"title":"Insufficient credit","detail":"You have insufficient credit","status":402}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
+		"model":       {404, `{"title":"Not found","detail":"The requested resource could not be found.","status":404}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel})},
+		"throttled":   {429, `{"title":"Too many requests","detail":"Request was throttled. Expected available in 1 second.","status":429}`, same(verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool})},
+		"own fault":   {500, `{"title":"Internal","detail":"Oops","status":500}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
+		"page":        {503, `<html>away</html>`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
+		"input":       {422, `{"title":"Input validation failed","detail":"- input.duration: must be one of 4, 8","status":422,"invalid_fields":[{"field":"input.duration"}]}`, [2]verdict{{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
+		"bad request": {400, `{"title":"Bad request","detail":"Malformed","status":400}`, [2]verdict{{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewReplicate(t)
+			how := fakestudio.Behaviour{Status: tt.status, Body: tt.body, Header: http.Header{"Retry-After": {"3"}}}
+			studio.Expect(how, how)
+			a := open(t, studio.URL(), nil)
+			for i, w := range []upstream.Work{image(1), video()} {
+				_, err := a.Submit(t.Context(), w)
+				got := trouble(t, err)
+				check(t, w.Kind, got, tt.want[i])
+				if got.Lost || got.RetryAfter == 0 {
+					t.Errorf("lost %v, wait %s", got.Lost, got.RetryAfter)
+				}
+			}
+			if n := len(studio.Submissions()); n != 2 {
+				t.Errorf("%d submissions", n)
+			}
+		})
+	}
+}
+
+// TestWrongBodiesAreRefused keeps the fake honest: what Replicate would not
+// take, it does not take either.
+func TestWrongBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	w := video()
+	for name, options := range map[string]map[string]any{
+		"text for a number":  {"duration": "text"},
+		"number for a text":  {"values": map[string]any{"ratio": map[string]any{"16:9": int64(1)}}},
+		"prompt is missing":  {"fields": map[string]any{"prompt": "text"}},
+		"list for one image": {"input": map[string]any{"image": []any{"https://x"}}},
+	} {
+		_, err := open(t, studio.URL(), options).Submit(t.Context(), w)
+		if got := trouble(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestFailedWorks(t *testing.T) {
+	t.Parallel()
+	const (
+		no   = upstream.HealthNone
+		fail = upstream.HealthFail
+		half = upstream.HealthHalf
+		line = upstream.NextLine
+		same = upstream.NextSame
+		none = upstream.NextNone
+	)
+	failed := func(text string) string { return fmt.Sprintf(`{"status":"failed","error":%q}`, text) }
+	for name, tt := range map[string]struct {
+		failed string
+		image  verdict
+		video  verdict
+	}{
+		"sensitive":      {failed("The input or output was flagged as sensitive. Please try again with different inputs. (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
+		"sensitive clip": {failed("The output was flagged as sensitive (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
+		"code alone":     {failed("Rejected (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
+		"nsfw":           {failed("NSFW content detected. Try running it again, or try a different prompt."), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
+		"memory":         {failed("CUDA out of memory (E001)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"demand":         {failed("Service is currently unavailable due to high demand. Please try again later. (E003)"), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
+		"slow":           {failed("Request timed out (E004)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"slow start":     {failed("E6716: timed out while starting"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"interrupted":    {failed("Prediction interrupted; please retry (code: PA)"), verdict{fault.UpstreamError, same, fail}, verdict{fault.RenderFailed, same, fail}},
+		"picture":        {failed("cannot identify image file '/tmp/x'"), verdict{fault.UpstreamError, line, no}, verdict{fault.InvalidMaterial, line, no}},
+		"no reason":      {`{"status":"failed","error":null}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"credential":     {failed("weird " + secret), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"canceled":       {`{"status":"canceled"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"aborted":        {`{"status":"aborted"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"nothing":        {`{"status":"succeeded","output":[]}`, verdict{fault.UpstreamError, same, half}, verdict{fault.RenderFailed, same, half}},
+		"a text":         {`{"status":"succeeded","output":"just words"}`, verdict{fault.UpstreamError, same, half}, verdict{fault.RenderFailed, same, half}},
+		"removed":        {`{"status":"succeeded","output":null,"data_removed":true}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.UpstreamUnstable, line, fail}},
+		"other status":   {`{"status":"dreaming"}`, verdict{fault.UpstreamError, upstream.NextPoll, fail}, verdict{fault.UpstreamError, upstream.NextPoll, fail}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewReplicate(t)
+			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
+			a := open(t, studio.URL(), nil)
+			for i, w := range []upstream.Work{image(1), video()} {
+				p, err := a.Submit(t.Context(), w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = finish(t, a, w, p.Ticket)
+				check(t, w.Kind, trouble(t, err), []verdict{tt.image, tt.video}[i])
+			}
+		})
+	}
+}
+
+// TestOutputs: models answer with a text, a list or an object of addresses.
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	a := open(t, studio.URL(), nil)
+	for output, want := range map[string]string{
+		`"https://x/0"`:                                "https://x/0",
+		`["https://x/0","https://x/1"]`:                "https://x/0 https://x/1",
+		`["https://x/0","https://x/1","http://x"]`:     "https://x/0 https://x/1",
+		`{"text":"a","files":[{"url":"https://x/0"}]}`: "https://x/0",
+		`[null,7,"file:///x","https://x/0"]`:           "https://x/0",
+	} {
+		studio.Expect(fakestudio.Behaviour{Failed: `{"status":"succeeded","output":` + output + `}`})
+		w := image(2)
+		p, err := a.Submit(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err = finish(t, a, w, p.Ticket)
+		if err != nil {
+			t.Errorf("%s: %v", output, err)
+			continue
+		}
+		var got []string
+		for _, r := range p.Results {
+			got = append(got, r.Ref)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v", output, got)
+		}
+	}
+}
+
+// TestPollsThatSayNothing: an answer that is not about the work leaves it be.
+func TestPollsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	a, w := open(t, studio.URL(), nil), video()
+	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
+		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
+		p, err := a.Submit(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket := p.Ticket
+		_, err = a.Poll(t.Context(), w, ticket)
+		check(t, fmt.Sprint(status), trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
+		if p, err = finish(t, a, w, ticket); err != nil || !p.Done {
+			t.Errorf("%d: %+v, %v", status, p, err)
+		}
+	}
+	studio.Close()
+	_, err := a.Poll(t.Context(), w, "rep000001")
+	check(t, "closed", trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
+}
+
+func TestLostWorks(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	a := open(t, studio.URL(), nil)
+	studio.Expect(fakestudio.Behaviour{Lost: true}, fakestudio.Behaviour{LoseAnswer: true})
+	p, err := a.Submit(t.Context(), video())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ticket := range []string{p.Ticket, "unknown", "../files", ""} {
+		_, err = a.Poll(t.Context(), video(), ticket)
+		check(t, ticket, trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+		_, err = a.Poll(t.Context(), image(1), ticket)
+		check(t, ticket, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
+	}
+	_, err = a.Submit(t.Context(), video())
+	if got := trouble(t, err); !got.Lost {
+		t.Errorf("lost answer: %+v", got)
+	}
+	if n := len(studio.Submissions()); n != 2 {
+		t.Errorf("%d submissions: one was repeated", n)
+	}
+	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
+		_, err := open(t, server.URL, nil).Submit(t.Context(), image(1))
+		if got := trouble(t, err); !got.Lost {
+			t.Errorf("%s: %+v", body, got)
+		}
+		server.Close()
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewReplicate(t)
+	a, w := open(t, studio.URL(), nil), video()
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ticket := range []string{p.Ticket, "unknown"} {
+		if err := a.Cancel(t.Context(), w, ticket); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := studio.Cancelled(); len(got) != 1 || got[0] != p.Ticket {
+		t.Errorf("cancelled %v", got)
+	}
+}
+
+// TestUploadsThatFail: nothing was submitted, so nothing can be lost.
+func TestUploadsThatFail(t *testing.T) {
+	t.Parallel()
+	w := image(1)
+	w.References = []upstream.Reference{inline(make([]byte, 300<<10))}
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   verdict
+	}{
+		"busy":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
+		"token":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}},
+		"no file": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/files" {
+					t.Errorf("a call to %s", r.URL.Path)
+				}
+				tt.answer(w, r)
+			}))
+			t.Cleanup(server.Close)
+			_, err := open(t, server.URL, nil).Submit(t.Context(), w)
+			got := trouble(t, err)
+			check(t, name, got, tt.want)
+			if got.Lost {
+				t.Error("it is called lost")
+			}
+		})
+	}
+	studio := fakestudio.NewReplicate(t)
+	short := w
+	short.References = []upstream.Reference{inline(make([]byte, 300<<10))}
+	short.References[0].Size++
+	_, err := open(t, studio.URL(), nil).Submit(t.Context(), short)
+	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
+	short.References[0].Size = 101 << 20
+	_, err = open(t, studio.URL(), nil).Submit(t.Context(), short)
+	check(t, "too large", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d submissions", n)
+	}
+}
+
+// TestCredentialStaysOnTheOwnHost: results lie elsewhere, and a host of results
+// that asks to go back gets nothing either.
+func TestCredentialStaysOnTheOwnHost(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the credential came to another host")
+		}
+		fmt.Fprint(w, "file")
+	}))
+	t.Cleanup(other.Close)
+	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+secret {
+			t.Errorf("credential %q", r.Header.Get("Authorization"))
+		}
+		http.Redirect(w, r, other.URL, http.StatusFound)
+	}))
+	t.Cleanup(own.Close)
+	a := open(t, own.URL, nil)
+	for _, address := range []string{other.URL + "/0.png", own.URL + "/files/1"} {
+		if _, data := fetch(t, a, image(1), upstream.Result{Ref: address}); string(data) != "file" {
+			t.Errorf("%s: %q", address, data)
+		}
+	}
+}
+
+// FuzzPrediction: whatever comes, every error is a trouble, and a work that is
+// done has results that may be fetched.
+func FuzzPrediction(f *testing.F) {
+	for _, seed := range []string{`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`, `{"status":"failed","error":"(E005)"}`,
+		`{"status":"failed","error":{"a":1}}`, `{"status":"succeeded","output":[[[[[["https://x"]]]]]]}`, `{"detail":"x","status":404}`, `{"id":"` + "\x00" + `"}`, ``} {
+		f.Add([]byte(seed), 200)
+		f.Add([]byte(seed), 404)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		if status < 200 || status > 599 {
+			status = 500
+		}
+		a, err := replicate.New(upstream.Target{Line: "main", Key: secret}, answers(func(*http.Request) *http.Response {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []upstream.Work{image(2), video()} {
+			ticket := "abc"
+			if p, err := a.Submit(t.Context(), w); err == nil {
+				ticket = p.Ticket
+			} else {
+				_ = trouble(t, err).Told()
+			}
+			p, err := a.Poll(t.Context(), w, ticket)
+			if err != nil {
+				_ = trouble(t, err).Told()
+			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
+
+// answers is a transport that answers by itself.
+type answers func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
