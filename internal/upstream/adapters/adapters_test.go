@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
 )
@@ -44,6 +45,51 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		if a != nil {
 			t.Errorf("%+v: an adapter came with the error", target)
+		}
+	}
+}
+
+// TestOptionsComeThroughTheCatalog: what the document for operators shows is
+// read by the catalog and taken by the adapters, and faults are found there.
+func TestOptionsComeThroughTheCatalog(t *testing.T) {
+	t.Parallel()
+	const catalogue = `
+models:
+  - {id: easel, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1"], max_images: 4, max_references: 4}
+lines:
+  - id: main
+    provider: PROVIDER
+    api_key: ${KEY}
+    models: {easel: fal-ai/nano-banana-pro}
+    options:
+      fields: {image: input_image, resolution: ""}
+      values: {resolution: {1K: 1 MP, 2K: 4 MP}, ratio: {"16:9": wide}, duration: {5: 121}}
+      input: {output_format: png, steps: 4, list: [1, 2.5]}
+      models:
+        - {id: fal-ai/nano-banana-pro, size: ratio, references: fal-ai/nano-banana-pro/edit}
+        - {id: fal-ai/nano-banana-pro/edit, size: SIZE, fields: {image: ""}}
+`
+	known := map[string]catalog.Provider{}
+	for name, info := range adapters.Providers() {
+		p := catalog.Provider{Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, CheckOptions: info.CheckOptions}
+		for _, kind := range info.Kinds {
+			p.Kinds = append(p.Kinds, catalog.Kind(kind))
+		}
+		known[name] = p
+	}
+	for _, provider := range []string{"fal", "replicate"} {
+		doc, _, err := catalog.Parse([]byte(strings.NewReplacer("PROVIDER", provider, "SIZE", "ratio").Replace(catalogue)), known)
+		if err != nil {
+			t.Errorf("%s: %v", provider, err)
+			continue
+		}
+		line := doc.Lines[0]
+		if _, err := adapters.New(adapters.Options{}).Open(upstream.Target{Line: line.ID, Provider: provider, Key: "key", Options: line.Options}); err != nil {
+			t.Errorf("%s: %v", provider, err)
+		}
+		_, _, err = catalog.Parse([]byte(strings.NewReplacer("PROVIDER", provider, "SIZE", "square").Replace(catalogue)), known)
+		if err == nil || !strings.Contains(err.Error(), "options.models") || !strings.Contains(err.Error(), "size: must be ratio") {
+			t.Errorf("%s: %v", provider, err)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func TestClipIsMade(t *testing.T) {
 func TestReferencesByAddress(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a := open(t, studio.URL(), map[string]any{"models": map[string]any{"fal-ai/flux/dev": map[string]any{"references": "fal-ai/flux/dev/edit"}}})
+	a := open(t, studio.URL(), map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}})
 	w := image(1)
 	w.References = []upstream.Reference{{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"}}
 	w.Mask = &upstream.Reference{Type: "image/png", Size: 5, URL: "https://media.example/m"}

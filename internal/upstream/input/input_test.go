@@ -93,7 +93,7 @@ func TestWorksAreWritten(t *testing.T) {
 		"a video":         {object{"size": "none", "fields": object{"video": "clip"}}, with(image(), func(w *upstream.Work) { w.References = []upstream.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
 		"further fields":  {object{"size": "none", "input": object{"steps": int64(4), "safe": true}}, with(image(), func(w *upstream.Work) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }), `{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
 		"ours win":        {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
-		"of one model":    {object{"size": "ratio", "input": object{"a": int64(1)}, "models": object{"m": object{"size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}}, "other": object{"size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
+		"of one model":    {object{"size": "ratio", "input": object{"a": int64(1)}, "models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}}, object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
 	} {
 		_, got, trouble := write(t, tt.options, tt.work)
 		if trouble != nil || got != tt.want {
@@ -106,9 +106,9 @@ func TestModelOfReferences(t *testing.T) {
 	t.Parallel()
 	w := image()
 	w.References = []upstream.Reference{at("image/png", "a")}
-	options := object{"references": "all/edit", "models": object{
-		"m":    object{"references": "edit"},
-		"edit": object{"size": "none", "fields": object{"image": "picture"}},
+	options := object{"references": "all/edit", "models": []any{
+		object{"id": "m", "references": "edit"},
+		object{"id": "edit", "size": "none", "fields": object{"image": "picture"}},
 	}}
 	if model, body, trouble := write(t, options, w); model != "edit" || body != `{"picture":"a","prompt":"p"}` {
 		t.Errorf("%s: %s, %v", model, body, trouble)
@@ -170,21 +170,23 @@ func TestWhatCannotBeSaid(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, options := range map[string]object{
-		`"sise"`:                   {"sise": "ratio"},
-		"must be ratio":            {"size": "round"},
-		"must be number":           {"duration": int64(5)},
-		`unknown "promt"`:          {"fields": object{"promt": "x"}},
-		"prompt must be":           {"fields": object{"prompt": int64(1)}},
-		"fields must be an object": {"fields": "x"},
-		`unknown "size"`:           {"values": object{"size": object{}}},
-		"ratio must be an object":  {"values": object{"ratio": "x"}},
-		"input must be an object":  {"input": []any{}},
-		"must be a name":           {"input": object{"": int64(1)}},
-		"references must be":       {"references": ""},
-		"models must be an object": {"models": "x"},
-		`"m" must be`:              {"models": object{"m": "x"}},
-		`"m": option size`:         {"models": object{"m": object{"size": "x"}}},
-		"within itself":            {"models": object{"m": object{"models": object{}}}},
+		`"sise"`:                           {"sise": "ratio"},
+		"size: must be ratio":              {"size": "round"},
+		"duration: must be number":         {"duration": int64(5)},
+		`unknown "promt"`:                  {"fields": object{"promt": "x"}},
+		"prompt must be":                   {"fields": object{"prompt": int64(1)}},
+		"fields: must be an object":        {"fields": "x"},
+		`unknown "size"`:                   {"values": object{"size": object{}}},
+		"values: ratio: must be an object": {"values": object{"ratio": "x"}},
+		"input: must be an object":         {"input": []any{}},
+		"must be a name":                   {"input": object{"": int64(1)}},
+		"references: must be":              {"references": ""},
+		"models: must be a list":           {"models": object{}},
+		"[0] must have the id":             {"models": []any{"x"}},
+		`"m" stands there twice`:           {"models": []any{object{"id": "m"}, object{"id": "m"}}},
+		`models: "m": size`:                {"models": []any{object{"id": "m", "size": "x"}}},
+		"within itself":                    {"models": []any{object{"id": "m", "models": []any{}}}},
+		"within models alone":              {"id": "m"},
 	} {
 		if _, err := input.Read(options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", options, err, want)
@@ -200,7 +202,7 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestStylesShareNothing(t *testing.T) {
 	t.Parallel()
 	o, err := input.Read(object{"fields": object{"prompt": "a"}, "values": object{"ratio": object{"1:1": "square"}},
-		"models": object{"m": object{"fields": object{"prompt": "b"}, "values": object{"ratio": object{"1:1": "equal"}}, "size": "ratio"}}})
+		"models": []any{object{"id": "m", "fields": object{"prompt": "b"}, "values": object{"ratio": object{"1:1": "equal"}}, "size": "ratio"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,8 @@ type Words struct {
 //	values      how single ratios, resolutions and durations are spelled
 //	input       members that go along with every request
 //	references  the model that works with references go to
-//	models      the same options for single models, by the provider's id
+//	models      a list of the same options for single models, each with the
+//	            provider's id of its model in `id`
 type Options struct {
 	all    options
 	models map[string]options
@@ -110,17 +111,21 @@ func Read(raw map[string]any) (*Options, error) {
 		return nil, err
 	}
 	o := &Options{all: all, models: map[string]options{}}
-	byModel, err := object(raw, "models")
-	if err != nil {
-		return nil, err
+	list, ok := raw["models"].([]any)
+	if !ok && raw["models"] != nil {
+		return nil, errors.New("models: must be a list of options, each with the id of its model")
 	}
-	for id, value := range byModel {
-		one, ok := value.(map[string]any)
-		if !ok || id == "" || len(id) > maxName {
-			return nil, fmt.Errorf("option models: %q must be a model's id with an object of options", id)
+	for i, value := range list {
+		one, _ := value.(map[string]any)
+		id, _ := one["id"].(string)
+		if id == "" || len(id) > maxName {
+			return nil, fmt.Errorf("models: [%d] must have the id of a model", i)
+		}
+		if _, twice := o.models[id]; twice {
+			return nil, fmt.Errorf("models: %q stands there twice", id)
 		}
 		if o.models[id], err = read(one, false); err != nil {
-			return nil, fmt.Errorf("option models: %q: %w", id, err)
+			return nil, fmt.Errorf("models: %q: %w", id, err)
 		}
 	}
 	return o, nil
@@ -143,12 +148,16 @@ func read(raw map[string]any, line bool) (o options, err error) {
 		case "references":
 			text, ok := value.(string)
 			if !ok || text == "" || len(text) > maxName {
-				err = errors.New("option references must be a model's id")
+				err = errors.New("references: must be a model's id")
 			}
 			o.references = text
 		case "models":
 			if !line {
-				err = errors.New("option models cannot stand within itself")
+				err = errors.New("models: cannot stand within itself")
+			}
+		case "id":
+			if line {
+				err = errors.New("id: stands within models alone")
 			}
 		default:
 			err = fmt.Errorf("unknown option %q: use fields, size, duration, values, input, references or models", name)
@@ -168,7 +177,7 @@ func object(raw map[string]any, name string) (map[string]any, error) {
 	}
 	o, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("option %s must be an object", name)
+		return nil, fmt.Errorf("%s: must be an object", name)
 	}
 	return o, nil
 }
@@ -181,11 +190,11 @@ func fields(raw map[string]any) (map[string]string, error) {
 	read := map[string]string{}
 	for word, value := range given {
 		if !slices.Contains(words(), word) {
-			return nil, fmt.Errorf("option fields: unknown %q; use %s", word, strings.Join(words(), ", "))
+			return nil, fmt.Errorf("fields: unknown %q; use %s", word, strings.Join(words(), ", "))
 		}
 		name, ok := value.(string)
 		if !ok || len(name) > maxName {
-			return nil, fmt.Errorf("option fields: %s must be the name of a member, or \"\" to leave it out", word)
+			return nil, fmt.Errorf("fields: %s must be the name of a member, or \"\" to leave it out", word)
 		}
 		read[word] = name
 	}
@@ -200,11 +209,11 @@ func values(raw map[string]any) (map[string]map[string]json.RawMessage, error) {
 	read := map[string]map[string]json.RawMessage{}
 	for word := range given {
 		if !slices.Contains(spelled(), word) {
-			return nil, fmt.Errorf("option values: unknown %q; use %s", word, strings.Join(spelled(), ", "))
+			return nil, fmt.Errorf("values: unknown %q; use %s", word, strings.Join(spelled(), ", "))
 		}
 		one, err := members(given, word)
 		if err != nil {
-			return nil, fmt.Errorf("option values: %w", err)
+			return nil, fmt.Errorf("values: %w", err)
 		}
 		read[word] = one
 	}
@@ -220,7 +229,7 @@ func members(raw map[string]any, name string) (map[string]json.RawMessage, error
 	read := map[string]json.RawMessage{}
 	for member, value := range given {
 		if read[member], err = json.Marshal(value); err != nil || member == "" || len(member) > maxName {
-			return nil, fmt.Errorf("option %s: %q must be a name with a JSON value", name, member)
+			return nil, fmt.Errorf("%s: %q must be a name with a JSON value", name, member)
 		}
 	}
 	return read, nil
@@ -229,7 +238,7 @@ func members(raw map[string]any, name string) (map[string]json.RawMessage, error
 func choice(name string, value any, of []string) (string, error) {
 	text, ok := value.(string)
 	if !ok || !slices.Contains(of, text) {
-		return "", fmt.Errorf("option %s must be %s", name, strings.Join(of, ", "))
+		return "", fmt.Errorf("%s: must be %s", name, strings.Join(of, ", "))
 	}
 	return text, nil
 }
