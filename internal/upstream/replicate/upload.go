@@ -3,6 +3,7 @@ package replicate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -76,7 +77,8 @@ func (a *Adapter) upload(ctx context.Context, kind string, r upstream.Reference)
 // before turns the trouble of a call that came before the submission into one
 // of the submission: another line may do better.
 func before(err error) error {
-	if t, ok := err.(*upstream.Trouble); ok {
+	var t *upstream.Trouble
+	if errors.As(err, &t) {
 		t.Next = upstream.NextLine
 	}
 	return err
