@@ -37,11 +37,9 @@ func benchChat(o options) error {
 	if err != nil {
 		return err
 	}
-	gateway := filepath.Join(o.folder, "tollgate")
-	build := exec.Command("go", "build", "-trimpath", "-o", gateway, "./cmd/tollgate")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the gateway: %w\n%s", err, out)
+	gateway, err := buildGateway(o)
+	if err != nil {
+		return err
 	}
 	upstream, err := startProcess(nil, self, "upstream")
 	if err != nil {
@@ -63,7 +61,7 @@ func benchChat(o options) error {
 	}
 	idle := newTable("tollgate on", "start to ready ms", "idle resident MiB")
 	for _, engine := range engines {
-		t, stop, err := startGateway(o, gateway, engine, upstream.url)
+		t, stop, err := startGateway(o, gateway, engine, setup{catalog: benchCatalog(upstream.url)})
 		if err != nil {
 			return err
 		}
@@ -72,7 +70,7 @@ func benchChat(o options) error {
 		targets = append(targets, t)
 	}
 	if o.against != "" {
-		t, stop, err := startGateway(o, o.against, "SQLite", upstream.url)
+		t, stop, err := startGateway(o, o.against, "SQLite", setup{catalog: benchCatalog(upstream.url)})
 		if err != nil {
 			return err
 		}
@@ -184,10 +182,15 @@ func idleMemory(p *process) float64 {
 	return mib
 }
 
-// startGateway starts the gateway on a fresh database with a model and a line
-// for each scenario and one account, whose key has every limit set. The time to
+// setup is what a gateway of the bench is started with.
+type setup struct {
+	catalog string
+	env     []string // further settings
+}
+
+// startGateway starts the gateway on a fresh database with one account, whose key has every limit set. The time to
 // ready is that of a second start: the first one makes the database.
-func startGateway(o options, program, engine, upstream string) (target, func(), error) {
+func startGateway(o options, program, engine string, with setup) (target, func(), error) {
 	ctx, fail := timeout()
 	defer fail()
 	database, drop, err := freshDatabase(ctx, o, engine)
@@ -195,7 +198,7 @@ func startGateway(o options, program, engine, upstream string) (target, func(), 
 		return target{}, nil, err
 	}
 	catalog := filepath.Join(o.folder, "catalog.yaml")
-	if err := os.WriteFile(catalog, []byte(benchCatalog(upstream)), 0o644); err != nil {
+	if err := os.WriteFile(catalog, []byte(with.catalog), 0o644); err != nil {
 		return target{}, nil, err
 	}
 	env := []string{
@@ -203,6 +206,7 @@ func startGateway(o options, program, engine, upstream string) (target, func(), 
 		"TOLLGATE_MEDIA=file:" + filepath.Join(o.folder, "media"), "TOLLGATE_NO_DEMO=true",
 		"TOLLGATE_ADMIN_TOKEN=" + benchToken, "BENCH_UPSTREAM_KEY=none",
 	}
+	env = append(env, with.env...)
 	first, err := startProcess(env, program, "serve")
 	if err != nil {
 		return target{}, nil, err

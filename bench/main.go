@@ -1,6 +1,7 @@
 // Command bench owns the measurements behind BENCHMARKS.md: the ledger beside a
-// minimal spike that groups commits and nothing else, and the gateway beside
-// the direct upstream and a plain Go reverse proxy. It prints Markdown.
+// minimal spike that groups commits and nothing else, the gateway beside the
+// direct upstream and a plain Go reverse proxy, and jobs on the sandbox. It
+// prints Markdown.
 //
 // Invariants: what is compared alternates in one run on one machine, and each
 // figure is the median of its rounds; whatever is measured for its CPU is a
@@ -13,6 +14,7 @@
 //	go run ./bench -only ledger
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
 //	go run ./bench -only chat -rounds 5 -against FORMER_TOLLGATE
+//	go run ./bench -only jobs
 package main
 
 import (
@@ -54,7 +56,7 @@ func main() {
 	}
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
-	flag.StringVar(&o.only, "only", "", "ledger or chat; empty: both")
+	flag.StringVar(&o.only, "only", "", "ledger, chat or jobs; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
@@ -115,14 +117,15 @@ func run(o options) error {
 		return err
 	}
 	fmt.Printf("%s, %d CPUs, %s\n\n", processor(), runtime.NumCPU(), runtime.Version())
-	if o.only != "chat" {
-		if err := benchLedger(o); err != nil {
-			return fmt.Errorf("ledger: %w", err)
+	for _, part := range []struct {
+		name string
+		run  func(options) error
+	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}} {
+		if o.only != "" && o.only != part.name {
+			continue
 		}
-	}
-	if o.only != "ledger" {
-		if err := benchChat(o); err != nil {
-			return fmt.Errorf("chat: %w", err)
+		if err := part.run(o); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
 	return nil

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Sizes of the measurements of jobs.
+const (
+	jobCallers   = 64
+	longQueue    = 10_000
+	finished     = 2_000
+	receivers    = 1_000
+	deadOnes     = 100
+	finishWithin = 5 * time.Minute
+)
+
+// jobCatalog has a model whose one slot is taken for ever, so that its queue
+// grows, and one that is done at once.
+const jobCatalog = `
+models:
+  - {id: parked, kind: image, price: {64p: 0.01}, ratios: ["1:1"]}
+  - {id: quick, kind: image, price: {64p: 0.01}, ratios: ["1:1"]}
+lines:
+  - {id: parked, provider: sandbox, models: {parked: parked}, max_concurrent: 1, options: {delay: 1h}, timeouts: {total: 2h}}
+  - {id: quick, provider: sandbox, models: {quick: quick}}
+`
+
+// benchJobs prints how fast jobs are accepted, polled and finished on the
+// sandbox, with a long queue beside them, and how fast events reach many
+// receivers of which some are dead.
+func benchJobs(o options) error {
+	gateway, err := buildGateway(o)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("### Jobs on the sandbox: %d callers\n\n", jobCallers)
+	out := newTable("on", "what", "a second", "CPU s/1000", "p50 ms", "p99 ms")
+	engines := []string{"SQLite"}
+	if o.postgres != "" {
+		engines = append(engines, "PostgreSQL")
+	}
+	for _, engine := range engines {
+		if err := benchJobsOn(o, gateway, engine, out); err != nil {
+			return fmt.Errorf("%s: %w", engine, err)
+		}
+	}
+	out.print()
+	return nil
+}
+
+// buildGateway builds the gateway that is measured.
+func buildGateway(o options) (string, error) {
+	gateway := filepath.Join(o.folder, "tollgate")
+	build := exec.Command("go", "build", "-trimpath", "-o", gateway, "./cmd/tollgate")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the gateway: %w\n%s", err, out)
+	}
+	return gateway, nil
+}
+
+func benchJobsOn(o options, gateway, engine string, out *table) error {
+	t, stop, err := startGateway(o, gateway, engine, setup{
+		catalog: jobCatalog, env: []string{"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8", "TOLLGATE_START_LIMIT=2h"},
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	b := &jobBench{target: t, engine: engine, out: out, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * jobCallers}}}
+	parked, err := b.drive("accepted, queue from 0 to 10,000", longQueue, b.submit("parked", ""))
+	if err != nil {
+		return err
+	}
+	if _, err := b.drive("accepted, 10,000 and more queued", longQueue/4, b.submit("parked", "")); err != nil {
+		return err
+	}
+	poll := func(ids []string) func(int) (string, error) {
+		return func(int) (string, error) { return "", b.poll(ids[rand.IntN(len(ids))], nil) }
+	}
+	if _, err := b.drive("polls of queued jobs", longQueue, poll(parked[1:])); err != nil {
+		return err
+	}
+	done, err := b.finish()
+	if err != nil {
+		return err
+	}
+	if _, err := b.drive("polls of finished jobs", longQueue, poll(done)); err != nil {
+		return err
+	}
+	return b.deliveries()
+}
+
+// jobBench measures one gateway.
+type jobBench struct {
+	target target
+	engine string
+	out    *table
+	client *http.Client
+}
+
+// drive lets the callers make n calls and prints how it went. What the calls
+// return is collected.
+func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) ([]string, error) {
+	before, err := cpu(b.target.process.cmd.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	var next atomic.Int64
+	var failure atomic.Pointer[error]
+	times, said := make([][]time.Duration, jobCallers), make([][]string, jobCallers)
+	began := time.Now()
+	var all sync.WaitGroup
+	for c := range jobCallers {
+		all.Go(func() {
+			for i := int(next.Add(1)); i <= n && failure.Load() == nil; i = int(next.Add(1)) {
+				from := time.Now()
+				id, err := call(i)
+				if err != nil {
+					failure.CompareAndSwap(nil, &err)
+					return
+				}
+				times[c] = append(times[c], time.Since(from))
+				if id != "" {
+					said[c] = append(said[c], id)
+				}
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began)
+	if err := failure.Load(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, *err)
+	}
+	after, err := cpu(b.target.process.cmd.Process.Pid)
+	sorted := slices.Concat(times...)
+	slices.Sort(sorted)
+	b.add(what, n, took, after-before, millis(percentile(sorted, 0.5)), millis(percentile(sorted, 0.99)))
+	return slices.Concat(said...), err
+}
+
+func (b *jobBench) add(what string, n int, took, used time.Duration, p50, p99 string) {
+	b.out.add(b.engine, what, fmt.Sprintf("%.0f", float64(n)/took.Seconds()), fmt.Sprintf("%.3f", (used*1000/time.Duration(n)).Seconds()), p50, p99)
+}
+
+// submit makes a call that submits a job and returns its id.
+func (b *jobBench) submit(model, callback string) func(int) (string, error) {
+	return func(i int) (string, error) {
+		body := map[string]any{"model": model, "prompt": fmt.Sprintf("boat %d", i)}
+		if callback != "" {
+			body["callback_url"] = fmt.Sprintf(callback, i/250, i%250+1)
+		}
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return "", err
+		}
+		var accepted struct{ ID string }
+		err = b.do(http.MethodPost, "/v1/images/generations", raw, http.StatusAccepted, &accepted)
+		return accepted.ID, err
+	}
+}
+
+// poll asks for a job.
+func (b *jobBench) poll(id string, into any) error {
+	return b.do(http.MethodGet, "/v1/images/jobs/"+id, nil, http.StatusOK, into)
+}
+
+func (b *jobBench) do(method, path string, body []byte, status int, into any) error {
+	req, err := http.NewRequest(method, b.target.process.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+b.target.key)
+	res, err := b.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != status {
+		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, raw)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// finish submits jobs that are done at once and waits for all of them.
+func (b *jobBench) finish() ([]string, error) {
+	before, err := cpu(b.target.process.cmd.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	ids, err := b.drive("accepted while jobs finish", finished, b.submit("quick", ""))
+	if err != nil {
+		return nil, err
+	}
+	left := slices.Clone(ids)
+	for len(left) > 0 {
+		if time.Since(began) > finishWithin {
+			return nil, fmt.Errorf("%d of %d jobs have not finished", len(left), finished)
+		}
+		var state struct{ Status string }
+		if err := b.poll(left[len(left)-1], &state); err != nil {
+			return nil, err
+		}
+		switch state.Status {
+		case "succeeded":
+			left = left[:len(left)-1]
+		case "failed":
+			return nil, errors.New("a job failed")
+		default:
+			<-time.After(5 * time.Millisecond)
+		}
+	}
+	took := time.Since(began)
+	after, err := cpu(b.target.process.cmd.Process.Pid)
+	b.add("submitted, drawn, stored and charged", finished, took, after-before, "", "")
+	return ids, err
+}
+
+// deliveries lets jobs end whose callbacks are many receivers, some of them
+// dead, and prints how long after the last job the last live one had its own.
+func (b *jobBench) deliveries() error {
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	dead := make(chan struct{})
+	defer close(dead)
+	var mu sync.Mutex
+	got := map[string]bool{}
+	live := make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := strings.Cut(r.Host, ":")
+		if isDead(host) {
+			select {
+			case <-dead:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if got[host] = true; len(got) == receivers-deadOnes {
+			close(live)
+			got = map[string]bool{}
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if _, err := b.drive("accepted with a callback", receivers, b.submit("quick", "http://127.1.%d.%d:"+port+"/hook")); err != nil {
+		return err
+	}
+	select {
+	case <-live:
+	case <-time.After(finishWithin):
+		return errors.New("not every live receiver has its event")
+	}
+	took := time.Since(began)
+	b.out.add(b.engine, fmt.Sprintf("%d jobs to %d receivers, %d dead: until each live one has its event", receivers, receivers, deadOnes),
+		fmt.Sprintf("%.0f", float64(receivers-deadOnes)/took.Seconds()), "", fmt.Sprintf("%.1f s in all", took.Seconds()), "")
+	return nil
+}
+
+// isDead tells whether the receiver at a host never answers: every tenth.
+func isDead(host string) bool {
+	var a, c int
+	if _, err := fmt.Sscanf(host, "127.1.%d.%d", &a, &c); err != nil {
+		return false
+	}
+	return (a*250+c-1)%(receivers/deadOnes) == 0
+}
