@@ -123,6 +123,44 @@ func (tx *Tx) QueryRow(query string, args ...any) *sql.Row {
 	return tx.tx.QueryRowContext(tx.ctx, query, tx.db.args(args)...)
 }
 
+// Run runs the statements of b in this transaction, one after the other, and
+// stops at the first that fails. b has neither Begin nor Commit in it.
+func (tx *Tx) Run(b *Batch) error {
+	for _, item := range b.items {
+		if err := tx.runItem(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) runItem(item batchItem) error {
+	switch {
+	case item.text == "":
+		return item.scan(nil)
+	case item.scan == nil:
+		n, err := tx.Exec(item.text, item.args...)
+		if item.rows != nil {
+			*item.rows = n
+		}
+		return err
+	}
+	rows, err := tx.Query(item.text, item.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := item.scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Batch returns an empty batch for Run.
+func (tx *Tx) Batch() *Batch { return tx.db.NewBatch() }
+
 // Lock locks the rows of table whose column holds one of ids, in ascending
 // order, until the transaction ends. Read them in a later statement: on
 // PostgreSQL a statement that waited for a lock sees older rows elsewhere. On
