@@ -41,7 +41,7 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s is owned by %q", m.ID, m.OwnedBy)
 		}
 	}
-	if want := "swift-1 other-1 soon-1 broken-1"; list.Object != "list" || strings.Join(ids, " ") != want {
+	if want := "swift-1 other-1 soon-1 broken-1 easel-1 gift-1 reel-1 soon-2 broken-2"; list.Object != "list" || strings.Join(ids, " ") != want {
 		t.Errorf("%s %v, want %s", list.Object, ids, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,8 +17,11 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
+	"tollgate/internal/egress"
 	"tollgate/internal/gatewaytest"
+	"tollgate/internal/job"
 	"tollgate/internal/ledger"
+	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -33,14 +37,20 @@ models:
   - {id: broken-1, kind: chat, state: maintenance, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
   - {id: old-1, kind: chat, state: retired, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
   - {id: native-1, kind: chat, state: retired, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: easel-1, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1", "16:9"], max_images: 4, max_references: 3, params: [seed]}
+  - {id: gift-1, kind: image, price: {1K: 0}, free_daily_requests: 1}
+  - {id: reel-1, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9"], max_references: 2}
+  - {id: soon-2, kind: image, state: coming_soon, price: {1K: 1}}
+  - {id: broken-2, kind: image, state: maintenance, price: {1K: 1}}
+  - {id: old-2, kind: image, state: retired, price: {1K: 1}}
 lines:
-  - {id: main, provider: sandbox, models: {swift-1: swift}}
+  - {id: main, provider: sandbox, models: {swift-1: swift, easel-1: easel, gift-1: gift, reel-1: reel}}
 `
 
 // providers are what that catalog's lines may use.
 func providers() map[string]catalog.Provider {
 	return map[string]catalog.Provider{
-		"sandbox": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}},
+		"sandbox": {Kinds: []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo}, Forms: []wire.Form{wire.FormChat}},
 	}
 }
 
@@ -49,6 +59,8 @@ type desk struct {
 	t       *testing.T
 	db      *store.DB
 	keys    *account.Keys
+	watcher *catalog.Watcher
+	folder  string // of the media store
 	books   *ledger.Ledger
 	server  *httptest.Server
 	account string
@@ -96,7 +108,17 @@ func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 	t.Cleanup(d.settled)
 	d.keys = account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(d.keys.Close)
+	d.watcher = watcher
+	d.folder = filepath.Join(t.TempDir(), "media")
+	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + d.folder, Base: "http://media.test",
+		Retention: time.Hour, Log: log, Lookup: func(string) (string, bool) { return "", false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing runs these jobs: they stay as they were submitted.
+	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: watcher, Media: files, Log: log})
 	options := api.Options{DB: db, Keys: d.keys, Catalog: watcher, Ledger: d.books, Chat: conductor(d.books, log), Log: log,
+		Jobs: jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}
 	if with != nil {
 		with(&options)

@@ -16,8 +16,12 @@ import (
 
 // conductor conducts chat requests over the sandbox, which needs no network.
 func conductor(books *ledger.Ledger, log *slog.Logger) *chat.Conductor {
-	lines := line.New(line.Options{Open: adapters.New(adapters.Options{}).Open})
-	return chat.New(chat.Options{Ledger: books, Lines: lines, Log: log})
+	return chat.New(chat.Options{Ledger: books, Lines: lines(), Log: log})
+}
+
+// lines are lines of the sandbox.
+func lines() *line.Lines {
+	return line.New(line.Options{Open: adapters.New(adapters.Options{}).Open})
 }
 
 // hello is a good request.

@@ -1,0 +1,376 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	"image/png"
+	"io/fs"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/api"
+	"tollgate/internal/egress"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// picture is a small PNG.
+func picture(t *testing.T) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, 16, 9))); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// clip is the beginning of an MP4 file.
+func clip() []byte {
+	return append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2"), make([]byte, 64)...)
+}
+
+// host serves reference files and counts how often it is asked.
+type host struct {
+	url  string
+	hits atomic.Int64
+	// before is called with each request; set it before the first one.
+	before func(*http.Request)
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{}
+	image := picture(t)
+	bomb := bytes.Clone(image)
+	copy(bomb[16:], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // 65,535 pixels a side
+	files := map[string][]byte{
+		"/a.png": image, "/clip.mp4": clip(), "/page.html": []byte("<html><body>Hello</body></html>"), "/empty": nil, "/bomb.png": bomb,
+		"/picture.svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.hits.Add(1)
+		if h.before != nil {
+			h.before(r)
+		}
+		switch body, known := files[r.URL.Path]; {
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "/a.png", http.StatusFound)
+		case r.URL.Path == "/cut":
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write(image)
+		case !known:
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "image/png")
+			_, _ = w.Write(body)
+		}
+	}))
+	t.Cleanup(server.Close)
+	h.url = server.URL
+	return h
+}
+
+// kept counts the files in the media store.
+func (d *desk) kept() (n int) {
+	d.t.Helper()
+	err := filepath.WalkDir(d.folder, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return n
+}
+
+// submitting writes a body with more members.
+func submitting(t *testing.T, model string, more map[string]any) string {
+	t.Helper()
+	body := map[string]any{"model": model, "prompt": "a hat"}
+	for k, v := range more {
+		body[k] = v
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestReferencesAreKept(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, h := newDesk(t, db, nil), newHost(t)
+		_, secret := d.key(account.KeySettings{})
+		inline := base64.StdEncoding.EncodeToString(picture(t))
+		kept := 0
+		for _, c := range []struct {
+			path, model string
+			fields      map[string]any
+			files       int
+		}{
+			{generations, "easel-1", map[string]any{"image": h.url + "/a.png"}, 1},
+			{edits, "easel-1", map[string]any{"image": inline, "mask": "data:image/png;base64," + inline}, 2},
+			{edits, "easel-1", map[string]any{"image": []string{h.url + "/a.png", inline}, "images": []any{map[string]any{"image_url": h.url + "/a.png"}}}, 3},
+			{videos, "reel-1", map[string]any{"image": inline}, 1},
+			{videos, "reel-1", map[string]any{"references": []any{h.url + "/a.png", map[string]any{"url": h.url + "/clip.mp4", "type": "video"}}}, 2},
+			{videos, "reel-1", map[string]any{"references": []any{base64.StdEncoding.EncodeToString(clip())}, "prompt": nil}, 1},
+		} {
+			d.send("POST", c.path, submitting(t, c.model, c.fields), as(secret)...).accepted(t)
+			if kept += c.files; d.kept() != kept {
+				t.Fatalf("%v: %d files are kept, want %d", c.fields, d.kept(), kept)
+			}
+		}
+		if got := h.hits.Load(); got != 5 {
+			t.Errorf("%d fetches", got)
+		}
+	})
+}
+
+func TestBadReferences(t *testing.T) {
+	t.Parallel()
+	d, h := newDesk(t, onSQLite(t), nil), newHost(t)
+	_, secret := d.key(account.KeySettings{})
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	good := base64.StdEncoding.EncodeToString(picture(t))
+	for name, c := range map[string]struct {
+		path, model string
+		fields      map[string]any
+		param       string
+	}{
+		"not there":           {generations, "easel-1", map[string]any{"image": h.url + "/nothing"}, "image"},
+		"moved":               {generations, "easel-1", map[string]any{"image": []string{h.url + "/moved"}}, "image[0]"},
+		"a page":              {generations, "easel-1", map[string]any{"images": []string{good, h.url + "/page.html"}}, "images[1]"},
+		"empty":               {generations, "easel-1", map[string]any{"image": h.url + "/empty"}, "image"},
+		"cut":                 {generations, "easel-1", map[string]any{"image": h.url + "/cut"}, "image"},
+		"a bomb":              {generations, "easel-1", map[string]any{"image": h.url + "/bomb.png"}, "image"},
+		"SVG":                 {generations, "easel-1", map[string]any{"image": h.url + "/picture.svg"}, "image"},
+		"private":             {generations, "easel-1", map[string]any{"image": "http://10.0.0.1/a.png"}, "image"},
+		"metadata":            {edits, "easel-1", map[string]any{"image": "http://169.254.169.254/latest/meta-data"}, "image"},
+		"in IPv6":             {edits, "easel-1", map[string]any{"image": "http://[::ffff:10.0.0.1]/a.png"}, "image"},
+		"nobody there":        {edits, "easel-1", map[string]any{"image": closed.URL}, "image"},
+		"with a password":     {edits, "easel-1", map[string]any{"image": "http://user:secret@example.com/a.png"}, "image"},
+		"no picture":          {edits, "easel-1", map[string]any{"image": base64.StdEncoding.EncodeToString([]byte("Hello, I am a text."))}, "image"},
+		"a clip":              {edits, "easel-1", map[string]any{"image": h.url + "/clip.mp4"}, "image"},
+		"a bad mask":          {edits, "easel-1", map[string]any{"image": good, "mask": h.url + "/page.html"}, "mask"},
+		"a clip as an image":  {videos, "reel-1", map[string]any{"references": []any{map[string]any{"url": h.url + "/clip.mp4", "type": "image"}}}, "references[0]"},
+		"an image as a clip":  {videos, "reel-1", map[string]any{"references": []any{map[string]any{"url": h.url + "/a.png", "type": "video"}}}, "references[0]"},
+		"in reference_images": {videos, "reel-1", map[string]any{"reference_images": []any{h.url + "/clip.mp4"}}, "reference_images[0]"},
+	} {
+		got := d.send("POST", c.path, submitting(t, c.model, c.fields), as(secret)...)
+		if param := got.refused(t, 400, "invalid_request"); param != c.param || !strings.Contains(string(got.body), c.param) {
+			t.Errorf("%s: param %q: %s", name, param, got.body)
+		}
+	}
+	if n := d.kept(); n != 0 {
+		t.Errorf("%d files are kept", n)
+	}
+	if state := accountState(t, d); state.Held != 0 {
+		t.Errorf("refusals hold money: %+v", state)
+	}
+}
+
+// TestPrivateHostsAreNotReached has no private networks allowed: the server of
+// this test must not be asked.
+func TestPrivateHostsAreNotReached(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })
+	_, secret := d.key(account.KeySettings{})
+	port := h.url[strings.LastIndexByte(h.url, ':'):]
+	for _, address := range []string{h.url, "http://localhost" + port, "http://[::1]" + port, "http://[::ffff:127.0.0.1]" + port, "http://2130706433" + port, "http://0x7f.1" + port} {
+		got := d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": address + "/a.png"}), as(secret)...)
+		if param := got.refused(t, 400, "invalid_request"); param != "image" {
+			t.Errorf("%s: param %q", address, param)
+		}
+	}
+	if h.hits.Load() != 0 {
+		t.Error("a private host was reached")
+	}
+}
+
+// TestMultipartEdits sends what the official clients send.
+func TestMultipartEdits(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	send := func(fields map[string]string, files []string, file []byte, headers ...string) answered {
+		t.Helper()
+		var body bytes.Buffer
+		w := multipart.NewWriter(&body)
+		for name, value := range fields {
+			if err := w.WriteField(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range files {
+			part, err := w.CreateFormFile(name, "a.png")
+			if err == nil {
+				_, err = part.Write(file)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return d.send("POST", edits, body.String(), append(append(as(secret), "Content-Type", w.FormDataContentType()), headers...)...)
+	}
+	fields := map[string]string{"model": "easel-1", "prompt": "a hat", "n": "2", "size": "2K", "seed": "7", "quality": "high"}
+	first := send(fields, []string{"image[]", "image[]", "mask"}, picture(t), "Idempotency-Key", "a")
+	if first.accepted(t); d.kept() != 3 {
+		t.Errorf("%d files are kept", d.kept())
+	}
+	if held := accountState(t, d).Held.String(); held != "0.1" {
+		t.Errorf("%s USD held", held)
+	}
+	if again := send(fields, []string{"image[]", "image[]", "mask"}, picture(t), "Idempotency-Key", "a"); again.accepted(t).ID != first.accepted(t).ID {
+		t.Error("another boundary makes another job")
+	}
+	for _, c := range []struct {
+		name, value string
+		files       []string
+		file        []byte
+		code, param string
+	}{
+		{"model", "", []string{"image"}, picture(t), "model_not_found", "model"},
+		{"model", "swift-1", []string{"image"}, picture(t), "model_not_found", "model"},
+		{"n", "many", nil, nil, "invalid_request", "image"},
+		{"prompt", "", []string{"image"}, picture(t), "missing_prompt", "prompt"},
+		{"n", "many", []string{"image"}, picture(t), "invalid_request", "n"},
+		{"n", "5", []string{"image"}, picture(t), "invalid_request", "n"},
+		{"size", "8K", []string{"image"}, picture(t), "unsupported_resolution", "size"},
+		{"callback_url", "http://10.0.0.1", []string{"image"}, picture(t), "invalid_callback_url", "callback_url"},
+		{"n", "1", []string{"image", "image", "image", "image"}, picture(t), "invalid_request", "image"},
+		{"n", "1", []string{"image"}, []byte("Hello, I am a text."), "invalid_request", "image"},
+	} {
+		changed := map[string]string{}
+		for k, v := range fields {
+			changed[k] = v
+		}
+		changed[c.name] = c.value
+		if param := send(changed, c.files, c.file).refused(t, 400, c.code); param != c.param {
+			t.Errorf("%s %q: param %q, want %q", c.name, c.value, param, c.param)
+		}
+	}
+	d.send("POST", generations, "--b--", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400, "invalid_json")
+	d.send("POST", edits, "--b\r\n", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400, "invalid_request")
+	if d.kept() != 3 {
+		t.Errorf("%d files are kept", d.kept())
+	}
+}
+
+// TestKeyChangesWhileReferencesAreFetched changes the key in that moment: the
+// submission is judged again, and nothing is fetched twice.
+func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
+	t.Parallel()
+	rpm := int64(100)
+	for _, c := range []struct {
+		name   string
+		edit   func(*account.KeySettings)
+		status int
+		code   string
+		kept   int
+	}{
+		{"of no concern", func(s *account.KeySettings) { s.RPM = &rpm }, 202, "", 1},
+		{"model taken away", func(s *account.KeySettings) { s.AllowedModels = []string{"reel-1"} }, 403, "permission_denied", 0},
+		{"disabled", func(s *account.KeySettings) { s.Disabled = true }, 401, "invalid_api_key", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d, h := newDesk(t, onSQLite(t), nil), newHost(t)
+			key, secret := d.key(account.KeySettings{})
+			h.before = func(*http.Request) { d.changeKey(key, c.edit) }
+			got := d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"}), as(secret)...)
+			if c.code != "" {
+				got.refused(t, c.status, c.code)
+			} else {
+				got.accepted(t)
+			}
+			if h.hits.Load() != 1 || d.kept() != c.kept {
+				t.Errorf("%d fetches, %d files are kept", h.hits.Load(), d.kept())
+			}
+		})
+	}
+}
+
+// TestReferencesOfRefusedSubmissionsAreDiscarded looks at those that admission
+// refuses, and at twins, of which one is admitted.
+func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, h := newDesk(t, db, nil), newHost(t)
+		_, secret := d.key(account.KeySettings{})
+		body := submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})
+		owner := d.account
+		d.account, _ = d.newAccount()
+		_, poor := d.key(account.KeySettings{})
+		d.account = owner
+		d.send("POST", generations, body, as(poor)...).refused(t, 402, "insufficient_quota")
+		if n := d.kept(); n != 0 {
+			t.Errorf("refused: %d files are kept", n)
+		}
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if got := d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...); got.status != 202 {
+					t.Errorf("%d %s", got.status, got.body)
+				}
+			})
+		}
+		all.Wait()
+		if n := d.kept(); n != 1 {
+			t.Errorf("twins: %d files are kept", n)
+		}
+		before := h.hits.Load()
+		if d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...).accepted(t); h.hits.Load() != before {
+			t.Error("a repetition fetches again")
+		}
+	})
+}
+
+// TestLeavingWhileReferencesAreFetched ends the fetch with the request.
+func TestLeavingWhileReferencesAreFetched(t *testing.T) {
+	t.Parallel()
+	d, h := newDesk(t, onSQLite(t), nil), newHost(t)
+	_, secret := d.key(account.KeySettings{})
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	h.before = func(r *http.Request) {
+		leave()
+		<-r.Context().Done()
+		close(ended)
+	}
+	r, err := http.NewRequestWithContext(ctx, "POST", d.server.URL+generations,
+		strings.NewReader(submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		answer.Body.Close()
+		t.Errorf("answered %d", answer.StatusCode)
+	}
+	<-ended
+	d.server.Close() // waits for the request
+	if n := d.kept(); n != 0 {
+		t.Errorf("%d files are kept", n)
+	}
+	if strings.Contains(d.log.String(), "level=ERROR") {
+		t.Errorf("the log says %s", d.log)
+	}
+}
