@@ -115,6 +115,10 @@ func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sweep, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { files.Run(sweep) })
+	t.Cleanup(func() { stop(); sweeping.Wait() })
 	// Nothing runs these jobs: they stay as they were submitted.
 	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: watcher, Media: files, Log: log})
 	options := api.Options{DB: db, Keys: d.keys, Catalog: watcher, Ledger: d.books, Chat: conductor(d.books, log), Log: log,

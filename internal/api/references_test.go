@@ -5,17 +5,21 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"image"
 	"image/png"
 	"io/fs"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
@@ -80,19 +84,34 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// kept counts the files in the media store.
-func (d *desk) kept() (n int) {
-	d.t.Helper()
-	err := filepath.WalkDir(d.folder, func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			n++
+// keeps checks how many files there are in the media store, once those that
+// were given up are gone.
+func (d *desk) keeps(t *testing.T, want int) {
+	t.Helper()
+	var n int
+	for limit := time.After(30 * time.Second); ; {
+		n = 0
+		err := filepath.WalkDir(d.folder, func(_ string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				n++
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // deleted in this moment
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
+		if n == want {
+			return
+		}
+		select {
+		case <-limit:
+			t.Fatalf("%d files are kept, want %d", n, want)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	return n
 }
 
 // submitting writes a body with more members.
@@ -129,9 +148,8 @@ func TestReferencesAreKept(t *testing.T) {
 			{videos, "reel-1", map[string]any{"references": []any{base64.StdEncoding.EncodeToString(clip())}, "prompt": nil}, 1},
 		} {
 			d.send("POST", c.path, submitting(t, c.model, c.fields), as(secret)...).accepted(t)
-			if kept += c.files; d.kept() != kept {
-				t.Fatalf("%v: %d files are kept, want %d", c.fields, d.kept(), kept)
-			}
+			kept += c.files
+			d.keeps(t, kept)
 		}
 		if got := h.hits.Load(); got != 5 {
 			t.Errorf("%d fetches", got)
@@ -175,9 +193,7 @@ func TestBadReferences(t *testing.T) {
 			t.Errorf("%s: param %q: %s", name, param, got.body)
 		}
 	}
-	if n := d.kept(); n != 0 {
-		t.Errorf("%d files are kept", n)
-	}
+	d.keeps(t, 0)
 	if state := accountState(t, d); state.Held != 0 {
 		t.Errorf("refusals hold money: %+v", state)
 	}
@@ -211,8 +227,8 @@ func TestMultipartEdits(t *testing.T) {
 		t.Helper()
 		var body bytes.Buffer
 		w := multipart.NewWriter(&body)
-		for name, value := range fields {
-			if err := w.WriteField(name, value); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if err := w.WriteField(name, fields[name]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -232,9 +248,8 @@ func TestMultipartEdits(t *testing.T) {
 	}
 	fields := map[string]string{"model": "easel-1", "prompt": "a hat", "n": "2", "size": "2K", "seed": "7", "quality": "high"}
 	first := send(fields, []string{"image[]", "image[]", "mask"}, picture(t), "Idempotency-Key", "a")
-	if first.accepted(t); d.kept() != 3 {
-		t.Errorf("%d files are kept", d.kept())
-	}
+	first.accepted(t)
+	d.keeps(t, 3)
 	if held := accountState(t, d).Held.String(); held != "0.1" {
 		t.Errorf("%s USD held", held)
 	}
@@ -258,10 +273,7 @@ func TestMultipartEdits(t *testing.T) {
 		{"n", "1", []string{"image", "image", "image", "image"}, picture(t), "invalid_request", "image"},
 		{"n", "1", []string{"image"}, []byte("Hello, I am a text."), "invalid_request", "image"},
 	} {
-		changed := map[string]string{}
-		for k, v := range fields {
-			changed[k] = v
-		}
+		changed := maps.Clone(fields)
 		changed[c.name] = c.value
 		if param := send(changed, c.files, c.file).refused(t, 400, c.code); param != c.param {
 			t.Errorf("%s %q: param %q, want %q", c.name, c.value, param, c.param)
@@ -269,9 +281,7 @@ func TestMultipartEdits(t *testing.T) {
 	}
 	d.send("POST", generations, "--b--", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400, "invalid_json")
 	d.send("POST", edits, "--b\r\n", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400, "invalid_request")
-	if d.kept() != 3 {
-		t.Errorf("%d files are kept", d.kept())
-	}
+	d.keeps(t, 3)
 }
 
 // TestKeyChangesWhileReferencesAreFetched changes the key in that moment: the
@@ -301,8 +311,9 @@ func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 			} else {
 				got.accepted(t)
 			}
-			if h.hits.Load() != 1 || d.kept() != c.kept {
-				t.Errorf("%d fetches, %d files are kept", h.hits.Load(), d.kept())
+			d.keeps(t, c.kept)
+			if h.hits.Load() != 1 {
+				t.Errorf("%d fetches", h.hits.Load())
 			}
 		})
 	}
@@ -321,9 +332,7 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 		_, poor := d.key(account.KeySettings{})
 		d.account = owner
 		d.send("POST", generations, body, as(poor)...).refused(t, 402, "insufficient_quota")
-		if n := d.kept(); n != 0 {
-			t.Errorf("refused: %d files are kept", n)
-		}
+		d.keeps(t, 0)
 		var all sync.WaitGroup
 		for range 6 {
 			all.Go(func() {
@@ -333,9 +342,7 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := d.kept(); n != 1 {
-			t.Errorf("twins: %d files are kept", n)
-		}
+		d.keeps(t, 1)
 		before := h.hits.Load()
 		if d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...).accepted(t); h.hits.Load() != before {
 			t.Error("a repetition fetches again")
@@ -367,9 +374,7 @@ func TestLeavingWhileReferencesAreFetched(t *testing.T) {
 	}
 	<-ended
 	d.server.Close() // waits for the request
-	if n := d.kept(); n != 0 {
-		t.Errorf("%d files are kept", n)
-	}
+	d.keeps(t, 0)
 	if strings.Contains(d.log.String(), "level=ERROR") {
 		t.Errorf("the log says %s", d.log)
 	}
