@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestNode drives one gateway with the official Node clients: it starts the
-// gateway, makes the keys and hands over to the tests in node. Where Node is
-// missing, `make test` says so and sets TOLLGATE_TEST_NODE=absent.
+// TestNode drives two gateways, one for chat and one for images and videos, with
+// the official Node clients: it starts them, makes the keys and hands over to the
+// tests in node. Where Node is missing, `make test` says so and sets
+// TOLLGATE_TEST_NODE=absent.
 func TestNode(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
 		t.Log("Node is not installed: the official Node clients were NOT tried")
@@ -17,7 +18,9 @@ func TestNode(t *testing.T) {
 	}
 	g := start(t)
 	account := g.account(t, "10")
+	media := startMedia(t)
 	setUp, err := json.Marshal(map[string]any{
+		"media":       map[string]string{"url": media.url + "/v1", "key": media.key(t, media.account(t, "10"), nil)},
 		"url":         g.url + "/v1",
 		"native":      g.url + "/native",
 		"key":         g.key(t, account, nil),
