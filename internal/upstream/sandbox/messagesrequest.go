@@ -42,15 +42,15 @@ func (r *request) readMessages() *problem {
 	return nil
 }
 
-// countTokens counts the prompt of a messages request, which needs no limit
-// for that.
-func countTokens(body []byte) (int, *problem) {
+// readPrompt reads the prompt of a messages request whose tokens are to be
+// counted, which needs no limit for that.
+func readPrompt(body []byte) (request, *problem) {
 	if !json.Valid(body) {
-		return 0, invalid("", "The body is not valid JSON.").in(wire.FormMessages)
+		return request{}, invalid("", "The body is not valid JSON.").in(wire.FormMessages)
 	}
 	r := request{form: wire.FormMessages, body: gjson.ParseBytes(body)}
 	p := r.readMessagesPrompt()
-	return r.prompt, p.in(wire.FormMessages)
+	return r, p.in(wire.FormMessages)
 }
 
 // readMessagesPrompt reads what the prompt is made of, in the order in which

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,29 +11,44 @@ import (
 
 // options are a line's `options` in the catalog.
 //
-//	delay        time before the first token ("200ms")
+//	delay        time before the first token ("200ms"), or until an image or
+//	             a video is rendered
 //	chunk_delay  time between tokens
 //	tokens       length of the answer in tokens; default: what the text needs
 //	usage        false leaves the usage out
 //	reasoning    true thinks before it answers, as models whose name has
 //	             "think" or "reason" in it always do
 //	fail         the trouble to play, see failKinds
-//	fail_rate    share of the calls that are troubled, 0 to 1; default 1
+//	fail_rate    share of the calls that are troubled, 0 to 1; default 1. Of
+//	             images and videos it is the share of submissions, and which
+//	             ones follows from their keys alone
+//	fail_on      a regular expression (a plain word is one): only prompts that
+//	             match are troubled. What its first group catches is the name
+//	             of the trouble, if there is one of that name
 //	break_after  the connection breaks after so many tokens
 //	stall_after  nothing more is said after so many tokens
+//	async        whether images and videos have tickets that are polled;
+//	             default: videos do, images block
+//	poll_wait    time from a poll to the next, default 1s
 type options struct {
 	delay, chunkDelay      time.Duration
 	tokens                 int
 	usage, reasoning       bool
 	fail                   string
 	failRate               float64
-	breakAfter, stallAfter int // -1: never
+	failOn                 *regexp.Regexp // nil: every prompt
+	breakAfter, stallAfter int            // -1: never
+	async                  *bool          // nil: by kind
+	pollWait               time.Duration  // 0: defaultPollWait
 }
 
 // Limits of options.
 const (
 	maxDelay  = time.Hour
 	maxTokens = 100_000
+
+	maxPattern      = 500 // characters of fail_on
+	defaultPollWait = time.Second
 )
 
 // The troubles that are more than a refusal with a status.
@@ -47,9 +63,25 @@ const (
 	failThinking   = "thinking_only" // an answer that is cut before the first word
 )
 
+// troubleOf is the trouble that a prompt meets, before fail_rate; empty: none.
+func (o options) troubleOf(prompt string) string {
+	if o.failOn == nil {
+		return o.fail
+	}
+	found := o.failOn.FindStringSubmatch(prompt)
+	switch {
+	case found == nil:
+		return ""
+	case len(found) > 1 && slices.Contains(failKinds(), found[1]):
+		return found[1]
+	}
+	return o.fail
+}
+
 // failKinds lists every value of the option `fail`.
 func failKinds() []string {
 	kinds := []string{failTimeout, failConnection, failPage, failEmpty, failFilter, failSentence, failInside, failThinking}
+	kinds = append(kinds, jobFailKinds()...)
 	for kind := range refusals() {
 		kinds = append(kinds, kind)
 	}
@@ -78,6 +110,14 @@ func readOptions(raw map[string]any) (options, error) {
 			o.fail, err = failKind(value)
 		case "fail_rate":
 			o.failRate, err = share(value)
+		case "fail_on":
+			o.failOn, err = pattern(value)
+		case "async":
+			var async bool
+			async, err = boolean(value)
+			o.async = &async
+		case "poll_wait":
+			o.pollWait, err = duration(value)
 		case "break_after":
 			o.breakAfter, err = wholeNumber(value, 0)
 		case "stall_after":
@@ -89,7 +129,22 @@ func readOptions(raw map[string]any) (options, error) {
 			return options{}, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	if o.failOn != nil && o.fail == "" && o.failOn.NumSubexp() == 0 {
+		return options{}, fmt.Errorf("fail_on: needs the option fail, or a group that catches the name of a trouble: \"fail:([a-z_]+)\"")
+	}
 	return o, nil
+}
+
+func pattern(value any) (*regexp.Regexp, error) {
+	s, ok := value.(string)
+	if !ok || s == "" || len(s) > maxPattern {
+		return nil, fmt.Errorf("must be a regular expression of at most %d characters", maxPattern)
+	}
+	re, err := regexp.Compile(s)
+	if err != nil {
+		return nil, fmt.Errorf("must be a regular expression: %w", err)
+	}
+	return re, nil
 }
 
 func duration(value any) (time.Duration, error) {

@@ -1,13 +1,17 @@
 // Package sandbox owns a provider that needs no network: it answers chat
 // requests as a small, predictable model would, in the bytes of each chat form,
-// and misbehaves on demand. It is what a first start runs on, and what
-// operators rehearse failures with.
+// draws images and makes videos, and misbehaves on demand. It is what a first
+// start runs on, and what operators rehearse failures with.
 //
 // Invariants:
 //   - The same request gets the same answer, ids and times aside, and says
-//     the same in every form.
+//     the same in every form. The same work is the same picture or clip, to
+//     the byte, on every machine.
 //   - What it says passes the same verdicts as any provider's answer
-//     (upstream.Classify): it makes no failure of its own kind.
+//     (upstream.Classify, upstream.Refused, upstream.Ended): it makes no
+//     failure of its own kind.
+//   - It keeps nothing of image and video jobs: tickets and links hold all that
+//     it must know again, so any process goes on with them.
 //   - It starts no goroutine: a reader that leaves early leaves nothing behind.
 package sandbox
 
@@ -35,7 +39,7 @@ const Provider = "sandbox"
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds: []string{"chat"},
+		Kinds: []string{"chat", upstream.KindImage, upstream.KindVideo},
 		Forms: []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		CheckOptions: func(options map[string]any) error {
 			_, err := readOptions(options)
@@ -47,7 +51,8 @@ func Info() upstream.Info {
 // Adapter is the sandbox as one line sees it. It is safe for concurrent use.
 type Adapter struct {
 	options options
-	calls   atomic.Int64 // calls so far, for fail_rate
+	calls   atomic.Int64  // chat calls so far, for fail_rate
+	drawing chan struct{} // holds one a result that is being drawn
 }
 
 // New makes the adapter of a line. It fails when an option is unknown or out
@@ -57,7 +62,7 @@ func New(t upstream.Target) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	return &Adapter{options: o}, nil
+	return &Adapter{options: o, drawing: make(chan struct{}, drawers)}, nil
 }
 
 // Chat implements upstream.Adapter for all chat forms.
@@ -65,11 +70,11 @@ func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, 
 	if !slices.Contains(Info().Forms, c.Form) {
 		return nil, unspoken(c.Form)
 	}
-	o, f := a.begin(ctx, c)
+	r, problem := readRequest(c.Form, c.Body)
+	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
 		return nil, f
 	}
-	r, problem := readRequest(c.Form, c.Body)
 	if problem != nil {
 		return nil, classify(*problem, c, nil)
 	}
@@ -92,18 +97,18 @@ func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, erro
 	if c.Form != wire.FormMessages {
 		return 0, unspoken(c.Form)
 	}
-	o, f := a.begin(ctx, c)
+	r, problem := readPrompt(c.Body)
+	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
 		return 0, f
 	}
-	tokens, problem := countTokens(c.Body)
 	if problem != nil {
 		return 0, classify(*problem, c, nil)
 	}
 	if err := pause(ctx, nil, o.delay); err != nil {
 		return 0, upstream.Interrupted(ctx, err)
 	}
-	return int64(tokens), nil
+	return int64(r.prompt), nil
 }
 
 // unspoken is the failure of a call in a form that the sandbox does not know
@@ -113,10 +118,11 @@ func unspoken(form wire.Form) *upstream.Failure {
 }
 
 // begin counts a call and returns the options that it is answered with, or the
-// trouble that it meets in place of an answer.
-func (a *Adapter) begin(ctx context.Context, c upstream.Call) (options, *upstream.Failure) {
+// trouble that it meets in place of an answer. ask is what the user said last.
+func (a *Adapter) begin(ctx context.Context, c upstream.Call, ask string) (options, *upstream.Failure) {
 	o := a.options
-	if !fails(a.calls.Add(1), o.failRate) {
+	o.fail = o.troubleOf(ask)
+	if meant := o.failOn == nil || o.failOn.MatchString(ask); !meant || !fails(a.calls.Add(1), o.failRate) {
 		o.fail, o.breakAfter, o.stallAfter = "", -1, -1
 	}
 	if ctx.Err() != nil {

@@ -664,7 +664,7 @@ func FuzzRequest(f *testing.F) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	info := sandbox.Info()
-	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat"}) || !slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
+	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat", "image", "video"}) || !slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
 		t.Errorf("%+v", info)
 	}
 }

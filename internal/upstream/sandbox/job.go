@@ -1,0 +1,208 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// maxCount is how many images a work may ask for.
+const maxCount = 64
+
+// drawers is how many results a line draws at a time: each takes some megabytes
+// and a processor.
+const drawers = 4
+
+// Blocks implements upstream.Maker: images block and videos have tickets,
+// unless the option `async` says otherwise.
+func (a *Adapter) Blocks(w upstream.Work) bool {
+	if a.options.async != nil {
+		return !*a.options.async
+	}
+	return w.Kind == upstream.KindImage
+}
+
+// Submit implements upstream.Maker.
+func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, upstream.LostAnswer(ctx, err)
+	}
+	if t := unfit(w); t != nil {
+		return nil, t
+	}
+	trouble := a.troubleOf(w)
+	if t := atSubmission(ctx, w, trouble); t != nil {
+		return nil, t
+	}
+	now := time.Now()
+	if !a.Blocks(w) {
+		it := ticket{accepted: now.UnixMilli(), trouble: trouble, name: nameOf(w.Key)}
+		return &upstream.Progress{Ticket: it.String(), Wait: a.wait(it, now)}, nil
+	}
+	if trouble == failNever {
+		<-ctx.Done()
+		return nil, upstream.LostAnswer(ctx, ctx.Err())
+	}
+	if err := pause(ctx, nil, a.options.delay); err != nil {
+		return nil, upstream.LostAnswer(ctx, err)
+	}
+	if t := atEnd(w.Kind, trouble); t != nil {
+		return nil, t
+	}
+	// A link of a blocking call cannot be asked for again, so a bad one becomes
+	// good.
+	return &upstream.Progress{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
+}
+
+// Poll implements upstream.Maker. All that it knows is in the ticket, so any
+// process may ask.
+func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstream.Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, upstream.Troubled(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
+	}
+	it, ok := readTicket(of)
+	if !ok {
+		return nil, upstream.Vanished(w.Kind, "sandbox: no work has this ticket")
+	}
+	if t := atPoll(w.Kind, it.trouble); t != nil {
+		return nil, t
+	}
+	now := time.Now()
+	done := it.done(a.options.delay)
+	if it.trouble == failNever || now.Before(done) {
+		return &upstream.Progress{Ticket: of, Wait: a.wait(it, now)}, nil
+	}
+	if t := atEnd(w.Kind, it.trouble); t != nil {
+		return nil, t
+	}
+	good := always
+	if now.Before(done.Add(a.nap())) {
+		good = never
+	}
+	return &upstream.Progress{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
+}
+
+// Fetch implements upstream.Maker: it draws the result. The same work and
+// result are the same bytes, on every node.
+func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
+	broken := func(f *upstream.Failure) (*upstream.File, error) {
+		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+	}
+	it, ok := readLink(r.Ref)
+	if !ok || it.index >= count(w) {
+		return broken(upstream.Fail(fault.UpstreamUnavailable, errors.New("sandbox: the result has no such address")))
+	}
+	if it.good == never || time.Now().UnixMilli() < it.good {
+		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host refused it"))
+		f.Status = 403
+		return broken(f)
+	}
+	select {
+	case a.drawing <- struct{}{}:
+		defer func() { <-a.drawing }()
+	case <-ctx.Done():
+		return broken(upstream.Interrupted(ctx, ctx.Err()))
+	}
+	var data []byte
+	var err error
+	if w.Kind == upstream.KindVideo {
+		data, err = clip(ctx, w)
+	} else {
+		data, err = picture(ctx, w, it.index)
+	}
+	if err != nil {
+		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
+	}
+	f := &upstream.File{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
+	if it.broken {
+		f.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data[:len(data)/2]), brokenReader{}))
+	}
+	return f, nil
+}
+
+// Cancel implements upstream.Maker: there is nothing to stop.
+func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
+
+// unfit is the trouble of a work that the sandbox does not do; nil: it does.
+func unfit(w upstream.Work) error {
+	switch {
+	case w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo:
+		return upstream.Unsuitable(w.Kind, "the sandbox makes images and videos, not %q", w.Kind)
+	case w.Kind == upstream.KindImage && w.Count > maxCount:
+		return upstream.Unsuitable(w.Kind, "the sandbox makes at most %d images at a time, not %d", maxCount, w.Count)
+	case w.Seconds > maxSeconds:
+		return upstream.Unsuitable(w.Kind, "the sandbox makes clips of at most %d seconds, not %d", maxSeconds, w.Seconds)
+	}
+	return nil
+}
+
+// troubleOf is the trouble that a work meets; empty: none. It depends on the
+// work alone: submitted again under the same key it meets the same.
+func (a *Adapter) troubleOf(w upstream.Work) string {
+	trouble := a.options.troubleOf(w.Prompt)
+	if trouble == "" || !chosen(w.Key, a.options.failRate) {
+		return ""
+	}
+	return trouble
+}
+
+// nap is the time from a poll to the next.
+func (a *Adapter) nap() time.Duration {
+	if a.options.pollWait > 0 {
+		return a.options.pollWait
+	}
+	return defaultPollWait
+}
+
+// wait is when a work wants to be asked about again: when it is done, if that
+// is sooner than usual.
+func (a *Adapter) wait(it ticket, now time.Time) time.Duration {
+	if left := it.done(a.options.delay).Sub(now); left > 0 {
+		return min(left, a.nap())
+	}
+	return a.nap()
+}
+
+// count is how many results a work has.
+func count(w upstream.Work) int {
+	if w.Kind == upstream.KindVideo {
+		return 1
+	}
+	return max(w.Count, 1)
+}
+
+// typeOf is the content type of a kind's results.
+func typeOf(kind string) string {
+	if kind == upstream.KindVideo {
+		return "video/mp4"
+	}
+	return "image/png"
+}
+
+// results are the links of a work that is done. A work whose first link is bad
+// has links that are good from that time on.
+func results(w upstream.Work, trouble string, good int64) []upstream.Result {
+	if trouble != failBadLink {
+		good = always
+	}
+	out := make([]upstream.Result, count(w))
+	for i := range out {
+		out[i] = upstream.Result{Ref: link{index: i, good: good, broken: trouble == failFetch}.String(), Type: typeOf(w.Kind)}
+	}
+	return out
+}
+
+// brokenReader is a connection that was reset.
+type brokenReader struct{}
+
+// Read implements io.Reader.
+func (brokenReader) Read([]byte) (int, error) {
+	return 0, fmt.Errorf("sandbox: read: %w", syscall.ECONNRESET)
+}

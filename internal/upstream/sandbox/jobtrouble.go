@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"syscall"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// The troubles that only image and video jobs meet. Those that bear the name
+// of a code of failed jobs end in it (interface.md, Failed jobs); on a job of
+// the other kind they end in what comes nearest there.
+const (
+	failPolicy    = "content_policy"           // the safety system stopped the work
+	failAudio     = "content_policy_audio"     // it stopped the sound of the result
+	failModerated = "moderation_blocked"       // as content_policy, as image providers say it
+	failViolation = "content_policy_violation" // the same, in other words
+	failRender    = "render_failed"            // the work failed without a reason
+	failMaterial  = "invalid_material"         // a reference is of no use
+	failAge       = "render_timeout"           // the provider gave the work up
+	failNever     = "never"                    // the work goes on for ever
+	failUnstable  = "upstream_unstable"        // the provider forgot the work
+	failPolls     = "polls_break"              // no poll is answered
+	failFetch     = "result_fetch_failed"      // every download breaks off
+	failBadLink   = "bad_link_once"            // the first link is refused
+	failRequest   = "invalid_request"          // the submission is refused for its parameters
+	failUpstream  = "upstream_error"           // the submission is refused without a reason
+)
+
+// jobFailKinds lists the troubles that only jobs meet.
+func jobFailKinds() []string {
+	return []string{failPolicy, failAudio, failModerated, failViolation, failRender, failMaterial, failAge, failNever, failUnstable,
+		failPolls, failFetch, failBadLink, failRequest, failUpstream}
+}
+
+// said is an error as a provider words it in a work's status.
+type said struct{ code, message string }
+
+// endings are what a provider says of works that end badly, by trouble.
+func endings() map[string]said {
+	return map[string]said{
+		failPolicy:    {"InputTextSensitiveContentDetected", "The prompt was flagged."},
+		failAudio:     {"OutputAudioSensitiveContentDetected", "The sound of the clip was flagged."},
+		failModerated: {"moderation_blocked", "The request was rejected by the safety system."},
+		failViolation: {"content_policy_violation", "The request was rejected by the safety system."},
+		failRender:    {"", ""},
+		failMaterial:  {"file_download_error", "A reference could not be read."},
+		failAge:       {"generation_timeout", "The work took too long."},
+	}
+}
+
+// atSubmission is the trouble that comes in place of acceptance; nil: none.
+func atSubmission(ctx context.Context, w upstream.Work, trouble string) error {
+	var p problem
+	header := http.Header{}
+	switch trouble {
+	case failTimeout:
+		<-ctx.Done()
+		return upstream.LostAnswer(ctx, ctx.Err())
+	case failConnection:
+		return upstream.LostAnswer(ctx, fmt.Errorf("sandbox: read: %w", syscall.ECONNRESET))
+	case failPage:
+		return upstream.Refused(w.Kind, http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
+	case failRequest:
+		p = problem{http.StatusBadRequest, "The parameters do not go together.", invalidRequest, "InvalidParameter", ""}
+	case failUpstream:
+		p = problem{http.StatusInternalServerError, "", "server_error", "", ""}
+	case "rejection": // the words of chat do not fit
+		p = problem{http.StatusBadRequest, "The prompt is too long.", invalidRequest, "string_above_max_length", "prompt"}
+	default:
+		r, ok := refusals()[trouble]
+		if !ok {
+			return nil
+		}
+		if p = r.said; r.retryAfter != "" {
+			header.Set("Retry-After", r.retryAfter)
+		}
+	}
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // of strings, so it cannot fail
+		"message": p.message, "type": p.kind, "code": p.code, "param": p.param,
+	}})
+	return upstream.Refused(w.Kind, p.status, "application/json", body, header)
+}
+
+// atPoll is the trouble of every question about a work; nil: none.
+func atPoll(kind, trouble string) error {
+	switch trouble {
+	case failUnstable:
+		return upstream.Vanished(kind, "sandbox: no work has this ticket")
+	case failPolls:
+		f := upstream.Classify(http.StatusServiceUnavailable, "application/json", []byte(`{"error":{"message":"not now"}}`), nil)
+		return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+	}
+	return nil
+}
+
+// atEnd is the trouble of a work when it is done; nil: it went well. Works that
+// block have no polls that could break, so the trouble comes here.
+func atEnd(kind, trouble string) error {
+	switch trouble {
+	case failUnstable, failPolls:
+		return upstream.Vanished(kind, "sandbox: the connection broke during rendering")
+	case failEmpty:
+		return upstream.Nothing(kind, "sandbox: done, and nothing came out")
+	case failFilter:
+		return upstream.Moderated(kind, "sandbox: the result was held back", true)
+	}
+	if e, ok := endings()[trouble]; ok {
+		return upstream.Ended(kind, e.code, e.message)
+	}
+	return nil
+}

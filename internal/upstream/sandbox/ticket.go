@@ -1,0 +1,110 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticket is all that the sandbox knows of a work that it accepted. Nothing of
+// it is kept here.
+type ticket struct {
+	accepted int64  // Unix milliseconds
+	trouble  string // that the work meets; empty: none
+	name     string // tells submissions apart
+}
+
+// String writes a ticket: `sandbox.1795262002123.render_failed.5f3a…`.
+func (t ticket) String() string {
+	trouble := t.trouble
+	if trouble == "" {
+		trouble = "well"
+	}
+	return fmt.Sprintf("sandbox.%d.%s.%s", t.accepted, trouble, t.name)
+}
+
+// readTicket reads a ticket; false: it is none.
+func readTicket(s string) (ticket, bool) {
+	parts := strings.Split(s, ".")
+	if len(parts) != 4 || parts[0] != "sandbox" || len(parts[3]) != len(nameOf("")) {
+		return ticket{}, false
+	}
+	accepted, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || accepted < 0 {
+		return ticket{}, false
+	}
+	t := ticket{accepted: accepted, trouble: parts[2], name: parts[3]}
+	if t.trouble == "well" {
+		t.trouble = ""
+	} else if !slices.Contains(failKinds(), t.trouble) {
+		return ticket{}, false
+	}
+	return t, true
+}
+
+// done is when the work is rendered.
+func (t ticket) done(delay time.Duration) time.Time {
+	return time.UnixMilli(t.accepted).Add(delay)
+}
+
+// nameOf is a short name of a submission.
+func nameOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:6])
+}
+
+// chosen decides whether the submission with a key is one of that share.
+func chosen(key string, share float64) bool {
+	sum := sha256.Sum256([]byte("rate " + key))
+	return float64(binary.BigEndian.Uint32(sum[:4])) < share*(1<<32)
+}
+
+// When links are good: from a time in Unix milliseconds on, or
+const (
+	always int64 = 0
+	never  int64 = -1
+)
+
+// link says which result of a work is meant, and how its download goes.
+type link struct {
+	index  int
+	good   int64 // since when it is not refused
+	broken bool  // it breaks off in the middle
+}
+
+// String writes a link: `sandbox:0`, `sandbox:0:from:1795262002123`.
+func (l link) String() string {
+	s := fmt.Sprintf("sandbox:%d", l.index)
+	switch {
+	case l.broken:
+		s += ":broken"
+	case l.good != always:
+		s += fmt.Sprintf(":from:%d", l.good)
+	}
+	return s
+}
+
+// readLink reads a link; false: it is none.
+func readLink(s string) (link, bool) {
+	rest, ok := strings.CutPrefix(s, "sandbox:")
+	if !ok {
+		return link{}, false
+	}
+	first, rest, _ := strings.Cut(rest, ":")
+	index, err := strconv.ParseUint(first, 10, 16)
+	if err != nil {
+		return link{}, false
+	}
+	l := link{index: int(index)}
+	if from, ok := strings.CutPrefix(rest, "from:"); ok {
+		l.good, err = strconv.ParseInt(from, 10, 64)
+		return l, err == nil && l.good >= never
+	}
+	l.broken = rest == "broken"
+	return l, rest == "" || l.broken
+}
