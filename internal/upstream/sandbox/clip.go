@@ -69,6 +69,7 @@ type stage struct {
 	ground  []uint8         // the landscape's brightness, without the ball
 	boards  image.Rectangle // the prompt's board: the ball stays below it
 	bar     image.Rectangle // the board of bar and clock
+	clocked bool            // there is room for the clock
 	dark    uint8           // of boards
 	ball    image.Rectangle // where the ball is
 }
@@ -102,7 +103,10 @@ func (s *stage) set(ctx context.Context, l look, w upstream.Work) error {
 	board := paintOf(l.board())
 	s.dark = board.bright
 	inner := image.Rect(blockCells, blockCells, width-blockCells, height-blockCells)
-	s.bar = image.Rect(0, whole(height-letterHeight), width, height)
+	s.bar = image.Rect(0, height-blockCells, width, height)
+	if s.clocked = height >= 4*letterHeight && width >= 20*letterWidth; s.clocked {
+		s.bar.Min.Y = whole(height - letterHeight - blockCells)
+	}
 	s.board(s.bar, board)
 	if err := s.thumbnails(ctx, w, inner); err != nil {
 		return err
@@ -200,8 +204,10 @@ func (s *stage) move(n int) {
 			switch {
 			case inside(x, y, centre.Add(image.Pt(-radius/3, -radius/3)), radius/4):
 				s.frame.set(x, y, 235)
-			case inside(x, y, centre, radius):
+			case inside(x, y, centre, radius-1):
 				s.frame.set(x, y, 205)
+			case inside(x, y, centre, radius): // a rim, so that it is seen before a bright sky
+				s.frame.set(x, y, 60)
 			}
 		}
 	}
@@ -209,19 +215,17 @@ func (s *stage) move(n int) {
 
 // clock shows the time in seconds, and as a bar.
 func (s *stage) clock(n int) {
-	label := fmt.Sprintf("%d.%d / %d s", n/clipRate, n*10/clipRate%10, s.seconds)
-	top := s.bar.Min.Y + (s.bar.Dy()-letterHeight)/2
-	right := s.bar.Max.X - blockCells
-	left := right - letterWidth*len(label)
-	s.erase(image.Rect(left, top, right, top+letterHeight))
-	drawRow([]rune(label), left, top, 1, s.letters)
-	begin, end := s.bar.Min.X+blockCells, left-2*blockCells
-	if end <= begin {
-		return
+	begin, end := s.bar.Min.X+blockCells, s.bar.Max.X-blockCells
+	if s.clocked {
+		label := fmt.Sprintf("%d.%d / %d s", n/clipRate, n*10/clipRate%10, s.seconds)
+		left, top := end-letterWidth*len(label), s.bar.Min.Y+(s.bar.Dy()-letterHeight)/2
+		s.erase(image.Rect(left, top, end, top+letterHeight))
+		drawRow([]rune(label), left, top, 1, s.letters)
+		end = left - 2*blockCells
 	}
 	full := begin + (end-begin)*(n+1)/(s.seconds*clipRate)
 	middle := s.bar.Min.Y + s.bar.Dy()/2
-	for y := middle - 2; y < middle+2; y++ {
+	for y := middle - 2; y < middle+1; y++ {
 		for x := begin; x < end; x++ {
 			if x < full {
 				s.frame.set(x, y, 200)
@@ -232,8 +236,7 @@ func (s *stage) clock(n int) {
 	}
 }
 
-// erase empties a part of a board for letters. What is written again at once
-// and looks the same is a change all the same, so a letter costs a little.
+// erase empties a part of a board for letters.
 func (s *stage) erase(r image.Rectangle) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {

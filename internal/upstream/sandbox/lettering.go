@@ -34,21 +34,22 @@ type lettering struct {
 // in an ellipsis. A box that holds no letter holds no rows.
 func fit(text string, width, height, largest int) lettering {
 	words := paragraphs(text)
-	for dot := max(largest, 1); ; dot-- {
+	for dot := max(largest, 1); dot > 0; dot-- {
 		columns, most := width/(letterWidth*dot), height/(letterHeight*dot)
+		if columns < 2 || most < 1 { // some characters need two cells
+			continue
+		}
 		rows := wrap(words, columns, most+1)
 		if len(rows) <= most {
 			return lettering{rows, dot}
 		}
-		if dot > 1 {
-			continue
-		}
-		rows = rows[:max(most, 0)]
-		if most > 0 {
+		if dot == 1 {
+			rows = rows[:most]
 			rows[most-1] = shorten(rows[most-1], columns)
+			return lettering{rows, dot}
 		}
-		return lettering{rows, dot}
 	}
+	return lettering{nil, 1}
 }
 
 // height is what the rows take, in the units of the box.
@@ -114,9 +115,6 @@ func plainer(r rune) rune {
 // wrap breaks paragraphs into rows of so many cells, and stops after most rows.
 // Words that are longer than a row are broken.
 func wrap(lines [][][]rune, columns, most int) [][]rune {
-	if columns < 2 { // some characters need two cells
-		return nil
-	}
 	var rows [][]rune
 	for _, words := range lines {
 		var row []rune

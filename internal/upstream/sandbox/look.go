@@ -16,7 +16,7 @@ import (
 // Bounds of what is drawn. Larger ones are drawn smaller, in their ratio.
 const (
 	maxPicturePixels = 2048 * 2048 * 3 / 2
-	maxClipPixels    = 1920 * 1088
+	maxClipPixels    = 2560 * 1440
 	maxSide          = 8192
 	minClipSide      = 64
 	maxSeconds       = 120
