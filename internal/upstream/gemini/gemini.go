@@ -37,7 +37,7 @@ const maxCount = 64 << 10
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:          []string{"chat"},
+		Kinds:          []string{"chat", upstream.KindImage, upstream.KindVideo},
 		Forms:          []wire.Form{wire.FormGemini},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,

@@ -37,7 +37,7 @@ type endpoint struct {
 // many compatible servers of one's own network take none.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:          []string{"chat"},
+		Kinds:          []string{"chat", upstream.KindImage, upstream.KindVideo},
 		Forms:          []wire.Form{wire.FormChat, wire.FormResponses},
 		DefaultBaseURL: defaultBaseURL,
 		CheckOptions:   exchange.NoOptions(Provider),
