@@ -27,6 +27,8 @@ type Request struct {
 	// Body is what is sent, of ContentType; nil sends none.
 	Body        []byte
 	ContentType string // empty: application/json
+	// Form is sent in place of Body if it is not nil.
+	Form *Form
 	// Limit is the longest answer that is read, in bytes.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
@@ -50,9 +52,13 @@ func (r *Reply) Refused(kind string) *upstream.Trouble {
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
 
 // Tell sends a submission. The error is a *upstream.Trouble: the answer did not
-// arrive, see upstream.LostAnswer.
+// arrive, see upstream.LostAnswer, or a file of its form could not be read, see
+// upstream.Unread.
 func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {
 	reply, err := l.do(ctx, r)
+	if own := (unread{}); errors.As(err, &own) {
+		return nil, upstream.Unread(own.err).Redact(l.secret)
+	}
 	if err != nil {
 		return nil, upstream.LostAnswer(ctx, err).Redact(l.secret)
 	}
@@ -95,6 +101,9 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 	if r.Body != nil {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	}
+	if r.Form != nil {
+		r.Form.attach(ctx, req)
 	}
 	resp, err := l.transport.RoundTrip(req)
 	if err != nil {

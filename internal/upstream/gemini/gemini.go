@@ -1,6 +1,7 @@
-// Package gemini owns the speech with Google's Gemini API: the address, which
-// names the model and the method, and the headers. Bodies pass through
-// untouched in both directions.
+// Package gemini owns the speech with Google's Gemini API: chat, whose bodies
+// pass through untouched in both directions, images, which come with the answer
+// and one a call, and videos, which are polled: of Veo as operations of long
+// standing, of Omni as interactions.
 //
 // Invariants:
 //   - One call is sent at most once (package exchange sends it).
@@ -49,6 +50,7 @@ func Info() upstream.Info {
 type Adapter struct {
 	line   *exchange.Line
 	header http.Header
+	key    string
 }
 
 var _ upstream.TokenCounter = (*Adapter)(nil)
@@ -61,7 +63,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line}
+	a := &Adapter{line: line, key: t.Key}
 	if t.Key != "" {
 		a.header = http.Header{"X-Goog-Api-Key": {t.Key}}
 	}
@@ -123,17 +125,29 @@ func (a *Adapter) post(c upstream.Call, method string) (exchange.Post, error) {
 	if c.Form != wire.FormGemini {
 		return exchange.Post{}, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	path := strings.Split(resource(c.Model), "/")
+	at, f := a.address(resource(c.Model), method)
+	if f != nil {
+		return exchange.Post{}, f
+	}
+	return exchange.Post{URL: at, Header: a.header, Call: c}, nil
+}
+
+// address is where a method of a resource is; an empty method is the resource
+// itself.
+func (a *Adapter) address(name, method string) (*url.URL, *upstream.Failure) {
+	path := strings.Split(name, "/")
 	for i, segment := range path {
 		if segment == "" || segment == "." || segment == ".." {
-			f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a model", c.Model))
+			f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a resource", name))
 			f.Health = upstream.HealthModel
-			return exchange.Post{}, f
+			return nil, f
 		}
 		path[i] = url.PathEscape(segment)
 	}
-	path[len(path)-1] += ":" + method
-	return exchange.Post{URL: a.line.URL(path...), Header: a.header, Call: c}, nil
+	if method != "" {
+		path[len(path)-1] += ":" + method
+	}
+	return a.line.URL(path...), nil
 }
 
 // resource is the name of a model as the API has it. Names with a folder of

@@ -1,39 +1,174 @@
 package gemini
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"slices"
+	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 )
 
 var _ upstream.Maker = (*Adapter)(nil)
+
+// Bounds of calls about images and clips.
+const (
+	// maxBody is the longest request that the API takes, in bytes. References
+	// are inside it, in base64.
+	maxBody = 20 << 20
+	// maxAnswer is the longest answer that names a result without holding it.
+	maxAnswer = 4 << 20
+	// maxClip is the longest answer that holds a clip.
+	maxClip = 192 << 20
+)
 
 // Blocks implements upstream.Maker: images come with the answer, clips by
 // polling.
 func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
 
-// Submit implements upstream.Maker.
+// Submit implements upstream.Maker. Images are one call each.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
-	return nil, unknownKind(w.Kind)
+	switch {
+	case w.Kind == upstream.KindImage:
+		return a.makeImages(ctx, w)
+	case w.Kind == upstream.KindVideo && isVeo(w.Model):
+		return a.submitVeo(ctx, w)
+	case w.Kind == upstream.KindVideo:
+		return a.submitOmni(ctx, w)
+	}
+	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Poll implements upstream.Maker.
+// Poll implements upstream.Maker. Images have no tickets.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
-	return nil, unknownKind(w.Kind)
+	if w.Kind != upstream.KindVideo {
+		return nil, noTicket()
+	}
+	if isVeo(w.Model) {
+		return a.pollVeo(ctx, w, ticket)
+	}
+	return a.pollOmni(ctx, w, ticket)
 }
 
-// Fetch implements upstream.Maker.
-func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
-	return nil, unknownKind(w.Kind)
+// Fetch implements upstream.Maker. The key goes along where the result is on
+// the line's own host, as clips are.
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+	if len(r.Data) > 0 {
+		return &upstream.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+	}
+	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Maker.
+// Cancel implements upstream.Maker. Operations of Veo run to their end; the
+// API has nothing that stops them.
 func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
-	return unknownKind(w.Kind)
+	if w.Kind != upstream.KindVideo || isVeo(w.Model) {
+		return nil
+	}
+	return a.cancelOmni(ctx, ticket)
 }
 
-// unknownKind is the trouble of a work that is neither an image nor a video.
-func unknownKind(kind string) *upstream.Trouble {
-	return upstream.Unsuitable(kind, "provider %s makes no %s", Provider, fmt.Sprintf("%q", kind))
+// isVeo tells by the name whether a video model is polled as an operation.
+// Every other one is asked for by an interaction.
+func isVeo(model string) bool {
+	return strings.HasPrefix(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), "veo")
+}
+
+// noTicket is the trouble of a ticket that cannot be this provider's.
+func noTicket() *upstream.Trouble {
+	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
+	f.Health = upstream.HealthNone
+	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+}
+
+// misnamed is the trouble of a model that cannot stand in an address.
+func misnamed(f *upstream.Failure) *upstream.Trouble {
+	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+}
+
+// place says where a further field of the user's goes, by its name: a path of
+// members. What has no place is refused, so that nothing is dropped in silence.
+type place map[string][]string
+
+// put puts the further fields of a work into its body.
+func (p place) put(body map[string]any, w upstream.Work) *upstream.Trouble {
+	if len(w.Params) == 0 {
+		return nil
+	}
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(w.Params, &params); err != nil {
+		return upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		path, ok := p[name]
+		if !ok {
+			return upstream.Unsuitable(w.Kind, "the field %.80q; the provider takes %s", name, strings.Join(slices.Sorted(maps.Keys(p)), ", "))
+		}
+		at := body
+		for _, member := range path[:len(path)-1] {
+			next, ok := at[member].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[member] = next
+			}
+			at = next
+		}
+		at[path[len(path)-1]] = params[name]
+	}
+	return nil
+}
+
+// blob is a reference in its place in a body.
+type blob struct {
+	kind string // its content type
+	data []byte
+}
+
+// blobs reads the references of a work, all or none. types are those that the
+// model takes, by their beginnings.
+func blobs(ctx context.Context, w upstream.Work, most int, types ...string) ([]blob, *upstream.Trouble) {
+	if w.Mask != nil {
+		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
+	}
+	if len(w.References) > most {
+		return nil, upstream.Unsuitable(w.Kind, "%d references; the provider takes up to %d", len(w.References), most)
+	}
+	var total int64
+	for _, r := range w.References {
+		if !slices.ContainsFunc(types, func(kind string) bool { return strings.HasPrefix(r.Type, kind) }) {
+			return nil, upstream.Unsuitable(w.Kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
+		}
+		total += (r.Size + 2) / 3 * 4
+	}
+	if total > maxBody-int64(len(w.Prompt))-(64<<10) { // the rest of the body is small
+		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes in base64; the provider takes requests of up to %d", total, maxBody)
+	}
+	made := make([]blob, 0, len(w.References))
+	for _, r := range w.References {
+		data, err := r.Bytes(ctx)
+		if err != nil {
+			return nil, upstream.Unread(err)
+		}
+		made = append(made, blob{r.Type, data})
+	}
+	return made, nil
+}
+
+// document reads an answer that says something: a JSON object.
+func document(r *exchange.Reply) (gjson.Result, bool) {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind == "text/html" || !gjson.ValidBytes(r.Body) {
+		return gjson.Result{}, false
+	}
+	said := gjson.ParseBytes(r.Body)
+	return said, said.IsObject()
 }

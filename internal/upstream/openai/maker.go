@@ -1,13 +1,26 @@
 package openai
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 )
 
 var _ upstream.Maker = (*Adapter)(nil)
+
+// maxAnswer is the longest answer about a clip, in bytes.
+const maxAnswer = 1 << 20
 
 // Blocks implements upstream.Maker: images come with the answer, clips by
 // polling.
@@ -15,25 +28,116 @@ func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindI
 
 // Submit implements upstream.Maker.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
-	return nil, unknownKind(w.Kind)
+	switch w.Kind {
+	case upstream.KindImage:
+		return a.makeImages(ctx, w)
+	case upstream.KindVideo:
+		return a.submitVideo(ctx, w)
+	}
+	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Poll implements upstream.Maker.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
-	return nil, unknownKind(w.Kind)
+// Fetch implements upstream.Maker. The key goes along where the result is on
+// the line's own host, as clips are.
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+	if len(r.Data) > 0 {
+		return &upstream.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+	}
+	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Fetch implements upstream.Maker.
-func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
-	return nil, unknownKind(w.Kind)
+// fields are the members of a request by name, each as JSON.
+type fields map[string]json.RawMessage
+
+// begin makes the fields of a work: those that the catalog lets pass, then our
+// own, which nobody overrides. owned names further ones that are not the
+// user's to set.
+func begin(w upstream.Work, owned ...string) (fields, *upstream.Trouble) {
+	f := fields{}
+	if len(w.Params) > 0 {
+		if err := json.Unmarshal(w.Params, &f); err != nil {
+			return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+		}
+	}
+	for _, name := range owned {
+		delete(f, name)
+	}
+	f.set("model", w.Model)
+	f.set("prompt", w.Prompt)
+	return f, nil
 }
 
-// Cancel implements upstream.Maker.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
-	return unknownKind(w.Kind)
+// set sets a member to a string or a number.
+func (f fields) set(name string, value any) {
+	f[name], _ = json.Marshal(value) // strings and numbers: cannot fail
 }
 
-// unknownKind is the trouble of a work that is neither an image nor a video.
-func unknownKind(kind string) *upstream.Trouble {
-	return upstream.Unsuitable(kind, "provider %s makes no %s", Provider, fmt.Sprintf("%q", kind))
+// form puts the fields into a form, in the order of their names, as the
+// official clients write them: lists as `name[]`, objects as `name[member]`.
+func (f fields) form() *exchange.Form {
+	form := exchange.NewForm()
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		addField(form, name, gjson.ParseBytes(f[name]))
+	}
+	return form
+}
+
+// maxDepth bounds how deep members of a form are taken apart; what lies deeper
+// is sent as JSON.
+const maxDepth = 4
+
+func addField(form *exchange.Form, name string, value gjson.Result) {
+	depth := strings.Count(name, "[")
+	switch {
+	case value.Type == gjson.Null:
+	case value.IsArray() && depth < maxDepth:
+		value.ForEach(func(_, item gjson.Result) bool {
+			addField(form, name+"[]", item)
+			return true
+		})
+	case value.IsObject() && depth < maxDepth:
+		value.ForEach(func(key, item gjson.Result) bool {
+			addField(form, name+"["+key.Str+"]", item)
+			return true
+		})
+	case value.Type == gjson.String:
+		form.Field(name, value.Str)
+	default:
+		form.Field(name, value.Raw)
+	}
+}
+
+// Bounds of what goes along as a file.
+const (
+	maxFile = 50 << 20 // bytes of a reference, not to be reached
+	maxMask = 4 << 20  // bytes of a mask, not to be reached
+)
+
+// checkFile refuses a reference that the provider cannot take.
+func checkFile(kind string, r upstream.Reference, limit int64, types ...string) *upstream.Trouble {
+	if !slices.Contains(types, r.Type) {
+		return upstream.Unsuitable(kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
+	}
+	if r.Size >= limit {
+		return upstream.Unsuitable(kind, "a reference of %d bytes; the provider takes less than %d", r.Size, limit)
+	}
+	return nil
+}
+
+// fileName names an uploaded file: providers judge by its extension.
+func fileName(stem string, r upstream.Reference) string {
+	_, subtype, _ := strings.Cut(r.Type, "/")
+	return fmt.Sprintf("%s.%s", stem, subtype)
+}
+
+// baseName is the model's own name in lower case, without the vendor's in front
+// of it that resellers put there (`openai/gpt-image-2`).
+func baseName(model string) string {
+	return strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+}
+
+// isDocument tells whether an answer is one that says something: a JSON object.
+func isDocument(r *exchange.Reply) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return kind != "text/html" && gjson.ValidBytes(r.Body) && gjson.ParseBytes(r.Body).IsObject()
 }

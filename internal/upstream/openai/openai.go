@@ -1,6 +1,7 @@
 // Package openai owns the speech with OpenAI and every vendor that is
-// compatible with it, in the chat and the responses form: the request's address
-// and headers. Bodies pass through untouched in both directions.
+// compatible with it: chat in the chat and the responses form, whose bodies pass
+// through untouched in both directions, images, which come with the answer, and
+// videos, which are polled.
 //
 // Invariants:
 //   - One call is sent at most once (package exchange sends it).
@@ -49,6 +50,7 @@ type Adapter struct {
 	line      *exchange.Line
 	endpoints map[wire.Form]endpoint
 	header    http.Header
+	key       string
 }
 
 // New makes the adapter of a line. It fails when the base address is no
@@ -59,7 +61,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, endpoints: map[wire.Form]endpoint{
+	a := &Adapter{line: line, key: t.Key, endpoints: map[wire.Form]endpoint{
 		wire.FormChat:      {line.URL("chat", "completions"), []string{"[DONE]"}},
 		wire.FormResponses: {line.URL("responses"), []string{`"response.completed"`, `"response.incomplete"`, `"response.failed"`}},
 	}}
@@ -76,4 +78,17 @@ func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, 
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
 	return a.line.Send(ctx, exchange.Post{URL: to.url, Header: a.header, Call: c, Ends: to.ends})
+}
+
+// keyed is the header of a submission with a key of our own. The name is in
+// lower case so that the transport does not take it for leave to send twice.
+func (a *Adapter) keyed(key string) http.Header {
+	h := a.header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	if key != "" {
+		h["idempotency-key"] = []string{key}
+	}
+	return h
 }

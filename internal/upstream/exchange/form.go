@@ -1,0 +1,155 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"sync"
+
+	"tollgate/internal/upstream"
+)
+
+// Form is a multipart/form-data body whose files are read while they are sent,
+// so that none is ever whole in memory. Its length is known beforehand. Fields
+// and files go out in the order in which they were added. It is built by one
+// goroutine and only read once it is sent.
+type Form struct {
+	framing  bytes.Buffer // since the last file
+	writer   *multipart.Writer
+	segments []segment
+	length   int64
+	ended    bool
+}
+
+// segment is a part of the body: text, or size bytes of what open opens.
+type segment struct {
+	text string
+	open func(ctx context.Context) (io.ReadCloser, error)
+	size int64
+}
+
+// NewForm makes an empty form.
+func NewForm() *Form {
+	f := &Form{}
+	f.writer = multipart.NewWriter(&f.framing)
+	return f
+}
+
+// Field adds a field with a value.
+func (f *Form) Field(name, value string) {
+	_ = f.writer.WriteField(name, value) // into a buffer: cannot fail
+}
+
+// File adds a file: the bytes of a reference, under a file name.
+func (f *Form) File(name, filename string, r upstream.Reference) {
+	head := textproto.MIMEHeader{}
+	head.Set("Content-Disposition", multipart.FileContentDisposition(name, filename))
+	head.Set("Content-Type", r.Type)
+	_, _ = f.writer.CreatePart(head) // into a buffer: cannot fail
+	f.flush()
+	f.segments = append(f.segments, segment{open: r.Open, size: r.Size})
+	f.length += r.Size
+}
+
+// flush makes a segment of the framing so far.
+func (f *Form) flush() {
+	f.length += int64(f.framing.Len())
+	f.segments = append(f.segments, segment{text: f.framing.String()})
+	f.framing.Reset()
+}
+
+// attach makes the form the body of a request.
+func (f *Form) attach(ctx context.Context, req *http.Request) {
+	if !f.ended {
+		f.ended = true
+		_ = f.writer.Close() // into a buffer: cannot fail
+		f.flush()
+	}
+	req.Header["Content-Type"] = []string{f.writer.FormDataContentType()}
+	req.ContentLength = f.length
+	req.Body = &formBody{ctx: ctx, rest: f.segments}
+	req.GetBody = func() (io.ReadCloser, error) { return &formBody{ctx: ctx, rest: f.segments}, nil }
+}
+
+// unread is an error of our own store while a form was being sent. The provider
+// has not got the whole of the request then.
+type unread struct{ err error }
+
+func (u unread) Error() string { return u.err.Error() }
+
+func (u unread) Unwrap() error { return u.err }
+
+// formBody reads a form once. The transport may close it while it is read.
+type formBody struct {
+	ctx context.Context
+
+	mu     sync.Mutex
+	rest   []segment
+	from   io.ReadCloser // of the first of rest; nil: not begun
+	left   int64         // bytes of it to come
+	closed bool
+}
+
+// Read implements io.Reader.
+func (b *formBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		switch {
+		case b.closed:
+			return 0, errors.New("the form was closed")
+		case len(b.rest) == 0:
+			return 0, io.EOF
+		case b.from == nil:
+			if err := b.begin(b.rest[0]); err != nil {
+				return 0, unread{err}
+			}
+		case b.left == 0:
+			_ = b.from.Close() // all of it was read
+			b.from, b.rest = nil, b.rest[1:]
+		default:
+			n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
+			b.left -= int64(n)
+			if err == io.EOF && b.left > 0 {
+				err = fmt.Errorf("a file ended %d bytes early", b.left)
+			}
+			if err != nil && err != io.EOF {
+				return n, unread{err}
+			}
+			if n > 0 || len(p) == 0 {
+				return n, nil
+			}
+		}
+	}
+}
+
+// begin opens a segment.
+func (b *formBody) begin(s segment) error {
+	if s.open == nil {
+		b.from, b.left = io.NopCloser(bytes.NewReader([]byte(s.text))), int64(len(s.text))
+		return nil
+	}
+	from, err := s.open(b.ctx)
+	if err != nil {
+		return err
+	}
+	b.from, b.left = from, s.size
+	return nil
+}
+
+// Close implements io.Closer.
+func (b *formBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	if b.from != nil {
+		_ = b.from.Close() // reading is over; there is nothing to lose
+		b.from = nil
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package gemini
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Bounds of images.
+const (
+	maxImages     = 10
+	maxReferences = 14
+	// maxAtOnce is how many calls of one work run at a time.
+	maxAtOnce = 4
+	// maxImageAnswer is the longest answer with an image in it, in bytes.
+	maxImageAnswer = 64 << 20
+)
+
+// imagePlaces are the further fields of images.
+var imagePlaces = place{
+	"temperature":      {"generationConfig", "temperature"},
+	"topP":             {"generationConfig", "topP"},
+	"topK":             {"generationConfig", "topK"},
+	"seed":             {"generationConfig", "seed"},
+	"thinkingConfig":   {"generationConfig", "thinkingConfig"},
+	"personGeneration": {"generationConfig", "imageConfig", "personGeneration"},
+	"safetySettings":   {"safetySettings"},
+}
+
+// makeImages asks for images, one a call. It returns those that came: fewer
+// than asked for are a success, since they are charged one by one. Without any
+// the most hopeless of the troubles is the work's.
+func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	count := max(w.Count, 1)
+	if count > maxImages {
+		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes up to %d", count, maxImages)
+	}
+	at, f := a.address(resource(w.Model), "generateContent")
+	if f != nil {
+		return nil, misnamed(f)
+	}
+	bodies, trouble := imageBodies(ctx, w, count)
+	if trouble != nil {
+		return nil, trouble
+	}
+	var (
+		results  = make([]*upstream.Result, count)
+		troubles = make([]*upstream.Trouble, count)
+		next     atomic.Int64
+		closed   atomic.Bool // the line is out: the rest is not asked for
+		wg       sync.WaitGroup
+	)
+	for range min(count, maxAtOnce) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= count || closed.Load() {
+					return
+				}
+				results[i], troubles[i] = a.makeImage(ctx, w, at, bodies[i])
+				if t := troubles[i]; t != nil && t.Health != upstream.HealthNone && t.Health != upstream.HealthHalf {
+					closed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p := &upstream.Progress{Done: true}
+	for _, r := range results {
+		if r != nil {
+			p.Results = append(p.Results, *r)
+		}
+	}
+	if len(p.Results) == 0 {
+		return nil, worst(troubles)
+	}
+	return p, nil
+}
+
+// worst is the most hopeless of the troubles, at least one of which is there.
+// If one of the calls may have been accepted, so may the work.
+func worst(troubles []*upstream.Trouble) *upstream.Trouble {
+	var made *upstream.Trouble
+	lost := false
+	for _, t := range troubles {
+		if t == nil {
+			continue
+		}
+		lost = lost || t.Lost
+		if made == nil || t.Next > made.Next {
+			made = t
+		}
+	}
+	made.Lost = lost
+	return made
+}
+
+// makeImage is one call.
+func (a *Adapter) makeImage(ctx context.Context, w upstream.Work, at *url.URL, body []byte) (*upstream.Result, *upstream.Trouble) {
+	reply, err := a.line.Tell(ctx, exchange.Request{
+		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
+	})
+	if err != nil {
+		return nil, upstream.AsTrouble(err)
+	}
+	if !reply.Good() {
+		return nil, refused(reply, w.Kind).Redact(a.key)
+	}
+	r, trouble := readImage(reply)
+	if trouble != nil {
+		return nil, trouble.Redact(a.key)
+	}
+	return r, nil
+}
+
+// imageBodies makes the bodies of the calls. They are one and the same but for
+// a seed, which counts up: else all images would be the same.
+func imageBodies(ctx context.Context, w upstream.Work, count int) ([][]byte, *upstream.Trouble) {
+	config, trouble := imageConfig(w)
+	if trouble != nil {
+		return nil, trouble
+	}
+	references, trouble := blobs(ctx, w, maxReferences, "image/png", "image/jpeg", "image/webp")
+	if trouble != nil {
+		return nil, trouble
+	}
+	parts := []any{map[string]any{"text": w.Prompt}}
+	for _, b := range references {
+		parts = append(parts, map[string]any{"inlineData": map[string]any{"mimeType": b.kind, "data": b.data}})
+	}
+	generation := map[string]any{"responseModalities": []string{"IMAGE"}}
+	if len(config) > 0 {
+		generation["imageConfig"] = config
+	}
+	body := map[string]any{
+		"contents":         []any{map[string]any{"role": "user", "parts": parts}},
+		"generationConfig": generation,
+	}
+	if trouble := imagePlaces.put(body, w); trouble != nil {
+		return nil, trouble
+	}
+	seed := gjson.GetBytes(w.Params, "seed")
+	first, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	bodies := slices.Repeat([][]byte{first}, count)
+	for i := 1; i < count && seed.Type == gjson.Number; i++ {
+		generation["seed"] = seed.Int() + int64(i)
+		bodies[i], _ = json.Marshal(body)
+	}
+	return bodies, nil
+}
+
+// imageConfig says how large and in which ratio. The user's pixels are given by
+// their tier and ratio, which is all that the API knows.
+func imageConfig(w upstream.Work) (map[string]any, *upstream.Trouble) {
+	config := map[string]any{}
+	old := strings.Contains(w.Model, "gemini-2.5-")
+	switch w.Ratio {
+	case "":
+	case "1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9":
+		config["aspectRatio"] = w.Ratio
+	case "1:4", "4:1", "1:8", "8:1":
+		if old || strings.Contains(w.Model, "gemini-3-pro-") {
+			return nil, upstream.Unsuitable(w.Kind, "the ratio %s; %s does not make it", w.Ratio, w.Model)
+		}
+		config["aspectRatio"] = w.Ratio
+	default:
+		return nil, upstream.Unsuitable(w.Kind, "the ratio %s; the provider does not make it", w.Ratio)
+	}
+	switch {
+	case old && w.Tier == "1K": // all that it makes; it has no field for it
+	case old:
+		return nil, upstream.Unsuitable(w.Kind, "the tier %s; %s makes 1K alone", w.Tier, w.Model)
+	case w.Tier == "512p":
+		config["imageSize"] = "512"
+	case w.Tier == "1K" || w.Tier == "2K" || w.Tier == "4K":
+		config["imageSize"] = w.Tier
+	default:
+		return nil, upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 512p, 1K, 2K and 4K", w.Tier)
+	}
+	return config, nil
+}
+
+// readImage finds the image in a good answer. Parts of the model's thoughts are
+// drafts, not results.
+func readImage(reply *exchange.Reply) (*upstream.Result, *upstream.Trouble) {
+	const kind = upstream.KindImage
+	said, ok := document(reply)
+	if !ok || said.Get("error").IsObject() || said.Get("promptFeedback.blockReason").Str != "" {
+		return nil, reply.Refused(kind)
+	}
+	var found *upstream.Result
+	reason := ""
+	said.Get("candidates").ForEach(func(_, candidate gjson.Result) bool {
+		if r := candidate.Get("finishReason").Str; reason == "" {
+			reason = r
+		}
+		candidate.Get("content.parts").ForEach(func(_, part gjson.Result) bool {
+			mime := part.Get("inlineData.mimeType").Str
+			if part.Get("thought").Bool() || !strings.HasPrefix(mime, "image/") {
+				return true
+			}
+			data, err := base64.StdEncoding.DecodeString(part.Get("inlineData.data").Str)
+			if err == nil && len(data) > 0 {
+				found = &upstream.Result{Data: data, Type: mime}
+			}
+			return found == nil
+		})
+		return found == nil
+	})
+	switch {
+	case found != nil:
+		return found, nil
+	case isFilter(reason):
+		return nil, upstream.Moderated(kind, "the provider's safety system stopped the image ("+reason+")", true)
+	}
+	return nil, upstream.Nothing(kind, "no image in the answer: "+reason)
+}

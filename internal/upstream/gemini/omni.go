@@ -1,0 +1,193 @@
+package gemini
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Bounds of clips of Omni.
+const (
+	maxOmniReferences = 7
+	minOmniSeconds    = 3
+	maxOmniSeconds    = 10
+)
+
+// omniPlaces are the further fields of clips.
+var omniPlaces = place{
+	"seed":            {"generation_config", "seed"},
+	"task":            {"generation_config", "video_config", "task"},
+	"safety_settings": {"safety_settings"},
+}
+
+// submitOmni begins an interaction in the background.
+func (a *Adapter) submitOmni(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	body, trouble := omniBody(ctx, w)
+	if trouble != nil {
+		return nil, trouble
+	}
+	reply, err := a.line.Tell(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("interactions"), Header: a.header, Body: body, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	return a.accepted(reply, w.Kind, "id", isInteraction)
+}
+
+// isInteraction tells whether an id is one of an interaction.
+func isInteraction(id string) bool {
+	return len(id) <= 2048 && !strings.Contains(id, "/") && isPath(id)
+}
+
+// omniBody makes the body of a submission.
+func omniBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.Trouble) {
+	format := map[string]any{"type": "video", "delivery": "uri"}
+	if trouble := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); trouble != nil {
+		return nil, trouble
+	}
+	switch {
+	case w.Seconds == 0:
+	case w.Seconds < minOmniSeconds || w.Seconds > maxOmniSeconds:
+		return nil, upstream.Unsuitable(w.Kind, "%d seconds; the provider makes %d to %d", w.Seconds, minOmniSeconds, maxOmniSeconds)
+	default:
+		format["duration"] = fmt.Sprintf("%ds", w.Seconds)
+	}
+	references, trouble := blobs(ctx, w, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
+	if trouble != nil {
+		return nil, trouble
+	}
+	input := make([]any, 0, len(references)+1)
+	if w.Prompt != "" {
+		input = append(input, map[string]any{"type": "text", "text": w.Prompt})
+	}
+	task := "text_to_video"
+	for _, b := range references {
+		kind, _, _ := strings.Cut(b.kind, "/")
+		input = append(input, map[string]any{"type": kind, "data": b.data, "mime_type": b.kind})
+		switch {
+		case kind == "video" || task == "edit":
+			task = "edit"
+		case task == "text_to_video":
+			task = "image_to_video"
+		default:
+			task = "reference_to_video"
+		}
+	}
+	if len(input) == 0 {
+		return nil, upstream.Unsuitable(w.Kind, "neither a prompt nor a reference")
+	}
+	body := map[string]any{
+		"model": strings.TrimPrefix(w.Model, "models/"), "input": input, "background": true, "response_format": format,
+		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
+	}
+	if trouble := omniPlaces.put(body, w); trouble != nil {
+		return nil, trouble
+	}
+	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	return made, nil
+}
+
+// interaction is the address of an interaction.
+func (a *Adapter) interaction(ticket, method string) *url.URL {
+	if method == "" {
+		return a.line.URL("interactions", ticket)
+	}
+	return a.line.URL("interactions", ticket, method)
+}
+
+// pollOmni asks for an interaction.
+func (a *Adapter) pollOmni(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	if !isInteraction(ticket) {
+		return nil, noTicket()
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.interaction(ticket, ""), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	p, trouble := readInteraction(reply, w.Kind, ticket)
+	if trouble != nil {
+		return nil, trouble.Redact(a.key)
+	}
+	return p, nil
+}
+
+// readInteraction judges what the provider says of an interaction.
+func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.Trouble) {
+	said, ok := document(reply)
+	if !ok {
+		return nil, reply.Silent()
+	}
+	if !reply.Good() {
+		unknown := strings.Contains(strings.ToLower(said.Get("error.message").String()), "invalid interaction name")
+		if reply.Status == http.StatusNotFound || reply.Status == http.StatusBadRequest && unknown {
+			return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
+		}
+		return nil, reply.Silent()
+	}
+	switch status := said.Get("status").String(); status {
+	case "queued", "in_progress":
+		return &upstream.Progress{Ticket: ticket}, nil
+	case "completed":
+		return readSteps(said, kind, ticket)
+	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
+		for _, at := range []string{"error", "errors.0"} {
+			if e := said.Get(at); e.IsObject() {
+				return nil, ended(kind, e)
+			}
+		}
+		return nil, upstream.Ended(kind, status, "")
+	default:
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
+		f.Status = reply.Status
+		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+	}
+}
+
+// readSteps finds the clip of a completed interaction. One that has none is a
+// refusal: the model then says why in words, if at all.
+func readSteps(said gjson.Result, kind, ticket string) (*upstream.Progress, *upstream.Trouble) {
+	var words []string
+	for _, step := range said.Get("steps").Array() {
+		if step.Get("type").Str != "model_output" {
+			continue
+		}
+		for _, content := range step.Get("content").Array() {
+			switch content.Get("type").Str {
+			case "video":
+				if r, ok := readClip(content); ok {
+					return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{r}}, nil
+				}
+			case "text":
+				words = append(words, content.Get("text").String())
+			}
+		}
+	}
+	if len(words) == 0 {
+		words = []string{"the provider made no clip of this input"}
+	}
+	return nil, upstream.Moderated(kind, strings.Join(words, " "), false)
+}
+
+// cancelOmni stops an interaction. That the provider does not know it any more,
+// or has ended it, is as good.
+func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
+	if !isInteraction(ticket) {
+		return noTicket()
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPost, URL: a.interaction(ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer})
+	if err != nil {
+		return err
+	}
+	if !reply.Good() && reply.Status != http.StatusNotFound && reply.Status != http.StatusBadRequest {
+		return reply.Silent().Redact(a.key)
+	}
+	return nil
+}

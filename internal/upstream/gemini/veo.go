@@ -1,0 +1,249 @@
+package gemini
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// maxAssets is how many references a clip of Veo can have; one alone is its
+// first frame.
+const maxAssets = 3
+
+// veoPlaces are the further fields of clips.
+var veoPlaces = place{
+	"seed":               {"parameters", "seed"},
+	"negativePrompt":     {"parameters", "negativePrompt"},
+	"personGeneration":   {"parameters", "personGeneration"},
+	"generateAudio":      {"parameters", "generateAudio"},
+	"enhancePrompt":      {"parameters", "enhancePrompt"},
+	"fps":                {"parameters", "fps"},
+	"compressionQuality": {"parameters", "compressionQuality"},
+	"resizeMode":         {"parameters", "resizeMode"},
+}
+
+// submitVeo begins an operation.
+func (a *Adapter) submitVeo(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	at, f := a.address(resource(w.Model), "predictLongRunning")
+	if f != nil {
+		return nil, misnamed(f)
+	}
+	body, trouble := veoBody(ctx, w)
+	if trouble != nil {
+		return nil, trouble
+	}
+	reply, err := a.line.Tell(ctx, exchange.Request{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	return a.accepted(reply, w.Kind, "name", isOperation)
+}
+
+// accepted reads the ticket from the answer to a submission: the member of this
+// name, which has to be one that isTicket knows.
+func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*upstream.Progress, error) {
+	if !reply.Good() {
+		return nil, refused(reply, kind).Redact(a.key)
+	}
+	said, _ := document(reply)
+	if ticket := said.Get(member).String(); isTicket(ticket) {
+		return &upstream.Progress{Ticket: ticket}, nil
+	}
+	trouble := refused(reply, kind).Redact(a.key)
+	// A 2xx that names nothing may have begun something all the same, unless it
+	// says what was wrong.
+	trouble.Lost = !said.Get("error").IsObject()
+	return nil, trouble
+}
+
+// veoBody makes the body of a submission.
+func veoBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.Trouble) {
+	if w.Prompt == "" && len(w.References) != 1 {
+		return nil, upstream.Unsuitable(w.Kind, "no prompt; the provider needs one unless there is a first frame")
+	}
+	parameters := map[string]any{"sampleCount": 1}
+	if trouble := shapeClip(parameters, w, "aspectRatio", "720p", "1080p", "4K"); trouble != nil {
+		return nil, trouble
+	}
+	if w.Seconds > 0 {
+		parameters["durationSeconds"] = w.Seconds
+	}
+	references, trouble := blobs(ctx, w, maxAssets, "image/png", "image/jpeg", "image/webp")
+	if trouble != nil {
+		return nil, trouble
+	}
+	instance := map[string]any{"prompt": w.Prompt}
+	var assets []any
+	for _, b := range references {
+		image := map[string]any{"bytesBase64Encoded": b.data, "mimeType": b.kind}
+		if len(references) == 1 {
+			instance["image"] = image
+		} else {
+			assets = append(assets, map[string]any{"image": image, "referenceType": "asset"})
+		}
+	}
+	if assets != nil {
+		instance["referenceImages"] = assets
+	}
+	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
+	if trouble := veoPlaces.put(body, w); trouble != nil {
+		return nil, trouble
+	}
+	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	return made, nil
+}
+
+// shapeClip sets resolution and ratio of a clip; tiers are those that the model
+// family makes. The user's pixels are given by these, which is all that the API
+// knows.
+func shapeClip(to map[string]any, w upstream.Work, ratio string, tiers ...string) *upstream.Trouble {
+	tier := w.Tier
+	if tier == "2160p" {
+		tier = "4K"
+	}
+	known := false
+	for _, t := range tiers {
+		known = known || t == tier
+	}
+	if !known {
+		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes %s", w.Tier, strings.Join(tiers, ", "))
+	}
+	to["resolution"] = strings.ToLower(tier)
+	switch w.Ratio {
+	case "":
+	case "16:9", "9:16":
+		to[ratio] = w.Ratio
+	default:
+		return upstream.Unsuitable(w.Kind, "the ratio %s; the provider makes 16:9 and 9:16", w.Ratio)
+	}
+	return nil
+}
+
+// ofVertex is the beginning of operations of Vertex AI, which are asked for at
+// their model and answer with the clip itself.
+const ofVertex = "projects/"
+
+// isOperation tells whether a name is one of an operation.
+func isOperation(name string) bool {
+	return len(name) <= 1024 && strings.Contains(name, "/operations/") && isPath(name)
+}
+
+// isPath tells whether a name can stand in an address as it is.
+func isPath(name string) bool {
+	for segment := range strings.SplitSeq(name, "/") {
+		if strings.Trim(segment, ".") == "" {
+			return false
+		}
+		for _, c := range []byte(segment) {
+			switch {
+			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.~=", c) >= 0:
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pollVeo asks for an operation.
+func (a *Adapter) pollVeo(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	if !isOperation(ticket) {
+		return nil, noTicket()
+	}
+	r := exchange.Request{Method: http.MethodGet, Header: a.header, Limit: maxAnswer}
+	var f *upstream.Failure
+	if strings.HasPrefix(ticket, ofVertex) {
+		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, w.Reading
+		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // strings: cannot fail
+		r.URL, f = a.address(resource(w.Model), "fetchPredictOperation")
+	} else {
+		r.URL, f = a.address(ticket, "")
+	}
+	if f != nil {
+		return nil, misnamed(f)
+	}
+	reply, err := a.line.Look(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p, trouble := readOperation(reply, w.Kind, ticket)
+	if trouble != nil {
+		return nil, trouble.Redact(a.key)
+	}
+	return p, nil
+}
+
+// readOperation judges what the provider says of an operation.
+func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.Trouble) {
+	said, ok := document(reply)
+	switch {
+	case ok && reply.Status == http.StatusNotFound:
+		return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
+	case !ok || !reply.Good():
+		return nil, reply.Silent()
+	case !said.Get("name").Exists() && !said.Get("done").Exists():
+		return nil, reply.Silent()
+	case !said.Get("done").Bool():
+		return &upstream.Progress{Ticket: ticket}, nil
+	case said.Get("error").IsObject():
+		return nil, ended(kind, said.Get("error"))
+	}
+	response := said.Get("response.generateVideoResponse")
+	if !response.Exists() {
+		response = said.Get("response")
+	}
+	for _, list := range []string{"generatedSamples", "videos"} {
+		for _, sample := range response.Get(list).Array() {
+			if r, ok := readClip(sample); ok {
+				return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{r}}, nil
+			}
+		}
+	}
+	if reasons := response.Get("raiMediaFilteredReasons"); response.Get("raiMediaFilteredCount").Int() > 0 || len(reasons.Array()) > 0 {
+		said := "the provider's safety system withheld the clip"
+		if first := reasons.Get("0"); first.Type == gjson.String && first.Str != "" {
+			said = first.Str
+		}
+		return nil, upstream.Moderated(kind, said, true)
+	}
+	return nil, upstream.Nothing(kind, "the operation ended without a clip")
+}
+
+// readClip reads a sample: an address, or the clip itself. What lies in a
+// bucket of the provider's cannot be fetched with a key.
+func readClip(sample gjson.Result) (upstream.Result, bool) {
+	if v := sample.Get("video"); v.IsObject() {
+		sample = v
+	}
+	kind := sample.Get("mimeType").Str + sample.Get("mime_type").Str // operations, interactions
+	if kind == "" {
+		kind = "video/mp4"
+	}
+	if text := sample.Get("bytesBase64Encoded").Str; text != "" {
+		data, err := base64.StdEncoding.DecodeString(text)
+		return upstream.Result{Data: data, Type: kind}, err == nil && len(data) > 0
+	}
+	return downloadable(sample.Get("uri").Str, kind)
+}
+
+// downloadable makes a result of an address. Files of the API answer with their
+// bytes only if they are asked to.
+func downloadable(address, kind string) (upstream.Result, bool) {
+	at, err := url.Parse(address)
+	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
+		return upstream.Result{}, false
+	}
+	if q := at.Query(); q.Get("alt") == "" && strings.Contains(at.Path, "/files/") {
+		q.Set("alt", "media")
+		at.RawQuery = q.Encode()
+	}
+	return upstream.Result{Ref: at.String(), Type: kind}, true
+}

@@ -1,0 +1,175 @@
+package openai
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Bounds of images.
+const (
+	maxImages     = 10
+	maxReferences = 16
+	// maxImageAnswer is how long an answer may be for each image in it: the
+	// largest picture, uncompressed and in base64, is 44 MB.
+	maxImageAnswer = 48 << 20
+	// maxImagesAnswer is the same for all images together.
+	maxImagesAnswer = 256 << 20
+)
+
+// makeImages asks for images and reads them from the answer: generations, or
+// edits where there are references.
+func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	r := exchange.Request{
+		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
+		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
+	}
+	// What would change the shape of the answer is ours, like the fields that
+	// name the work.
+	f, trouble := begin(w, "n", "size", "image", "images", "mask", "stream", "partial_images")
+	if trouble != nil {
+		return nil, trouble
+	}
+	if w.Count > maxImages {
+		return nil, upstream.Unsuitable(w.Kind, "%d images; the provider makes up to %d", w.Count, maxImages)
+	}
+	f.set("n", max(w.Count, 1))
+	if trouble := sizeImage(f, w); trouble != nil {
+		return nil, trouble
+	}
+	if len(w.References) == 0 {
+		if w.Mask != nil {
+			return nil, upstream.Unsuitable(w.Kind, "a mask without a reference")
+		}
+		r.URL = a.line.URL("images", "generations")
+		r.Body, _ = json.Marshal(f) // raw members, each valid: cannot fail
+	} else {
+		r.URL = a.line.URL("images", "edits")
+		if r.Form, trouble = editForm(f, w); trouble != nil {
+			return nil, trouble
+		}
+	}
+	reply, err := a.line.Tell(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if !reply.Good() {
+		return nil, reply.Refused(w.Kind).Redact(a.key)
+	}
+	results, trouble := readImages(reply, w.Count)
+	if trouble != nil {
+		return nil, trouble.Redact(a.key)
+	}
+	return &upstream.Progress{Done: true, Results: results}, nil
+}
+
+// editForm is the form of an edit.
+func editForm(f fields, w upstream.Work) (*exchange.Form, *upstream.Trouble) {
+	if familyOf(w.Model) == familyAspect {
+		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
+	}
+	if len(w.References) > maxReferences {
+		return nil, upstream.Unsuitable(w.Kind, "%d references; the provider takes up to %d", len(w.References), maxReferences)
+	}
+	for _, r := range w.References {
+		if trouble := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); trouble != nil {
+			return nil, trouble
+		}
+	}
+	if w.Mask != nil {
+		if trouble := checkFile(w.Kind, *w.Mask, maxMask, "image/png"); trouble != nil {
+			return nil, trouble
+		}
+	}
+	form := f.form()
+	name := "image"
+	if len(w.References) > 1 {
+		name = "image[]"
+	}
+	for i, r := range w.References {
+		form.File(name, fileName(fmt.Sprintf("image-%d", i+1), r), r)
+	}
+	if w.Mask != nil {
+		form.File("mask", fileName("mask", *w.Mask), *w.Mask)
+	}
+	return form, nil
+}
+
+// readImages reads the images in a good answer: as base64 or as addresses. What
+// a vendor filtered out (`respect_moderation`) or failed on alone is not among
+// them; more than count are never returned.
+func readImages(reply *exchange.Reply, count int) ([]upstream.Result, *upstream.Trouble) {
+	if !isDocument(reply) {
+		return nil, reply.Refused(upstream.KindImage)
+	}
+	items := gjson.GetBytes(reply.Body, "data")
+	if !items.IsArray() {
+		return nil, reply.Refused(upstream.KindImage)
+	}
+	var (
+		results  []upstream.Result
+		filtered bool
+		failed   gjson.Result
+	)
+	items.ForEach(func(_, item gjson.Result) bool {
+		switch passed := item.Get("respect_moderation"); {
+		case passed.Type == gjson.False:
+			filtered = true
+		case item.Get("error").IsObject():
+			failed = item.Get("error")
+		default:
+			if r, ok := readImage(item); ok {
+				results = append(results, r)
+			}
+		}
+		return len(results) < max(count, 1)
+	})
+	switch {
+	case len(results) > 0:
+		return results, nil
+	case filtered:
+		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the images", true)
+	case failed.Exists():
+		return nil, upstream.Ended(upstream.KindImage, failed.Get("code").String(), failed.Get("message").String())
+	}
+	return nil, upstream.Nothing(upstream.KindImage, "no image in the answer")
+}
+
+// readImage reads one item of an answer.
+func readImage(item gjson.Result) (upstream.Result, bool) {
+	if text := item.Get("b64_json"); text.Type == gjson.String && text.Str != "" {
+		return inline(text.Str)
+	}
+	address := item.Get("url")
+	switch {
+	case address.Type != gjson.String || address.Str == "":
+		return upstream.Result{}, false
+	case strings.HasPrefix(address.Str, "data:"):
+		return inline(address.Str)
+	}
+	return upstream.Result{Ref: address.Str}, true
+}
+
+// inline decodes base64, with or without the head of a data address.
+func inline(text string) (upstream.Result, bool) {
+	if rest, ok := strings.CutPrefix(text, "data:"); ok {
+		_, text, _ = strings.Cut(rest, ",")
+	}
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil || len(data) == 0 {
+		return upstream.Result{}, false
+	}
+	r := upstream.Result{Data: data}
+	if kind := http.DetectContentType(data); strings.HasPrefix(kind, "image/") {
+		r.Type = kind
+	}
+	return r, true
+}

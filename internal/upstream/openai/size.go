@@ -1,0 +1,189 @@
+package openai
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/upstream"
+)
+
+// family is a group of models that want the size of an image in the same way.
+type family int
+
+const (
+	// familyOther: compatible vendors; pixels are sent as they are.
+	familyOther family = iota
+	// familyFixed: OpenAI's models up to gpt-image-1.5: three sizes.
+	familyFixed
+	// familyFree: gpt-image-2 and later: any size within bounds.
+	familyFree
+	// familyAspect: xAI: ratio and tier in fields of their own.
+	familyAspect
+)
+
+// familyOf finds the family by the model's name.
+func familyOf(model string) family {
+	name := baseName(model)
+	rest, isGPT := strings.CutPrefix(name, "gpt-image-")
+	switch {
+	case strings.HasPrefix(name, "chatgpt-image"), isGPT && (rest == "1" || strings.HasPrefix(rest, "1-") || strings.HasPrefix(rest, "1.")):
+		return familyFixed
+	case isGPT:
+		return familyFree
+	case strings.HasPrefix(name, "grok-"):
+		return familyAspect
+	}
+	return familyOther
+}
+
+// Bounds of the sizes that gpt-image-2 and later make.
+const (
+	sideStep  = 16
+	maxSide   = 3840
+	maxPixels = 3840 * 2160
+	minPixels = 655_360
+	maxRatio  = 3 // of the longer to the shorter side
+)
+
+// sizeImage sets the fields that say how large the images are to be.
+func sizeImage(f fields, w upstream.Work) *upstream.Trouble {
+	switch familyOf(w.Model) {
+	case familyFixed:
+		return sizeFixed(f, w)
+	case familyFree:
+		return sizeFree(f, w)
+	case familyAspect:
+		return sizeAspect(f, w)
+	}
+	if w.Width > 0 && w.Height > 0 {
+		f.set("size", pixels(w.Width, w.Height))
+	}
+	return nil
+}
+
+// sizeFixed chooses among three sizes, all of the tier 1K.
+func sizeFixed(f fields, w upstream.Work) *upstream.Trouble {
+	size := ""
+	switch {
+	case w.Exact:
+		size = pixels(w.Width, w.Height)
+	case w.Tier != "1K":
+		return upstream.Unsuitable(w.Kind, "the tier %s; %s makes 1K alone", w.Tier, w.Model)
+	default:
+		size = map[string]string{"": "auto", "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536"}[w.Ratio]
+	}
+	switch size {
+	case "auto", "1024x1024", "1536x1024", "1024x1536":
+		f.set("size", size)
+		return nil
+	}
+	return upstream.Unsuitable(w.Kind, "%s at %s; %s makes 1024x1024, 1536x1024 and 1024x1536", w.Ratio, pixels(w.Width, w.Height), w.Model)
+}
+
+// sizeFree sends pixels: the user's as they are, ours fitted into the bounds
+// as long as the tier is still the one that is paid for.
+func sizeFree(f fields, w upstream.Work) *upstream.Trouble {
+	width, height := w.Width, w.Height
+	if width <= 0 || height <= 0 {
+		if w.Tier == "1K" { // what `auto` makes
+			f.set("size", "auto")
+			return nil
+		}
+		width, _ = shortSide(w.Tier)
+		height = width
+	}
+	if max(width, height) > maxRatio*min(width, height) {
+		return upstream.Unsuitable(w.Kind, "%s: the provider makes ratios up to %d:1", pixels(width, height), maxRatio)
+	}
+	if !w.Exact {
+		width, height = fit(width, height)
+		if !holds(w.Tier, width, height) {
+			return upstream.Unsuitable(w.Kind, "%s at %s is more than the provider makes", w.Tier, w.Ratio)
+		}
+	}
+	switch n := width * height; {
+	case width%sideStep != 0 || height%sideStep != 0:
+		return upstream.Unsuitable(w.Kind, "%s: the provider makes sides that %d divides", pixels(width, height), sideStep)
+	case max(width, height) > maxSide || n > maxPixels || n < minPixels:
+		return upstream.Unsuitable(w.Kind, "%s: the provider makes %d to %d pixels, and sides up to %d", pixels(width, height), minPixels, maxPixels, maxSide)
+	}
+	f.set("size", pixels(width, height))
+	return nil
+}
+
+// sizeAspect names ratio and tier. The user's pixels are given by these, too.
+func sizeAspect(f fields, w upstream.Work) *upstream.Trouble {
+	if w.Tier != "1K" && w.Tier != "2K" {
+		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 1K and 2K", w.Tier)
+	}
+	f.set("resolution", strings.ToLower(w.Tier))
+	if w.Ratio != "" {
+		f.set("aspect_ratio", w.Ratio)
+	}
+	return nil
+}
+
+// fit scales a size into the bounds and rounds its sides. The ratio, at most
+// maxRatio, stays as near as the rounding lets it.
+func fit(width, height int) (int, int) {
+	w, h := float64(width), float64(height)
+	scale := min(1, maxSide/max(w, h), math.Sqrt(maxPixels/(w*h)))
+	if n := w * h; n < minPixels {
+		scale = math.Sqrt(minPixels / n)
+	}
+	step := func(side float64) int { return max(1, int(math.Round(side*scale/sideStep))) * sideStep }
+	width, height = step(w), step(h)
+	for max(width, height) > maxSide || width*height > maxPixels || max(width, height) > maxRatio*min(width, height) {
+		if width >= height {
+			width -= sideStep
+		} else {
+			height -= sideStep
+		}
+	}
+	for width*height < minPixels {
+		if width <= height {
+			width += sideStep
+		} else {
+			height += sideStep
+		}
+	}
+	return width, height
+}
+
+// shortSide is the side of a square of a tier: 1024 a K, or the number of `p`.
+// ok is false for what is no tier.
+func shortSide(tier string) (side int, ok bool) {
+	if tier == "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(tier[:len(tier)-1])
+	if err != nil || n <= 0 || n > 99999 {
+		return 0, false
+	}
+	switch tier[len(tier)-1] {
+	case 'K':
+		return 1024 * n, true
+	case 'p':
+		return n, true
+	}
+	return 0, false
+}
+
+// holds tells whether an image of this size is more than the tier of half the
+// number would hold, so that nobody pays for a tier and gets the one below.
+func holds(tier string, width, height int) bool {
+	side, ok := shortSide(tier)
+	if !ok {
+		return false
+	}
+	if strings.HasSuffix(tier, "K") {
+		half := side / 2
+		return 2*width*height > 3*half*half // a tier holds 1.5 times its square
+	}
+	return 2*min(width, height) > side
+}
+
+// pixels writes a size as the provider wants it.
+func pixels(width, height int) string { return fmt.Sprintf("%dx%d", width, height) }

@@ -1,0 +1,220 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// maxWait bounds what the provider can ask us to wait between polls.
+const maxWait = time.Minute
+
+// submitVideo asks for a clip.
+func (a *Adapter) submitVideo(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	f, trouble := begin(w, "size", "seconds", "input_reference")
+	if trouble != nil {
+		return nil, trouble
+	}
+	if trouble := shapeVideo(f, w); trouble != nil {
+		return nil, trouble
+	}
+	form := f.form()
+	for _, r := range w.References {
+		form.File("input_reference", fileName("reference", r), r)
+	}
+	reply, err := a.line.Tell(ctx, exchange.Request{
+		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.keyed(w.Key), Form: form, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !reply.Good() {
+		return nil, reply.Refused(w.Kind).Redact(a.key)
+	}
+	said := gjson.ParseBytes(nil)
+	if isDocument(reply) {
+		said = gjson.ParseBytes(reply.Body)
+	}
+	ticket := said.Get("id").String()
+	if !isTicket(ticket) {
+		trouble := reply.Refused(w.Kind).Redact(a.key)
+		// A 2xx that names nothing may have begun something all the same, unless
+		// it says what was wrong.
+		e := said.Get("error")
+		trouble.Lost = !e.IsObject() && e.Str == ""
+		return nil, trouble
+	}
+	return &upstream.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
+}
+
+// shapeVideo checks a clip's references and sets its size and length.
+func shapeVideo(f fields, w upstream.Work) *upstream.Trouble {
+	switch {
+	case w.Prompt == "":
+		return upstream.Unsuitable(w.Kind, "no prompt; the provider needs one")
+	case len(w.References) > 1:
+		return upstream.Unsuitable(w.Kind, "%d references; the provider takes one", len(w.References))
+	case w.Mask != nil:
+		return upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
+	}
+	for _, r := range w.References {
+		if trouble := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); trouble != nil {
+			return trouble
+		}
+	}
+	width, height := w.Width, w.Height
+	if width <= 0 || height <= 0 { // the provider has no word for a tier alone
+		side, ok := shortSide(w.Tier)
+		if !ok {
+			return upstream.Unsuitable(w.Kind, "the tier %q", w.Tier)
+		}
+		width, height = (side*16/9+1)/2*2, side
+	}
+	if strings.HasPrefix(baseName(w.Model), "sora-") {
+		var ok bool
+		if width, height, ok = soraSize(width, height, w.Exact); !ok {
+			return upstream.Unsuitable(w.Kind, "%s at %s; %s makes 1280x720, 720x1280, 1792x1024 and 1024x1792", w.Tier, w.Ratio, w.Model)
+		}
+		if w.Seconds != 0 && !slices.Contains([]int64{4, 8, 12}, w.Seconds) {
+			return upstream.Unsuitable(w.Kind, "%d seconds; %s makes 4, 8 or 12", w.Seconds, w.Model)
+		}
+	}
+	f.set("size", pixels(width, height))
+	if w.Seconds > 0 {
+		f.set("seconds", strconv.FormatInt(w.Seconds, 10)) // a string, as the protocol has it
+	}
+	return nil
+}
+
+// soraSize finds the size of OpenAI's own models that is nearest: the same
+// ratio but for 2 %, and the shorter side not less than nine tenths.
+func soraSize(width, height int, exact bool) (int, int, bool) {
+	for _, s := range [][2]int{{1280, 720}, {720, 1280}, {1792, 1024}, {1024, 1792}} {
+		if exact && (s[0] != width || s[1] != height) {
+			continue
+		}
+		off := float64(s[0]) * float64(height) / (float64(s[1]) * float64(width))
+		side, want := min(s[0], s[1]), min(width, height)
+		if math.Abs(off-1) <= 0.02 && side <= want && 10*side >= 9*want {
+			return s[0], s[1], true
+		}
+	}
+	return 0, 0, false
+}
+
+// Poll implements upstream.Maker. Images have no tickets.
+func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	at, trouble := a.video(w, ticket)
+	if trouble != nil {
+		return nil, trouble
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	p, trouble := readVideo(reply, w.Kind, ticket, at.JoinPath("content").String())
+	if trouble != nil {
+		return nil, trouble.Redact(a.key)
+	}
+	return p, nil
+}
+
+// readVideo judges what the provider says of a clip. content is where the clip
+// will be.
+func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.Progress, *upstream.Trouble) {
+	if !isDocument(reply) {
+		return nil, reply.Silent()
+	}
+	switch {
+	case reply.Status == http.StatusNotFound || reply.Status == http.StatusGone:
+		return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
+	case !reply.Good():
+		return nil, reply.Silent()
+	}
+	said := gjson.ParseBytes(reply.Body)
+	switch status := said.Get("status").String(); status {
+	case "queued", "in_progress", "pending", "processing", "running":
+		return &upstream.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
+	case "completed", "succeeded":
+		return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{{Ref: content, Type: "video/mp4"}}}, nil
+	case "failed", "cancelled", "canceled":
+		e := said.Get("error")
+		if e.Type == gjson.String {
+			return nil, upstream.Ended(kind, "", e.Str)
+		}
+		return nil, upstream.Ended(kind, e.Get("code").String(), e.Get("message").String())
+	case "expired":
+		return nil, upstream.Expired(kind, "the provider gave up "+ticket)
+	default:
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
+		f.Status = reply.Status
+		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+	}
+}
+
+// Cancel implements upstream.Maker: a deleted clip is not rendered on. That
+// the provider does not know it any more is as good.
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+	at, trouble := a.video(w, ticket)
+	if trouble != nil {
+		return trouble
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return err
+	}
+	if !reply.Good() && reply.Status != http.StatusNotFound {
+		return reply.Silent().Redact(a.key)
+	}
+	return nil
+}
+
+// video is the address of a clip.
+func (a *Adapter) video(w upstream.Work, ticket string) (*url.URL, *upstream.Trouble) {
+	if w.Kind != upstream.KindVideo || !isTicket(ticket) {
+		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
+		f.Health = upstream.HealthNone
+		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+	}
+	return a.line.URL("videos", ticket), nil
+}
+
+// maxTicket is the longest id that is taken for one.
+const maxTicket = 512
+
+// isTicket tells whether an id can stand in an address as it is.
+func isTicket(id string) bool {
+	if id == "" || len(id) > maxTicket || strings.Trim(id, ".") == "" {
+		return false
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.:~=", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// wait reads when the provider wants to be asked again, between 0 and maxWait.
+func wait(h http.Header) time.Duration {
+	ms, err := strconv.ParseInt(h.Get("Openai-Poll-After-Ms"), 10, 64)
+	if err != nil || ms <= 0 {
+		return 0
+	}
+	return time.Duration(min(ms, maxWait.Milliseconds())) * time.Millisecond
+}
