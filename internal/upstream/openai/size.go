@@ -129,24 +129,16 @@ func sizeAspect(f fields, w upstream.Work) *upstream.Trouble {
 // maxRatio, stays as near as the rounding lets it.
 func fit(width, height int) (int, int) {
 	w, h := float64(width), float64(height)
-	scale := min(1, maxSide/max(w, h), math.Sqrt(maxPixels/(w*h)))
-	if n := w * h; n < minPixels {
-		scale = math.Sqrt(minPixels / n)
+	scale, round := min(1, maxSide/max(w, h), math.Sqrt(maxPixels/(w*h))), math.Round
+	if n := w * h; n < 1.1*minPixels { // where rounding down could lead below the bound
+		scale, round = max(1, math.Sqrt(minPixels/n)), math.Ceil
 	}
-	step := func(side float64) int { return max(1, int(math.Round(side*scale/sideStep))) * sideStep }
-	width, height = step(w), step(h)
+	width, height = int(round(w*scale/sideStep))*sideStep, int(round(h*scale/sideStep))*sideStep
 	for max(width, height) > maxSide || width*height > maxPixels || max(width, height) > maxRatio*min(width, height) {
 		if width >= height {
 			width -= sideStep
 		} else {
 			height -= sideStep
-		}
-	}
-	for width*height < minPixels {
-		if width <= height {
-			width += sideStep
-		} else {
-			height += sideStep
 		}
 	}
 	return width, height

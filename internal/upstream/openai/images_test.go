@@ -1,0 +1,528 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/openai"
+)
+
+// maker makes the adapter of a line at a base address.
+func maker(t testing.TB, base string) *openai.Adapter {
+	t.Helper()
+	transport := exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: base, Key: key}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// picture is a work for one image; change changes it.
+func picture(change ...func(*upstream.Work)) upstream.Work {
+	w := upstream.Work{
+		Kind: upstream.KindImage, Model: "gpt-image-2", Prompt: "a fox", Count: 1,
+		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
+	}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func freely(context.Context) (func(), error) { return func() {}, nil }
+
+// reference is a picture or clip to work from.
+func reference(kind string, data []byte) upstream.Reference {
+	return upstream.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
+}
+
+func aJPEG(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// trouble asserts that err is a *upstream.Trouble.
+func trouble(t testing.TB, err error) *upstream.Trouble {
+	t.Helper()
+	var made *upstream.Trouble
+	if !errors.As(err, &made) || made.Failure == nil {
+		t.Fatalf("error %v (%T), want a *upstream.Trouble", err, err)
+	}
+	if strings.Contains(made.Error()+made.Told(), key) {
+		t.Errorf("the credential is in %s", made.Error())
+	}
+	return made
+}
+
+// fetched reads a result whole.
+func fetched(t testing.TB, a *openai.Adapter, w upstream.Work, r upstream.Result) []byte {
+	t.Helper()
+	f, err := a.Fetch(t.Context(), w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Body.Close()
+	data, err := io.ReadAll(f.Body)
+	if err != nil || f.Size >= 0 && f.Size != int64(len(data)) {
+		t.Fatalf("%d bytes of %d: %v", len(data), f.Size, err)
+	}
+	return data
+}
+
+func TestImages(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		work upstream.Work
+		sent string // without the prompt
+		ref  bool   // by address
+	}{
+		"one": {picture(), `{"model":"gpt-image-2","n":1,"size":"1024x1024"}`, false},
+		"three with fields": {picture(func(w *upstream.Work) {
+			w.Count = 3
+			w.Params = json.RawMessage(`{"quality":"high","output_compression":80,"prompt":"mine","stream":true,"n":9,"partial_images":2}`)
+		}), `{"model":"gpt-image-2","n":3,"output_compression":80,"quality":"high","size":"1024x1024"}`, false},
+		"another vendor": {picture(func(w *upstream.Work) { w.Model, w.Count = "some/flux", 2 }),
+			`{"model":"some/flux","n":2,"size":"1024x1024"}`, true},
+		"another vendor without a ratio": {picture(func(w *upstream.Work) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
+			`{"model":"flux","n":1}`, true},
+		"xAI": {picture(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
+			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewOpenAI(t)
+			a := maker(t, studio.URL())
+			if !a.Blocks(tt.work) {
+				t.Error("images do not block")
+			}
+			p, err := a.Submit(t.Context(), tt.work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !p.Done || p.Ticket != "" || len(p.Results) != tt.work.Count {
+				t.Fatalf("%+v", p)
+			}
+			for i, r := range p.Results {
+				if (r.Ref != "") != tt.ref || !bytes.Equal(fetched(t, a, tt.work, r), fakestudio.Picture(i+1)) {
+					t.Errorf("result %d: %q, %d bytes inline", i, r.Ref, len(r.Data))
+				}
+			}
+			got := studio.Submissions()[0]
+			var sent map[string]any
+			if err := json.Unmarshal(got.Body, &sent); err != nil || sent["prompt"] != tt.work.Prompt {
+				t.Fatalf("%v: %s", err, got.Body)
+			}
+			delete(sent, "prompt")
+			if again, _ := json.Marshal(sent); string(again) != tt.sent {
+				t.Errorf("sent %s\nwant %s", again, tt.sent)
+			}
+			if got.Header.Get("Idempotency-Key") != "sub_1" || got.Header.Get("Authorization") != "Bearer "+key {
+				t.Errorf("headers %v", got.Header)
+			}
+		})
+	}
+}
+
+// TestSizes is about what each family of models makes of tier, ratio and pixels.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	a := maker(t, studio.URL())
+	const none = "" // not expressible
+	for _, tt := range []struct {
+		model, tier, ratio string
+		width, height      int
+		exact              bool
+		want               string
+	}{
+		{"gpt-image-1.5", "1K", "1:1", 1024, 1024, false, "1024x1024"},
+		{"gpt-image-1.5", "1K", "3:2", 1254, 836, false, "1536x1024"},
+		{"gpt-image-1-mini", "1K", "2:3", 836, 1254, false, "1024x1536"},
+		{"chatgpt-image-latest", "1K", "", 0, 0, false, "auto"},
+		{"gpt-image-1.5", "1K", "16:9", 1365, 768, false, none},
+		{"gpt-image-1.5", "2K", "1:1", 2048, 2048, false, none},
+		{"gpt-image-1.5", "1K", "3:2", 1536, 1024, true, "1536x1024"},
+		{"gpt-image-1.5", "1K", "1:1", 1000, 1000, true, none},
+		{"gpt-image-2", "1K", "", 0, 0, false, "auto"},
+		{"gpt-image-2", "2K", "", 0, 0, false, "2048x2048"},
+		{"openai/gpt-image-2", "1K", "16:9", 1365, 768, false, "1360x768"},
+		{"gpt-image-2", "1K", "16:9", 1024, 576, false, "1088x608"}, // too few pixels
+		{"gpt-image-2.6-sunburst", "4K", "16:9", 5461, 3072, false, "3840x2160"},
+		{"gpt-image-2", "4K", "1:1", 4096, 4096, false, "2880x2880"},
+		{"gpt-image-2", "4K", "9:16", 3072, 5461, false, "2160x3840"},
+		{"gpt-image-2", "4K", "3:1", 7094, 2364, false, none}, // would be less than 2K
+		{"gpt-image-2", "8K", "1:1", 8192, 8192, false, none},
+		{"gpt-image-2", "1K", "4:1", 2048, 512, false, none},
+		{"gpt-image-2", "1K", "3:1", 1773, 591, false, "1776x592"},
+		{"gpt-image-2", "1K", "3:2", 1536, 1024, true, "1536x1024"},
+		{"gpt-image-2", "1K", "1:1", 1000, 1000, true, none}, // 16 does not divide it
+		{"gpt-image-2", "1K", "1:1", 512, 512, true, none},
+		{"gpt-image-2", "4K", "1:1", 3840, 3840, true, none},
+		{"gpt-image-2", "1080p", "16:9", 1920, 1080, false, "1920x1088"},
+		{"flux-pro", "1K", "1:1", 1000, 1000, true, "1000x1000"},
+		{"grok-imagine-image", "4K", "1:1", 4096, 4096, false, none},
+	} {
+		w := picture(func(w *upstream.Work) {
+			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.model, tt.tier, tt.ratio, tt.width, tt.height, tt.exact
+		})
+		before := len(studio.Submissions())
+		_, err := a.Submit(t.Context(), w)
+		sent := studio.Submissions()[before:]
+		if tt.want == none {
+			if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
+				t.Errorf("%+v: %v after %d calls", tt, m, len(sent))
+			}
+			continue
+		}
+		if err != nil || len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"size":"`+tt.want+`"`) {
+			t.Errorf("%+v: %v, sent %+v", tt, err, sent)
+		}
+	}
+}
+
+// TestTierHeld: whatever a size is fitted to, it stays in the bounds and in the
+// tier that is paid for.
+func TestTierHeld(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	a := maker(t, studio.URL())
+	for _, tier := range []int{1, 2, 4} {
+		for num := 1; num <= 12; num++ {
+			for den := 1; den <= 12; den++ {
+				side := 1024 * tier
+				w := picture(func(w *upstream.Work) {
+					w.Tier, w.Ratio = fmt.Sprintf("%dK", tier), fmt.Sprintf("%d:%d", num, den)
+					w.Width, w.Height = side*num/max(num, den), side*den/max(num, den)
+				})
+				before := len(studio.Submissions())
+				_, err := a.Submit(t.Context(), w)
+				if err != nil {
+					continue // not expressible; the fake would refuse a wrong size
+				}
+				var sent struct{ Size string }
+				var width, height int
+				_ = json.Unmarshal(studio.Submissions()[before].Body, &sent)
+				if _, err := fmt.Sscanf(sent.Size, "%dx%d", &width, &height); err != nil {
+					t.Fatal(err)
+				}
+				off := float64(width) * float64(den) / (float64(height) * float64(num))
+				if off < 0.97 || off > 1.03 {
+					t.Errorf("%s at %s became %s", w.Tier, w.Ratio, sent.Size)
+				}
+			}
+		}
+	}
+	if refused := len(studio.Submissions()) - studio.Accepted(); refused != 0 {
+		t.Errorf("%d sizes were wrong", refused)
+	}
+}
+
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	png, jpg := fakestudio.Picture(7), aJPEG(t)
+	mask := reference("image/png", fakestudio.Picture(8))
+	for name, tt := range map[string]struct {
+		work  upstream.Work
+		files string
+	}{
+		"one": {picture(func(w *upstream.Work) { w.References = []upstream.Reference{reference("image/png", png)} }),
+			"image=image-1.png"},
+		"two and a mask": {picture(func(w *upstream.Work) {
+			w.References, w.Mask = []upstream.Reference{reference("image/png", png), reference("image/jpeg", jpg)}, &mask
+		}), "image[]=image-1.png image[]=image-2.jpeg mask=mask.png"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewOpenAI(t)
+			w := tt.work
+			w.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
+			w.Count = 2
+			p, err := maker(t, studio.URL()).Submit(t.Context(), w)
+			if err != nil || len(p.Results) != 2 {
+				t.Fatal(p, err)
+			}
+			got := studio.Submissions()[0]
+			if got.Path != "/v1/images/edits" || got.Header.Get("Content-Length") != fmt.Sprint(len(got.Body)) {
+				t.Errorf("%s of %s bytes, %d came", got.Path, got.Header.Get("Content-Length"), len(got.Body))
+			}
+			fields, files := parts(t, got)
+			want := map[string]string{"model": "gpt-image-2", "prompt": "a fox", "n": "2", "size": "1024x1024", "quality": "low", "user": `ü "x"`, "output_compression": "7"}
+			if fmt.Sprint(fields) != fmt.Sprint(want) || strings.Join(files, " ") != tt.files {
+				t.Errorf("fields %v, files %v", fields, files)
+			}
+		})
+	}
+}
+
+// parts takes a sent form apart.
+func parts(t testing.TB, s fakestudio.Submission) (fields map[string]string, files []string) {
+	t.Helper()
+	_, params, err := mime.ParseMediaType(s.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields = map[string]string{}
+	reader := multipart.NewReader(bytes.NewReader(s.Body), params["boundary"])
+	for {
+		part, err := reader.NextPart()
+		if err == io.EOF {
+			return fields, files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if part.FileName() != "" {
+			files = append(files, part.FormName()+"="+part.FileName())
+			continue
+		}
+		value, _ := io.ReadAll(part)
+		fields[part.FormName()] = string(value)
+	}
+}
+
+// TestNestedFields: lists and objects go into a form as the official clients
+// write them.
+func TestNestedFields(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	w := picture(func(w *upstream.Work) {
+		w.Model, w.References = "flux", []upstream.Reference{reference("image/png", fakestudio.Picture(1))}
+		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
+	})
+	if _, err := maker(t, studio.URL()).Submit(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	fields, _ := parts(t, studio.Submissions()[0])
+	for name, value := range map[string]string{"tags[]": "a", "svg[model]": "m", "svg[deep][on]": "true"} {
+		if fields[name] != value {
+			t.Errorf("%s = %q in %v", name, fields[name], fields)
+		}
+	}
+	if len(fields) != 8 {
+		t.Errorf("%d fields: %v", len(fields), fields)
+	}
+}
+
+// TestUnsuitable: what the provider cannot do is refused before it is asked.
+func TestUnsuitable(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	a := maker(t, studio.URL())
+	ref := reference("image/png", fakestudio.Picture(1))
+	gif := reference("image/gif", []byte("GIF89a"))
+	large := upstream.Reference{Type: "image/png", Size: 50 << 20}
+	for name, change := range map[string]func(*upstream.Work){
+		"too many images":         func(w *upstream.Work) { w.Count = 11 },
+		"too many references":     func(w *upstream.Work) { w.References = slices.Repeat([]upstream.Reference{ref}, 17) },
+		"a gif":                   func(w *upstream.Work) { w.References = []upstream.Reference{gif} },
+		"a large one":             func(w *upstream.Work) { w.References = []upstream.Reference{large} },
+		"a mask alone":            func(w *upstream.Work) { w.Mask = &ref },
+		"a mask that is no png":   func(w *upstream.Work) { w.References, w.Mask = []upstream.Reference{ref}, &gif },
+		"a reference for xAI":     func(w *upstream.Work) { w.Model, w.References = "grok-imagine-image", []upstream.Reference{ref} },
+		"fields that are no JSON": func(w *upstream.Work) { w.Params = json.RawMessage(`[`) },
+		"sound":                   func(w *upstream.Work) { w.Kind = "sound" },
+	} {
+		_, err := a.Submit(t.Context(), picture(change))
+		if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// verdict is what a trouble comes to.
+type verdict struct {
+	job    fault.Code
+	next   upstream.Next
+	health upstream.Health
+	lost   bool
+	param  string
+}
+
+func judged(m *upstream.Trouble) verdict {
+	return verdict{m.Job, m.Next, m.Health, m.Lost, m.Param}
+}
+
+func openAIError(kind, code string) string {
+	return `{"error":{"type":"` + kind + `","code":"` + code + `","message":"said ` + key + ` so","param":null}}`
+}
+
+func TestImageTroubles(t *testing.T) {
+	t.Parallel()
+	busy := verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}
+	cred := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, false, ""}
+	broken := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, false, ""}
+	lost := broken
+	lost.lost = true
+	blocked := verdict{fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone, false, ""}
+	late := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone, false, ""}
+	for name, tt := range map[string]struct {
+		how  fakestudio.Behaviour
+		want verdict
+	}{
+		"moderation": {fakestudio.Behaviour{Status: 400, Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no","moderation_details":{"moderation_stage":"input"}}}`}, blocked},
+		"policy":     {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "content_policy_violation")}, verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"image policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "image_content_policy_violation")},
+			verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"filtered by xAI":       {fakestudio.Behaviour{Failed: `{"url":"http://x/1.png","respect_moderation":false}`}, blocked},
+		"all failed":            {fakestudio.Behaviour{Failed: `{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`}, blocked},
+		"empty":                 {fakestudio.Behaviour{Failed: `{}`}, verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}},
+		"no base64":             {fakestudio.Behaviour{Failed: `{"b64_json":"*"}`}, verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}},
+		"size":                  {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_value")}, late},
+		"bad reference":         {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_image")}, late},
+		"large reference":       {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "image_too_large")}, late},
+		"type of reference":     {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "unsupported_image_media_type")}, late},
+		"key":                   {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
+		"balance":               {fakestudio.Behaviour{Status: 402, Body: `{}`}, cred},
+		"region":                {fakestudio.Behaviour{Status: 403, Body: openAIError("request_forbidden", "unsupported_country_region_territory")}, cred},
+		"quota":                 {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
+		"hard limit":            {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "billing_hard_limit_reached")}, cred},
+		"model":                 {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
+		"rate":                  {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, busy},
+		"overload":              {fakestudio.Behaviour{Status: 529, Body: `{}`}, busy},
+		"server":                {fakestudio.Behaviour{Status: 500, Body: openAIError("server_error", "server_error")}, broken},
+		"page":                  {fakestudio.Behaviour{Status: 502, Body: "<html>"}, broken},
+		"gateway timeout":       {fakestudio.Behaviour{Status: 504, Body: `{}`}, broken},
+		"reset":                 {fakestudio.Behaviour{Reset: true}, lost},
+		"lost":                  {fakestudio.Behaviour{LoseAnswer: true}, lost},
+		"a page with status 2":  {fakestudio.Behaviour{Status: 203, Body: "<html>"}, broken},
+		"error with status 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")}, blocked},
+		"no data":               {fakestudio.Behaviour{Status: 200, Body: `{"data":null}`}, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewOpenAI(t)
+			studio.Expect(tt.how)
+			_, err := maker(t, studio.URL()).Submit(t.Context(), picture())
+			m := trouble(t, err)
+			if judged(m) != tt.want {
+				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
+			}
+			if n := len(studio.Submissions()); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// TestFewerImages: what was filtered is missing, what is too much is left.
+func TestFewerImages(t *testing.T) {
+	t.Parallel()
+	reply := `{"data":[{"url":"http://127.0.0.1/1.png","respect_moderation":true},{"url":"http://127.0.0.1/2.png","respect_moderation":false},{},` +
+		`{"error":{"code":"x","message":"y"}},{"b64_json":"data:image/png;base64,iVBORw0KGgo"},{"url":"data:image/png;base64,iVBORw0KGgo="},{"url":"http://127.0.0.1/3.png"}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, reply)
+	}))
+	t.Cleanup(server.Close)
+	p, err := maker(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Results) != 3 || p.Results[0].Ref != "http://127.0.0.1/1.png" || p.Results[1].Type != "image/png" || string(p.Results[2].Data) != "\x89PNG\r\n\x1a\n" {
+		t.Errorf("%+v", p.Results)
+	}
+}
+
+// TestReferenceGone: that our own store fails is no fault of the line's, and
+// nothing may have been accepted.
+func TestReferenceGone(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	short := reference("image/png", fakestudio.Picture(1))
+	short.Size += 9
+	gone := short
+	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	for _, r := range []upstream.Reference{short, gone} {
+		_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.References = []upstream.Reference{r} }))
+		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
+			t.Errorf("%+v: %v", got, err)
+		}
+	}
+	if studio.Accepted() != 0 {
+		t.Error("accepted")
+	}
+}
+
+// TestCredentialStays: results on other hosts are fetched without the key.
+func TestCredentialStays(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Get("Authorization"))
+		_, _ = w.Write(fakestudio.Picture(1))
+	}))
+	studio := fakestudio.NewOpenAI(t)
+	got := fetched(t, maker(t, studio.URL()), picture(), upstream.Result{Ref: other.URL + "/1.png"})
+	other.Close()
+	if !bytes.Equal(got, fakestudio.Picture(1)) || len(seen) != 1 || seen[0] != "" {
+		t.Errorf("%d bytes, authorization %q", len(got), seen)
+	}
+}
+
+// FuzzImages: no answer makes the reading panic, and none brings more images
+// than were asked for.
+func FuzzImages(f *testing.F) {
+	for _, seed := range []string{`{"data":[{"url":"http://x/1"}]}`, `{"data":[{"b64_json":"aGk="}]}`, `{"data":{}}`, `{"error":{"code":1}}`, `[]`, `<html>`, ``} {
+		f.Add([]byte(seed), 200)
+	}
+	a, answer := scripted(f)
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		answer(body, 200+(status%400+400)%400)
+		p, err := a.Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 2 }))
+		if err != nil {
+			_ = trouble(t, err).Told()
+			return
+		}
+		if len(p.Results) < 1 || len(p.Results) > 2 {
+			t.Errorf("%d results", len(p.Results))
+		}
+	})
+}
+
+// scripted is an adapter whose provider says what answer was last given.
+func scripted(f testing.TB) (*openai.Adapter, func(body []byte, status int)) {
+	var (
+		said   []byte
+		status int
+	)
+	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
+	})
+	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: "http://127.0.0.1/v1", Key: key}, transport)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return a, func(body []byte, code int) { said, status = body, code }
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }

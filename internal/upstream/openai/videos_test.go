@@ -1,0 +1,282 @@
+package openai_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+)
+
+// clip is a work for a clip; change changes it.
+func clip(change ...func(*upstream.Work)) upstream.Work {
+	w := upstream.Work{
+		Kind: upstream.KindVideo, Model: "sora-2", Prompt: "a fox runs", Count: 1,
+		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely,
+	}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func TestVideo(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		work   upstream.Work
+		fields map[string]string
+		files  []string
+	}{
+		"from words": {clip(), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "seconds": "8"}, nil},
+		"from a picture": {clip(func(w *upstream.Work) {
+			w.References, w.Seconds = []upstream.Reference{reference("image/png", fakestudio.Picture(1))}, 0
+			w.Params = json.RawMessage(`{"style":"noir","size":"1x1"}`)
+		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
+		"the nearest size": {clip(func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
+			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
+		"another vendor": {clip(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "v-1", "1080p", "", 0, 0, 5 }),
+			map[string]string{"model": "v-1", "prompt": "a fox runs", "size": "1920x1080", "seconds": "5"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewOpenAI(t)
+			studio.Expect(fakestudio.Behaviour{Polls: 2, PollStatus: 503, PollStatusTimes: 1})
+			a := maker(t, studio.URL())
+			if a.Blocks(tt.work) {
+				t.Error("clips block")
+			}
+			p, err := a.Submit(t.Context(), tt.work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := studio.Submissions()[0]
+			fields, files := parts(t, got)
+			if p.Ticket != got.Ticket || p.Done || fmt.Sprint(fields) != fmt.Sprint(tt.fields) || !slices.Equal(files, tt.files) {
+				t.Fatalf("%+v, fields %v, files %v", p, fields, files)
+			}
+			if got.Header.Get("Idempotency-Key") != "sub_1" {
+				t.Errorf("headers %v", got.Header)
+			}
+			// Another node polls.
+			a, ticket := maker(t, studio.URL()), p.Ticket
+			_, err = a.Poll(t.Context(), tt.work, ticket)
+			if m := trouble(t, err); m.Next != upstream.NextPoll {
+				t.Errorf("a poll that was answered 503: %+v", m)
+			}
+			for range 2 {
+				if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || p.Done || p.Ticket != ticket || p.Wait != 1500*time.Millisecond {
+					t.Fatalf("%+v, %v", p, err)
+				}
+			}
+			if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || !p.Done || len(p.Results) != 1 {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			if !bytes.Equal(fetched(t, a, tt.work, p.Results[0]), fakestudio.Clip()) {
+				t.Error("another clip")
+			}
+		})
+	}
+}
+
+func TestVideoUnsuitable(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	a := maker(t, studio.URL())
+	ref := reference("image/png", fakestudio.Picture(1))
+	for name, change := range map[string]func(*upstream.Work){
+		"no prompt":      func(w *upstream.Work) { w.Prompt, w.References = "", []upstream.Reference{ref} },
+		"two references": func(w *upstream.Work) { w.References = []upstream.Reference{ref, ref} },
+		"a video":        func(w *upstream.Work) { w.References = []upstream.Reference{reference("video/mp4", fakestudio.Clip())} },
+		"a mask":         func(w *upstream.Work) { w.Mask = &ref },
+		"five seconds":   func(w *upstream.Work) { w.Seconds = 5 },
+		"480p":           func(w *upstream.Work) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
+		"square":         func(w *upstream.Work) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
+		"exact pixels":   func(w *upstream.Work) { w.Width, w.Height, w.Exact = 1282, 720, true },
+		"no tier":        func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
+		"no fields":      func(w *upstream.Work) { w.Params = json.RawMessage(`7`) },
+	} {
+		_, err := a.Submit(t.Context(), clip(change))
+		if got, want := judged(trouble(t, err)), (verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}); got != want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+func TestVideoTroubles(t *testing.T) {
+	t.Parallel()
+	cred := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, false, ""}
+	for name, tt := range map[string]struct {
+		how  fakestudio.Behaviour
+		want verdict
+	}{
+		"moderation":   {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "moderation_blocked")}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"field":        {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_value")}, verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}},
+		"reference":    {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_image")}, verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, false, ""}},
+		"key":          {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
+		"quota":        {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
+		"rate":         {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}},
+		"model":        {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
+		"server":       {fakestudio.Behaviour{Status: 503, Body: "<html>"}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"lost":         {fakestudio.Behaviour{LoseAnswer: true}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
+		"no id":        {fakestudio.Behaviour{Status: 200, Body: `{"object":"video","error":null}`}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
+		"an odd id":    {fakestudio.Behaviour{Status: 200, Body: `{"id":"../../x"}`}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
+		"error in 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewOpenAI(t)
+			studio.Expect(tt.how)
+			_, err := maker(t, studio.URL()).Submit(t.Context(), clip())
+			m := trouble(t, err)
+			if judged(m) != tt.want {
+				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
+			}
+		})
+	}
+}
+
+func TestVideoEnds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		how  fakestudio.Behaviour
+		want verdict
+	}{
+		"moderation": {fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"sentinel":   {fakestudio.Behaviour{Failed: `{"code":"sentinel_block","message":"the audio"}`}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, "audio"}},
+		"rendering":  {fakestudio.Behaviour{Failed: `{"code":"video_generation_failed","message":"x"}`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"internal":   {fakestudio.Behaviour{Failed: `{"code":"internal_error","message":"x"}`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"words":      {fakestudio.Behaviour{Failed: `"gone wrong"`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"no reason":  {fakestudio.Behaviour{Failed: `null`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"lost id":    {fakestudio.Behaviour{Lost: true}, verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"poll 429":   {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 5}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
+		"poll 401":   {fakestudio.Behaviour{PollStatus: 401, PollStatusTimes: 5}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential, false, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewOpenAI(t)
+			studio.Expect(tt.how)
+			a := maker(t, studio.URL())
+			p, err := a.Submit(t.Context(), clip())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_, err = a.Poll(t.Context(), clip(), p.Ticket)
+			}
+			m := trouble(t, err)
+			if judged(m) != tt.want {
+				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
+			}
+		})
+	}
+}
+
+// TestVideoStatus is about what compatible vendors say.
+func TestVideoStatus(t *testing.T) {
+	t.Parallel()
+	a, answer := scripted(t)
+	for status, next := range map[string]upstream.Next{"expired": upstream.NextLine, "canceled": upstream.NextLine, "thinking": upstream.NextPoll, "": upstream.NextPoll} {
+		answer([]byte(`{"status":"`+status+`"}`), 200)
+		_, err := a.Poll(t.Context(), clip(), "video_1")
+		if m := trouble(t, err); m.Next != next || status == "expired" && m.Job != fault.RenderTimeout {
+			t.Errorf("%q: %+v", status, m)
+		}
+	}
+	for _, status := range []string{"queued", "in_progress", "pending", "processing", "running", "succeeded"} {
+		answer([]byte(`{"status":"`+status+`"}`), 200)
+		if p, err := a.Poll(t.Context(), clip(), "video_1"); err != nil || p.Done != (status == "succeeded") {
+			t.Errorf("%q: %+v, %v", status, p, err)
+		}
+	}
+	for name, body := range map[string]string{"page": "<html>", "list": "[]", "nothing": ""} {
+		for _, status := range []int{200, 404, 502} {
+			answer([]byte(body), status)
+			_, err := a.Poll(t.Context(), clip(), "video_1")
+			if m := trouble(t, err); m.Next != upstream.NextPoll {
+				t.Errorf("%s with %d: %+v", name, status, m)
+			}
+		}
+	}
+}
+
+func TestVideoCancel(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	a := maker(t, studio.URL())
+	p, err := a.Submit(t.Context(), clip())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // twice is once
+		if err := a.Cancel(t.Context(), clip(), p.Ticket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := studio.Cancelled(); !slices.Equal(got, []string{p.Ticket}) {
+		t.Errorf("cancelled %v", got)
+	}
+}
+
+// TestStrangeTickets: what is no id of the provider's goes into no address.
+func TestStrangeTickets(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	a := maker(t, studio.URL())
+	for _, ticket := range []string{"", ".", "..", "../models", "a/b", "a?b", "a%2fb", "a b", strings.Repeat("a", 600)} {
+		_, err := a.Poll(t.Context(), clip(), ticket)
+		trouble(t, err)
+		trouble(t, a.Cancel(t.Context(), clip(), ticket))
+	}
+	_, err := a.Poll(t.Context(), picture(), "video_1") // images have none
+	trouble(t, err)
+}
+
+// TestBadDownloads: a result that cannot be had is asked for again.
+func TestBadDownloads(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewOpenAI(t)
+	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
+	a := maker(t, studio.URL())
+	p, err := a.Submit(t.Context(), clip())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := upstream.Result{Ref: studio.URL() + "/videos/" + p.Ticket + "/content"}
+	_, err = a.Fetch(t.Context(), clip(), result)
+	if m := trouble(t, err); m.Next != upstream.NextPoll || m.Status != http.StatusForbidden {
+		t.Errorf("%+v", m)
+	}
+	if !bytes.Equal(fetched(t, a, clip(), result), fakestudio.Clip()) {
+		t.Error("another clip")
+	}
+}
+
+func FuzzVideos(f *testing.F) {
+	for _, seed := range []string{`{"id":"video_1","status":"completed"}`, `{"status":"failed","error":{"code":"x"}}`, `{"status":"queued"}`, `{"id":7}`, `[]`, `<`} {
+		f.Add([]byte(seed), 200)
+	}
+	a, answer := scripted(f)
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		answer(body, 200+(status%400+400)%400)
+		if p, err := a.Submit(t.Context(), clip()); err != nil {
+			_ = trouble(t, err).Told()
+		} else if p.Ticket == "" || p.Done {
+			t.Errorf("%+v", p)
+		}
+		if p, err := a.Poll(t.Context(), clip(), "video_1"); err != nil {
+			_ = trouble(t, err).Told()
+		} else if p.Done != (len(p.Results) == 1) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
