@@ -92,17 +92,17 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 // If one of the calls may have been accepted, so may the work.
 func worst(troubles []*upstream.Trouble) *upstream.Trouble {
 	var made *upstream.Trouble
-	lost := false
+	accepted := false
 	for _, t := range troubles {
 		if t == nil {
 			continue
 		}
-		lost = lost || t.Lost
+		accepted = accepted || t.Lost
 		if made == nil || t.Next > made.Next {
 			made = t
 		}
 	}
-	made.Lost = lost
+	made.Lost = accepted
 	return made
 }
 

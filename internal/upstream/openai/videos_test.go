@@ -41,7 +41,9 @@ func TestVideo(t *testing.T) {
 		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
 		"the nearest size": {clip(func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
 			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
-		"another vendor": {clip(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "v-1", "1080p", "", 0, 0, 5 }),
+		"another vendor": {clip(func(w *upstream.Work) {
+			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "v-1", "1080p", "", 0, 0, 5
+		}),
 			map[string]string{"model": "v-1", "prompt": "a fox runs", "size": "1920x1080", "seconds": "5"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,405 @@
+package gemini_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/gemini"
+)
+
+// maker makes the adapter of a line at a base address.
+func maker(t testing.TB, base string) *gemini.Adapter {
+	t.Helper()
+	transport := exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: base, Key: key}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// picture is a work for one image; change changes it.
+func picture(change ...func(*upstream.Work)) upstream.Work {
+	w := upstream.Work{
+		Kind: upstream.KindImage, Model: "gemini-nano-banana-2.1", Prompt: "a fox", Count: 1,
+		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
+	}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func freely(context.Context) (func(), error) { return func() {}, nil }
+
+// reference is a picture or clip to work from.
+func reference(kind string, data []byte) upstream.Reference {
+	return upstream.Reference{Type: kind, Size: int64(len(data)), URL: "https://media.example/1", Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
+}
+
+// trouble asserts that err is a *upstream.Trouble.
+func trouble(t testing.TB, err error) *upstream.Trouble {
+	t.Helper()
+	var made *upstream.Trouble
+	if !errors.As(err, &made) || made.Failure == nil {
+		t.Fatalf("error %v (%T), want a *upstream.Trouble", err, err)
+	}
+	if strings.Contains(made.Error()+made.Told(), key) {
+		t.Errorf("the credential is in %s", made.Error())
+	}
+	return made
+}
+
+// verdict is what a trouble comes to.
+type verdict struct {
+	job    fault.Code
+	next   upstream.Next
+	health upstream.Health
+	lost   bool
+	param  string
+}
+
+func judged(m *upstream.Trouble) verdict {
+	return verdict{m.Job, m.Next, m.Health, m.Lost, m.Param}
+}
+
+// Verdicts that several tables share.
+var (
+	busy       = verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}
+	cred       = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, false, ""}
+	broken     = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, false, ""}
+	lost       = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}
+	noModel    = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}
+	unsuitable = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone, false, ""}
+	rendering  = verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}
+	field      = verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}
+	material   = verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, false, ""}
+	policy     = verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}
+	blocked    = verdict{fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone, false, ""}
+	nothing    = verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}
+)
+
+func TestImages(t *testing.T) {
+	t.Parallel()
+	ref := reference("image/png", fakestudio.Picture(9))
+	for name, tt := range map[string]struct {
+		work upstream.Work
+		sent string // of the first call
+	}{
+		"one": {picture(), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K"},"responseModalities":["IMAGE"]}}`},
+		"an edit": {picture(func(w *upstream.Work) { w.References, w.Tier, w.Ratio = []upstream.Reference{ref, ref}, "4K", "" }),
+			`{"contents":[{"parts":[{"text":"a fox"},{"inlineData":{"data":"…","mimeType":"image/png"}},{"inlineData":{"data":"…","mimeType":"image/png"}}],"role":"user"}],` +
+				`"generationConfig":{"imageConfig":{"imageSize":"4K"},"responseModalities":["IMAGE"]}}`},
+		"the old model": {picture(func(w *upstream.Work) { w.Model, w.Ratio = "models/gemini-2.5-flash-image", "21:9" }),
+			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"21:9"},"responseModalities":["IMAGE"]}}`},
+		"a small one, very wide": {picture(func(w *upstream.Work) { w.Tier, w.Ratio = "512p", "8:1" }),
+			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"8:1","imageSize":"512"},"responseModalities":["IMAGE"]}}`},
+		"six with fields": {picture(func(w *upstream.Work) {
+			w.Count = 6
+			w.Params = json.RawMessage(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT","safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)
+		}), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K","personGeneration":"ALLOW_ADULT"},` +
+			`"responseModalities":["IMAGE"],"temperature":0.5},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewGemini(t)
+			a := maker(t, studio.URL())
+			if !a.Blocks(tt.work) {
+				t.Error("images do not block")
+			}
+			p, err := a.Submit(t.Context(), tt.work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !p.Done || p.Ticket != "" || len(p.Results) != tt.work.Count || studio.Accepted() != tt.work.Count {
+				t.Fatalf("%d results of %d calls, %q", len(p.Results), studio.Accepted(), p.Ticket)
+			}
+			var seen [][]byte
+			for _, r := range p.Results {
+				data := fetched(t, a, tt.work, r)
+				if bytes.Equal(data, fakestudio.Picture(0)) {
+					t.Error("a draft was taken for the image")
+				}
+				if r.Type != "image/png" || slices.ContainsFunc(seen, func(b []byte) bool { return bytes.Equal(b, data) }) {
+					t.Errorf("type %q, or the same image twice", r.Type)
+				}
+				seen = append(seen, data)
+			}
+			sent := string(studio.Submissions()[0].Body)
+			for _, part := range gjson.Get(sent, "contents.0.parts.#.inlineData.data").Array() {
+				if part.Str == "" {
+					t.Error("a reference without bytes")
+				}
+				sent = strings.ReplaceAll(sent, part.Str, "…")
+			}
+			if sent != tt.sent {
+				t.Errorf("sent %s\nwant %s", sent, tt.sent)
+			}
+		})
+	}
+}
+
+// fetched reads a result whole.
+func fetched(t testing.TB, a *gemini.Adapter, w upstream.Work, r upstream.Result) []byte {
+	t.Helper()
+	f, err := a.Fetch(t.Context(), w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Body.Close()
+	data, err := io.ReadAll(f.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestSeeds: a seed counts up, else all images of a work would be the same.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewGemini(t)
+	_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []int64
+	for _, s := range studio.Submissions() {
+		seeds = append(seeds, gjson.GetBytes(s.Body, "generationConfig.seed").Int())
+	}
+	slices.Sort(seeds)
+	if !slices.Equal(seeds, []int64{41, 42, 43}) {
+		t.Errorf("seeds %v", seeds)
+	}
+}
+
+// TestPartly: images that came are the result, whatever became of the others.
+func TestPartly(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewGemini(t)
+	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{}, fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
+	p, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 4 }))
+	if err != nil || len(p.Results) != 2 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+}
+
+// TestNonePartly: without any image the most hopeless trouble is the work's, and
+// a lost answer among the calls is a lost one of the work's.
+func TestNonePartly(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewGemini(t)
+	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
+	_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
+	want := blocked
+	want.lost = true
+	if got := judged(trouble(t, err)); got != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestBounded: calls of one work run at once, but not all of them, and a line
+// that is out is not asked on and on.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	var (
+		mu        sync.Mutex
+		now, most int
+	)
+	four := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		now++
+		if most = max(most, now); now == 4 {
+			close(four)
+		}
+		mu.Unlock()
+		<-four // the first four wait for each other; a fifth at once would be counted
+		mu.Lock()
+		now--
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slowly"}}`)
+	}))
+	t.Cleanup(server.Close)
+	_, err := maker(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 10 }))
+	if got := judged(trouble(t, err)); got != busy {
+		t.Errorf("%+v", got)
+	}
+	if most != 4 {
+		t.Errorf("%d calls at once", most)
+	}
+}
+
+// TestBusyStops: after a refusal that is the line's the rest is not asked for.
+func TestBusyStops(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewGemini(t)
+	for range 10 {
+		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
+	}
+	_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 10 }))
+	trouble(t, err)
+	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
+		t.Errorf("%d calls", n)
+	}
+}
+
+func googleError(code int, status, message string) string {
+	said, _ := json.Marshal(map[string]any{"error": map[string]any{"code": code, "status": status, "message": message + " " + key}})
+	return string(said)
+}
+
+func TestImageTroubles(t *testing.T) {
+	t.Parallel()
+	table := map[string]struct {
+		how  fakestudio.Behaviour
+		want verdict
+	}{
+		"argument":  {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")}, unsuitable},
+		"key":       {fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
+		"billing":   {fakestudio.Behaviour{Status: 400, Body: googleError(400, "FAILED_PRECONDITION", "x")}, cred},
+		"leaked":    {fakestudio.Behaviour{Status: 403, Body: googleError(403, "PERMISSION_DENIED", "x")}, cred},
+		"model":     {fakestudio.Behaviour{Status: 404, Body: googleError(404, "NOT_FOUND", "x")}, noModel},
+		"exhausted": {fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")}, busy},
+		"overload":  {fakestudio.Behaviour{Status: 503, Body: googleError(503, "UNAVAILABLE", "The model is overloaded.")}, busy},
+		"internal":  {fakestudio.Behaviour{Status: 500, Body: googleError(500, "INTERNAL", "x")}, broken},
+		"deadline":  {fakestudio.Behaviour{Status: 504, Body: googleError(504, "DEADLINE_EXCEEDED", "x")}, broken},
+		"page":      {fakestudio.Behaviour{Status: 200, Body: "<html>"}, broken},
+		"prompt":    {fakestudio.Behaviour{Status: 200, Body: `{"promptFeedback":{"blockReason":"OTHER"}}`}, blocked},
+		"lost":      {fakestudio.Behaviour{LoseAnswer: true}, lost},
+		"text only": {fakestudio.Behaviour{Failed: `{"finishReason":"STOP","content":{"parts":[{"text":"I would rather not."}]}}`}, nothing},
+		"no base64": {fakestudio.Behaviour{Failed: `{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}}`}, nothing},
+		"empty":     {fakestudio.Behaviour{Status: 200, Body: `{}`}, nothing},
+	}
+	for _, reason := range []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
+		table[reason] = struct {
+			how  fakestudio.Behaviour
+			want verdict
+		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, blocked}
+	}
+	for _, reason := range []string{"LANGUAGE", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "MALFORMED_RESPONSE", "MAX_TOKENS"} {
+		table[reason] = struct {
+			how  fakestudio.Behaviour
+			want verdict
+		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, nothing}
+	}
+	for name, tt := range table {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewGemini(t)
+			studio.Expect(tt.how)
+			_, err := maker(t, studio.URL()).Submit(t.Context(), picture())
+			m := trouble(t, err)
+			if judged(m) != tt.want {
+				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
+			}
+		})
+	}
+}
+
+// TestUnsuitable: what the provider cannot do is refused before it is asked.
+func TestUnsuitable(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewGemini(t)
+	a := maker(t, studio.URL())
+	ref := reference("image/png", fakestudio.Picture(1))
+	large := upstream.Reference{Type: "image/jpeg", Size: 16 << 20}
+	for name, change := range map[string]func(*upstream.Work){
+		"too many images":      func(w *upstream.Work) { w.Count = 11 },
+		"too many references":  func(w *upstream.Work) { w.References = slices.Repeat([]upstream.Reference{ref}, 15) },
+		"a gif":                func(w *upstream.Work) { w.References = []upstream.Reference{reference("image/gif", []byte("GIF89a"))} },
+		"more than a request":  func(w *upstream.Work) { w.References = []upstream.Reference{large} },
+		"a mask":               func(w *upstream.Work) { w.References, w.Mask = []upstream.Reference{ref}, &ref },
+		"a ratio":              func(w *upstream.Work) { w.Ratio = "5:7" },
+		"a ratio of others":    func(w *upstream.Work) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
+		"a tier":               func(w *upstream.Work) { w.Tier = "8K" },
+		"a tier of others":     func(w *upstream.Work) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
+		"an unknown field":     func(w *upstream.Work) { w.Params = json.RawMessage(`{"style":"noir"}`) },
+		"fields that are none": func(w *upstream.Work) { w.Params = json.RawMessage(`[1]`) },
+		"sound":                func(w *upstream.Work) { w.Kind = "sound" },
+	} {
+		_, err := a.Submit(t.Context(), picture(change))
+		if got := judged(trouble(t, err)); got != unsuitable {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	_, err := a.Submit(t.Context(), picture(func(w *upstream.Work) { w.Model = "../x" }))
+	if got := judged(trouble(t, err)); got != noModel {
+		t.Errorf("a strange model: %+v", got)
+	}
+	gone := ref
+	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	_, err = a.Submit(t.Context(), picture(func(w *upstream.Work) { w.References = []upstream.Reference{gone} }))
+	if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
+		t.Errorf("a reference that is gone: %+v", got)
+	}
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+	if _, err := a.Poll(t.Context(), picture(), "x"); err == nil {
+		t.Error("images have no tickets")
+	}
+	if err := a.Cancel(t.Context(), picture(), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// scripted is an adapter whose provider says what answer was last given.
+func scripted(f testing.TB) (*gemini.Adapter, func(body []byte, status int)) {
+	var (
+		said   []byte
+		status int
+	)
+	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
+	})
+	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: "http://127.0.0.1/v1beta", Key: key}, transport)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return a, func(body []byte, code int) { said, status = body, code }
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// FuzzImages: no answer makes the reading panic, and none brings more images
+// than were asked for.
+func FuzzImages(f *testing.F) {
+	for _, seed := range []string{`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"aGk="}}]}}]}`,
+		`{"candidates":{"a":1}}`, `{"promptFeedback":{"blockReason":"X"}}`, `[{"error":{"code":1}}]`, `<html>`, ``} {
+		f.Add([]byte(seed), 200)
+	}
+	a, answer := scripted(f)
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		answer(body, 200+(status%400+400)%400)
+		p, err := a.Submit(t.Context(), picture())
+		if err != nil {
+			_ = trouble(t, err).Told()
+			return
+		}
+		if len(p.Results) != 1 || len(p.Results[0].Data) == 0 {
+			t.Errorf("%+v", p.Results)
+		}
+	})
+}
