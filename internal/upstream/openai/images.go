@@ -32,9 +32,11 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
 		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
 	}
-	// What would change the shape of the answer is ours, like the fields that
-	// name the work.
-	f, trouble := begin(w, "n", "size", "image", "images", "mask", "stream", "partial_images")
+	owned := []string{"n", "size", "image", "image[]", "images", "mask", "stream", "partial_images"}
+	if familyOf(w.Model) == familyAspect {
+		owned = append(owned, "resolution", "aspect_ratio")
+	}
+	f, trouble := begin(w, owned...)
 	if trouble != nil {
 		return nil, trouble
 	}

@@ -104,7 +104,7 @@ func TestImages(t *testing.T) {
 		"one": {picture(), `{"model":"gpt-image-2","n":1,"size":"1024x1024"}`, false},
 		"three with fields": {picture(func(w *upstream.Work) {
 			w.Count = 3
-			w.Params = json.RawMessage(`{"quality":"high","output_compression":80,"prompt":"mine","stream":true,"n":9,"partial_images":2}`)
+			w.Params = json.RawMessage(`{"quality":"high","output_compression":80}`)
 		}), `{"model":"gpt-image-2","n":3,"output_compression":80,"quality":"high","size":"1024x1024"}`, false},
 		"another vendor": {picture(func(w *upstream.Work) { w.Model, w.Count = "some/flux", 2 }),
 			`{"model":"some/flux","n":2,"size":"1024x1024"}`, true},
@@ -345,7 +345,11 @@ func TestUnsuitable(t *testing.T) {
 		"a mask that is no png":   func(w *upstream.Work) { w.References, w.Mask = []upstream.Reference{ref}, &gif },
 		"a reference for xAI":     func(w *upstream.Work) { w.Model, w.References = "grok-imagine-image", []upstream.Reference{ref} },
 		"fields that are no JSON": func(w *upstream.Work) { w.Params = json.RawMessage(`[`) },
-		"sound":                   func(w *upstream.Work) { w.Kind = "sound" },
+		"our own field":           func(w *upstream.Work) { w.Params = json.RawMessage(`{"n":9}`) },
+		"our field for xAI": func(w *upstream.Work) {
+			w.Model, w.Params = "grok-imagine-image", json.RawMessage(`{"resolution":"2k"}`)
+		},
+		"sound": func(w *upstream.Work) { w.Kind = "sound" },
 	} {
 		_, err := a.Submit(t.Context(), picture(change))
 		if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {

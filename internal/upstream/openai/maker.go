@@ -50,8 +50,8 @@ func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result)
 type fields map[string]json.RawMessage
 
 // begin makes the fields of a work: those that the catalog lets pass, then our
-// own, which nobody overrides. owned names further ones that are not the
-// user's to set.
+// own. owned names further ones of ours: whoever could set them would get round
+// the price, or change the shape of the answer.
 func begin(w upstream.Work, owned ...string) (fields, *upstream.Trouble) {
 	f := fields{}
 	if len(w.Params) > 0 {
@@ -59,8 +59,10 @@ func begin(w upstream.Work, owned ...string) (fields, *upstream.Trouble) {
 			return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 		}
 	}
-	for _, name := range owned {
-		delete(f, name)
+	for _, name := range append(owned, "model", "prompt") {
+		if _, ok := f[name]; ok {
+			return nil, upstream.Unsuitable(w.Kind, "the field %q; it is the line's own", name)
+		}
 	}
 	f.set("model", w.Model)
 	f.set("prompt", w.Prompt)

@@ -37,7 +37,7 @@ func TestVideo(t *testing.T) {
 		"from words": {clip(), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "seconds": "8"}, nil},
 		"from a picture": {clip(func(w *upstream.Work) {
 			w.References, w.Seconds = []upstream.Reference{reference("image/png", fakestudio.Picture(1))}, 0
-			w.Params = json.RawMessage(`{"style":"noir","size":"1x1"}`)
+			w.Params = json.RawMessage(`{"style":"noir"}`)
 		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
 		"the nearest size": {clip(func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
 			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
@@ -102,6 +102,7 @@ func TestVideoUnsuitable(t *testing.T) {
 		"square":         func(w *upstream.Work) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
 		"exact pixels":   func(w *upstream.Work) { w.Width, w.Height, w.Exact = 1282, 720, true },
 		"no tier":        func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
+		"our own field":  func(w *upstream.Work) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
 		"no fields":      func(w *upstream.Work) { w.Params = json.RawMessage(`7`) },
 	} {
 		_, err := a.Submit(t.Context(), clip(change))
