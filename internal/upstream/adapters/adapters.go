@@ -10,6 +10,8 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
+	"tollgate/internal/upstream/ark"
+	"tollgate/internal/upstream/dashscope"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/fal"
 	"tollgate/internal/upstream/gemini"
@@ -50,6 +52,10 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 	switch t.Provider {
 	case anthropic.Provider:
 		adapter, err = anthropic.New(t, s.transport)
+	case ark.Provider:
+		adapter, err = ark.New(t, s.transport)
+	case dashscope.Provider:
+		adapter, err = dashscope.New(t, s.transport)
 	case fal.Provider:
 		adapter, err = fal.New(t, s.transport)
 	case gemini.Provider:
@@ -74,6 +80,8 @@ func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
 func Providers() map[string]upstream.Info {
 	return map[string]upstream.Info{
 		anthropic.Provider: anthropic.Info(),
+		ark.Provider:       ark.Info(),
+		dashscope.Provider: dashscope.Info(),
 		fal.Provider:       fal.Info(),
 		gemini.Provider:    gemini.Info(),
 		openai.Provider:    openai.Info(),

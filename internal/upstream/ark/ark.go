@@ -1,0 +1,80 @@
+// Package ark owns the speech with Ark, the model service of Volcengine and
+// BytePlus: Seedream pictures, which come in the answer to the call, and Seedance
+// clips, which are tasks that are polled.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it). A submission
+//     of several pictures is one call a picture, each of them sent once.
+//   - The line's credential goes to the line's base address alone.
+//   - What the model's params may not say, because it is decided elsewhere, is
+//     never overridden by them.
+package ark
+
+import (
+	"context"
+	"net/http"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "ark"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://ark.ap-southeast.bytepluses.com/api/v3"
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	upstream.NoChat
+	line   *exchange.Line
+	header http.Header
+}
+
+var _ upstream.Maker = (*Adapter)(nil)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, Info(), transport)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{line: line}
+	if t.Key != "" {
+		a.header = http.Header{"Authorization": {"Bearer " + t.Key}}
+	}
+	return a, nil
+}
+
+// Blocks implements upstream.Maker: pictures come in the answer, clips do not.
+func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
+
+// Submit implements upstream.Maker.
+func (a *Adapter) Submit(context.Context, upstream.Work) (*upstream.Progress, error) {
+	return nil, upstream.Unsuitable(upstream.KindImage, "no work is known")
+}
+
+// Poll implements upstream.Maker.
+func (a *Adapter) Poll(context.Context, upstream.Work, string) (*upstream.Progress, error) {
+	return nil, upstream.Unsuitable(upstream.KindImage, "no work is known")
+}
+
+// Fetch implements upstream.Maker: results are links that need no credential.
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+	return a.line.Download(ctx, r.Ref, nil)
+}
+
+// Cancel implements upstream.Maker.
+func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
