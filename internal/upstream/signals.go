@@ -87,7 +87,7 @@ func named(s string) reason {
 		"permission_denied_error", "permission_denied", "unauthenticated",
 		"unsupported_country_region_territory", "api_key_invalid", "api_key_service_blocked", "failed_precondition",
 		"arrearage", "prepaidbilloverdue", "postpaidbilloverdue", "commoditynotpurchased",
-		"throttling.allocationquota", "quotaexceeded", "accountoverdueerror", "invalidapikey",
+		"throttling.allocationquota", "quotaexceeded", "setlimitexceeded", "accountoverdueerror", "invalidapikey",
 		"accessdenied", "accessdenied.unpurchased", "workspace.accessdenied",
 		"1000", "1001", "1002", "1003", "1004", "1110", "1111", "1112", "1113", "1120", "1121",
 		"1220", "1304":

@@ -1,18 +1,22 @@
 // Package ark owns the speech with Ark, the model service of Volcengine and
-// BytePlus: Seedream pictures, which come in the answer to the call, and Seedance
-// clips, which are tasks that are polled.
+// BytePlus: Seedream pictures, which come in the answer to the call, and
+// Seedance clips, which are tasks that are polled.
 //
 // Invariants:
 //   - One call is sent at most once (package exchange sends it). A submission
-//     of several pictures is one call a picture, each of them sent once.
+//     of several pictures is one call a picture, each sent once.
 //   - The line's credential goes to the line's base address alone.
-//   - What the model's params may not say, because it is decided elsewhere, is
-//     never overridden by them.
+//   - No more pictures come back than were asked for.
+//   - What the gateway decides about (model, size, count, where answers go) is
+//     never overridden by a model's params.
 package ark
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
@@ -24,21 +28,63 @@ const Provider = "ark"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 
+// Limits of what is sent and read, in bytes. The provider takes no picture
+// beyond maxPicture and no body beyond 64 MB; what it answers names its results
+// and does not hold them.
+const (
+	maxPicture = 10 << 20
+	maxInline  = 60 << 20
+	maxAnswer  = 1 << 20
+)
+
+// The values of the option image_role.
+const (
+	roleAuto      = "auto"
+	roleFrame     = "frame"
+	roleReference = "reference"
+)
+
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions: func(options map[string]any) error {
+			_, err := readOptions(options)
+			return err
+		},
 	}
 }
 
+// readOptions checks and reads a line's options: what the pictures that a clip
+// is made from are.
+func readOptions(options map[string]any) (imageRole string, err error) {
+	imageRole = roleAuto
+	for name, value := range options {
+		if name != "image_role" {
+			return "", fmt.Errorf("unknown option %q: provider %s takes image_role", name, Provider)
+		}
+		s, _ := value.(string)
+		roles := []string{roleAuto, roleFrame, roleReference}
+		if !slices.Contains(roles, s) {
+			return "", fmt.Errorf("%s: must be one of %s", name, strings.Join(roles, ", "))
+		}
+		imageRole = s
+	}
+	return imageRole, nil
+}
+
 // Adapter speaks for one line. It is safe for concurrent use.
+//
+// It is no upstream.Finder: Ark's list of tasks shows neither a key of ours nor
+// the prompt, so that a task found by its time could be another job's.
 type Adapter struct {
 	upstream.NoChat
-	line   *exchange.Line
-	header http.Header
+	line      *exchange.Line
+	header    http.Header
+	key       string
+	imageRole string
 }
 
 var _ upstream.Maker = (*Adapter)(nil)
@@ -51,7 +97,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line}
+	a := &Adapter{line: line, key: t.Key}
+	if a.imageRole, err = readOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
+	}
 	if t.Key != "" {
 		a.header = http.Header{"Authorization": {"Bearer " + t.Key}}
 	}
@@ -62,19 +111,46 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
 
 // Submit implements upstream.Maker.
-func (a *Adapter) Submit(context.Context, upstream.Work) (*upstream.Progress, error) {
-	return nil, upstream.Unsuitable(upstream.KindImage, "no work is known")
-}
-
-// Poll implements upstream.Maker.
-func (a *Adapter) Poll(context.Context, upstream.Work, string) (*upstream.Progress, error) {
-	return nil, upstream.Unsuitable(upstream.KindImage, "no work is known")
+func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	if w.Mask != nil {
+		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
+	}
+	switch w.Kind {
+	case upstream.KindImage:
+		return a.paint(ctx, w)
+	case upstream.KindVideo:
+		return a.film(ctx, w)
+	}
+	return nil, upstream.Unsuitable(w.Kind, "ark makes no %q", w.Kind)
 }
 
 // Fetch implements upstream.Maker: results are links that need no credential.
+// They hold for a day, and a clip's next poll brings a fresh one.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 
-// Cancel implements upstream.Maker.
-func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
+// post is a submission to a path below the base address.
+func (a *Adapter) post(body []byte, path ...string) exchange.Request {
+	return exchange.Request{Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: body, Limit: maxAnswer}
+}
+
+// picture says a reference that is a picture in Ark's words: its address, or
+// itself as a data URI, which counts against left, the bytes that the body may
+// still have.
+func picture(ctx context.Context, kind string, number int, r upstream.Reference, left *int64) (string, error) {
+	if r.Size > maxPicture {
+		return "", upstream.Unfit(kind, "Reference %d has more than the %d MB that the provider takes of a picture.", number, maxPicture>>20)
+	}
+	if r.URL != "" {
+		return r.URL, nil
+	}
+	if *left -= r.Size * 4 / 3; *left < 0 {
+		return "", upstream.Unfit(kind, "The references together have more bytes than the provider takes in one request.")
+	}
+	uri, err := r.DataURI(ctx)
+	if err != nil {
+		return "", upstream.Unread(err)
+	}
+	return uri, nil
+}

@@ -51,6 +51,13 @@ func (r *Reply) Refused(kind string) *upstream.Trouble {
 // Good tells whether the status is a 2xx.
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
 
+// Unknown tells whether the provider does not know what it was asked about. A web
+// page says nothing of that kind: it is not the provider's.
+func (r *Reply) Unknown() bool {
+	gone := r.Status == http.StatusNotFound || r.Status == http.StatusGone
+	return gone && !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<"))
+}
+
 // Tell sends a submission. The error is a *upstream.Trouble: the answer did not
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
 // upstream.Unread.

@@ -1,0 +1,207 @@
+package ark
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// resolution matches the tiers that Ark can be told (`720p`, `4k`).
+var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
+
+// framesWithRatio matches the models that are known to take a ratio beside a
+// first frame. Later ones refuse that: their clip has the shape of the frame.
+var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
+
+// film submits a clip.
+func (a *Adapter) film(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	body, err := a.clipBody(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	answer, _, trouble := a.tell(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
+	if trouble != nil {
+		return nil, trouble
+	}
+	ticket := gjson.GetBytes(answer, "id").String()
+	if !exchange.Ticket(ticket) {
+		t := upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable id in the answer to a submission")),
+			fault.UpstreamError, upstream.NextLine)
+		t.Lost = true // it runs, under a name that we do not know
+		return nil, t
+	}
+	return &upstream.Progress{Ticket: ticket}, nil
+}
+
+// clipBody says what is asked for.
+func (a *Adapter) clipBody(ctx context.Context, w upstream.Work) (map[string]any, error) {
+	tier := strings.ToLower(w.Tier)
+	switch {
+	case w.Exact:
+		return nil, upstream.Unsuitable(w.Kind, "ark takes a resolution and a ratio, no pixels")
+	case !resolution.MatchString(tier):
+		return nil, upstream.Unsuitable(w.Kind, "ark knows no resolution %q", w.Tier)
+	}
+	content, err := a.content(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{"model": w.Model, "content": content, "resolution": tier}
+	if w.Seconds > 0 {
+		body["duration"] = w.Seconds
+	}
+	if w.Ratio != "" {
+		body["ratio"] = w.Ratio
+	}
+	if err := w.AddParams(body, "duration", "ratio", "frames", "callback_url"); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// media is a reference in a clip's content.
+type media struct {
+	Type  string `json:"type"`
+	Text  string `json:"text,omitempty"`
+	Image *link  `json:"image_url,omitempty"`
+	Video *link  `json:"video_url,omitempty"`
+	Role  string `json:"role,omitempty"`
+}
+
+// link is an address in a clip's content.
+type link struct {
+	URL string `json:"url"`
+}
+
+// content says the prompt and the references.
+func (a *Adapter) content(ctx context.Context, w upstream.Work) ([]media, error) {
+	frames, err := a.frames(w)
+	if err != nil {
+		return nil, err
+	}
+	var content []media
+	if w.Prompt != "" {
+		content = append(content, media{Type: "text", Text: w.Prompt})
+	}
+	left := int64(maxInline)
+	for i, r := range w.References {
+		if !r.Image() {
+			if r.URL == "" {
+				return nil, upstream.Unsuitable(w.Kind, "ark fetches videos from an address alone: the media host must be public")
+			}
+			content = append(content, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
+			continue
+		}
+		at, err := picture(ctx, w.Kind, i+1, r, &left)
+		if err != nil {
+			return nil, err
+		}
+		role := "reference_image"
+		if frames {
+			role = [...]string{"first_frame", "last_frame"}[i]
+		}
+		content = append(content, media{Type: "image_url", Image: &link{at}, Role: role})
+	}
+	return content, nil
+}
+
+// frames tells whether the pictures that a clip is made from are its first and
+// last frame. Ark wants either frames or references, and tells them apart by
+// roles, which a user's list does not have. So, unless the line's image_role
+// decides: one picture is what the clip begins with, two are its beginning and
+// end; more, or any beside a video, are what it shows, and so are those of a
+// clip whose ratio the user has chosen if the model would refuse it beside frames.
+func (a *Adapter) frames(w upstream.Work) (bool, error) {
+	few := len(w.References) > 0 && len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r upstream.Reference) bool { return !r.Image() })
+	switch a.imageRole {
+	case roleReference:
+		return false, nil
+	case roleFrame:
+		if len(w.References) > 0 && !few {
+			return false, upstream.Unsuitable(w.Kind, "this line takes one or two pictures as frames, and no videos")
+		}
+		return few, nil
+	}
+	return few && (w.Ratio == "" || framesWithRatio.MatchString(w.Model)), nil
+}
+
+// task is a request about a clip that was accepted.
+func (a *Adapter) task(method, ticket string) exchange.Request {
+	return exchange.Request{Method: method, URL: a.line.URL("contents", "generations", "tasks", ticket), Header: a.header, Limit: maxAnswer}
+}
+
+// Poll implements upstream.Maker.
+func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	if !exchange.Ticket(ticket) {
+		return nil, upstream.Vanished(w.Kind, "no name of a task")
+	}
+	reply, err := a.line.Look(ctx, a.task(http.MethodGet, ticket))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case reply.Unknown():
+		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+	case !reply.Good() || !gjson.ValidBytes(reply.Body):
+		return nil, a.hide(reply.Silent())
+	}
+	progress, trouble := readTask(w.Kind, ticket, reply)
+	if trouble != nil {
+		return nil, a.hide(trouble)
+	}
+	return progress, nil
+}
+
+// readTask reads how a task is doing. A status that Ark may invent is taken for
+// one of a task that goes on: the line's longest wait ends it.
+func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *upstream.Trouble) {
+	task := gjson.ParseBytes(reply.Body)
+	switch status := task.Get("status"); status.String() {
+	case "":
+		return nil, reply.Silent()
+	case "succeeded":
+		video := task.Get("content.video_url")
+		if video.Type != gjson.String || video.Str == "" {
+			return nil, upstream.Nothing(kind, "succeeded without a clip")
+		}
+		return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{{Ref: video.Str}}}, nil
+	case "failed":
+		return nil, ended(kind, task.Get("error"))
+	case "cancelled":
+		return nil, upstream.Ended(kind, "", "cancelled at the provider")
+	case "expired":
+		return nil, upstream.Expired(kind, "the provider gave the task up")
+	default:
+		return &upstream.Progress{Ticket: ticket}, nil
+	}
+}
+
+// Cancel implements upstream.Maker. Ark cancels what waits and deletes what is
+// over; what runs it renders to its end, and says so in the error.
+func (a *Adapter) Cancel(ctx context.Context, _ upstream.Work, ticket string) error {
+	if !exchange.Ticket(ticket) {
+		return nil
+	}
+	reply, err := a.line.Look(ctx, a.task(http.MethodDelete, ticket))
+	if err != nil {
+		return err
+	}
+	if !reply.Good() && !reply.Unknown() {
+		return a.hide(reply.Silent())
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package ark
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+)
+
+// callsAtOnce is how many of a submission's calls run at a time.
+const callsAtOnce = 4
+
+// maxSeed is the largest seed that Ark takes.
+const maxSeed = math.MaxInt32
+
+// tierName matches the sizes that Ark knows by name.
+var tierName = regexp.MustCompile(`^[1-9]K$`)
+
+// paint makes the pictures of w.
+//
+// Ark has no count. Its sequential_image_generation makes a set: pictures that
+// belong to each other, as many as the model finds in the prompt, which may be
+// one. That is not what `n` asks for, n tries at one prompt. So n pictures are n
+// calls. Only where the user asks for a set, by the param
+// `sequential_image_generation: auto`, it is one call for a set of at most n.
+//
+// What some of the calls brought is a good answer with fewer pictures; the
+// troubles of the others are then left, since the job has ended well. Without
+// any picture the trouble that is the hardest to mend is the answer.
+func (a *Adapter) paint(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	body, err := pictureBody(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	calls := w.Count
+	if set(body) {
+		body["sequential_image_generation_options"] = map[string]any{"max_images": w.Count}
+		calls = 1
+	}
+	bodies, err := variations(body)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	results, trouble := a.call(ctx, w, calls, bodies)
+	if len(results) == 0 {
+		return nil, trouble
+	}
+	return &upstream.Progress{Done: true, Results: results[:min(len(results), w.Count)]}, nil
+}
+
+// pictureBody says what one call asks for.
+func pictureBody(ctx context.Context, w upstream.Work) (map[string]any, error) {
+	size, err := pictureSize(w)
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "size": size, "response_format": "url", "stream": false}
+	if err := w.AddParams(body, "image", "n", "sequential_image_generation_options", "callback_url"); err != nil {
+		return nil, err
+	}
+	left := int64(maxInline)
+	images := make([]string, 0, len(w.References))
+	for i, r := range w.References {
+		if !r.Image() {
+			return nil, upstream.Unsuitable(w.Kind, "ark makes no pictures from a video")
+		}
+		image, err := picture(ctx, w.Kind, i+1, r, &left)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, image)
+	}
+	switch len(images) {
+	case 0:
+	case 1:
+		body["image"] = images[0]
+	default:
+		body["image"] = images
+	}
+	return body, nil
+}
+
+// pictureSize says the size in Ark's words. It has no field for a ratio, so
+// that one is said in pixels; whether a model makes so few or so many of them
+// is for Ark to say, since it differs from model to model and refusals are free.
+func pictureSize(w upstream.Work) (string, error) {
+	if w.Width > 0 && w.Height > 0 {
+		return strconv.Itoa(w.Width) + "x" + strconv.Itoa(w.Height), nil
+	}
+	if !tierName.MatchString(w.Tier) {
+		return "", upstream.Unsuitable(w.Kind, "ark knows no size %q", w.Tier)
+	}
+	return w.Tier, nil
+}
+
+// set tells whether the user asked for a set of pictures.
+func set(body map[string]any) bool {
+	mode, _ := body["sequential_image_generation"].(json.RawMessage)
+	var s string
+	return json.Unmarshal(mode, &s) == nil && s == "auto"
+}
+
+// variations returns what makes the body of each call. They are the same but
+// for the seed: with one and the same, n calls would bring one picture n times,
+// so each has the next.
+func variations(body map[string]any) (func(call int) ([]byte, error), error) {
+	first, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := body["seed"].(json.RawMessage)
+	seed, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || seed < 0 || seed > maxSeed { // none, at random, or for Ark to refuse
+		return func(int) ([]byte, error) { return first, nil }, nil
+	}
+	return func(call int) ([]byte, error) {
+		if call == 0 {
+			return first, nil
+		}
+		next := maps.Clone(body)
+		next["seed"] = (seed + int64(call)) % (maxSeed + 1)
+		return json.Marshal(next)
+	}, nil
+}
+
+// call makes n calls, a few at a time, and returns what they brought in their
+// order. Without any result the trouble is set. After a trouble that the next
+// call would meet too no more calls are begun.
+func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(call int) ([]byte, error)) ([]upstream.Result, *upstream.Trouble) {
+	var (
+		brought = make([][]upstream.Result, n)
+		wg      sync.WaitGroup
+		mu      sync.Mutex // guards what follows
+		next    int
+		worst   *upstream.Trouble
+		stopped bool
+	)
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, !stopped && next <= n
+	}
+	for range min(n, callsAtOnce) {
+		wg.Go(func() {
+			for call, ok := take(); ok; call, ok = take() {
+				results, trouble, again := a.one(ctx, w, call, body)
+				mu.Lock()
+				brought[call] = results
+				if trouble != nil {
+					worst, stopped = worse(worst, trouble), stopped || !again
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	var all []upstream.Result
+	for _, results := range brought {
+		all = append(all, results...)
+	}
+	return all, worst
+}
+
+// one makes one call. Again says whether another one may fare better.
+func (a *Adapter) one(ctx context.Context, w upstream.Work, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.Trouble, again bool) {
+	raw, err := body(call)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
+	}
+	answer, code, trouble := a.tell(ctx, w.Kind, a.post(raw, "images", "generations"))
+	if trouble != nil {
+		return nil, trouble, ofOutput(code)
+	}
+	if results, trouble = readPictures(answer); trouble != nil {
+		return nil, a.hide(trouble), true
+	}
+	return results, nil, true
+}
+
+// readPictures reads a good answer: its pictures, or why there are none. Single
+// pictures of a set can fail; the first of those speaks for all if none came.
+func readPictures(body []byte) ([]upstream.Result, *upstream.Trouble) {
+	var (
+		results []upstream.Result
+		failed  gjson.Result
+	)
+	for _, item := range gjson.GetBytes(body, "data").Array() {
+		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
+			results = append(results, upstream.Result{Ref: link.Str})
+		} else if e := item.Get("error"); e.IsObject() && !failed.Exists() {
+			failed = e
+		}
+	}
+	switch {
+	case len(results) > 0:
+		return results, nil
+	case failed.Exists():
+		return nil, ended(upstream.KindImage, failed)
+	}
+	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
+}
+
+// worse returns the trouble that is the harder to mend: the one that tells most
+// about the other calls too. If any answer was lost, so is theirs together.
+func worse(a, b *upstream.Trouble) *upstream.Trouble {
+	if a == nil {
+		return b
+	}
+	lost := a.Lost || b.Lost
+	if b.Next > a.Next {
+		a = b
+	}
+	a.Lost = lost
+	return a
+}

@@ -1,0 +1,19 @@
+package exchange
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTicket(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]bool{
+		"cgt-20260101-abcde": true, "0385dc79-5ff8-4d82-bcb6-7f2a": true, "task_1.2:3": true, strings.Repeat("a", maxTicket): true,
+		"": false, ".": false, "..": false, "a/b": false, "a?b": false, "a#b": false, "%2e%2e": false, "a b": false, "ä": false,
+		strings.Repeat("a", maxTicket+1): false,
+	} {
+		if Ticket(id) != want {
+			t.Errorf("%q: %t", id, !want)
+		}
+	}
+}
