@@ -1,0 +1,481 @@
+package ark_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/ark"
+	"tollgate/internal/upstream/exchange"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const key = "ark-line-credential-0123456789"
+
+// at makes the adapter of a line at an address with a transport of its own.
+func at(t testing.TB, address string, options map[string]any) *ark.Adapter {
+	t.Helper()
+	transport := exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := ark.New(upstream.Target{Line: "main", Provider: ark.Provider, BaseURL: address, Key: key, Options: options}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// image is a picture to be made; change changes it.
+func image(change ...func(*upstream.Work)) upstream.Work {
+	w := upstream.Work{Kind: upstream.KindImage, Model: "seedream-4-5-251128", Prompt: "a lighthouse", Count: 1,
+		Tier: "2K", Ratio: "16:9", Width: 2560, Height: 1440, Key: "sub_1", Reading: reading}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+// video is a clip to be made; change changes it.
+func video(change ...func(*upstream.Work)) upstream.Work {
+	w := upstream.Work{Kind: upstream.KindVideo, Model: "dreamina-seedance-2-0-260128", Prompt: "waves", Count: 1,
+		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func reading(context.Context) (func(), error) { return func() {}, nil }
+
+// reference is one with bytes of its own; url may be empty.
+func reference(kind, url string, data []byte) upstream.Reference {
+	return upstream.Reference{Type: kind, Size: int64(len(data)), URL: url,
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+}
+
+func refs(list ...upstream.Reference) func(*upstream.Work) {
+	return func(w *upstream.Work) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+}
+
+func ratio(name string) func(*upstream.Work) { return func(w *upstream.Work) { w.Ratio = name } }
+
+func params(object string) func(*upstream.Work) {
+	return func(w *upstream.Work) { w.Params = json.RawMessage(object) }
+}
+
+func count(n int) func(*upstream.Work) { return func(w *upstream.Work) { w.Count = n } }
+
+func model(id string) func(*upstream.Work) { return func(w *upstream.Work) { w.Model = id } }
+
+// trouble asserts that err is a *upstream.Trouble.
+func trouble(t *testing.T, err error) *upstream.Trouble {
+	t.Helper()
+	var tr *upstream.Trouble
+	if !errors.As(err, &tr) {
+		t.Fatalf("error %v (%T), want a *upstream.Trouble", err, err)
+	}
+	return tr
+}
+
+// fields reads a submission's body.
+func fields(t *testing.T, s fakestudio.Submission) map[string]any {
+	t.Helper()
+	var body map[string]any
+	if err := json.Unmarshal(s.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// fetched reads a result.
+func fetched(t *testing.T, a *ark.Adapter, w upstream.Work, r upstream.Result) ([]byte, string) {
+	t.Helper()
+	file, err := a.Fetch(t.Context(), w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Body.Close()
+	data, err := io.ReadAll(file.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, file.Type
+}
+
+func TestPicture(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	w := image(params(`{"watermark":false,"seed":7,"guidance_scale":2.50}`))
+	if !a.Blocks(w) || a.Blocks(video()) {
+		t.Error("pictures come in the answer, clips do not")
+	}
+	p, err := a.Submit(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Done || p.Ticket != "" || len(p.Results) != 1 {
+		t.Fatalf("%+v", p)
+	}
+	if data, kind := fetched(t, a, w, p.Results[0]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(0)) {
+		t.Errorf("%d bytes of %s", len(data), kind)
+	}
+	got := studio.Submissions()[0]
+	if want := `{"guidance_scale":2.50,"model":"seedream-4-5-251128","prompt":"a lighthouse","response_format":"url","seed":7,"size":"2560x1440","stream":false,"watermark":false}`; string(got.Body) != want {
+		t.Errorf("body\n%s, want\n%s", got.Body, want)
+	}
+	if got.Path != "/api/v3/images/generations" || got.Header.Get("Authorization") != "Bearer "+key {
+		t.Errorf("%s with %v", got.Path, got.Header)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	for _, tt := range []struct {
+		name, tier, ratio string
+		width, height     int
+		exact             bool
+		want              string // empty: unsuitable
+	}{
+		{"ratio", "2K", "1:1", 2048, 2048, false, "2048x2048"},
+		{"pixels", "4K", "4:3", 2304, 1728, true, "2304x1728"},
+		{"tier alone", "2K", "", 0, 0, false, "2K"},
+		{"large tier", "4K", "", 0, 0, false, "4K"},
+		{"no tier of Ark", "1080p", "", 0, 0, false, ""},
+	} {
+		w := image(func(w *upstream.Work) {
+			w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.tier, tt.ratio, tt.width, tt.height, tt.exact
+		})
+		before := len(studio.Submissions())
+		_, err := a.Submit(t.Context(), w)
+		if tt.want == "" {
+			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if got := fields(t, studio.Submissions()[before])["size"]; got != tt.want {
+			t.Errorf("%s: size %v, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestPictureFromPictures(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	one, two := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/webp", "", []byte("def"))
+	for name, tt := range map[string]struct {
+		refs []upstream.Reference
+		want any
+	}{
+		"address": {[]upstream.Reference{one}, "https://media.example/a.png"},
+		"inline":  {[]upstream.Reference{two}, "data:image/webp;base64,ZGVm"},
+		"both":    {[]upstream.Reference{one, two}, []any{"https://media.example/a.png", "data:image/webp;base64,ZGVm"}},
+	} {
+		before := len(studio.Submissions())
+		if _, err := a.Submit(t.Context(), image(refs(tt.refs...))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		body := fields(t, studio.Submissions()[before])
+		if !reflect.DeepEqual(body["image"], tt.want) || body["size"] != "2K" {
+			t.Errorf("%s: %v", name, body)
+		}
+	}
+}
+
+// TestManyPictures: n pictures are n calls with seeds of their own.
+func TestManyPictures(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	p, err := a.Submit(t.Context(), image(count(6), params(`{"seed":2147483645}`)))
+	if err != nil || len(p.Results) != 6 {
+		t.Fatalf("%v, %v", p, err)
+	}
+	seeds, refs := map[any]bool{}, map[string]bool{}
+	for _, s := range studio.Submissions() {
+		body := fields(t, s)
+		seeds[body["seed"]] = true
+		if _, ok := body["sequential_image_generation"]; ok {
+			t.Errorf("asked for a set: %s", s.Body)
+		}
+	}
+	for _, r := range p.Results {
+		refs[r.Ref] = true
+	}
+	if want := map[any]bool{2147483645.: true, 2147483646.: true, 2147483647.: true, 0.: true, 1.: true, 2.: true}; !reflect.DeepEqual(seeds, want) || len(refs) != 6 {
+		t.Errorf("seeds %v, results %v", seeds, refs)
+	}
+}
+
+// TestCallsAtOnce: a submission of many pictures sends a few calls at a time.
+func TestCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	var running, most, calls atomic.Int64
+	four := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		if calls.Add(1) == 4 {
+			close(four)
+		}
+		select { // the first ones wait until they are four
+		case <-four:
+		case <-r.Context().Done():
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"data":[{"url":"https://x.example/1.png"}]}`))
+	}))
+	t.Cleanup(server.Close)
+	p, err := at(t, server.URL, nil).Submit(t.Context(), image(count(30)))
+	if err != nil || len(p.Results) != 30 || most.Load() != 4 {
+		t.Errorf("%v, %d calls at once", err, most.Load())
+	}
+}
+
+// TestSet: only who asks for a set gets one, and never more than n pictures.
+func TestSet(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Images: 2}, fakestudio.Behaviour{Images: 5})
+	for i, want := range []int{3, 2, 3} {
+		p, err := a.Submit(t.Context(), image(count(3), params(`{"sequential_image_generation":"auto"}`)))
+		if err != nil || len(p.Results) != want {
+			t.Errorf("%d: %+v, %v", i, p, err)
+		}
+	}
+	body := fields(t, studio.Submissions()[0])
+	if len(studio.Submissions()) != 3 || !reflect.DeepEqual(body["sequential_image_generation_options"], map[string]any{"max_images": 3.}) {
+		t.Errorf("%d calls, %v", len(studio.Submissions()), body)
+	}
+}
+
+const (
+	textFlagged   = `{"error":{"code":"InputTextSensitiveContentDetected","message":"The input text may be sensitive.","param":"","type":"BadRequest"}}`
+	outputFlagged = `{"error":{"code":"OutputImageSensitiveContentDetected","message":"The output may be sensitive.","param":"","type":"BadRequest"}}`
+	overloaded    = `{"error":{"code":"ServerOverloaded","message":"busy","param":"","type":"TooManyRequests"}}`
+)
+
+// TestSomeCallsFail: what came is the answer; without any the worst trouble is.
+func TestSomeCallsFail(t *testing.T) {
+	t.Parallel()
+	refuse := func(status int, body string) fakestudio.Behaviour {
+		return fakestudio.Behaviour{Status: status, Body: body}
+	}
+	for name, tt := range map[string]struct {
+		how           []fakestudio.Behaviour
+		images, calls int // calls 0: not looked at
+		job           fault.Code
+		next          upstream.Next
+		lost          bool
+	}{
+		"one of four flagged": {how: []fakestudio.Behaviour{{}, refuse(400, outputFlagged)}, images: 5, calls: 6},
+		"all but one lost":    {how: []fakestudio.Behaviour{{LoseAnswer: true}, {LoseAnswer: true}, {LoseAnswer: true}, {}}, images: 1},
+		"all results flagged": {how: []fakestudio.Behaviour{refuse(400, outputFlagged), refuse(400, outputFlagged), refuse(400, outputFlagged),
+			refuse(400, outputFlagged), refuse(400, outputFlagged), refuse(400, outputFlagged)}, calls: 6, job: fault.ModerationBlocked, next: upstream.NextNone},
+		"prompt flagged": {how: []fakestudio.Behaviour{refuse(400, textFlagged), refuse(400, textFlagged), refuse(400, textFlagged), refuse(400, textFlagged)},
+			job: fault.ModerationBlocked, next: upstream.NextNone},
+		"busy, then flagged": {how: []fakestudio.Behaviour{refuse(429, overloaded), refuse(400, textFlagged), refuse(429, overloaded), {LoseAnswer: true}},
+			job: fault.ModerationBlocked, next: upstream.NextNone, lost: true},
+		"all busy": {how: []fakestudio.Behaviour{refuse(429, overloaded), refuse(429, overloaded), refuse(429, overloaded), refuse(429, overloaded)},
+			job: fault.UpstreamError, next: upstream.NextLater},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewArk(t)
+			// The first calls go out together, so that all of them have met
+			// their fate before the fifth could begin.
+			studio.Expect(tt.how...)
+			p, err := at(t, studio.URL(), nil).Submit(t.Context(), image(count(6)))
+			if tt.calls > 0 && len(studio.Submissions()) != tt.calls {
+				t.Errorf("%d calls, want %d", len(studio.Submissions()), tt.calls)
+			}
+			if tt.images > 0 {
+				if err != nil || len(p.Results) < tt.images {
+					t.Fatalf("%+v, %v", p, err)
+				}
+				return
+			}
+			if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Lost != tt.lost {
+				t.Errorf("%+v: %v", tr, tr)
+			}
+		})
+	}
+}
+
+func TestClip(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	studio.Expect(fakestudio.Behaviour{Polls: 2})
+	w := video(params(`{"generate_audio":false,"seed":3}`))
+	p, err := a.Submit(t.Context(), w)
+	if err != nil || p.Ticket == "" || p.Done {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if want := `{"content":[{"type":"text","text":"waves"}],"duration":5,"generate_audio":false,"model":"dreamina-seedance-2-0-260128","ratio":"16:9","resolution":"720p","seed":3}`; string(studio.Submissions()[0].Body) != want {
+		t.Errorf("body\n%s, want\n%s", studio.Submissions()[0].Body, want)
+	}
+	// Any process may ask, also one that has not submitted.
+	a = at(t, studio.URL(), nil)
+	for range 2 {
+		if got, err := a.Poll(t.Context(), w, p.Ticket); err != nil || got.Done || got.Ticket != p.Ticket {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	got, err := a.Poll(t.Context(), w, p.Ticket)
+	if err != nil || !got.Done || len(got.Results) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if data, kind := fetched(t, a, w, got.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+		t.Errorf("%d bytes of %s", len(data), kind)
+	}
+}
+
+// TestClipFromReferences: what the pictures and videos of a user's list become.
+func TestClipFromReferences(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	web, inline := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/jpeg", "", []byte("def"))
+	clip, hidden := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi")), reference("video/mp4", "", []byte("ghi"))
+	for name, tt := range map[string]struct {
+		role   string
+		change []func(*upstream.Work)
+		want   string // of the content, the prompt left out; empty: unsuitable
+	}{
+		"one picture":   {change: []func(*upstream.Work){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"inline":        {change: []func(*upstream.Work){refs(inline)}, want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
+		"two":           {change: []func(*upstream.Work){refs(web, inline)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
+		"a video":       {change: []func(*upstream.Work){refs(web, clip)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
+		"role given":    {role: "reference", change: []func(*upstream.Work){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"ratio, old":    {change: []func(*upstream.Work){refs(web), ratio("9:16")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"ratio, new":    {change: []func(*upstream.Work){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"new, no ratio": {change: []func(*upstream.Work){refs(web), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"video inline":  {change: []func(*upstream.Work){refs(hidden)}},
+		"three frames":  {role: "frame", change: []func(*upstream.Work){refs(web, web, web)}},
+		"video a frame": {role: "frame", change: []func(*upstream.Work){refs(clip)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var options map[string]any
+			if tt.role != "" {
+				options = map[string]any{"image_role": tt.role}
+			}
+			w := video(append(tt.change, func(w *upstream.Work) { w.Prompt = "" })...)
+			p, err := at(t, studio.URL(), options).Submit(t.Context(), w)
+			if tt.want == "" {
+				if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
+					t.Errorf("%+v", tr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range studio.Submissions() {
+				if s.Ticket != p.Ticket {
+					continue
+				}
+				var body struct{ Content json.RawMessage }
+				if err := json.Unmarshal(s.Body, &body); err != nil || string(body.Content) != tt.want {
+					t.Errorf("content\n%s, want\n%s", body.Content, tt.want)
+				}
+				if asked := fields(t, s)["ratio"]; (asked != nil) != (w.Ratio != "") {
+					t.Errorf("ratio %v, want %q", asked, w.Ratio)
+				}
+			}
+		})
+	}
+}
+
+// TestUnsuitable: what Ark cannot be asked for is not sent.
+func TestUnsuitable(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewArk(t)
+	a := at(t, studio.URL(), nil)
+	clip := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi"))
+	large := reference("image/png", "https://media.example/a.png", nil)
+	large.Size = 11 << 20
+	gone := reference("image/png", "", []byte("abc"))
+	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	short := reference("image/png", "", []byte("abc"))
+	short.Size = 5
+	many := make([]upstream.Reference, 6)
+	for i := range many {
+		many[i] = reference("image/png", "", make([]byte, 9<<20))
+	}
+	for name, tt := range map[string]struct {
+		w    upstream.Work
+		job  fault.Code
+		next upstream.Next
+		told string
+	}{
+		"mask":              {w: image(func(w *upstream.Work) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
+		"large picture":     {w: image(refs(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
+		"large frame":       {w: video(refs(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
+		"too much together": {w: image(refs(many...)), job: fault.UpstreamError, next: upstream.NextLine, told: "together"},
+		"our own store":     {w: image(refs(gone)), job: fault.UpstreamError, next: upstream.NextLater},
+		"a cut reference":   {w: video(refs(short)), job: fault.UpstreamError, next: upstream.NextLater},
+		"exact clip":        {w: video(func(w *upstream.Work) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
+		"odd tier":          {w: video(func(w *upstream.Work) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
+		"a param of ours":   {w: image(params(`{"size":"1K"}`)), job: fault.UpstreamError, next: upstream.NextLine},
+		"another":           {w: video(params(`{"callback_url":"https://x.example"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
+		"no object":         {w: video(params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
+		"another kind":      {w: image(func(w *upstream.Work) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
+	} {
+		_, err := a.Submit(t.Context(), tt.w)
+		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
+			t.Errorf("%s: %+v: %v", name, tr, tr)
+		}
+	}
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		options map[string]any
+		want    string
+	}{
+		"none":    {nil, ""},
+		"frame":   {map[string]any{"image_role": "frame"}, ""},
+		"wrong":   {map[string]any{"image_role": "mask"}, "auto, frame, reference"},
+		"no word": {map[string]any{"image_role": 1}, "image_role"},
+		"unknown": {map[string]any{"role": "frame"}, `"role"`},
+	} {
+		_, err := ark.New(upstream.Target{Line: "main", Options: tt.options, BaseURL: "http://host"}, http.DefaultTransport)
+		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "main")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ark.New(upstream.Target{Line: "main", BaseURL: "ftp://host"}, http.DefaultTransport); err == nil {
+		t.Error("a base address that is none was taken")
+	}
+}
