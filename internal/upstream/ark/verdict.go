@@ -59,8 +59,11 @@ func mend(kind string, t *upstream.Trouble, e gjson.Result, begun bool) *upstrea
 		return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
 	case code == "ServerOverloaded" && begun && kind == upstream.KindVideo:
 		t.Job = fault.RenderFailed
-	case kind == upstream.KindVideo && material(code, e.Get("param").String(), e.Get("message").String()):
-		t.Job, t.Health = fault.InvalidMaterial, upstream.HealthNone
+	case material(code, e.Get("param").String(), e.Get("message").String()):
+		t.Health = upstream.HealthNone
+		if kind == upstream.KindVideo {
+			t.Job = fault.InvalidMaterial
+		}
 	}
 	return t
 }
