@@ -1,18 +1,24 @@
-// Package dashscope owns the speech with DashScope, the model service of
-// Alibaba Cloud: pictures and clips,
-// by its blocking endpoint or as tasks that are polled.
+// Package dashscope owns the speech with DashScope, the model service of Alibaba
+// Cloud: pictures, which come in the answer to the call or are tasks, and clips,
+// which are tasks. Which endpoint a model has, and in which words it takes a
+// request, follows from its id (family.go).
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it). A submission
-//     of several pictures is one call a picture, each of them sent once.
+//   - One call is sent at most once (package exchange sends it).
 //   - The line's credential goes to the line's base address alone.
-//   - What the model's params may not say, because it is decided elsewhere, is
-//     never overridden by them.
+//   - No more pictures come back than were asked for.
+//   - An answer with a code in it is an error, whatever its status.
+//   - What the gateway decides about (model, size, count, length) is never
+//     overridden by a model's params.
 package dashscope
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
@@ -24,21 +30,73 @@ const Provider = "dashscope"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
+// Limits of what is sent and read, in bytes. The provider takes no picture
+// beyond maxPicture; what it answers names its results and does not hold them.
+const (
+	maxPicture = 20 << 20
+	maxInline  = 60 << 20
+	maxAnswer  = 1 << 20
+)
+
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions: func(raw map[string]any) error {
+			_, err := readOptions(raw)
+			return err
+		},
 	}
 }
 
+// options are a line's `options` in the catalog. Each is empty unless the line
+// decides what else follows from the model.
+type options struct {
+	imageEndpoint string
+	videoEndpoint string
+	imageRole     string
+}
+
+// readOptions checks and reads a line's options.
+func readOptions(raw map[string]any) (options, error) {
+	var o options
+	for name, value := range raw {
+		var (
+			to   *string
+			from []string
+		)
+		switch name {
+		case "image_endpoint":
+			to, from = &o.imageEndpoint, []string{multimodal, messagesTask, textTask, imageTask}
+		case "video_endpoint":
+			to, from = &o.videoEndpoint, []string{clipTask, framesTask}
+		case "image_role":
+			to, from = &o.imageRole, []string{roleFrame, roleReference}
+		default:
+			return options{}, fmt.Errorf("unknown option %q: provider %s takes image_endpoint, video_endpoint and image_role", name, Provider)
+		}
+		s, _ := value.(string)
+		if !slices.Contains(from, s) {
+			return options{}, fmt.Errorf("%s: must be one of %s", name, strings.Join(from, ", "))
+		}
+		*to = s
+	}
+	return o, nil
+}
+
 // Adapter speaks for one line. It is safe for concurrent use.
+//
+// It is no upstream.Finder: DashScope does not say under which id it accepted a
+// call whose answer was lost.
 type Adapter struct {
 	upstream.NoChat
-	line   *exchange.Line
-	header http.Header
+	line    *exchange.Line
+	key     string
+	options options
+	header  http.Header
+	async   http.Header
 }
 
 var _ upstream.Maker = (*Adapter)(nil)
@@ -51,30 +109,117 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line}
-	if t.Key != "" {
-		a.header = http.Header{"Authorization": {"Bearer " + t.Key}}
+	a := &Adapter{line: line, key: t.Key, header: http.Header{}}
+	if a.options, err = readOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
+	if t.Key != "" {
+		a.header.Set("Authorization", "Bearer "+t.Key)
+	}
+	a.async = a.header.Clone()
+	a.async.Set("X-DashScope-Async", "enable")
 	return a, nil
 }
 
-// Blocks implements upstream.Maker: pictures come in the answer, clips do not.
-func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
-
-// Submit implements upstream.Maker.
-func (a *Adapter) Submit(context.Context, upstream.Work) (*upstream.Progress, error) {
-	return nil, upstream.Unsuitable(upstream.KindImage, "no work is known")
+// Blocks implements upstream.Maker.
+func (a *Adapter) Blocks(w upstream.Work) bool {
+	return w.Kind == upstream.KindImage && a.imageEndpoint(w.Model) == multimodal
 }
 
-// Poll implements upstream.Maker.
-func (a *Adapter) Poll(context.Context, upstream.Work, string) (*upstream.Progress, error) {
-	return nil, upstream.Unsuitable(upstream.KindImage, "no work is known")
+// Submit implements upstream.Maker.
+func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+	var (
+		endpoint string
+		ask      request
+		err      error
+	)
+	switch {
+	case w.Mask != nil:
+		return nil, upstream.Unsuitable(w.Kind, "dashscope takes no mask")
+	case w.Kind == upstream.KindImage:
+		endpoint = a.imageEndpoint(w.Model)
+		ask, err = pictureRequest(ctx, w, endpoint)
+	case w.Kind == upstream.KindVideo:
+		endpoint = a.videoEndpoint(w.Model)
+		ask, err = a.clipRequest(ctx, w)
+	default:
+		return nil, upstream.Unsuitable(w.Kind, "dashscope makes no %q", w.Kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	post := exchange.Request{Method: http.MethodPost, URL: a.line.URL(path(endpoint)...), Header: a.async, Body: body, Limit: maxAnswer}
+	if endpoint == multimodal {
+		post.Header = a.header
+	}
+	output, trouble := a.tell(ctx, w.Kind, post)
+	if trouble != nil {
+		return nil, trouble
+	}
+	if endpoint == multimodal {
+		results, trouble := readPictures(output, w.Count)
+		if trouble != nil {
+			return nil, a.hide(trouble)
+		}
+		return &upstream.Progress{Done: true, Results: results}, nil
+	}
+	ticket := output.Get("task_id").String()
+	if !exchange.Ticket(ticket) {
+		return nil, nameless()
+	}
+	return &upstream.Progress{Ticket: ticket}, nil
 }
 
 // Fetch implements upstream.Maker: results are links that need no credential.
+// They hold for a day.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 
-// Cancel implements upstream.Maker.
-func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
+// request is the body of a submission.
+type request struct {
+	Model      string         `json:"model"`
+	Input      map[string]any `json:"input"`
+	Parameters map[string]any `json:"parameters"`
+}
+
+// addParams adds the model's params to the parameters, and those of the names
+// that the endpoint has in its input to that.
+func (r request) addParams(w upstream.Work, inInput ...string) error {
+	if err := w.AddParams(r.Parameters, "size", "n", "resolution", "ratio", "duration"); err != nil {
+		return err
+	}
+	for _, name := range inInput {
+		if value, ok := r.Parameters[name]; ok {
+			delete(r.Parameters, name)
+			r.Input[name] = value
+		}
+	}
+	return nil
+}
+
+// room is how many bytes a body may still have for references inline.
+type room struct{ left int64 }
+
+// picture says a reference that is a picture: its address, or itself as a data
+// URI.
+func (m *room) picture(ctx context.Context, kind string, number int, r upstream.Reference) (string, error) {
+	if r.Size > maxPicture {
+		return "", upstream.Unfit(kind, "Reference %d has more than the %d MB that the provider takes of a picture.", number, maxPicture>>20)
+	}
+	if r.URL != "" {
+		return r.URL, nil
+	}
+	if m.left -= r.Size * 4 / 3; m.left < 0 {
+		return "", upstream.Unfit(kind, "The references together have more bytes than the provider takes in one request.")
+	}
+	uri, err := r.DataURI(ctx)
+	if err != nil {
+		return "", upstream.Unread(err)
+	}
+	return uri, nil
+}

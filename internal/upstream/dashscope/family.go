@@ -1,0 +1,140 @@
+package dashscope
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The endpoints, as the options image_endpoint and video_endpoint name them.
+const (
+	multimodal   = "multimodal-generation" // pictures in the answer, asked for in messages
+	messagesTask = "image-generation"      // pictures as a task, asked for in messages
+	textTask     = "text2image"            // pictures from a text as a task
+	imageTask    = "image2image"           // pictures from pictures as a task
+	clipTask     = "video-generation"      // clips
+	framesTask   = "image2video"           // clips between two frames, of older models
+)
+
+// path is where an endpoint stands below the base address.
+func path(endpoint string) []string {
+	last := "generation"
+	switch endpoint {
+	case textTask, imageTask:
+		last = "image-synthesis"
+	case clipTask, framesTask:
+		last = "video-synthesis"
+	}
+	return []string{"services", "aigc", endpoint, last}
+}
+
+// What a model takes was changed from release to release. What is not known to
+// be old is taken for new: the newest models have one protocol, and a line's
+// options can say otherwise.
+var (
+	wan       = regexp.MustCompile(`^wanx?(\d+)\.(\d+)`)
+	oldQwen   = regexp.MustCompile(`^qwen-image(?:-plus(?:-.*)?)?$`)
+	inPixels  = regexp.MustCompile(`^(?:qwen-image(?:$|-[a-z]|-[12]\.)|wan2\.6-t2i|z-image)`)
+	tierNamed = regexp.MustCompile(`^[1-9]K$`)
+)
+
+// wanOf returns the release of a Wan model as one number (2.6 is 206); 0 for
+// other models and those that are older than their numbers. ok tells whether it
+// is a Wan model.
+func wanOf(model string) (release int, ok bool) {
+	m := wan.FindStringSubmatch(model)
+	if m == nil {
+		return 0, strings.HasPrefix(model, "wanx")
+	}
+	major, _ := strconv.Atoi(m[1]) // digits; one too long is 0, an old one
+	minor, _ := strconv.Atoi(m[2])
+	return major*100 + minor, true
+}
+
+// imageEndpoint is where a model's pictures are asked for.
+func (a *Adapter) imageEndpoint(model string) string {
+	if a.options.imageEndpoint != "" {
+		return a.options.imageEndpoint
+	}
+	release, ok := wanOf(model)
+	switch {
+	case ok && release < 206 && (strings.Contains(model, "i2i") || strings.Contains(model, "edit")):
+		return imageTask
+	case ok && release < 206, oldQwen.MatchString(model):
+		return textTask
+	case ok && release < 207:
+		return messagesTask
+	}
+	return multimodal
+}
+
+// videoEndpoint is where a model's clips are asked for.
+func (a *Adapter) videoEndpoint(model string) string {
+	switch {
+	case a.options.videoEndpoint != "":
+		return a.options.videoEndpoint
+	case strings.Contains(model, "kf2v"):
+		return framesTask
+	}
+	return clipTask
+}
+
+// dialect is how a model of clips takes its references and its size.
+type dialect int
+
+const (
+	inMedia   dialect = iota // input.media with a type each; resolution and ratio
+	inAddress                // one picture in input.img_url; its shape is the clip's
+	inFrames                 // input.first_frame_url and last_frame_url; their shape is the clip's
+	inList                   // input.reference_urls; size in pixels
+	inText                   // no references; size in pixels
+)
+
+// dialectOf finds the dialect of a model of clips.
+func dialectOf(model string) dialect {
+	release, ok := wanOf(model)
+	switch {
+	case strings.Contains(model, "kf2v"):
+		return inFrames
+	case !ok || release >= 207:
+		return inMedia
+	case strings.Contains(model, "r2v"):
+		return inList
+	case strings.Contains(model, "t2v"):
+		return inText
+	}
+	return inAddress
+}
+
+// pixels are the sizes that older models of clips know, by tier and ratio.
+func pixels(tier, ratio string) string {
+	switch tier + " " + ratio {
+	case "480P 16:9":
+		return "832*480"
+	case "480P 9:16":
+		return "480*832"
+	case "480P 1:1":
+		return "624*624"
+	case "720P 16:9":
+		return "1280*720"
+	case "720P 9:16":
+		return "720*1280"
+	case "720P 1:1":
+		return "960*960"
+	case "720P 4:3":
+		return "1088*832"
+	case "720P 3:4":
+		return "832*1088"
+	case "1080P 16:9":
+		return "1920*1080"
+	case "1080P 9:16":
+		return "1080*1920"
+	case "1080P 1:1":
+		return "1440*1440"
+	case "1080P 4:3":
+		return "1632*1248"
+	case "1080P 3:4":
+		return "1248*1632"
+	}
+	return ""
+}

@@ -1,0 +1,133 @@
+package dashscope
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+)
+
+// pictureRequest says what is asked for, in the words of the endpoint.
+func pictureRequest(ctx context.Context, w upstream.Work, endpoint string) (request, error) {
+	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{"n": w.Count}}
+	size, err := pictureSize(w, endpoint)
+	if err != nil {
+		return ask, err
+	}
+	if size != "" {
+		ask.Parameters["size"] = size
+	}
+	images, err := pictures(ctx, w)
+	if err != nil {
+		return ask, err
+	}
+	if endpoint == multimodal || endpoint == messagesTask {
+		ask.Input["messages"] = messages(w.Prompt, images)
+		return ask, ask.addParams(w)
+	}
+	switch {
+	case endpoint == textTask && len(images) > 0:
+		return ask, upstream.Unsuitable(w.Kind, "dashscope's model %s takes no pictures", w.Model)
+	case endpoint == imageTask && len(images) == 0:
+		return ask, upstream.Unsuitable(w.Kind, "dashscope's model %s makes pictures from pictures alone", w.Model)
+	case endpoint == imageTask:
+		ask.Input["images"] = images
+	}
+	ask.Input["prompt"] = w.Prompt
+	return ask, ask.addParams(w, "negative_prompt")
+}
+
+// pictures says the references.
+func pictures(ctx context.Context, w upstream.Work) ([]string, error) {
+	body := room{left: maxInline}
+	images := make([]string, 0, len(w.References))
+	for i, r := range w.References {
+		if !r.Image() {
+			return nil, upstream.Unsuitable(w.Kind, "dashscope makes no pictures from a video")
+		}
+		image, err := body.picture(ctx, w.Kind, i+1, r)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, image)
+	}
+	return images, nil
+}
+
+// part is a part of a message: a picture or a text.
+type part struct {
+	Image string `json:"image,omitempty"`
+	Text  string `json:"text,omitempty"`
+}
+
+// turn is the one message of a request.
+type turn struct {
+	Role    string `json:"role"`
+	Content []part `json:"content"`
+}
+
+// messages says the prompt and the references as the newer endpoints want it.
+func messages(prompt string, images []string) []turn {
+	content := make([]part, 0, len(images)+1)
+	for _, image := range images {
+		content = append(content, part{Image: image})
+	}
+	return []turn{{Role: "user", Content: append(content, part{Text: prompt})}}
+}
+
+// pictureSize says the size: pixels where there is a ratio, else the tier for
+// models that know it by name. Others get a square, or, where the picture takes
+// its shape from the references, nothing: then they make what the smallest tier
+// is. Which sizes a model makes it says itself; a refusal is free.
+func pictureSize(w upstream.Work, endpoint string) (string, error) {
+	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(w.Model)
+	switch {
+	case w.Width > 0 && w.Height > 0:
+		return fmt.Sprintf("%d*%d", w.Width, w.Height), nil
+	case !tierNamed.MatchString(w.Tier):
+	case named:
+		return w.Tier, nil
+	case len(w.References) == 0:
+		side := 1024 * int(w.Tier[0]-'0')
+		return fmt.Sprintf("%d*%d", side, side), nil
+	case w.Tier == "1K":
+		return "", nil
+	}
+	return "", upstream.Unsuitable(w.Kind, "dashscope's model %s cannot be asked for %q without a ratio", w.Model, w.Tier)
+}
+
+// readPictures reads what was made, at most count pictures, from the output of
+// an answer or a task. Blocked pictures are missing, or stand there with a code:
+// the first of those speaks for all if none came.
+func readPictures(output gjson.Result, count int) ([]upstream.Result, *upstream.Trouble) {
+	var (
+		links  []gjson.Result
+		failed gjson.Result
+	)
+	for _, item := range output.Get("results").Array() {
+		links = append(links, item.Get("url"))
+		if code := item.Get("code"); code.String() != "" && !failed.Exists() {
+			failed = item
+		}
+	}
+	for _, choice := range output.Get("choices").Array() {
+		for _, part := range choice.Get("message.content").Array() {
+			links = append(links, part.Get("image"))
+		}
+	}
+	var results []upstream.Result
+	for _, link := range links {
+		if link.Type == gjson.String && link.Str != "" && len(results) < count {
+			results = append(results, upstream.Result{Ref: link.Str})
+		}
+	}
+	switch {
+	case len(results) > 0:
+		return results, nil
+	case failed.Exists():
+		return nil, ended(upstream.KindImage, failed)
+	}
+	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
+}

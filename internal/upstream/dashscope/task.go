@@ -1,0 +1,83 @@
+package dashscope
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Poll implements upstream.Maker.
+func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+	if !exchange.Ticket(ticket) {
+		return nil, upstream.Vanished(w.Kind, "no name of a task")
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("tasks", ticket), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case reply.Unknown():
+		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+	case !reply.Good() || !gjson.ValidBytes(reply.Body):
+		return nil, a.hide(reply.Silent())
+	}
+	output := gjson.GetBytes(reply.Body, "output")
+	if output.Get("task_status").String() == "" {
+		return nil, a.hide(reply.Silent())
+	}
+	progress, trouble := readTask(w, ticket, output)
+	if trouble != nil {
+		return nil, a.hide(trouble)
+	}
+	return progress, nil
+}
+
+// readTask reads how a task is doing. A status that DashScope may invent is
+// taken for one of a task that goes on: the line's longest wait ends it.
+func readTask(w upstream.Work, ticket string, output gjson.Result) (*upstream.Progress, *upstream.Trouble) {
+	done := &upstream.Progress{Ticket: ticket, Done: true}
+	switch output.Get("task_status").String() {
+	case "SUCCEEDED":
+		if w.Kind == upstream.KindImage {
+			var trouble *upstream.Trouble
+			done.Results, trouble = readPictures(output, w.Count)
+			return done, trouble
+		}
+		video := output.Get("video_url")
+		if !video.Exists() {
+			video = output.Get("results.video_url") // of some older models
+		}
+		if video.Type != gjson.String || video.Str == "" {
+			return nil, upstream.Nothing(w.Kind, "succeeded without a clip")
+		}
+		done.Results = []upstream.Result{{Ref: video.Str}}
+		return done, nil
+	case "FAILED":
+		return nil, ended(w.Kind, output)
+	case "CANCELED", "CANCELLED":
+		return nil, upstream.Ended(w.Kind, "", "cancelled at the provider")
+	case "UNKNOWN":
+		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+	}
+	return &upstream.Progress{Ticket: ticket}, nil
+}
+
+// Cancel implements upstream.Maker. DashScope cancels what waits; what runs it
+// renders to its end, and says so in the error.
+func (a *Adapter) Cancel(ctx context.Context, _ upstream.Work, ticket string) error {
+	if !exchange.Ticket(ticket) {
+		return nil
+	}
+	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("tasks", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return err
+	}
+	if !reply.Good() && !reply.Unknown() {
+		return a.hide(reply.Silent())
+	}
+	return nil
+}
