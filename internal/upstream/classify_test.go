@@ -89,6 +89,7 @@ func TestClassify(t *testing.T) {
 		{"DashScope quota", 429, `{"code":"Throttling.AllocationQuota","message":"x"}`, credential},
 		{"DashScope overdue", 429, openAI("", "PostpaidBillOverdue", "x"), credential},
 		{"Ark quota", 429, openAI("", "QuotaExceeded", "x"), credential},
+		{"Ark set limit", 429, openAI("", "SetLimitExceeded", "x"), credential},
 		{"Zhipu balance", 429, openAI("", "1113", "x"), credential},
 		{"Zhipu daily quota", 429, openAI("", "1304", "x"), credential},
 		{"spend limit", 429, openAI("", "org_spend_limit_reached", "x"), credential},

@@ -17,3 +17,21 @@ func TestTicket(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknown: what the provider does not know is told from a web page that is
+// not there.
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		body   string
+		want   bool
+	}{
+		{404, `{"error":{}}`, true}, {410, `{}`, true}, {404, ``, true},
+		{404, ` <html>`, false}, {400, `{}`, false}, {200, `{}`, false}, {500, ``, false},
+	} {
+		if got := (&Reply{Status: tt.status, Body: []byte(tt.body)}).Unknown(); got != tt.want {
+			t.Errorf("%d %q: %t", tt.status, tt.body, got)
+		}
+	}
+}
