@@ -24,7 +24,7 @@ func judged(tr *upstream.Trouble) verdict { return verdict{tr.Job, tr.Next, tr.H
 
 var (
 	policy     = verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, ""}
-	output     = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, ""}
+	flagged    = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, ""}
 	sound      = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, "audio"}
 	parameter  = verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, ""}
 	material   = verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, ""}
@@ -59,9 +59,9 @@ func TestCodes(t *testing.T) {
 		{400, "InputVideoSensitiveContentDetected", "", "m", policy, policy, blocked, true},
 		{400, "SensitiveContentDetected", "", "m", policy, policy, blocked, true},
 		{400, "SensitiveContentDetected.SevereViolation", "", "m", policy, policy, blocked, true},
-		{400, "OutputVideoSensitiveContentDetected", "", "m", output, output, blocked, true},
-		{400, "OutputVideoSensitiveContentDetected.PolicyViolation", "", "m", output, output, blocked, true},
-		{400, "OutputImageSensitiveContentDetected", "", "m", output, output, blocked, true},
+		{400, "OutputVideoSensitiveContentDetected", "", "m", flagged, flagged, blocked, true},
+		{400, "OutputVideoSensitiveContentDetected.PolicyViolation", "", "m", flagged, flagged, blocked, true},
+		{400, "OutputImageSensitiveContentDetected", "", "m", flagged, flagged, blocked, true},
 		{400, "OutputAudioSensitiveContentDetected", "", "m", sound, sound, blocked, true},
 		{400, "OutputAudioSensitiveContentDetected.PolicyViolation", "", "m", sound, sound, blocked, true},
 		{400, "InvalidParameter", "duration", "The parameter `duration` is not valid.", parameter, parameter, refused, true},

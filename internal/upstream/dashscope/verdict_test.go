@@ -24,7 +24,7 @@ func judged(tr *upstream.Trouble) verdict { return verdict{tr.Job, tr.Next, tr.H
 
 var (
 	policy     = verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, ""}
-	output     = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, ""}
+	flagged    = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, ""}
 	parameter  = verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, ""}
 	material   = verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, ""}
 	rendering  = verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, ""}
@@ -48,7 +48,7 @@ func TestCodes(t *testing.T) {
 		clip, picture, ended verdict
 	}{
 		{400, "DataInspectionFailed", "Input data may contain inappropriate content.", policy, blocked, policy},
-		{400, "DataInspectionFailed", "Output data may contain inappropriate content.", output, blocked, output},
+		{400, "DataInspectionFailed", "Output data may contain inappropriate content.", flagged, blocked, flagged},
 		{400, "data_inspection_failed", "Input text may be inappropriate", policy, blocked, policy},
 		{400, "IPInfringementSuspect", "Input data is suspected of infringement.", policy, blocked, policy},
 		{400, "CustomRoleBlocked", "m", policy, blocked, policy},
