@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -301,7 +302,7 @@ func readForm(r *http.Request, body []byte) (fields map[string]string, files map
 	reader := multipart.NewReader(bytes.NewReader(body), params["boundary"])
 	for {
 		part, err := reader.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return fields, files, nil
 		}
 		if err != nil {

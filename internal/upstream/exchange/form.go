@@ -115,10 +115,10 @@ func (b *formBody) Read(p []byte) (int, error) {
 		default:
 			n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
 			b.left -= int64(n)
-			if err == io.EOF && b.left > 0 {
+			if errors.Is(err, io.EOF) && b.left > 0 {
 				err = fmt.Errorf("a file ended %d bytes early", b.left)
 			}
-			if err != nil && err != io.EOF {
+			if err != nil && !errors.Is(err, io.EOF) {
 				return n, unread{err}
 			}
 			if n > 0 || len(p) == 0 {
