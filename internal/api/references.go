@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -72,9 +74,15 @@ func (d *desk) gather(ctx context.Context, account string, s *wire.Submission) (
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			if files[i], errs[i] = d.keep(ctx, account, k.job, &wanted[i]); errs[i] != nil {
-				cancel() // the others are in vain
-			}
+			defer func() {
+				if trouble := recover(); trouble != nil { // a stranger's file must not end the process
+					errs[i] = fmt.Errorf("reading a reference panicked: %v\n%s", trouble, debug.Stack())
+				}
+				if errs[i] != nil {
+					cancel() // the others are in vain
+				}
+			}()
+			files[i], errs[i] = d.keep(ctx, account, k.job, &wanted[i])
 		})
 	}
 	all.Wait()
@@ -106,6 +114,9 @@ func firstOf(errs []error) error {
 
 // keep gets the bytes of one reference, judges and stores them.
 func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference) (media.File, error) {
+	if err := ctx.Err(); err != nil {
+		return media.File{}, err
+	}
 	if r.Address != "" {
 		done, err := d.fetches.enter(ctx, account, r.Video)
 		switch {

@@ -13,6 +13,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -348,6 +349,28 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 			t.Error("a repetition fetches again")
 		}
 	})
+}
+
+// TestStoreAway takes the media store's folder away: that is our own failure.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	if err := os.RemoveAll(d.folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.folder, []byte("in the way"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	body := submitting(t, "easel-1", map[string]any{"image": base64.StdEncoding.EncodeToString(picture(t))})
+	got := d.send("POST", generations, body, as(secret)...)
+	if param := got.refused(t, 503, "service_unavailable"); param != "" || strings.Contains(string(got.body), d.folder) {
+		t.Errorf("param %q: %s", param, got.body)
+	}
+	if !strings.Contains(d.log.String(), got.header.Get("x-request-id")) || accountState(t, d).Held != 0 {
+		t.Errorf("held %s, the log says %s", accountState(t, d).Held, d.log)
+	}
+	d.send("POST", generations, hat, as(secret)...).accepted(t) // needs no files
 }
 
 // TestLeavingWhileReferencesAreFetched ends the fetch with the request.

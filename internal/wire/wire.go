@@ -11,7 +11,9 @@
 // Check (chatcheck.go), Body (chatedit.go); then the answer, either a stream
 // (EventReader in sse.go, ChatMeter in chatmeter.go, FrameEditor in
 // frameedit.go) or one document (ReadChatAnswer in chatanswer.go); Counter
-// counts tokens where a provider does not say.
+// counts tokens where a provider does not say. Submissions of images and videos
+// have a gate and a Check too (submission.go, submissionform.go, reference.go);
+// what they make does not pass through here.
 package wire
 
 // Form is one of the shapes of a chat call.
