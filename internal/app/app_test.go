@@ -108,11 +108,17 @@ func TestFirstStart(t *testing.T) {
 		}
 		shown := first.out.String()
 		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
-		if got := strings.Count(shown, secret); secret == "" || got != 6 {
-			t.Errorf("the key is shown %d times, want once by itself and in five commands:\n%s", got, shown)
+		if got := strings.Count(shown, secret); secret == "" || got != 10 {
+			t.Errorf("the key is shown %d times, want once by itself and in nine commands:\n%s", got, shown)
 		}
-		if got := strings.Count(shown, "curl "); got != 5 || !strings.Contains(shown, "http://"+first.door.address()+"/v1/usage") {
+		if got := strings.Count(shown, "curl "); got != 9 || strings.Contains(shown, "%!") {
 			t.Errorf("%d commands:\n%s", got, shown)
+		}
+		for _, part := range []string{"/v1/chat/completions ", "/v1/images/generations ", "/v1/images/jobs/JOB ", `"model": "sandbox-image"`,
+			"/v1/videos/generations ", "/v1/videos/jobs/JOB ", `"model": "sandbox-video"`, "http://" + first.door.address() + "/v1/usage "} {
+			if !strings.Contains(shown, part) {
+				t.Errorf("%q is not shown:\n%s", part, shown)
+			}
 		}
 		if status := first.get(t, "/v1/usage", "Authorization", "Bearer "+secret); status != 200 {
 			t.Errorf("the printed key gets %d", status)

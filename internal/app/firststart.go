@@ -23,8 +23,10 @@ type demo struct {
 	account string // its id
 	secret  string // the key, which exists nowhere else
 
-	// Models to try: in chat completions, responses and native messages.
+	// Models to try: in chat completions, responses and native messages, and
+	// for images and videos.
 	model, responses, messages string
+	image, video               string
 }
 
 // setUp gives a database without a catalog its first one: the operator's file
@@ -76,7 +78,18 @@ func openDemoTx(tx *store.Tx, doc *catalog.Document) (*demo, error) {
 		return nil, err
 	}
 	return &demo{account: owner.ID, secret: secret, model: firstModel(doc, wire.FormChat),
-		responses: firstModel(doc, wire.FormResponses), messages: firstModel(doc, wire.FormMessages)}, nil
+		responses: firstModel(doc, wire.FormResponses), messages: firstModel(doc, wire.FormMessages),
+		image: firstOf(doc, catalog.KindImage), video: firstOf(doc, catalog.KindVideo)}, nil
+}
+
+// firstOf names the first open model of a kind.
+func firstOf(doc *catalog.Document, kind catalog.Kind) string {
+	for i := range doc.Models {
+		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Kind == kind {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // firstModel names the first open model that answers in a form.
@@ -130,6 +143,16 @@ func (d *demo) show(w io.Writer, base string) error {
     -H 'x-api-key: %s' \
     -H 'Content-Type: application/json' \
     -d '{"model": "%s", "max_tokens": 200, "messages": [{"role": "user", "content": "Hello!"}]}'`, base, d.secret, d.messages)
+	job := func(kind, model, prompt string) string {
+		return fmt.Sprintf(`curl %s/v1/%ss/generations \
+    -H 'Authorization: Bearer %s' \
+    -H 'Content-Type: application/json' \
+    -d '{"model": "%s", "prompt": "%s"}'
+
+  curl %[1]s/v1/%[2]ss/jobs/JOB -H 'Authorization: Bearer %[3]s'`, base, kind, d.secret, model, prompt)
+	}
+	image := job("image", d.image, "A lighthouse in the fog")
+	video := job("video", d.video, "A paper boat on a river")
 	usage := fmt.Sprintf(`curl %s/v1/usage -H 'Authorization: Bearer %s'`, base, d.secret)
 	_, err := fmt.Fprintf(w, `
 Welcome to tollgate. This database was empty, so it now has a sandbox catalog
@@ -153,10 +176,17 @@ In the responses form, and in the native messages form:
 
   %s
 
+Draw an image, and get its link a few seconds later, with the id of the answer
+in place of JOB; a video likewise:
+
+  %s
+
+  %s
+
 See what it cost:
 
   %s
 
-`, d.account, demoCredit, d.secret, chat, stream, responses, messages, usage)
+`, d.account, demoCredit, d.secret, chat, stream, responses, messages, image, video, usage)
 	return err
 }

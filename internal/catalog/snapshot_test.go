@@ -129,10 +129,13 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v %v", err, warnings)
 	}
-	states, forms := map[State]int{}, map[wire.Form]int{}
+	states, forms, kinds := map[State]int{}, map[wire.Form]int{}, map[Kind]int{}
 	for _, m := range doc.Models {
 		states[m.State]++
-		if m.Kind != KindChat || !m.Speaks(wire.FormChat) {
+		if m.State == StateOpen {
+			kinds[m.Kind]++
+		}
+		if m.Kind == KindChat && !m.Speaks(wire.FormChat) {
 			t.Errorf("%s is no model for chat completions", m.ID)
 		}
 		for _, form := range m.Forms {
@@ -143,6 +146,9 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 	}
 	if len(forms) != 3 {
 		t.Errorf("forms of open models: %v", forms)
+	}
+	if kinds[KindChat] < 4 || kinds[KindImage] != 1 || kinds[KindVideo] != 1 {
+		t.Errorf("open models: %v", kinds)
 	}
 	if len(states) != 4 || states[StateOpen] < 4 {
 		t.Errorf("states: %v", states)
