@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"context"
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,16 +11,6 @@ import (
 // Image tells whether the reference is an image; else it is a video.
 func (r Reference) Image() bool { return strings.HasPrefix(r.Type, "image/") }
 
-// DataURI reads the reference whole and returns it as a data URI in base64.
-// Its errors are those of Bytes.
-func (r Reference) DataURI(ctx context.Context) (string, error) {
-	data, err := r.Bytes(ctx)
-	if err != nil {
-		return "", err
-	}
-	return "data:" + r.Type + ";base64," + base64.StdEncoding.EncodeToString(data), nil
-}
-
 // Unfit is the trouble of a reference that a provider is known not to take. The
 // words are for the user.
 func Unfit(kind, format string, args ...any) *Trouble {
@@ -32,6 +20,28 @@ func Unfit(kind, format string, args ...any) *Trouble {
 		t.Job = fault.InvalidMaterial
 	}
 	return t
+}
+
+// FitPictures checks the images among w's references against what a provider
+// takes: the most bytes of one, and of all those together that must go inline,
+// in base64. It reads none of them. The error is a *Trouble.
+func (w Work) FitPictures(most, inline int64) error {
+	var together int64
+	for i, r := range w.References {
+		if !r.Image() {
+			continue
+		}
+		if r.Size > most {
+			return Unfit(w.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, most>>20)
+		}
+		if r.URL == "" {
+			together += (r.Size + 2) / 3 * 4
+		}
+	}
+	if together > inline {
+		return Unfit(w.Kind, "The references have more bytes together than the provider takes in one request.")
+	}
+	return nil
 }
 
 // AddParams adds the members of w.Params to a provider's object. Those that are

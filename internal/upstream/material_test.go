@@ -2,35 +2,16 @@ package upstream
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
 )
 
-func TestDataURI(t *testing.T) {
+func TestImage(t *testing.T) {
 	t.Parallel()
-	of := func(size int64, data string, err error) Reference {
-		return Reference{Type: "image/png", Size: size, Open: func(context.Context) (io.ReadCloser, error) {
-			return io.NopCloser(strings.NewReader(data)), err
-		}}
-	}
-	if got, err := of(3, "abc", nil).DataURI(t.Context()); err != nil || got != "data:image/png;base64,YWJj" {
-		t.Errorf("%q, %v", got, err)
-	}
-	for name, r := range map[string]Reference{
-		"gone": of(3, "", errors.New("no such file")),
-		"cut":  of(5, "abc", nil),
-	} {
-		if got, err := r.DataURI(t.Context()); err == nil || got != "" {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-	}
-	if !of(1, "", nil).Image() || (Reference{Type: "video/mp4"}).Image() {
+	if !(Reference{Type: "image/png"}).Image() || (Reference{Type: "video/mp4"}).Image() {
 		t.Error("an image is told by its type")
 	}
 }
@@ -41,6 +22,29 @@ func TestUnfit(t *testing.T) {
 		tr := Unfit(kind, "Reference %d is too large.", 2)
 		if tr.Job != job || tr.Next != NextLine || tr.Health != HealthNone || tr.Message != "Reference 2 is too large." {
 			t.Errorf("%s: %+v", kind, tr)
+		}
+	}
+}
+
+func TestFitPictures(t *testing.T) {
+	t.Parallel()
+	const mb = 1 << 20
+	of := func(kind, url string, size int64) Reference { return Reference{Type: kind, URL: url, Size: size} }
+	for name, tt := range map[string]struct {
+		refs []Reference
+		fits bool
+	}{
+		"none":           {nil, true},
+		"as much":        {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb)}, true},
+		"one too large":  {[]Reference{of("image/png", "https://x.example", 4*mb+1)}, false},
+		"too much":       {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb+1)}, false},
+		"addresses":      {[]Reference{of("image/png", "https://x.example", 4*mb), of("image/png", "https://x.example", 4*mb), of("image/png", "", 4*mb)}, true},
+		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
+	} {
+		err := Work{Kind: KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
+		var tr *Trouble
+		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -28,9 +29,9 @@ const Provider = "ark"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 
-// Limits of what is sent and read, in bytes. The provider takes no picture
-// beyond maxPicture and no body beyond 64 MB; what it answers names its results
-// and does not hold them.
+// Limits of what is sent and read, in bytes. Ark takes no picture beyond
+// maxPicture and no body beyond 64 MB, which leaves maxInline for pictures in it;
+// what it answers names its results and does not hold them.
 const (
 	maxPicture = 10 << 20
 	maxInline  = 60 << 20
@@ -115,6 +116,9 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
 	}
+	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+		return nil, err
+	}
 	switch w.Kind {
 	case upstream.KindImage:
 		return a.paint(ctx, w)
@@ -136,21 +140,10 @@ func (a *Adapter) post(body []byte, path ...string) exchange.Request {
 }
 
 // picture says a reference that is a picture in Ark's words: its address, or
-// itself as a data URI, which counts against left, the bytes that the body may
-// still have.
-func picture(ctx context.Context, kind string, number int, r upstream.Reference, left *int64) (string, error) {
-	if r.Size > maxPicture {
-		return "", upstream.Unfit(kind, "Reference %d has more than the %d MB that the provider takes of a picture.", number, maxPicture>>20)
-	}
+// itself as a data URI.
+func picture(ctx context.Context, r upstream.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
 	}
-	if *left -= r.Size * 4 / 3; *left < 0 {
-		return "", upstream.Unfit(kind, "The references together have more bytes than the provider takes in one request.")
-	}
-	uri, err := r.DataURI(ctx)
-	if err != nil {
-		return "", upstream.Unread(err)
-	}
-	return uri, nil
+	return input.Inline(ctx, r)
 }

@@ -426,7 +426,8 @@ func TestUnsuitable(t *testing.T) {
 	short.Size = 5
 	many := make([]upstream.Reference, 6)
 	for i := range many {
-		many[i] = reference("image/png", "", make([]byte, 9<<20))
+		many[i] = reference("image/png", "", nil)
+		many[i].Size = 9 << 20
 	}
 	for name, tt := range map[string]struct {
 		w    upstream.Work

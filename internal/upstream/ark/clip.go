@@ -97,7 +97,6 @@ func (a *Adapter) content(ctx context.Context, w upstream.Work) ([]media, error)
 	if w.Prompt != "" {
 		content = append(content, media{Type: "text", Text: w.Prompt})
 	}
-	left := int64(maxInline)
 	for i, r := range w.References {
 		if !r.Image() {
 			if r.URL == "" {
@@ -106,7 +105,7 @@ func (a *Adapter) content(ctx context.Context, w upstream.Work) ([]media, error)
 			content = append(content, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
 		}
-		at, err := picture(ctx, w.Kind, i+1, r, &left)
+		at, err := picture(ctx, r)
 		if err != nil {
 			return nil, err
 		}

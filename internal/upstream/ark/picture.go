@@ -65,13 +65,12 @@ func pictureBody(ctx context.Context, w upstream.Work) (map[string]any, error) {
 	if err := w.AddParams(body, "image", "n", "sequential_image_generation_options", "callback_url"); err != nil {
 		return nil, err
 	}
-	left := int64(maxInline)
 	images := make([]string, 0, len(w.References))
-	for i, r := range w.References {
+	for _, r := range w.References {
 		if !r.Image() {
 			return nil, upstream.Unsuitable(w.Kind, "ark makes no pictures from a video")
 		}
-		image, err := picture(ctx, w.Kind, i+1, r, &left)
+		image, err := picture(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +137,7 @@ func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(ca
 		brought = make([][]upstream.Result, n)
 		wg      sync.WaitGroup
 		mu      sync.Mutex // guards what follows
-		next    int
+		next    = min(n, callsAtOnce)
 		worst   *upstream.Trouble
 		stopped bool
 	)
@@ -148,9 +147,9 @@ func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(ca
 		next++
 		return next - 1, !stopped && next <= n
 	}
-	for range min(n, callsAtOnce) {
+	for first := range min(n, callsAtOnce) {
 		wg.Go(func() {
-			for call, ok := take(); ok; call, ok = take() {
+			for call, ok := first, true; ok; call, ok = take() {
 				results, trouble, again := a.one(ctx, w, call, body)
 				mu.Lock()
 				brought[call] = results

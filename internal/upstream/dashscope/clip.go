@@ -110,7 +110,6 @@ func (a *Adapter) sayMedia(ctx context.Context, w upstream.Work, ask request) er
 	if err != nil {
 		return err
 	}
-	body := room{left: maxInline}
 	list := make([]media, 0, len(w.References))
 	for i, r := range w.References {
 		var m media
@@ -119,7 +118,7 @@ func (a *Adapter) sayMedia(ctx context.Context, w upstream.Work, ask request) er
 			if frames {
 				m.Type = [...]string{"first_frame", "last_frame"}[i]
 			}
-			m.URL, err = body.picture(ctx, w.Kind, i+1, r)
+			m.URL, err = picture(ctx, r)
 		} else {
 			m.Type = "reference_video"
 			if edits(w.Model) {
@@ -198,12 +197,11 @@ func sayFrames(ctx context.Context, w upstream.Work, ask request, speaks dialect
 	if n := len(w.References); n == 0 || n > len(names) {
 		return upstream.Unsuitable(w.Kind, "dashscope's model %s makes a clip from a picture, at most %d of them", w.Model, len(names))
 	}
-	body := room{left: maxInline}
 	for i, r := range w.References {
 		if !r.Image() {
 			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes no videos", w.Model)
 		}
-		at, err := body.picture(ctx, w.Kind, i+1, r)
+		at, err := picture(ctx, r)
 		if err != nil {
 			return err
 		}

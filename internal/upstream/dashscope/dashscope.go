@@ -22,6 +22,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -30,8 +31,9 @@ const Provider = "dashscope"
 // defaultBaseURL is used by lines that name none.
 const defaultBaseURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
-// Limits of what is sent and read, in bytes. The provider takes no picture
-// beyond maxPicture; what it answers names its results and does not hold them.
+// Limits of what is sent and read, in bytes. DashScope takes no picture beyond
+// maxPicture; maxInline bounds what we send in one body; what it answers names
+// its results and does not hold them.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
@@ -133,9 +135,13 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 		ask      request
 		err      error
 	)
-	switch {
-	case w.Mask != nil:
+	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "dashscope takes no mask")
+	}
+	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+		return nil, err
+	}
+	switch {
 	case w.Kind == upstream.KindImage:
 		endpoint = a.imageEndpoint(w.Model)
 		ask, err = pictureRequest(ctx, w, endpoint)
@@ -202,24 +208,11 @@ func (r request) addParams(w upstream.Work, inInput ...string) error {
 	return nil
 }
 
-// room is how many bytes a body may still have for references inline.
-type room struct{ left int64 }
-
 // picture says a reference that is a picture: its address, or itself as a data
 // URI.
-func (m *room) picture(ctx context.Context, kind string, number int, r upstream.Reference) (string, error) {
-	if r.Size > maxPicture {
-		return "", upstream.Unfit(kind, "Reference %d has more than the %d MB that the provider takes of a picture.", number, maxPicture>>20)
-	}
+func picture(ctx context.Context, r upstream.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
 	}
-	if m.left -= r.Size * 4 / 3; m.left < 0 {
-		return "", upstream.Unfit(kind, "The references together have more bytes than the provider takes in one request.")
-	}
-	uri, err := r.DataURI(ctx)
-	if err != nil {
-		return "", upstream.Unread(err)
-	}
-	return uri, nil
+	return input.Inline(ctx, r)
 }

@@ -455,7 +455,8 @@ func TestUnsuitable(t *testing.T) {
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	many := make([]upstream.Reference, 3)
 	for i := range many {
-		many[i] = reference("image/png", "", make([]byte, 19<<20))
+		many[i] = reference("image/png", "", nil)
+		many[i].Size = 19 << 20
 	}
 	for name, tt := range map[string]struct {
 		w    upstream.Work

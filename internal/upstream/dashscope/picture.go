@@ -41,13 +41,12 @@ func pictureRequest(ctx context.Context, w upstream.Work, endpoint string) (requ
 
 // pictures says the references.
 func pictures(ctx context.Context, w upstream.Work) ([]string, error) {
-	body := room{left: maxInline}
 	images := make([]string, 0, len(w.References))
-	for i, r := range w.References {
+	for _, r := range w.References {
 		if !r.Image() {
 			return nil, upstream.Unsuitable(w.Kind, "dashscope makes no pictures from a video")
 		}
-		image, err := body.picture(ctx, w.Kind, i+1, r)
+		image, err := picture(ctx, r)
 		if err != nil {
 			return nil, err
 		}
