@@ -79,8 +79,10 @@ type load struct {
 }
 
 // room returns how many attempts may begin in a lane, and the accounts that may
-// begin none.
+// begin none. The list is never nil: a nil one is NULL on SQLite, in which
+// nothing is and nothing is not.
 func (l load) room(in lane) (places int, full []string) {
+	full = []string{}
 	for account, n := range l.account {
 		if n >= in.account {
 			full = append(full, account)

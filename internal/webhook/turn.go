@@ -293,11 +293,12 @@ func (t *turn) claimTx(tx *store.Tx) (more bool, err error) {
 	loads := t.w.loads(t.ended)
 	asked := map[string]bool{} // receivers, also those that turned out to have nothing due
 	for i := range lanes {
+		before := len(asked)
 		found, err := t.chooseTx(tx, i, &loads[i], asked)
 		if err != nil {
 			return false, err
 		}
-		more = more || len(found) >= maxClaims
+		more = more || len(found) >= maxClaims || len(asked)-before >= maxClaims
 		t.claimed = append(t.claimed, found...)
 	}
 	if len(t.claimed) > 0 {

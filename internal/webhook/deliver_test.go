@@ -1,0 +1,416 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"tollgate/internal/egress"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+func TestChosenEventsReachTheEndpoint(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		secret := in.endpoint(n, "acct_1", r.URL+"/hook?x=1", ImageCompleted, BalanceLow)
+		in.emit(func(q *store.Batch, nowMS int64) {
+			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody + "\n")})
+			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageFailed, Body: []byte(jobBody)}) // not chosen
+			n.EmitJob(q, nowMS, JobEnd{Account: "acct_2", Type: ImageCompleted, Body: []byte(jobBody)})
+			n.EmitLow(q, nowMS, "acct_1", money.USD/2, 3*money.USD)
+			n.EmitLow(q, nowMS, "acct_2", 0, money.USD)
+		})
+		in.transaction(false, func(q *store.Batch, nowMS int64) { // did not happen
+			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
+		})
+		n.settle()
+		posts := r.got()
+		if len(posts) != 2 {
+			t.Fatalf("%d events came", len(posts))
+		}
+		data := map[string]string{}
+		for _, p := range posts {
+			verify(t, secret, p)
+			var e struct {
+				ID, Object, Type string
+				Created          int64 `json:"created_at"`
+				Data             json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(p.body), &e); err != nil {
+				t.Fatal(err)
+			}
+			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != in.clock.read().Unix() || p.path != "/hook?x=1" {
+				t.Errorf("event %+v", p)
+			}
+			data[e.Type] = string(e.Data)
+		}
+		if data[ImageCompleted] != jobBody || data[BalanceLow] != `{"balance_credits":100,"threshold_credits":600}` {
+			t.Errorf("data %v", data)
+		}
+		if in.count("webhook_delivery") != 2 || in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
+			t.Error("rows that are not needed")
+		}
+		in.endpoint(n, "acct_1", "", ImageCompleted)
+		in.emit(func(q *store.Batch, nowMS int64) {
+			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
+		})
+		n.settle()
+		if len(r.got()) != 2 {
+			t.Error("an endpoint that is switched off got an event")
+		}
+	})
+}
+
+func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		own, callback := newReceiver(t, nil), newReceiver(t, nil)
+		secret := in.endpoint(n, "acct_1", own.URL, types...)
+		in.callback(n, "acct_1", callback.URL+"/cb")
+		in.callback(n, "acct_2", callback.URL+"/other") // never had a secret
+		n.settle()
+		if len(own.got()) != 0 || len(callback.got()) != 2 {
+			t.Fatalf("%d at the endpoint, %d at the callback", len(own.got()), len(callback.got()))
+		}
+		for _, p := range callback.got() {
+			if p.path == "/cb" {
+				verify(t, secret, p)
+			} else {
+				verify(t, in.secret("acct_2"), p)
+			}
+			if p.body != jobBody || !strings.HasPrefix(p.id, "evt_") {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
+
+// TestTheScheduleIsThatOfTheSettings walks through a whole delivery that never
+// succeeds: same id and bytes, a new time and signature, the exact waits.
+func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		secret := in.secret("acct_1")
+		for i, wait := range schedule {
+			if d := in.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != in.clock.read().Add(wait).UnixMilli() {
+				t.Fatalf("after %d attempts: %+v", i+1, d)
+			}
+			in.clock.advance(wait - time.Millisecond)
+			n.settle()
+			if got := len(r.got()); got != i+1 {
+				t.Fatalf("%d attempts before the wait of %v was over", got, wait)
+			}
+			in.clock.advance(time.Millisecond)
+			n.settle()
+		}
+		in.clock.advance(24 * time.Hour)
+		n.settle()
+		posts := r.got()
+		d := in.log("acct_1")[0]
+		if len(posts) != 6 || d.State != "failed" || d.NextMS != 0 || len(d.Attempts) != 6 || d.Attempts[5].Status != 500 || d.Attempts[5].Error == "" {
+			t.Fatalf("%d attempts, %+v", len(posts), d)
+		}
+		stamps := map[string]bool{}
+		for i, p := range posts {
+			verify(t, secret, p)
+			if p.id != posts[0].id || p.body != posts[0].body || p.id != d.Event {
+				t.Errorf("attempt %d: %+v", i, p)
+			}
+			stamps[p.stamp] = true
+			if want := strconv.FormatInt(d.Attempts[i].AtMS/1000, 10); p.stamp != want {
+				t.Errorf("attempt %d at %s, log says %s", i, p.stamp, want)
+			}
+		}
+		if len(stamps) != 6 {
+			t.Errorf("%d different times", len(stamps))
+		}
+		if in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
+			t.Error("rows that are not needed")
+		}
+	})
+}
+
+// TestTheTimestampIsWithinTheTolerance verifies with the library's own clock.
+func TestTheTimestampIsWithinTheTolerance(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a", func(o *Options) { o.Now = time.Now })
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		hook, err := standardwebhooks.NewWebhook(in.secret("acct_1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := r.got()[0]; hook.Verify([]byte(p.body), p.header) != nil {
+			t.Errorf("the library refuses %+v", p)
+		}
+	})
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	waits := []time.Duration{time.Second, time.Minute}
+	for _, c := range []struct {
+		tries int64
+		kind  kind
+		want  verdict
+	}{
+		{0, delivered, verdict{stateDelivered, 1, 0}},
+		{2, delivered, verdict{stateDelivered, 3, 0}},
+		{0, failed, verdict{statePending, 1, 2000}},
+		{1, failed, verdict{statePending, 2, 61000}},
+		{1, disabled, verdict{statePending, 2, 61000}},
+		{2, failed, verdict{stateFailed, 3, 0}},
+		{2, disabled, verdict{stateFailed, 3, 0}},
+		{0, cut, verdict{statePending, 0, 77}},
+		{2, cut, verdict{statePending, 2, 77}},
+		{2, unsent, verdict{statePending, 2, 77}},
+	} {
+		if got := decide(waits, c.tries, 77, 1000, outcome{kind: c.kind}); got != c.want {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+	if got := decide(nil, 0, 0, 0, outcome{kind: failed}); got.state != stateFailed {
+		t.Errorf("without retries: %+v", got)
+	}
+}
+
+// TestWhatReceiversDo holds each way of answering against what the log says.
+func TestWhatReceiversDo(t *testing.T) {
+	t.Parallel()
+	drip := func(w http.ResponseWriter, r *http.Request, write func() error) {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-tick.C:
+				if write() != nil {
+					return
+				}
+			}
+		}
+	}
+	answers := map[string]struct {
+		answer http.HandlerFunc
+		state  string
+		status int
+		err    string
+	}{
+		"200": {status(200), "delivered", 200, ""}, "201": {status(201), "delivered", 201, ""}, "204": {status(204), "delivered", 204, ""},
+		"299": {status(299), "delivered", 299, ""}, "304": {status(304), "pending", 304, "redirects are not followed"},
+		"400": {status(400), "pending", 400, "answered 400"}, "404": {status(404), "pending", 404, "answered 404"},
+		"410": {status(410), "pending", 410, "answered 410"}, "429": {status(429), "pending", 429, "answered 429"},
+		"500": {status(500), "pending", 500, "answered 500"}, "503": {status(503), "pending", 503, "answered 503"},
+		"301":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 301) }, "pending", 301, "redirects are not followed"},
+		"307":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, "pending", 307, "redirects are not followed"},
+		"stall": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "pending", 0, "no complete answer in time"},
+		"close": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "pending", 0, "closed before"},
+		"no http": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = conn.Write([]byte("220 mail.example ESMTP\r\n\r\n"))
+				_ = conn.Close()
+			}
+		}, "pending", 0, "could not be read as HTTP"},
+		"dripping head": {func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			head := "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1000)
+			for i := 0; i < len(head); i++ {
+				if _, err := conn.Write([]byte{head[i]}); err != nil {
+					return
+				}
+				<-time.After(50 * time.Millisecond)
+			}
+		}, "pending", 0, "no complete answer in time"},
+		"dripping body": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			drip(w, r, func() error { _, err := w.Write([]byte("x")); w.(http.Flusher).Flush(); return err })
+		}, "delivered", 200, ""},
+		"endless body": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return
+				}
+			}
+		}, "delivered", 200, ""},
+		"cut body": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("x"))
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, "delivered", 200, ""},
+	}
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a", func(o *Options) { o.Timeout = 1500 * time.Millisecond })
+		r := newReceiver(t, nil)
+		r.says(func(w http.ResponseWriter, req *http.Request) {
+			if a, ok := answers[strings.TrimPrefix(req.URL.Path, "/")]; ok {
+				a.answer(w, req)
+			}
+		})
+		names := make([]string, 0, len(answers))
+		for name := range answers {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for i, name := range names { // an account each: they do not hold each other up
+			in.callback(n, fmt.Sprintf("acct_%d", i), r.URL+"/"+strings.ReplaceAll(name, " ", "%20"))
+		}
+		began := time.Now()
+		n.settle()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for i, name := range names {
+			want := answers[name]
+			d := in.log(fmt.Sprintf("acct_%d", i))[0]
+			if len(d.Attempts) != 1 || d.State != want.state || d.Attempts[0].Status != want.status || !strings.Contains(d.Attempts[0].Error, want.err) ||
+				(want.err == "") != (d.Attempts[0].Error == "") {
+				t.Errorf("%s: %+v, want %+v", name, d, want)
+			}
+		}
+		if got := len(r.got()); got != len(names) {
+			t.Errorf("%d requests for %d deliveries: a redirect was followed or a request repeated", got, len(names))
+		}
+	})
+}
+
+func TestARolledSecretIsUsedAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, status(500))
+		in.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
+		old := in.secret("acct_1")
+		in.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
+		if in.secret("acct_1") != old {
+			t.Error("the secret changed by itself")
+		}
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		var rolled string
+		in.update(func(tx *store.Tx) (err error) { rolled, err = RollTx(tx, "acct_1"); return err })
+		if rolled == old || in.secret("acct_1") != rolled || in.endpoint(n, "acct_1", r.URL, ImageCompleted) != rolled {
+			t.Error("the secret was not rolled, or changed with the address")
+		}
+		in.clock.advance(time.Minute)
+		n.settle()
+		posts := r.got()
+		verify(t, old, posts[0])
+		verify(t, rolled, posts[1])
+		if posts[0].id != posts[1].id {
+			t.Error("another id")
+		}
+	})
+}
+
+func TestSecretsAreOfTheFormat(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 100 {
+		secret := newSecret()
+		if !strings.HasPrefix(secret, "whsec_") || strings.HasSuffix(secret, "=") || seen[secret] {
+			t.Fatalf("secret %q", secret)
+		}
+		seen[secret] = true
+		if _, err := standardwebhooks.NewWebhook(secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNothingIsSentForADisabledAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		off := map[string]bool{}
+		n := in.node("a", func(o *Options) {
+			o.Disabled = func(*store.Tx, []string) (map[string]bool, error) { return off, nil }
+		})
+		r := newReceiver(t, status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		off["acct_1"] = true
+		in.clock.advance(time.Minute)
+		n.settle()
+		d := in.log("acct_1")[0]
+		if len(r.got()) != 1 || len(d.Attempts) != 2 || !strings.Contains(d.Attempts[1].Error, "disabled") || d.State != "pending" {
+			t.Fatalf("%d requests, %+v", len(r.got()), d)
+		}
+		if _, err := n.Resend(context.Background(), d.ID); err == nil || !strings.Contains(err.Error(), "disabled") {
+			t.Errorf("resend: %v", err)
+		}
+		delete(off, "acct_1")
+		r.says(nil)
+		in.clock.advance(5 * time.Minute)
+		n.settle()
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(r.got()) != 2 {
+			t.Errorf("%d requests, %+v", len(r.got()), d)
+		}
+	})
+}
+
+// TestAddressesAreCheckedAsTheyAreDialled delivers to an address that was
+// public, or allowed, when it was given.
+func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a", func(o *Options) { o.Guard = egress.New(nil) })
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		in.callback(n, "acct_2", strings.Replace(r.URL, "127.0.0.1", "localhost", 1))
+		n.settle()
+		for _, account := range []string{"acct_1", "acct_2"} {
+			if d := in.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host's address is not public" || d.Attempts[0].Status != 0 {
+				t.Errorf("%+v", d)
+			}
+		}
+		if len(r.got()) != 0 {
+			t.Error("it was reached")
+		}
+	})
+}
+
+// FuzzSign holds the signature against the official library, for any bytes.
+func FuzzSign(f *testing.F) {
+	f.Add("evt_1", int64(1_790_000_000), `{"a":1}`)
+	f.Add("", int64(0), "")
+	f.Add("evt.with.dots", int64(-1), "\xff\x00.")
+	secret := newSecret()
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, event string, stamp int64, body string) {
+		got, err := sign(secret, event, strconv.FormatInt(stamp, 10), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := hook.Sign(event, time.Unix(stamp, 0), []byte(body))
+		if err != nil || got != want {
+			t.Fatalf("%q, the library has %q, %v", got, want, err)
+		}
+	})
+}

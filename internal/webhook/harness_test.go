@@ -1,0 +1,302 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.uber.org/goleak"
+
+	"tollgate/internal/egress"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+// clock is the time of a test, the database's included.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.UnixMilli(1_790_000_000_000)} }
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// loopback lets a guard reach the test's own receivers.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// schedule is that of the settings.
+var schedule = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
+
+// world is a database with a clock and nodes on it.
+type world struct {
+	t     *testing.T
+	db    *store.DB
+	clock *clock
+}
+
+// each runs a test in a fresh world on either engine.
+func each(t *testing.T, test func(t *testing.T, in *world)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		c := newClock()
+		test(t, &world{t: t, db: storetest.Open(t, url, store.Options{Now: c.read}), clock: c})
+	})
+}
+
+// node is one node's Webhooks, which a test turns by hand.
+type node struct {
+	*Webhooks
+	t     *testing.T
+	epoch string
+}
+
+// node registers a node of the world.
+func (in *world) node(epoch string, change ...func(*Options)) *node {
+	in.t.Helper()
+	if err := in.db.RegisterNode(context.Background(), epoch); err != nil {
+		in.t.Fatal(err)
+	}
+	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Epoch: func() string { return epoch }, Now: in.clock.read}
+	for _, c := range change {
+		c(&opts)
+	}
+	n := &node{Webhooks: New(opts), t: in.t, epoch: epoch}
+	in.t.Cleanup(n.workers.Wait)
+	return n
+}
+
+// step takes one turn: it records what has ended and begins what is due.
+func (n *node) step() {
+	n.t.Helper()
+	if _, err := n.turn(context.Background(), context.Background()); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// settle takes turns until nothing that is due is left.
+func (n *node) settle() {
+	n.t.Helper()
+	for range 1000 {
+		n.step()
+		n.workers.Wait()
+		n.mu.Lock()
+		left := len(n.flying)
+		n.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+	n.t.Fatal("it does not settle")
+}
+
+// flights returns how many attempts run.
+func (n *node) flights() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.flying)
+}
+
+// emit runs a transaction as the ledger does.
+func (in *world) emit(add func(q *store.Batch, nowMS int64)) {
+	in.t.Helper()
+	in.transaction(true, add)
+}
+
+func (in *world) transaction(commit bool, add func(q *store.Batch, nowMS int64)) {
+	in.t.Helper()
+	s, err := in.db.Session(context.Background())
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	q := in.db.NewBatch()
+	q.Begin("500ms", "2s")
+	add(q, in.clock.read().UnixMilli())
+	if commit {
+		q.Commit()
+	}
+	if err := s.Run(context.Background(), q); err != nil {
+		in.t.Fatal(err)
+	}
+	if err := s.Close(commit); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+// callback emits the end of a job with a callback.
+func (in *world) callback(n *node, account, address string) {
+	in.t.Helper()
+	in.emit(func(q *store.Batch, nowMS int64) {
+		n.EmitJob(q, nowMS, JobEnd{Account: account, Type: ImageCompleted, Body: []byte(jobBody), Callback: address})
+	})
+}
+
+const jobBody = `{"id":"job_1","object":"image.job",  "status":"succeeded","data":[{"url":"https://example.com/ü<&>.png"}]}`
+
+// endpoint sets an account's endpoint and returns its secret.
+func (in *world) endpoint(n *node, account, address string, events ...string) string {
+	in.t.Helper()
+	var e Endpoint
+	in.update(func(tx *store.Tx) (err error) {
+		e, err = n.PutEndpointTx(tx, account, Endpoint{URL: address, Events: events})
+		return err
+	})
+	return e.Secret
+}
+
+func (in *world) update(fn func(tx *store.Tx) error) {
+	in.t.Helper()
+	if err := in.db.Update(context.Background(), fn); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+// secret returns an account's secret.
+func (in *world) secret(account string) string {
+	in.t.Helper()
+	var e Endpoint
+	in.update(func(tx *store.Tx) (err error) { e, err = EndpointTx(tx, account); return err })
+	return e.Secret
+}
+
+// log returns the log of an account, newest first.
+func (in *world) log(account string) []Delivery {
+	in.t.Helper()
+	var list []Delivery
+	in.update(func(tx *store.Tx) (err error) { list, _, err = DeliveriesTx(tx, account, "", 10_000); return err })
+	return list
+}
+
+// count returns the number of rows of a table.
+func (in *world) count(table string) (n int) {
+	in.t.Helper()
+	in.update(func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM ` + table).Scan(&n) })
+	return n
+}
+
+// kill declares a node dead, as the ledger's sweep does.
+func (in *world) kill(epoch string) {
+	in.t.Helper()
+	if dead, err := in.db.Fence(context.Background(), epoch, 0); err != nil || !dead {
+		in.t.Fatal(dead, err)
+	}
+}
+
+// post is one request that a receiver got.
+type post struct {
+	id, stamp, signature, path, body string
+	header                           http.Header
+}
+
+// receiver is a server that keeps what it gets and answers as it is told.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	posts  []post
+	answer http.HandlerFunc // nil: 200
+	now    int              // requests being answered
+	most   int              // and the most there were at a time
+}
+
+func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
+	t.Helper()
+	r := &receiver{answer: answer}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	r.mu.Lock()
+	r.posts = append(r.posts, post{
+		id: req.Header.Get("webhook-id"), stamp: req.Header.Get("webhook-timestamp"), signature: req.Header.Get("webhook-signature"),
+		path: req.URL.String(), body: string(body), header: req.Header,
+	})
+	r.now++
+	r.most = max(r.most, r.now)
+	answer := r.answer
+	r.mu.Unlock()
+	defer func() { r.mu.Lock(); r.now--; r.mu.Unlock() }()
+	if answer != nil {
+		answer(w, req)
+	}
+}
+
+// says changes the answer.
+func (r *receiver) says(answer http.HandlerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+// got returns what has come so far.
+func (r *receiver) got() []post {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]post(nil), r.posts...)
+}
+
+// verify holds a request against the official library.
+func verify(t *testing.T, secret string, p post) {
+	t.Helper()
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hook.VerifyIgnoringTimestamp([]byte(p.body), p.header); err != nil {
+		t.Errorf("%s: %v", p.id, err)
+	}
+	if p.header.Get("Content-Type") != "application/json" {
+		t.Errorf("content type %q", p.header.Get("Content-Type"))
+	}
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// manyAddresses listens on all addresses of this machine, so that every
+// 127.x.y.z is a receiver of its own, and returns the port.
+func manyAddresses(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	s.Start()
+	t.Cleanup(s.Close)
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// hostOf is the address of the n-th receiver on such a port.
+func hostOf(n int, port string) string {
+	return fmt.Sprintf("http://127.%d.%d.%d:%s/hook", 1+n/62500, 1+n/250%250, 1+n%250, port)
+}

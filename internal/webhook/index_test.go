@@ -1,0 +1,137 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// TestTurnsReadByIndex fills the log with what has ended and the queue with one
+// dead receiver's backlog, and asks both engines how they would run the texts
+// of a turn.
+func TestTurnsReadByIndex(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		const log, backlog, receivers = 20_000, 5_000, 2_000
+		in.update(func(tx *store.Tx) error {
+			for _, text := range []string{
+				// One row, doubled until there are enough: a fill that both engines take.
+				`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms) VALUES ('d0', 'acct', 'e', 't', 'u', 'r', 'b', 1, 5)`,
+				`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms) VALUES ('d0', 'acct', 'dead', 1, 0, 0, '', '', 0)`,
+				`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r0', 'acct', 0, 4000000000000000)`,
+				`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('dead', 'acct', 0, 1)`,
+			} {
+				if _, err := tx.Exec(text); err != nil {
+					return err
+				}
+			}
+			for have := 1; have < log; have *= 2 {
+				if _, err := tx.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+					SELECT id || CAST($1 AS TEXT), account, event, type, url, receiver, body, state, created_ms FROM webhook_delivery`, fmt.Sprintf("x%d", have)); err != nil {
+					return err
+				}
+			}
+			for have := 1; have < backlog; have *= 2 {
+				if _, err := tx.Exec(`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
+					SELECT delivery || CAST($1 AS TEXT), account, receiver, due_ms, tries, fresh, lease, epoch, until_ms FROM webhook_queue`, fmt.Sprintf("x%d", have)); err != nil {
+					return err
+				}
+			}
+			for have := 1; have < receivers; have *= 2 {
+				if _, err := tx.Exec(`INSERT INTO webhook_receiver (id, account, failing, ready_ms)
+					SELECT id || CAST($1 AS TEXT), account, failing, ready_ms FROM webhook_receiver WHERE id <> 'dead'`, fmt.Sprintf("x%d", have)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		in.update(func(tx *store.Tx) error {
+			for _, table := range []string{"webhook_delivery", "webhook_queue", "webhook_receiver"} {
+				if _, err := tx.Exec(`ANALYZE ` + table); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		some := store.List([]string{"d0", "d1"})
+		in.update(func(tx *store.Tx) error {
+			for name, q := range map[string]struct {
+				text string
+				args []any
+			}{
+				"running": {runningText, nil},
+				"fresh":   {freshText, []any{maxFresh}},
+				"adopt":   {adoptText + tx.In("delivery", 1), []any{some}},
+				"know":    {knowText + tx.In("q.delivery", 2) + ` ON CONFLICT (id) DO NOTHING`, []any{1, some}},
+				"free":    {freeText + tx.In("delivery", 1) + ` AND ` + tx.In("lease", 2), []any{some, some}},
+				"retry":   {retryText + tx.In("delivery", 3), []any{1, 1, some}},
+				"lease":   {leaseText + tx.In("delivery", 4), []any{"l", "e", 1, some}},
+				"drop":    {dropText + tx.In("delivery", 1), []any{some}},
+				"held":    {heldText + tx.In("q.delivery", 1), []any{some}},
+				"state":   {stateText + tx.In("id", 2), []any{1, some}},
+				"failing": {failingText + tx.In("id", 2), []any{1, some}},
+				"message": {messageText + tx.In("id", 1), []any{some}},
+				"due":     {dueText, []any{int64(never)}},
+				"refresh": {refreshText + tx.In("id", 5), []any{1, 4, int64(never), 1, some}},
+				"forget":  {forgetText + tx.In("id", 2), []any{int64(never), some}},
+				"ready":   {readyText + tx.In("r.account", 3) + readyOrder, []any{1, 0, store.List([]string{}), 256}},
+				"old":     {oldText, []any{1, maxForget}},
+				"log":     {deliveryText + `d.account = $1 ORDER BY d.id DESC LIMIT $2`, []any{"acct_1", 50}},
+			} {
+				plan := explain(t, tx, q.text, q.args)
+				for _, line := range strings.Split(plan, "\n") {
+					scan := strings.Contains(line, "Seq Scan on webhook_")
+					// SQLite says SCAN for a whole index too, which is what a partial one is for.
+					scan = scan || (strings.HasPrefix(line, "SCAN ") && line != "SCAN CONSTANT ROW" && !strings.Contains(line, "INDEX webhook_queue_fresh") &&
+						!strings.Contains(line, "INDEX webhook_queue_running") && !strings.Contains(line, "SCAN json_each") && !strings.HasPrefix(line, "SCAN f"))
+					if scan {
+						t.Errorf("%s: %s\n%s", name, line, plan)
+					}
+				}
+			}
+			return nil
+		})
+		// And a receiver behind that backlog has its turn at once.
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		began := time.Now()
+		n.step()
+		t.Logf("a turn took %v", time.Since(began))
+		n.workers.Wait()
+		if len(r.got()) != 1 {
+			t.Error("the backlog of one receiver holds up another")
+		}
+	})
+}
+
+// explain returns how the engine would run a statement.
+func explain(t *testing.T, tx *store.Tx, text string, args []any) string {
+	t.Helper()
+	prefix, columns := `EXPLAIN `, 1
+	if tx.Dialect() == store.SQLite {
+		prefix, columns = `EXPLAIN QUERY PLAN `, 4
+	}
+	rows, err := tx.Query(prefix+text, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var a, b, c any
+		var line string
+		dest := []any{&line}
+		if columns == 4 {
+			dest = []any{&a, &b, &c, &line}
+		}
+		if err := rows.Scan(dest...); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, line)
+	}
+	return strings.Join(plan, "\n")
+}

@@ -1,0 +1,282 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// isFault tells whether an error is a client-visible one of that code.
+func isFault(err error, code fault.Code) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && f.Code == code
+}
+
+func TestATestIsSentAtOnceAndLogged(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		off := map[string]bool{}
+		n := in.node("a", func(o *Options) {
+			o.Disabled = func(*store.Tx, []string) (map[string]bool, error) { return off, nil }
+		})
+		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) {
+			t.Errorf("without an address: %v", err)
+		}
+		r := newReceiver(t, nil)
+		secret := in.endpoint(n, "acct_1", r.URL+"/hook") // nothing chosen
+		result, err := n.Test(t.Context(), "acct_1")
+		if err != nil || result.Status != 200 || result.Error != "" || len(r.got()) != 1 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		p := r.got()[0]
+		verify(t, secret, p)
+		var e struct {
+			Type string
+			Data struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(p.body), &e); err != nil || e.Type != TestEvent || e.Data.Message == "" {
+			t.Errorf("%s: %v", p.body, err)
+		}
+		r.says(status(418))
+		if result, err = n.Test(t.Context(), "acct_1"); err != nil || result.Status != 418 || result.Error == "" {
+			t.Errorf("%+v, %v", result, err)
+		}
+		r.says(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		if result, err = n.Test(t.Context(), "acct_1"); err != nil || result.Status != 0 || result.Error == "" {
+			t.Errorf("%+v, %v", result, err)
+		}
+		in.clock.advance(time.Hour)
+		n.settle()
+		list := in.log("acct_1")
+		var states []string
+		for _, d := range list {
+			if d.Type != TestEvent || len(d.Attempts) != 1 || d.NextMS != 0 {
+				t.Errorf("%+v", d)
+			}
+			states = append(states, d.State)
+		}
+		slices.Sort(states)
+		if strings.Join(states, " ") != "delivered failed failed" || len(r.got()) != 3 {
+			t.Errorf("%v, %d requests", states, len(r.got()))
+		}
+		off["acct_1"] = true
+		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) || len(r.got()) != 3 {
+			t.Errorf("disabled: %v", err)
+		}
+	})
+}
+
+func TestResend(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a", func(o *Options) { o.Retries = schedule[:1] })
+		r := newReceiver(t, status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		d := in.log("acct_1")[0]
+		// Pending: the schedule stays as it was, until one delivers.
+		in.clock.advance(time.Second)
+		got, err := n.Resend(t.Context(), d.ID)
+		if err != nil || got.State != "pending" || got.NextMS != d.NextMS || len(got.Attempts) != 2 || got.Attempts[1].Status != 500 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		in.clock.advance(time.Minute)
+		n.settle()
+		if got = in.log("acct_1")[0]; got.State != "failed" || len(got.Attempts) != 3 {
+			t.Fatalf("%+v", got)
+		}
+		// Failed: it stays so, without a new schedule.
+		if got, err = n.Resend(t.Context(), d.ID); err != nil || got.State != "failed" || got.NextMS != 0 || len(got.Attempts) != 4 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		in.clock.advance(24 * time.Hour)
+		n.settle()
+		r.says(nil)
+		in.update(func(tx *store.Tx) error { _, err := RollTx(tx, "acct_1"); return err })
+		if got, err = n.Resend(t.Context(), d.ID); err != nil || got.State != "delivered" || len(got.Attempts) != 5 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		posts := r.got()
+		if len(posts) != 5 {
+			t.Fatalf("%d requests", len(posts))
+		}
+		for _, p := range posts {
+			if p.id != posts[0].id || p.body != jobBody {
+				t.Errorf("%+v", p)
+			}
+		}
+		verify(t, in.secret("acct_1"), posts[4])
+		if posts[4].stamp == posts[3].stamp {
+			t.Error("an old timestamp")
+		}
+		if _, err := n.Resend(t.Context(), "dlv_nobody"); !isFault(err, fault.NotFound) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAResendThatDeliversEndsTheSchedule(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		r.says(nil)
+		d, err := n.Resend(t.Context(), in.log("acct_1")[0].ID)
+		if err != nil || d.State != "delivered" || d.NextMS != 0 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		in.clock.advance(time.Hour)
+		n.settle()
+		if len(r.got()) != 2 || in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
+			t.Errorf("%d requests, %d queued, %d receivers", len(r.got()), in.count("webhook_queue"), in.count("webhook_receiver"))
+		}
+		// While an attempt runs, a resend leaves its row to it.
+		g := newGate()
+		r.says(func(w http.ResponseWriter, req *http.Request) { g.answer(w, req); w.WriteHeader(500) })
+		in.callback(n, "acct_2", r.URL)
+		n.step()
+		g.wait(1)
+		r.says(nil)
+		if d, err = n.Resend(t.Context(), in.log("acct_2")[0].ID); err != nil || d.State != "delivered" {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		close(g.open)
+		n.settle()
+		in.clock.advance(time.Hour)
+		n.settle()
+		if d := in.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 || in.count("webhook_queue") != 0 {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+func TestResendsHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		d := in.log("acct_1")[0]
+		in.update(func(tx *store.Tx) error {
+			for range maxAttempts - 1 {
+				if err := logTx(tx, d.ID, outcome{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if _, err := n.Resend(t.Context(), d.ID); !isFault(err, fault.InvalidRequest) || len(r.got()) != 1 {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheLogIsKeptForItsRetention(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a", func(o *Options) { o.Retention = time.Hour; o.Retries = []time.Duration{100 * time.Hour} })
+		r := newReceiver(t, nil)
+		in.emit(func(q *store.Batch, nowMS int64) {
+			for range maxForget + 20 {
+				n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageFailed, Body: []byte(jobBody), Callback: r.URL})
+			}
+		})
+		n.settle()
+		r.says(status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		in.clock.advance(time.Hour)
+		in.callback(n, "acct_2", r.URL)
+		n.settle()
+		if err := n.Forget(t.Context()); err != nil || in.count("webhook_delivery") != maxForget+22 {
+			t.Errorf("%d left at the hour, %v", in.count("webhook_delivery"), err)
+		}
+		in.clock.advance(time.Millisecond)
+		if err := n.Forget(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d := in.log("acct_1"); len(d) != 1 || d[0].State != "pending" {
+			t.Errorf("%d left of the old ones", len(d))
+		}
+		if len(in.log("acct_2")) != 1 || in.count("webhook_attempt") != 2 {
+			t.Errorf("%d attempts left", in.count("webhook_attempt"))
+		}
+		if _, err := n.Resend(context.Background(), "dlv_gone"); err == nil || !strings.Contains(err.Error(), "1h0m0s") {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheLogIsPaged(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		for range 7 {
+			in.callback(n, "acct_1", "http://127.0.0.1:9/")
+			in.callback(n, "acct_2", "http://127.0.0.1:9/")
+			in.clock.advance(time.Millisecond)
+		}
+		var seen []string
+		after := ""
+		for more := true; more; {
+			in.update(func(tx *store.Tx) (err error) {
+				var list []Delivery
+				if list, more, err = DeliveriesTx(tx, "acct_1", after, 3); err != nil {
+					return err
+				}
+				for _, d := range list {
+					seen = append(seen, d.ID)
+				}
+				after = list[len(list)-1].ID
+				return nil
+			})
+		}
+		if len(seen) != 7 || !slices.IsSortedFunc(seen, func(a, b string) int { return strings.Compare(b, a) }) {
+			t.Errorf("%v", seen)
+		}
+	})
+}
+
+func TestEndpointsAreChecked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		put := func(e Endpoint) (got Endpoint, err error) {
+			err = in.db.Update(t.Context(), func(tx *store.Tx) error { got, err = n.PutEndpointTx(tx, "acct_1", e); return err })
+			return got, err
+		}
+		for _, c := range []struct {
+			e     Endpoint
+			param string
+		}{
+			{Endpoint{URL: "http://10.0.0.1/"}, "url"}, {Endpoint{URL: "ftp://example.com/"}, "url"},
+			{Endpoint{URL: "https://example.com/", Events: []string{ImageFailed, "image.started"}}, "events[1]"},
+			{Endpoint{Events: []string{""}}, "events[0]"}, {Endpoint{Events: []string{"%"}}, "events[0]"},
+		} {
+			_, err := put(c.e)
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != c.param {
+				t.Errorf("%+v: %v", c.e, err)
+			}
+		}
+		if in.count("webhook_endpoint") != 0 {
+			t.Error("a refused change left something")
+		}
+		e, err := put(Endpoint{URL: "https://example.com/hook", Events: []string{ImageFailed, BalanceLow, ImageFailed}, Secret: "ignored"})
+		if err != nil || e.URL != "https://example.com/hook" || fmt.Sprint(e.Events) != "[image.failed balance.low]" || !strings.HasPrefix(e.Secret, "whsec_") {
+			t.Errorf("%+v, %v", e, err)
+		}
+	})
+}

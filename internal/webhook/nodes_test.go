@@ -1,0 +1,452 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// gate is an answer that waits until it is opened.
+type gate struct {
+	open    chan struct{}
+	arrived chan struct{} // gets one a request
+}
+
+func newGate() *gate {
+	return &gate{open: make(chan struct{}), arrived: make(chan struct{}, 10_000)}
+}
+
+func (g *gate) answer(_ http.ResponseWriter, r *http.Request) {
+	g.arrived <- struct{}{}
+	select {
+	case <-g.open:
+	case <-r.Context().Done():
+	}
+}
+
+// wait waits until n requests have arrived.
+func (g *gate) wait(n int) {
+	for range n {
+		<-g.arrived
+	}
+}
+
+// TestAtMostFourAtATimeOverAllNodes has two nodes want one receiver.
+func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		a, b := in.node("a"), in.node("b")
+		g := newGate()
+		r := newReceiver(t, g.answer)
+		for i := range 20 {
+			in.callback(a, "acct_1", fmt.Sprintf("%s/%d", r.URL, i))
+		}
+		in.callback(a, "acct_2", r.URL+"/other") // the limit is an account's
+		a.step()
+		b.step()
+		a.step()
+		if a.flights()+b.flights() != 5 {
+			t.Fatalf("%d and %d attempts run", a.flights(), b.flights())
+		}
+		g.wait(5)
+		close(g.open)
+		var group sync.WaitGroup
+		group.Go(a.settle)
+		group.Go(b.settle)
+		group.Wait()
+		a.settle()
+		if r.most > 5 || len(r.got()) != 21 || in.count("webhook_queue") != 0 {
+			t.Errorf("%d at a time, %d came, %d are left", r.most, len(r.got()), in.count("webhook_queue"))
+		}
+		seen := map[string]bool{}
+		for _, p := range r.got() {
+			seen[p.id] = true
+		}
+		if len(seen) != 21 {
+			t.Errorf("%d different events", len(seen))
+		}
+	})
+}
+
+// TestAFailingReceiverGetsOneAttemptAtATime until one succeeds.
+func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, status(500))
+		for range 6 {
+			in.callback(n, "acct_1", r.URL)
+		}
+		n.settle()
+		r.mu.Lock()
+		r.most = 0
+		r.mu.Unlock()
+		in.clock.advance(time.Minute)
+		n.settle()
+		if r.most != 1 || len(r.got()) != 12 {
+			t.Errorf("%d at a time, %d came", r.most, len(r.got()))
+		}
+		g := newGate()
+		r.says(g.answer)
+		in.clock.advance(5 * time.Minute)
+		n.step()
+		g.wait(1)
+		if n.flights() != 1 {
+			t.Errorf("%d attempts run", n.flights())
+		}
+		g.open <- struct{}{}
+		n.workers.Wait()
+		n.step()
+		g.wait(4)
+		if n.flights() != 4 {
+			t.Errorf("%d attempts run after a success", n.flights())
+		}
+		close(g.open)
+		n.settle()
+	})
+}
+
+// TestDeliveriesOfADeadNodeAreTakenOver lets a node die between the claim and
+// the record of an attempt: once before the receiver has it, once after.
+func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		a, b := in.node("a"), in.node("b")
+		g := newGate()
+		r := newReceiver(t, g.answer)
+		in.callback(a, "acct_1", r.URL)
+		a.step()
+		g.wait(1)
+		b.settle() // while a lives its lease holds
+		if len(r.got()) != 1 {
+			t.Fatal("an attempt that runs was taken over")
+		}
+		close(g.open)
+		a.workers.Wait() // and a never records what came of it
+		in.clock.advance(time.Second)
+		b.settle()
+		if len(r.got()) != 1 {
+			t.Fatal("the lease of a living node was taken over")
+		}
+		in.kill("a")
+		in.clock.advance(time.Second)
+		b.settle()
+		posts := r.got()
+		if len(posts) != 2 || posts[0].id != posts[1].id || posts[0].body != posts[1].body {
+			t.Fatalf("%+v", posts)
+		}
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 1 {
+			t.Errorf("%+v", d)
+		}
+		// The dead node wakes and records late: it was an attempt too, and
+		// changes nothing else.
+		a.settle()
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
+			t.Errorf("%+v", d)
+		}
+		// A node that is dead claims nothing.
+		in.callback(a, "acct_1", r.URL)
+		a.settle()
+		if len(r.got()) != 2 {
+			t.Error("a dead node delivers")
+		}
+	})
+}
+
+// TestALeaseEndsByItself where the node lives on but has forgotten.
+func TestALeaseEndsByItself(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		a, b := in.node("a"), in.node("b")
+		g := newGate()
+		r := newReceiver(t, g.answer)
+		in.callback(a, "acct_1", r.URL)
+		a.step()
+		g.wait(1)
+		in.clock.advance(defaultTimeout + leaseSlack - time.Millisecond)
+		b.step()
+		if b.flights() != 0 {
+			t.Fatal("the lease was not over")
+		}
+		in.clock.advance(time.Second)
+		b.step()
+		if b.flights() != 1 {
+			t.Fatal("the lease was not taken over")
+		}
+		g.wait(1)
+		close(g.open)
+		a.settle() // late, and a success: the delivery has happened
+		b.settle()
+		posts := r.got()
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
+			t.Errorf("%+v", d)
+		}
+		if in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
+			t.Error("rows that are not needed")
+		}
+	})
+}
+
+// TestALateFailureDoesNotUndoADelivery: the attempt that was taken over fails
+// after, or before, the other one has delivered.
+func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		a, b := in.node("a"), in.node("b")
+		g := newGate()
+		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) { g.answer(w, req); w.WriteHeader(500) })
+		in.callback(a, "acct_1", r.URL)
+		a.step()
+		g.wait(1)
+		in.kill("a")
+		in.clock.advance(time.Second)
+		r.says(nil)
+		b.settle()
+		close(g.open)
+		a.settle()
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || d.NextMS != 0 {
+			t.Errorf("%+v", d)
+		}
+		in.clock.advance(time.Hour)
+		b.settle()
+		if len(r.got()) != 2 {
+			t.Error("it was sent again")
+		}
+	})
+}
+
+// TestAClaimWhoseCommitWasLostIsGivenBack: the rows say that this node runs
+// what it knows nothing of.
+func TestAClaimWhoseCommitWasLostIsGivenBack(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		lost := &turn{w: n.Webhooks, begun: in.clock.read(), epoch: "a", claiming: true}
+		s, err := lost.survey(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.update(func(tx *store.Tx) error { return lost.run(tx, s) })
+		if len(lost.claimed) != 1 {
+			t.Fatal("nothing was claimed")
+		}
+		n.settle()
+		if len(r.got()) != 1 || in.log("acct_1")[0].State != "delivered" {
+			t.Error("it was not given back")
+		}
+	})
+}
+
+// TestARecordIsWrittenOnce although its turn is repeated: the answer to a commit
+// was lost.
+func TestARecordIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.step()
+		n.workers.Wait()
+		ended := n.landed()
+		for range 3 {
+			again := &turn{w: n.Webhooks, begun: in.clock.read(), epoch: "a", ended: ended}
+			in.update(func(tx *store.Tx) error { return again.run(tx, &survey{}) })
+		}
+		n.settle()
+		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != in.clock.read().Add(schedule[0]).UnixMilli() {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// TestANodeThatComesTooLateDoesNotSend: it was frozen between claim and
+// attempt, and another may have the lease by now.
+func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		late := &turn{w: n.Webhooks, begun: in.clock.read().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
+		s, err := late.survey(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.update(func(tx *store.Tx) error { return late.run(tx, s) })
+		n.launch(context.Background(), late)
+		n.workers.Wait()
+		if len(r.got()) != 0 {
+			t.Error("it was sent")
+		}
+		n.settle()
+		if d := in.log("acct_1")[0]; len(r.got()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
+			t.Errorf("%d came, %+v", len(r.got()), d)
+		}
+	})
+}
+
+// TestNodesShareTheWork: nothing is delivered twice while nothing goes wrong.
+func TestNodesShareTheWork(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		nodes := []*node{in.node("a"), in.node("b"), in.node("c")}
+		r := newReceiver(t, nil)
+		const events = 150
+		in.emit(func(q *store.Batch, nowMS int64) {
+			for i := range events {
+				nodes[0].EmitJob(q, nowMS, JobEnd{Account: fmt.Sprintf("acct_%d", i%30), Type: VideoFailed, Body: []byte(jobBody), Callback: r.URL})
+			}
+		})
+		var group sync.WaitGroup
+		for _, n := range nodes {
+			group.Go(n.settle)
+		}
+		group.Wait()
+		nodes[0].settle()
+		seen := map[string]int{}
+		for _, p := range r.got() {
+			seen[p.id]++
+		}
+		if len(seen) != events || len(r.got()) != events || in.count("webhook_queue") != 0 {
+			t.Errorf("%d events in %d requests, %d left", len(seen), len(r.got()), in.count("webhook_queue"))
+		}
+	})
+}
+
+// TestDeadReceiversHoldUpNobody: of 1,000 receivers 100 never answer, of which
+// each has several events before those of the others.
+func TestDeadReceiversHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		const receivers, dead, each = 1000, 100, 4
+		var live atomic.Int64
+		all := make(chan struct{})
+		hang := newGate()
+		deadPort := manyAddresses(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			hang.answer(w, r)
+		}))
+		livePort := manyAddresses(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if live.Add(1) == receivers-dead {
+				close(all)
+			}
+		}))
+		n := in.node("a", func(o *Options) { o.Now = time.Now; o.Timeout = time.Minute })
+		in.emit(func(q *store.Batch, nowMS int64) {
+			for i := range dead * each {
+				n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody), Callback: hostOf(i%dead, deadPort)})
+			}
+			for i := dead; i < receivers; i++ {
+				n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody), Callback: hostOf(i, livePort)})
+			}
+		})
+		ctx, stop := context.WithCancel(context.Background())
+		var group sync.WaitGroup
+		group.Go(func() { n.Run(ctx) })
+		began := time.Now()
+		select {
+		case <-all: // while the dead ones hang, for a minute
+			t.Logf("%d live receivers have theirs after %v", receivers-dead, time.Since(began))
+		case <-time.After(30 * time.Second):
+			t.Errorf("%d of %d live receivers have theirs", live.Load(), receivers-dead)
+		}
+		close(hang.open)
+		stop()
+		group.Wait()
+	})
+}
+
+// TestRun delivers what is emitted at once, retries by itself, and when it ends
+// gives back what runs.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		in := &world{t: t, db: db, clock: newClock()}
+		n := in.node("a", func(o *Options) {
+			o.Now = time.Now
+			o.Retries = []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}
+		})
+		came := make(chan int, 10)
+		hang := newGate()
+		var requests atomic.Int64
+		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == "/hang" {
+				hang.answer(w, req)
+				return
+			}
+			k := int(requests.Add(1))
+			if k < 3 {
+				w.WriteHeader(500)
+			}
+			came <- k
+		})
+		ctx, stop := context.WithCancel(context.Background())
+		var group sync.WaitGroup
+		group.Go(func() { n.Run(ctx) })
+		in.callback(n, "acct_1", r.URL)
+		n.Wake()
+		for range 3 {
+			<-came
+		}
+		in.callback(n, "acct_2", r.URL+"/hang")
+		n.Wake()
+		hang.wait(1)
+		began := time.Now()
+		stop()
+		group.Wait()
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("it took %v to end", took)
+		}
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 3 {
+			t.Errorf("%+v", d)
+		}
+		if d := in.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 || !strings.Contains(d.Attempts[0].Error, "stopping") {
+			t.Errorf("%+v", d)
+		}
+		b := in.node("b")
+		close(hang.open)
+		b.settle()
+		if d := in.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
+			t.Errorf("another node did not go on: %+v", d)
+		}
+	})
+}
+
+// TestRunRidesOutAnOutage: what has ended is recorded when the database is back.
+func TestRunRidesOutAnOutage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, status(500))
+		in.callback(n, "acct_1", r.URL)
+		n.step()
+		n.workers.Wait()
+		away, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 3 {
+			if _, err := n.turn(away, away); err == nil || !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
+		if n.flights() != 1 {
+			t.Error("forgotten before it was recorded")
+		}
+		n.settle()
+		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.got()) != 1 {
+			t.Errorf("%+v", d)
+		}
+	})
+}
