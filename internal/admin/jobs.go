@@ -10,15 +10,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// jobFields are what a job shows beside its public body. held_usd is what was
-// held for it, which is given back when it has ended.
+// jobFields are what a job shows beside its public body. held_usd is what is
+// held for it: nothing once it has ended.
 type jobFields struct {
 	Account  string        `json:"account"`
 	Key      string        `json:"key"`
 	Request  string        `json:"request_id"`
 	Line     string        `json:"line,omitempty"`
 	Attempts []job.Attempt `json:"attempts"`
-	Steps    []job.Step    `json:"steps"`
+	Steps    []stepAnswer  `json:"steps"`
 	Held     money.Amount  `json:"held_usd"`
 	Cost     money.Amount  `json:"cost_usd"`
 	Started  int64         `json:"started,omitempty"`
@@ -26,16 +26,25 @@ type jobFields struct {
 	Node     string        `json:"node,omitempty"`
 }
 
+// stepAnswer is one step of a job.
+type stepAnswer struct {
+	Name string `json:"name"`
+	At   int64  `json:"at"` // Unix seconds
+	AtMS int64  `json:"at_ms"`
+	Line string `json:"line,omitempty"`
+}
+
 // showJob puts the operator's fields behind those of the public body.
 func showJob(v job.View) json.RawMessage {
 	if v.Attempts == nil {
 		v.Attempts = []job.Attempt{}
 	}
-	if v.Steps == nil {
-		v.Steps = []job.Step{}
+	steps := make([]stepAnswer, len(v.Steps))
+	for i, s := range v.Steps {
+		steps[i] = stepAnswer{s.Name, seconds(s.At), s.At, s.Line}
 	}
 	more, _ := json.Marshal(jobFields{ // texts and numbers: cannot fail
-		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: v.Steps,
+		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: steps,
 		Held: v.Held, Cost: v.Cost, Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
 	})
 	out := append(json.RawMessage(nil), v.Body[:len(v.Body)-1]...)

@@ -7,16 +7,15 @@ import (
 	"io"
 	"strings"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 )
 
 // Inline reads a reference into a data URI. A reference of more bytes than it
-// says is not read further. The error is Unread's.
+// says is not read further. The error is upstream.Unread's.
 func Inline(ctx context.Context, r upstream.Reference) (string, error) {
 	body, err := r.Open(ctx)
 	if err != nil {
-		return "", Unread(err)
+		return "", upstream.Unread(err)
 	}
 	defer body.Close()
 	var uri strings.Builder
@@ -28,18 +27,10 @@ func Inline(ctx context.Context, r upstream.Reference) (string, error) {
 		err = fmt.Errorf("%d bytes came of %d", n, r.Size)
 	}
 	if err != nil {
-		return "", Unread(err)
+		return "", upstream.Unread(err)
 	}
 	if err := encoder.Close(); err != nil {
-		return "", Unread(err)
+		return "", upstream.Unread(err)
 	}
 	return uri.String(), nil
-}
-
-// Unread is the *upstream.Trouble of a reference that our own store did not
-// give: no line is to blame, and it may go better after a while.
-func Unread(err error) error {
-	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", err))
-	f.Health = upstream.HealthNone
-	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLater)
 }

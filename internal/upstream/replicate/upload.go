@@ -56,7 +56,7 @@ func (a *Adapter) carry(ctx context.Context, kind string, r upstream.Reference) 
 func (a *Adapter) upload(ctx context.Context, kind string, r upstream.Reference) (string, error) {
 	form, contentType, err := form(ctx, r)
 	if err != nil {
-		return "", input.Unread(err)
+		return "", upstream.Unread(err)
 	}
 	reply, err := a.line.Look(ctx, exchange.Request{
 		Method: http.MethodPost, URL: a.line.URL("files"), Header: a.header, Body: form, ContentType: contentType, Limit: maxAnswer,
