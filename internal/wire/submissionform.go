@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -55,7 +56,7 @@ func OpenImageForm(contentType string, body []byte) (*ImageRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A body that breaks off within the head of a part looks like one that ended.
+	// A body that breaks off between two parts looks like one that ended.
 	if !bytes.Contains(body, []byte("--"+params["boundary"]+"--")) {
 		return nil, broken()
 	}
@@ -71,7 +72,7 @@ func readForm(r *multipart.Reader) (*form, error) {
 	f := &form{}
 	for {
 		p, err := r.NextPart()
-		if err == io.EOF { // as it is: wrapped, it is that of a body without its last boundary
+		if errors.Is(err, io.EOF) {
 			return f, nil
 		}
 		if err != nil {
