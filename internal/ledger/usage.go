@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -28,7 +30,8 @@ type Usage struct {
 }
 
 // UsageTx reads an account's totals. It reads a row a model, however long the
-// history is. ErrNoAccount.
+// history is, and counts the jobs that run: they were admitted, though their
+// receipts come when they end. ErrNoAccount.
 func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	states, err := AccountsTx(tx, []string{account})
 	if err != nil {
@@ -63,7 +66,37 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 			u.Today.add(today)
 		}
 	}
-	return u, rows.Err()
+	if err := rows.Err(); err != nil {
+		return Usage{}, err
+	}
+	return u, u.addRunningTx(tx, account, dayOf(now))
+}
+
+// addRunningTx counts the jobs of an account that have not ended.
+func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
+	rows, err := tx.Query(`SELECT model, day, COUNT(*) FROM ledger_hold WHERE account = $1 AND job <> '' GROUP BY model, day`, account)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var model string
+		var day, n int64
+		if err := rows.Scan(&model, &day, &n); err != nil {
+			return err
+		}
+		u.Total.Requests += n
+		if day >= today {
+			u.Today.Requests += n
+		}
+		i := slices.IndexFunc(u.ByModel, func(m ModelTotals) bool { return m.Model == model })
+		if i < 0 {
+			i = len(u.ByModel)
+			u.ByModel = append(u.ByModel, ModelTotals{Model: model})
+		}
+		u.ByModel[i].Requests += n
+	}
+	return rows.Err()
 }
 
 // count adds one ended request.
