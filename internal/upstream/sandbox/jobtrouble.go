@@ -107,7 +107,7 @@ func atEnd(kind, trouble string) error {
 	case failEmpty:
 		return upstream.Nothing(kind, "sandbox: done, and nothing came out")
 	case failFilter:
-		return upstream.Moderated(kind, "sandbox: the result was held back", true)
+		return upstream.Moderated(kind, "The result was held back.", true)
 	}
 	if e, ok := endings()[trouble]; ok {
 		return upstream.Ended(kind, e.code, e.message)
