@@ -62,6 +62,7 @@ modules: ## verify the modules' checksums and that go.mod is tidy
 	@$(GO) mod tidy -diff
 	@cd clients && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools && $(GO) mod verify && $(GO) mod tidy -diff
+	@cd tools/versitygw && $(GO) mod verify && $(GO) mod tidy -diff
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (10s) each

@@ -1,0 +1,170 @@
+// Package s3server owns the S3-compatible server that tests keep media in: a
+// real one, built from the sources that tools/versitygw pins and run as its own
+// process on a folder. Invariants: what a test starts is gone when the test
+// ends; a server that cannot be built or started fails its test with what it
+// said.
+package s3server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The server's one bucket and its credentials.
+const (
+	Bucket = "media"
+	Access = "test-access"
+	Secret = "test-secret"
+)
+
+// Limits of a start.
+const (
+	startTime     = 30 * time.Second
+	startAttempts = 5 // another process may take the port that was free
+	pollEvery     = 20 * time.Millisecond
+)
+
+// Server is a running server with an empty bucket.
+type Server struct {
+	// URL is its address.
+	URL string
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	said bytes.Buffer  // read after done
+}
+
+// binary builds the server, once a process; Go's cache keeps it for the next.
+var binary = sync.OnceValues(func() (string, error) {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	cmd := exec.Command("go", "tool", "-n", "versitygw")
+	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "tools", "versitygw")
+	var why bytes.Buffer
+	cmd.Stderr = &why
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("build the S3 server in %s: %w\n%s", cmd.Dir, err, &why)
+	}
+	return strings.TrimSpace(string(out)), nil
+})
+
+// Start runs a server until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range startAttempts {
+		var s *Server
+		if s, err = start(t, path); err == nil {
+			t.Cleanup(s.Kill)
+			return s
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func start(t testing.TB, path string) (*Server, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, folder := range []string{"files/" + Bucket, "attributes"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(folder)), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := probe.Addr().String()
+	if err := probe.Close(); err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://" + address, done: make(chan struct{})}
+	s.cmd = exec.Command(path, "--access", Access, "--secret", Secret, "--port", address, "--health", "/health",
+		"--quiet", "--keep-alive", "posix", "--sidecar", filepath.Join(dir, "attributes"), filepath.Join(dir, "files"))
+	s.cmd.Dir = dir
+	s.cmd.Stdout, s.cmd.Stderr = &s.said, &s.said
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = s.cmd.Wait() // killed, or it says why in said
+		close(s.done)
+	}()
+	if err := s.wait(); err != nil {
+		s.Kill()
+		return nil, fmt.Errorf("start the S3 server: %w\n%s", err, &s.said)
+	}
+	return s, nil
+}
+
+// wait waits until the server answers.
+func (s *Server) wait() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	transport := &http.Transport{DisableKeepAlives: true}
+	client := &http.Client{Transport: transport}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/health", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-s.done:
+			return fmt.Errorf("it ended: %s", s.cmd.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("no answer within %v: %w", startTime, err)
+		}
+	}
+}
+
+// Kill ends the server as a power failure would. It may be called twice.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // it may have ended
+	<-s.done
+}
+
+// Location returns the setting `media` for this server's bucket, reached at the
+// given address (its URL, or that of a proxy before it).
+func (s *Server) Location(address string) string {
+	return "s3://" + Bucket + "?endpoint=" + address + "&region=us-east-1&path_style=true"
+}
+
+// Lookup is an environment that has the server's credentials.
+func Lookup(name string) (string, bool) {
+	switch name {
+	case "AWS_ACCESS_KEY_ID":
+		return Access, true
+	case "AWS_SECRET_ACCESS_KEY":
+		return Secret, true
+	}
+	return "", false
+}
