@@ -1,19 +1,118 @@
-// Package media owns result and reference files: where they are kept, their links, who may
-// read them and for how long.
+// Package media owns result and reference files: where they are kept, their
+// links, who may read them and for how long. A file's row is written before the
+// file and deleted after it; the bytes lie in a folder or in a bucket.
 //
-// Invariants: a file is there whole or not at all; no link leads to a file that
-// its job has not published; names cannot be guessed.
+// Invariants: a file is there whole or not at all; what it is, its bytes say,
+// never whoever sent it; no link leads to a result that its job has not
+// published, nor to one past its retention; names cannot be guessed; bytes
+// behind a link never change; no transaction spans a transfer.
 package media
 
 import (
 	"context"
-	"io"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
 	"log/slog"
-	"net/http"
+	"strings"
 	"time"
 
 	"tollgate/internal/store"
 )
+
+// Options are what a Store is made from. All but Lookup, Log and Now are
+// required.
+type Options struct {
+	// DB holds the rows of the files.
+	DB *store.DB
+	// Location is where the bytes are: file:DIR or
+	// s3://BUCKET?endpoint=…&region=…&path_style=true (operator.md, Media).
+	Location string
+	// Base is the address of the media host in links, without a name:
+	// https://media.example.com/media.
+	Base string
+	// Retention is how long results are kept from their publication on.
+	Retention time.Duration
+	// Lookup reads a variable of the environment, for the credentials of a
+	// bucket (AWS_ACCESS_KEY_ID and its like); nil: there are none.
+	Lookup func(name string) (string, bool)
+	// Log hears of files that are missing or cannot be deleted; nil: nobody.
+	Log *slog.Logger
+	// Now is this node's clock; nil: time.Now. It decides only whether a link
+	// still works: what is deleted, the database's clock decides.
+	Now func() time.Time
+}
+
+// Store keeps files. It is safe for concurrent use.
+type Store struct {
+	db        *store.DB
+	place     place
+	base      string
+	public    bool
+	retention time.Duration
+	log       *slog.Logger
+	now       func() time.Time
+	wake      chan struct{} // Run looks at once for files to delete
+}
+
+// Open opens the place that o.Location names and checks that files can be
+// written to it and deleted. The error says what the operator can do.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Retention <= 0 {
+		return nil, errors.New("the retention of media must be longer than nothing")
+	}
+	base := strings.TrimRight(o.Base, "/")
+	if base == "" {
+		return nil, errors.New("links need the address of the media host (media_url)")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Lookup == nil {
+		o.Lookup = func(string) (string, bool) { return "", false }
+	}
+	at, err := openPlace(o.Location, o.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	if err := at.check(ctx); err != nil {
+		at.close()
+		return nil, err
+	}
+	return &Store{
+		db: o.DB, place: at, base: base, public: publicAddress(base), retention: o.Retention,
+		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
+	}, nil
+}
+
+// Close gives back idle connections to a bucket. Call it when Run has ended and
+// nobody uses the store any more.
+func (s *Store) Close() { s.place.close() }
+
+// openPlace opens what a location names.
+func openPlace(location string, lookup func(string) (string, bool)) (place, error) {
+	if dir, ok := strings.CutPrefix(location, "file:"); ok && dir != "" {
+		return openFolder(dir)
+	}
+	if strings.HasPrefix(location, "s3://") {
+		return openBucket(location, lookup)
+	}
+	return nil, errors.New("media must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
+}
+
+// File is one file that is kept. Jobs hold it in this JSON form.
+type File struct {
+	// Name is what the file is kept and linked by.
+	Name string `json:"name"`
+	// Type is the content type that its bytes have.
+	Type string `json:"type"`
+	// Size is its length in bytes.
+	Size int64 `json:"size"`
+}
 
 // The kinds of files.
 const (
@@ -21,110 +120,83 @@ const (
 	KindVideo = "video"
 )
 
-// Options are what a Store is made from.
-type Options struct {
-	DB        *store.DB
-	Location  string        // file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true
-	Base      string        // address of the media host in links, without a slash at its end
-	Retention time.Duration // how long results are kept from their publication
-	// Lookup reads a variable of the environment, for the credentials of a
-	// bucket (AWS_ACCESS_KEY_ID and its like).
-	Lookup func(string) (string, bool)
-	Log    *slog.Logger
-	Now    func() time.Time // nil: time.Now
+// The errors of files, beside those of the database and of the place.
+var (
+	// ErrUnknown: there is no such file.
+	ErrUnknown = errors.New("there is no such file")
+	// ErrNotReserved: the name was never reserved, or is given up or published
+	// already. Nothing was stored.
+	ErrNotReserved = errors.New("the name is not reserved for a result")
+	// ErrSource: reading the bytes that were to be stored failed. The cause is
+	// in the chain.
+	ErrSource = errors.New("read the file that is to be stored")
+	// ErrTooLarge: there were more bytes than the limit.
+	ErrTooLarge = errors.New("the file is larger than the limit")
+	// ErrForeign: the bytes are not of the kind that was asked for.
+	ErrForeign = errors.New("the file is not of a kind that is kept")
+	// ErrBroken: the bytes end early or contradict themselves.
+	ErrBroken = errors.New("the file is cut off or damaged")
+)
+
+// nameBytes of randomness make a name: 160 bits.
+const nameBytes = 20
+
+// newName returns a name of 32 characters that are safe in addresses and on
+// file systems that do not tell upper from lower case.
+func newName() string {
+	var raw [nameBytes]byte
+	rand.Read(raw[:]) // never fails (crypto/rand)
+	return strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
 }
 
-// Store keeps files. It is safe for concurrent use.
-type Store struct{}
-
-// Open opens the place that o.Location names and checks that it can be written.
-func Open(ctx context.Context, o Options) (*Store, error) { return &Store{}, nil }
-
-// File is one file that is kept.
-type File struct {
-	Name string `json:"name"`
-	Type string `json:"type"` // its content type
-	Size int64  `json:"size"` // bytes
+// isName tells whether a text could be one of newName's.
+func isName(text string) bool {
+	if len(text) != base32.StdEncoding.EncodedLen(nameBytes) {
+		return false
+	}
+	for _, c := range []byte(text) {
+		if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return true
 }
 
-// Limit is what Put takes.
-type Limit struct {
-	Kind string // KindImage or KindVideo
-	Size int64  // bytes at most
+// Link returns the address of a result. It works from the commit of Publish on,
+// until the retention is over.
+func (s *Store) Link(f File) string { return s.base + "/" + f.Name + extension(f.Type) }
+
+// ReferenceURL returns the address of a reference, for providers. It works from
+// the commit of Adopt on, until the reference is deleted. It is of use to a
+// provider only if Public.
+func (s *Store) ReferenceURL(f File) string { return s.Link(f) }
+
+// Public tells whether links are addresses that a provider can read: whether
+// their host is a public address or a name of the public DNS.
+func (s *Store) Public() bool { return s.public }
+
+// shownName is how much of a name may stand in the log: whoever has a public
+// file's name may read it.
+const shownName = 6
+
+// fileFault is an error about one file, whose text never shows the whole name.
+type fileFault struct {
+	doing, name string
+	err         error
 }
 
-// Bounds are what Inspect lets pass. The zero value is right for references.
-type Bounds struct {
-	Kinds     []string // what is welcome; none: images and videos
-	ImageSize int64    // bytes at most; 0: 30 MiB
-	VideoSize int64    // bytes at most; 0: 100 MiB
-	Pixels    int64    // of an image at most; 0: 100 million
-	Side      int      // pixels of an image's longer side at most; 0: 16,384
-}
-
-// Refusal is an error about a stranger's file; its text is for the user.
-type Refusal string
+// fileError says which file an error is about, and what was being done to it.
+func fileError(doing, name string, err error) error { return &fileFault{doing, name, err} }
 
 // Error implements error.
-func (r Refusal) Error() string { return string(r) }
-
-// ReserveTx makes n names for results of job.
-func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) { return nil, nil }
-
-// RenewTx starts the day of the job's unpublished names anew and returns the
-// files among them that are whole.
-func RenewTx(tx *store.Tx, job string) ([]File, error) { return nil, nil }
-
-// Put stores the bytes of r under a reserved name.
-func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
-	return File{}, nil
+func (f *fileFault) Error() string {
+	shown := f.name[:min(shownName, len(f.name))] + "…"
+	text := f.err.Error()
+	if isName(f.name) {
+		text = strings.ReplaceAll(text, f.name, shown)
+	}
+	return fmt.Sprintf("%s media file %s: %s", f.doing, shown, text)
 }
 
-// Publication tells, when its batch has run, whether Publish took place.
-type Publication struct{}
-
-// Whole tells whether all files were published. Ask it after the batch has run.
-func (p *Publication) Whole() bool { return true }
-
-// Publish adds the statements that make files public from the commit on.
-func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication { return nil }
-
-// Link returns the address of a result.
-func (s *Store) Link(f File) string { return "" }
-
-// Keep stores a checked reference file of a job that is about to be submitted.
-func (s *Store) Keep(ctx context.Context, job string, data []byte, kinds ...string) (File, error) {
-	return File{}, nil
-}
-
-// Adopt adds the statement that keeps the references of job as long as the job.
-func Adopt(q *store.Batch, job string, nowMS int64) {}
-
-// Discard deletes the references of a job whose submission was refused.
-func (s *Store) Discard(ctx context.Context, job string) {}
-
-// Drop adds the statement that gives up the references and the unpublished
-// names of job.
-func Drop(q *store.Batch, job string, nowMS int64) {}
-
-// Open opens a file.
-func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, File, error) {
-	return nil, File{}, nil
-}
-
-// Public tells whether a provider can read links.
-func (s *Store) Public() bool { return false }
-
-// ReferenceURL returns the address of a reference for providers.
-func (s *Store) ReferenceURL(f File) string { return "" }
-
-// Inspect judges a stranger's file by its bytes.
-func Inspect(data []byte, b Bounds) (contentType string, w, h int, err error) {
-	return "", 0, 0, nil
-}
-
-// Handler serves files.
-func (s *Store) Handler() http.Handler { return http.NotFoundHandler() }
-
-// Run deletes what is no longer kept, until ctx ends.
-func (s *Store) Run(ctx context.Context) {}
+// Unwrap returns the cause.
+func (f *fileFault) Unwrap() error { return f.err }

@@ -1,0 +1,349 @@
+package media
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// bucket is a place in an S3-compatible store. A file that fits into one part
+// is one PUT; a longer one is a multipart upload that is completed at its end
+// and aborted when anything fails. Either way it can be seen whole or not at
+// all.
+type bucket struct {
+	name      string
+	api       *minio.Core
+	transport *http.Transport
+}
+
+// Limits of the exchanges with a store.
+const (
+	partSize      = 8 << 20 // memory that a put takes; the least that S3 has is 5 MiB
+	mostParts     = 10_000  // of S3
+	partTime      = 2 * time.Minute
+	answerTime    = time.Minute // until the head of an answer
+	abortTime     = 15 * time.Second
+	storeAttempts = 3
+)
+
+// openBucket reads a location s3://BUCKET?endpoint=…&region=…&path_style=true.
+// Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+// AWS_SESSION_TOKEN; the region may come from AWS_REGION or AWS_DEFAULT_REGION.
+func openBucket(location string, lookup func(string) (string, bool)) (*bucket, error) {
+	u, err := url.Parse(location)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return nil, errors.New("media must be s3://BUCKET?endpoint=…&region=…&path_style=true")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("media: what follows the question mark cannot be read")
+	}
+	for key := range query {
+		if !slices.Contains([]string{"endpoint", "region", "path_style"}, key) {
+			return nil, fmt.Errorf("media: %s is not known; there are endpoint, region and path_style", key)
+		}
+	}
+	variable := func(name string) string { value, _ := lookup(name); return value }
+	id, secret := variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")
+	if id == "" || secret == "" {
+		return nil, errors.New("media in a bucket needs the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	region := cmp.Or(query.Get("region"), variable("AWS_REGION"), variable("AWS_DEFAULT_REGION"), "us-east-1")
+	endpoint, secure, err := endpointOf(cmp.Or(query.Get("endpoint"), "https://s3."+region+".amazonaws.com"))
+	if err != nil {
+		return nil, err
+	}
+	transport := storeTransport()
+	options := &minio.Options{
+		Creds:      credentials.NewStaticV4(id, secret, variable("AWS_SESSION_TOKEN")),
+		Secure:     secure,
+		Region:     region, // named, so that it is not asked for
+		Transport:  transport,
+		MaxRetries: storeAttempts,
+	}
+	switch query.Get("path_style") {
+	case "true":
+		options.BucketLookup = minio.BucketLookupPath
+	case "false":
+		options.BucketLookup = minio.BucketLookupDNS
+	case "":
+		options.BucketLookup = minio.BucketLookupAuto
+	default:
+		return nil, errors.New("media: path_style must be true or false")
+	}
+	api, err := minio.NewCore(endpoint, options)
+	if err != nil {
+		return nil, fmt.Errorf("media: %w", err)
+	}
+	return &bucket{name: u.Host, api: api, transport: transport}, nil
+}
+
+// endpointOf splits an endpoint into host and whether TLS is used.
+func endpointOf(address string) (host string, secure bool, err error) {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return "", false, errors.New("media: endpoint must be the address of a host, such as https://s3.example.com")
+	}
+	return u.Host, u.Scheme == "https", nil
+}
+
+// storeTransport returns the connections to the store. Transfers have no limit
+// of their own: contexts bound them.
+func storeTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		ResponseHeaderTimeout: answerTime,
+		ExpectContinueTimeout: time.Second,
+		IdleConnTimeout:       time.Minute,
+		MaxIdleConns:          64,
+		MaxIdleConnsPerHost:   64,
+		DisableCompression:    true,
+	}
+}
+
+// key returns what a file is called in the bucket.
+func (b *bucket) key(name string) string { return shard(name) + "/" + name }
+
+func (b *bucket) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	name := newName()
+	if err := b.put(ctx, name, "application/octet-stream", strings.NewReader("probe")); err != nil {
+		return fmt.Errorf("the media bucket %s cannot be written: %w", b.name, err)
+	}
+	if err := b.remove(ctx, name); err != nil {
+		return fmt.Errorf("files in the media bucket %s cannot be deleted: %w", b.name, err)
+	}
+	return nil
+}
+
+func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader) error {
+	options := putOptions(contentType)
+	var part bytes.Buffer
+	last, err := nextPart(&part, r)
+	if err != nil {
+		return err
+	}
+	if last {
+		return b.within(ctx, partTime, func(ctx context.Context) error {
+			_, err := b.api.PutObject(ctx, b.name, b.key(name), bytes.NewReader(part.Bytes()), int64(part.Len()), "", "", options)
+			return err
+		})
+	}
+	// What a node that died left of an earlier attempt would lie there, and cost,
+	// for as long as the file.
+	if err := b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name)); err != nil {
+		return err
+	}
+	upload, err := b.api.NewMultipartUpload(ctx, b.name, b.key(name), options)
+	if err != nil {
+		return err
+	}
+	if err := b.putParts(ctx, name, upload, &part, r); err != nil {
+		abort := b.within(context.WithoutCancel(ctx), abortTime, func(ctx context.Context) error {
+			return b.api.AbortMultipartUpload(ctx, b.name, b.key(name), upload)
+		})
+		if minio.ToErrorResponse(abort).Code == "NoSuchUpload" {
+			abort = nil // completed although the answer was lost, or aborted by somebody else
+		}
+		return errors.Join(err, abort)
+	}
+	return nil
+}
+
+// putOptions are those of every file: its content type, for those who look into
+// the bucket, and a checksum that the store checks.
+func putOptions(contentType string) minio.PutObjectOptions {
+	return minio.PutObjectOptions{ContentType: contentType, SendContentMd5: true}
+}
+
+// putParts uploads the part that is there and all that follow, and makes them
+// one file.
+func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.Buffer, r io.Reader) error {
+	var parts []minio.CompletePart
+	for last := false; ; {
+		if len(parts) == mostParts {
+			return fmt.Errorf("%w: a bucket takes %d parts", ErrTooLarge, mostParts)
+		}
+		err := b.within(ctx, partTime, func(ctx context.Context) error {
+			done, err := b.api.PutObjectPart(ctx, b.name, b.key(name), upload, len(parts)+1,
+				bytes.NewReader(part.Bytes()), int64(part.Len()), minio.PutObjectPartOptions{})
+			parts = append(parts, minio.CompletePart{PartNumber: len(parts) + 1, ETag: done.ETag})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if last {
+			break
+		}
+		if last, err = nextPart(part, r); err != nil {
+			return err
+		}
+		if part.Len() == 0 {
+			break
+		}
+	}
+	return b.within(ctx, partTime, func(ctx context.Context) error {
+		_, err := b.api.CompleteMultipartUpload(ctx, b.name, b.key(name), upload, parts, minio.PutObjectOptions{})
+		return err
+	})
+}
+
+// nextPart reads up to partSize bytes of r. last is whether r has ended.
+func nextPart(part *bytes.Buffer, r io.Reader) (last bool, err error) {
+	part.Reset()
+	n, err := io.CopyN(part, r, partSize)
+	if errors.Is(err, io.EOF) && n < partSize {
+		return true, nil
+	}
+	return false, err
+}
+
+// within runs one exchange under a limit of its own.
+func (b *bucket) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+func (b *bucket) remove(ctx context.Context, name string) error {
+	if err := b.api.RemoveObject(ctx, b.name, b.key(name), minio.RemoveObjectOptions{}); err != nil {
+		return err
+	}
+	return b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name))
+}
+
+// tidy has nothing to do: uploads that were interrupted belong to names whose
+// rows are still there, and go with them.
+func (b *bucket) tidy(context.Context, time.Time) error { return nil }
+
+func (b *bucket) close() { b.transport.CloseIdleConnections() }
+
+// open begins to read at once, so that an error is known before an answer is
+// begun. An empty span reads nothing.
+func (b *bucket) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
+	o := &object{ctx: ctx, bucket: b, name: name, size: size, expected: expected}
+	if expected.from < expected.to {
+		o.at = expected.from
+		if err := o.begin(); err != nil {
+			return nil, err
+		}
+		o.at = 0
+	}
+	return o, nil
+}
+
+// object reads a file of a bucket, one part of it after the other. A seek costs
+// nothing until the next Read.
+type object struct {
+	ctx      context.Context
+	bucket   *bucket
+	name     string
+	size     int64
+	expected span // what is read in one exchange, if reading begins there
+
+	at     int64         // where the next Read begins
+	body   io.ReadCloser // an exchange that goes on; may be nil
+	bodyAt int64         // where the body stands
+}
+
+// begin asks for the bytes from at on.
+func (o *object) begin() error {
+	to := o.size
+	if o.at == o.expected.from {
+		to = min(to, o.expected.to)
+	}
+	var options minio.GetObjectOptions
+	if err := options.SetRange(o.at, to-1); err != nil {
+		return err
+	}
+	body, info, _, err := o.bucket.api.GetObject(o.ctx, o.bucket.name, o.bucket.key(o.name), options)
+	switch {
+	case err != nil && minio.ToErrorResponse(err).Code == minio.NoSuchKey:
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	case err != nil:
+		return err
+	case info.Size != to-o.at:
+		return errors.Join(fmt.Errorf("the bucket answers %d bytes instead of %d", info.Size, to-o.at), body.Close())
+	}
+	o.body, o.bodyAt = body, o.at
+	return nil
+}
+
+// Read implements io.Reader.
+func (o *object) Read(p []byte) (int, error) {
+	for {
+		if o.at >= o.size {
+			return 0, io.EOF
+		}
+		if o.body != nil && o.bodyAt != o.at {
+			if err := o.end(); err != nil {
+				return 0, err
+			}
+		}
+		if o.body == nil {
+			if err := o.begin(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := o.body.Read(p)
+		o.at += int64(n)
+		o.bodyAt = o.at
+		if errors.Is(err, io.EOF) {
+			if err = o.end(); n == 0 && err == nil {
+				continue // the part that was expected is over, the file is not
+			}
+		}
+		return n, err
+	}
+}
+
+// Seek implements io.Seeker.
+func (o *object) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.at
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek to before the beginning")
+	}
+	o.at = offset
+	return offset, nil
+}
+
+// end leaves the exchange that goes on.
+func (o *object) end() error {
+	body := o.body
+	o.body = nil
+	return body.Close()
+}
+
+// Close implements io.Closer.
+func (o *object) Close() error {
+	if o.body == nil {
+		return nil
+	}
+	return o.end()
+}

@@ -1,0 +1,279 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/s3server"
+)
+
+// gate is a proxy before an S3 server. It passes requests on unchanged, notes
+// them, and fails those that its rule names.
+type gate struct {
+	mu   sync.Mutex
+	seen []string                     // method, query's keys and Range of each request
+	fail func(r *http.Request) string // "": pass; "error", "break" or "lose": act, then break
+}
+
+// behindGate opens a store of files whose bucket is reached through a gate.
+func behindGate(t *testing.T) (*bench, *gate) {
+	t.Helper()
+	s := s3server.Start(t)
+	target, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // it is signed
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch g.note(r) {
+		case "error":
+			w.WriteHeader(http.StatusForbidden)
+		case "break":
+			panic(http.ErrAbortHandler)
+		case "lose":
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	return onSQLite(t, s.Location(front.URL)), g
+}
+
+func (g *gate) note(r *http.Request) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var keys []string
+	for key := range r.URL.Query() {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	g.seen = append(g.seen, strings.TrimSpace(r.Method+" "+strings.Join(keys, "&")+" "+r.Header.Get("Range")))
+	if g.fail == nil {
+		return ""
+	}
+	return g.fail(r)
+}
+
+func (g *gate) rule(fail func(r *http.Request) string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen, g.fail = nil, fail
+}
+
+func (g *gate) requests() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.seen)
+}
+
+func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
+	t.Parallel()
+	b, g := behindGate(t)
+	data := picture(t, "image/png", 400, 300, 1)
+	f := b.put("job_1", data)
+	b.publish("job_1", f)
+	for _, c := range []struct {
+		name   string
+		method string
+		header []string
+		want   []string
+	}{
+		{"all", "GET", nil, []string{"GET  bytes=0-" + last(data)}},
+		{"a part", "GET", []string{"Range", "bytes=100-199"}, []string{"GET  bytes=100-199"}},
+		{"the end", "GET", []string{"Range", "bytes=-100"}, []string{"GET  bytes=" + last(data[99:]) + "-" + last(data)}},
+		{"nothing: it is known", "GET", []string{"If-None-Match", `"` + f.Name + `"`}, nil},
+		{"nothing: only the head", "HEAD", nil, nil},
+		{"nothing: past the end", "GET", []string{"Range", "bytes=99999999-"}, nil},
+	} {
+		g.rule(nil)
+		w := b.fetch(c.method, "/media/"+f.Name+".png", c.header...)
+		if got := g.requests(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the bucket saw %q, want %q (answer %d)", c.name, got, c.want, w.Code)
+		}
+	}
+}
+
+// last returns the number of the last byte.
+func last(data []byte) string { return strings.TrimSpace(strings.Fields(sum(data[1:]))[0]) }
+
+func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
+	t.Parallel()
+	b, g := behindGate(t)
+	data := large(t, 1)
+	limit := Limit{KindImage, int64(len(data))}
+	name := b.reserve("job_1")
+	part := func(number string) func(r *http.Request) bool {
+		return func(r *http.Request) bool {
+			return r.Method == http.MethodPut && r.URL.Query().Get("partNumber") == number
+		}
+	}
+	complete := func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Query().Has("uploadId") }
+	begin := func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Query().Has("uploads") }
+	for _, c := range []struct {
+		name  string
+		which func(r *http.Request) bool
+		how   string
+	}{
+		{"the beginning is refused", begin, "error"},
+		{"the first part is refused", part("1"), "error"},
+		{"the first part breaks", part("1"), "break"},
+		{"the last part's answer is lost", part("2"), "lose"},
+		{"the completion is refused", complete, "error"},
+	} {
+		g.rule(func(r *http.Request) string {
+			if c.which(r) {
+				return c.how
+			}
+			return ""
+		})
+		if _, err := b.Put(t.Context(), name, bytes.NewReader(data), limit); err == nil || errors.Is(err, ErrSource) || strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		g.rule(nil)
+		b.wantBytes(name, false)
+		b.wantNoRemainder(c.name)
+		b.wantRow(name, statePending)
+	}
+	// A part is sent again when its connection breaks once.
+	broken := false
+	g.rule(func(r *http.Request) string {
+		if part("2")(r) && !broken {
+			broken = true
+			return "break"
+		}
+		return ""
+	})
+	f, err := b.Put(t.Context(), name, bytes.NewReader(data), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := strings.Join(g.requests(), ","); !strings.Contains(seen, "PUT partNumber&uploadId") || !broken {
+		t.Errorf("not sent in parts: %s", seen)
+	}
+	b.publish("job_1", f)
+	b.wantServed(f, data)
+}
+
+// TestADiedNodesUploadGoesWithItsName begins an upload as a node that is killed
+// leaves it.
+func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
+	t.Parallel()
+	s := s3server.Start(t)
+	b := onSQLite(t, s.Location(s.URL))
+	place := b.place.(*bucket)
+	name := b.reserve("job_1")
+	if _, err := place.api.NewMultipartUpload(t.Context(), place.name, place.key(name), putOptions("image/png")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(t.Context(), name, bytes.NewReader(large(t, 1)), Limit{KindImage, 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantNoRemainder("another node has stored it")
+	name = b.reserve("job_1")
+	if _, err := place.api.NewMultipartUpload(t.Context(), place.name, place.key(name), putOptions("image/png")); err != nil {
+		t.Fatal(err)
+	}
+	b.drop("job_1")
+	b.sweep()
+	b.wantRow(name, "")
+	b.wantNoRemainder("the sweep")
+}
+
+func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
+	t.Parallel()
+	b, g := behindGate(t)
+	data := picture(t, "image/png", 40, 30, 1)
+	f := b.put("job_1", data)
+	b.publish("job_1", f)
+	g.rule(func(*http.Request) string { return "error" })
+	if w := b.get(f); w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("answer %d %s", w.Code, w.Body)
+	}
+	var refusal *Refusal
+	if _, err := b.Keep(t.Context(), "job_2", data); err == nil || errors.As(err, &refusal) {
+		t.Errorf("keep: %v", err)
+	}
+	b.clock.advance(retention)
+	if err := b.step(t.Context()); err == nil || strings.Contains(err.Error(), f.Name) {
+		t.Errorf("sweep: %v", err)
+	}
+	b.wantRow(f.Name, stateGone)
+	g.rule(nil)
+	b.clock.advance(again)
+	b.sweep()
+	if n := b.rows(); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestAnotherLengthThanWasStoredIsNotServed(t *testing.T) {
+	t.Parallel()
+	s := s3server.Start(t)
+	b := onSQLite(t, s.Location(s.URL))
+	f := b.put("job_1", picture(t, "image/png", 40, 30, 1))
+	b.publish("job_1", f)
+	if err := b.place.put(t.Context(), f.Name, f.Type, strings.NewReader("short")); err != nil {
+		t.Fatal(err)
+	}
+	if w := b.get(f); w.Code != 503 {
+		t.Errorf("answer %d of %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+func TestAnObjectSeeksLikeAFile(t *testing.T) {
+	t.Parallel()
+	s := s3server.Start(t)
+	b := onSQLite(t, s.Location(s.URL))
+	data := picture(t, "image/png", 100, 100, 1)
+	f := b.put("job_1", data)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	content, err := b.place.open(ctx, f.Name, f.Size, span{10, 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	like := bytes.NewReader(data)
+	for _, step := range []struct {
+		offset int64
+		whence int
+		read   int
+	}{
+		{10, io.SeekStart, 15}, {0, io.SeekCurrent, 5}, {-7, io.SeekEnd, 7}, {0, io.SeekCurrent, 1}, {0, io.SeekStart, 30000},
+		{-29990, io.SeekCurrent, 10}, {5, io.SeekEnd, 1}, {-1, io.SeekStart, 0}, {12, io.SeekStart, 8},
+	} {
+		at, err := content.Seek(step.offset, step.whence)
+		want, wantErr := like.Seek(step.offset, step.whence)
+		if (err == nil) != (wantErr == nil) || (err == nil && at != want) {
+			t.Fatalf("seek %+v: %d %v, want %d %v", step, at, err, want, wantErr)
+		}
+		got, expected := make([]byte, step.read), make([]byte, step.read)
+		n, err := io.ReadFull(content, got)
+		m, wantErr := io.ReadFull(like, expected)
+		if n != m || !errors.Is(err, wantErr) || !bytes.Equal(got, expected) {
+			t.Fatalf("read %+v: %d %v, want %d %v", step, n, err, m, wantErr)
+		}
+	}
+}

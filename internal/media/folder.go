@@ -1,0 +1,153 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// folder is a place on a file system. A file is written under a name of its own
+// below unfinished, made durable there, and renamed: so it is whole from the
+// first moment on that it can be found, also after a kill or a power failure.
+// Several nodes may share one.
+type folder struct {
+	dir string
+}
+
+// unfinished is the folder of files that are being written. It is no shard:
+// those have two characters.
+const unfinished = "unfinished"
+
+func openFolder(dir string) (*folder, error) {
+	f := &folder{dir: dir}
+	if err := os.MkdirAll(filepath.Join(dir, unfinished), 0o700); err != nil {
+		return nil, fmt.Errorf("create the media folder: %w", err)
+	}
+	return f, nil
+}
+
+// path returns where a file is.
+func (f *folder) path(name string) string { return filepath.Join(f.dir, shard(name), name) }
+
+func (f *folder) check(ctx context.Context) error {
+	name := newName()
+	if err := f.put(ctx, name, "", emptyReader{}); err != nil {
+		return fmt.Errorf("the media folder cannot be written: %w", err)
+	}
+	if err := f.remove(ctx, name); err != nil {
+		return fmt.Errorf("files in the media folder cannot be deleted: %w", err)
+	}
+	return nil
+}
+
+// emptyReader is at its end.
+type emptyReader struct{}
+
+func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (f *folder) put(_ context.Context, name, _ string, r io.Reader) (err error) {
+	path := f.path(name)
+	if err := f.makeShard(filepath.Dir(path)); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Join(f.dir, unfinished), name+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(temp.Name())))
+		}
+	}()
+	_, err = io.Copy(temp, r)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// makeShard makes the folder of a shard, durably.
+func (f *folder) makeShard(dir string) error {
+	switch err := os.Mkdir(dir, 0o700); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return syncDir(f.dir)
+}
+
+// syncDir makes the entries of a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (f *folder) open(_ context.Context, name string, _ int64, _ span) (io.ReadSeekCloser, error) {
+	file, err := os.Open(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return file, err
+}
+
+// remove deletes a file. Remainders of puts are tidy's: another node may be
+// writing one.
+func (f *folder) remove(_ context.Context, name string) error {
+	return ignoreMissing(os.Remove(f.path(name)))
+}
+
+// tidyChunk is how many unfinished files are looked at in one go.
+const tidyChunk = 1000
+
+func (f *folder) tidy(ctx context.Context, before time.Time) error {
+	dir := filepath.Join(f.dir, unfinished)
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for ctx.Err() == nil {
+		entries, err := d.ReadDir(tidyChunk)
+		for _, entry := range entries {
+			info, err := entry.Info()
+			if err != nil || !info.Mode().IsRegular() || !info.ModTime().Before(before) {
+				continue // renamed meanwhile, or being written
+			}
+			if err := ignoreMissing(os.Remove(filepath.Join(dir, entry.Name()))); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (f *folder) close() {}
+
+// ignoreMissing takes a file that is not there as deleted.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package media
+
+import (
+	"bytes"
+	"strings"
+)
+
+// format is one kind of file that is kept.
+type format struct {
+	contentType, extension, kind string
+}
+
+// formats are all that are kept. Nothing among them can hold a script that a
+// browser would run.
+var formats = []format{
+	{"image/png", ".png", KindImage},
+	{"image/jpeg", ".jpg", KindImage},
+	{"image/webp", ".webp", KindImage},
+	{"image/gif", ".gif", KindImage},
+	{"video/mp4", ".mp4", KindVideo},
+	{"video/webm", ".webm", KindVideo},
+	{"video/quicktime", ".mov", KindVideo},
+}
+
+// extension returns what names of files of a content type end in.
+func extension(contentType string) string {
+	for _, f := range formats {
+		if f.contentType == contentType {
+			return f.extension
+		}
+	}
+	return ""
+}
+
+// kindOf returns the kind of a content type; empty if it is not kept.
+func kindOf(contentType string) string {
+	for _, f := range formats {
+		if f.contentType == contentType {
+			return f.kind
+		}
+	}
+	return ""
+}
+
+// headSize is how many bytes tell what a file is.
+const headSize = 1024
+
+// sniff tells a file's content type by its first bytes, of which there are
+// headSize unless the file is shorter; empty if it is none that is kept.
+func sniff(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
+		return "image/jpeg"
+	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
+		return "image/gif"
+	case riff(head, "WEBPVP8 "), riff(head, "WEBPVP8L"), riff(head, "WEBPVP8X"):
+		return "image/webp"
+	case bytes.HasPrefix(head, []byte("\x1aE\xdf\xa3")) && bytes.Contains(head[:min(len(head), 64)], []byte("\x42\x82\x84webm")):
+		return "video/webm" // the header's element DocType, 4 bytes long
+	}
+	if len(head) < 12 {
+		return ""
+	}
+	switch box, brand := string(head[4:8]), string(head[8:12]); {
+	case box == "ftyp" && brand == "qt  ":
+		return "video/quicktime"
+	case box == "ftyp" && !notVideo(brand):
+		return "video/mp4"
+	case box == "moov", box == "mdat", box == "wide", box == "free", box == "skip":
+		return "video/quicktime" // from before there was ftyp
+	}
+	return ""
+}
+
+// riff tells whether a file is a RIFF container whose content begins with tag.
+func riff(head []byte, tag string) bool {
+	return bytes.HasPrefix(head, []byte("RIFF")) && len(head) >= 8 && bytes.HasPrefix(head[8:], []byte(tag))
+}
+
+// notVideo tells whether a brand of the ISO container stands for pictures or
+// sound.
+func notVideo(brand string) bool {
+	for _, other := range []string{"avif", "avis", "heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1", "jp2 ", "jpx ", "crx ", "M4A ", "M4B ", "M4P "} {
+		if brand == other {
+			return true
+		}
+	}
+	return false
+}
+
+// looksLike names what a file that is not kept seems to be, for its sender;
+// empty if nobody knows.
+func looksLike(head []byte) string {
+	text := strings.ToLower(strings.TrimLeft(strings.TrimPrefix(string(head), "\ufeff"), " \t\r\n"))
+	switch {
+	case strings.Contains(text, "<svg"):
+		return "an SVG drawing"
+	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"), strings.HasPrefix(text, "<head"), strings.HasPrefix(text, "<body"):
+		return "an HTML page"
+	case strings.HasPrefix(text, "<?xml"), strings.HasPrefix(text, "<"):
+		return "an XML or HTML document"
+	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
+		return "JSON"
+	case strings.HasPrefix(text, "%pdf-"):
+		return "a PDF document"
+	case strings.HasPrefix(text, "data:"):
+		return "a data URI inside of another"
+	case strings.HasPrefix(text, "pk\x03\x04"):
+		return "a ZIP archive"
+	case strings.HasPrefix(text, "bm"):
+		return "a BMP image"
+	case strings.HasPrefix(text, "ii*\x00"), strings.HasPrefix(text, "mm\x00*"):
+		return "a TIFF image"
+	case strings.HasPrefix(text, "\x1ae\xdf\xa3"):
+		return "a Matroska video"
+	case riff(head, "AVI "):
+		return "an AVI video"
+	case len(head) >= 12 && string(head[4:8]) == "ftyp" && notVideo(string(head[8:12])):
+		switch brand := string(head[8:12]); {
+		case strings.HasPrefix(brand, "avi"):
+			return "an AVIF image"
+		case strings.HasPrefix(brand, "M4"):
+			return "a sound file"
+		case strings.HasPrefix(brand, "j"), strings.HasPrefix(brand, "c"):
+			return "a JPEG 2000 or raw image"
+		}
+		return "a HEIC image"
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+)
+
+// handlerPath is what stands before a file's name in addresses on every node,
+// whatever the address of the media host says.
+const handlerPath = "/media/"
+
+// Limits of an answer.
+const (
+	mostRanges  = 8 // a request for more gets the whole file
+	answerGrace = time.Minute
+	slowestRate = 16 << 10 // bytes a second; a slower reader is cut off
+)
+
+// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. A
+// name that is unknown, not published, or past its retention is a 404 in the
+// shape of /v1; so is one with another extension than its file's. The bytes
+// behind a link never change, so an answer may be cached for as long as the
+// link still works; a reference may not be kept at all.
+func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	// A browser that opens a file shows it and runs nothing. The last three
+	// directives are what its own page around a picture or a clip needs.
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'")
+	h.Set("Cache-Control", "no-store") // errors are no file's last word
+	if err := s.answer(w, r); err != nil {
+		e := fault.Of(err)
+		if e.Code == fault.ServiceUnavailable && r.Context().Err() == nil {
+			s.log.Error("media: cannot serve a file", "error", e.Cause)
+		}
+
+		e.Write(w)
+	}
+}
+
+// answer serves a file or returns why not, before it has written anything.
+func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
+	name, ext, ok := parsePath(r.URL.Path)
+	if !ok {
+		return missing()
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return fault.New(fault.MethodNotAllowed, "Files can only be read: use GET or HEAD.")
+	}
+	found, err := s.find(r.Context(), name)
+	if err != nil {
+		return fileError("serve", name, err)
+	}
+	if found == nil || extension(found.file.Type) != ext {
+		return missing()
+	}
+	caching, ok := s.caching(found)
+	if !ok {
+		return missing()
+	}
+	limit := answerGrace + time.Duration(found.file.Size/slowestRate)*time.Second
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	tag := `"` + name + `"`
+	content, err := s.place.open(ctx, name, found.file.Size, expectedSpan(r, tag, found.file.Size))
+	if errors.Is(err, ErrUnknown) {
+		s.log.Error("media: a file is missing from its place", "error", fileError("serve", name, err))
+		return missing()
+	}
+	if err != nil {
+		return fileError("serve", name, err)
+	}
+	defer content.Close()
+	h := w.Header()
+	h.Set("Content-Type", found.file.Type)
+	h.Set("Cache-Control", caching)
+	h.Set("ETag", tag)
+	// A writer without deadlines (a test's) goes without one.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
+	http.ServeContent(w, r, "", time.UnixMilli(found.atMS), content)
+	return nil
+}
+
+// missing is the answer for everything that no link leads to.
+func missing() error {
+	return fault.New(fault.NotFound, "There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
+}
+
+// parsePath splits /media/NAME.EXT; false for any other path.
+func parsePath(path string) (name, ext string, ok bool) {
+	rest, ok := strings.CutPrefix(path, handlerPath)
+	name, ext, dot := strings.Cut(rest, ".")
+	return name, "." + ext, ok && dot && isName(name)
+}
+
+// caching returns for how long an answer may be cached; false for a file that
+// nobody may fetch.
+func (s *Store) caching(found *record) (string, bool) {
+	switch found.state {
+	case statePublic:
+		left := time.UnixMilli(found.atMS).Add(s.retention).Sub(s.now())
+		if left <= 0 {
+			return "", false
+		}
+		return fmt.Sprintf("public, max-age=%d, immutable", int64(left/time.Second)), true
+	case stateAdopted:
+		return "private, no-store", true
+	}
+	return "", false
+}
+
+// expectedSpan tells which bytes an answer will begin with, so that a bucket is
+// asked for them alone. It is a guess: what is served follows from the same
+// headers once more. It takes requests for many parts back to the whole file.
+func expectedSpan(r *http.Request, tag string, size int64) span {
+	if r.Method == http.MethodHead || strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		return span{}
+	}
+	all := span{0, size}
+	header := r.Header.Get("Range")
+	if strings.Count(header, ",") >= mostRanges {
+		r.Header.Del("Range")
+		return all
+	}
+	if condition := r.Header.Get("If-Range"); condition != "" && condition != tag {
+		return all
+	}
+	text, ok := strings.CutPrefix(header, "bytes=")
+	first, last, dash := strings.Cut(textproto.TrimString(text), "-")
+	if !ok || !dash || strings.Contains(text, ",") {
+		return all
+	}
+	from, fromErr := strconv.ParseInt(first, 10, 64)
+	to, toErr := strconv.ParseInt(last, 10, 64)
+	switch {
+	case first == "" && toErr == nil && to > 0: // the last bytes
+		return span{max(0, size-to), size}
+	case fromErr != nil || from < 0 || from >= size:
+		return span{} // refused, or the whole file
+	case last == "":
+		return span{from, size}
+	case toErr != nil || to < from:
+		return span{}
+	}
+	return span{from, min(to+1, size)}
+}

@@ -1,0 +1,185 @@
+package media
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
+	each(t, func(b *bench) {
+		for contentType, data := range samples(t) {
+			name := b.reserve("job_1")
+			f, err := b.Put(t.Context(), name, bytes.NewReader(data), Limit{kindOf(contentType), 64 << 20})
+			if err != nil {
+				b.t.Errorf("%s: %v", contentType, err)
+				continue
+			}
+			if !b.publish("job_1", f) {
+				b.t.Fatal("not published")
+			}
+			w := b.get(f)
+			for header, want := range map[string]string{
+				"Content-Type":           contentType,
+				"Content-Length":         fmt.Sprint(len(data)),
+				"Accept-Ranges":          "bytes",
+				"ETag":                   `"` + name + `"`,
+				"X-Content-Type-Options": "nosniff",
+				"Cache-Control":          "public, max-age=5184000, immutable",
+				"Last-Modified":          "Sat, 21 Nov 2026 12:00:00 GMT",
+			} {
+				if got := w.Header().Get(header); got != want {
+					b.t.Errorf("%s: %s is %q, want %q", contentType, header, got, want)
+				}
+			}
+			if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "sandbox; default-src 'none'") || strings.Contains(got, "script") {
+				b.t.Errorf("%s: policy %q", contentType, got)
+			}
+			b.wantServed(f, data)
+			head := b.fetch(http.MethodHead, "/media/"+name+extension(contentType))
+			if head.Code != http.StatusOK || head.Header().Get("Content-Length") != fmt.Sprint(len(data)) || head.Body.Len() != 0 {
+				b.t.Errorf("%s: HEAD %d, %s bytes, body of %d", contentType, head.Code, head.Header().Get("Content-Length"), head.Body.Len())
+			}
+		}
+	})
+}
+
+func TestHandlerServesParts(t *testing.T) {
+	each(t, func(b *bench) {
+		data := picture(t, "image/png", 400, 300, 1)
+		f := b.put("job_1", data)
+		b.publish("job_1", f)
+		size, tag := len(data), `"`+f.Name+`"`
+		for _, c := range []struct {
+			name   string
+			header []string
+			status int
+			ranges string // Content-Range
+			want   []byte
+		}{
+			{"the first byte", []string{"Range", "bytes=0-0"}, 206, fmt.Sprintf("bytes 0-0/%d", size), data[:1]},
+			{"the middle", []string{"Range", "bytes=1000-99999"}, 206, fmt.Sprintf("bytes 1000-99999/%d", size), data[1000:100000]},
+			{"to the end", []string{"Range", "bytes=1000-"}, 206, fmt.Sprintf("bytes 1000-%d/%d", size-1, size), data[1000:]},
+			{"past the end", []string{"Range", "bytes=1000-99999999"}, 206, fmt.Sprintf("bytes 1000-%d/%d", size-1, size), data[1000:]},
+			{"the last bytes", []string{"Range", "bytes=-17"}, 206, fmt.Sprintf("bytes %d-%d/%d", size-17, size-1, size), data[size-17:]},
+			{"more than all of the last", []string{"Range", "bytes=-99999999"}, 206, fmt.Sprintf("bytes 0-%d/%d", size-1, size), data},
+			{"from the end", []string{"Range", fmt.Sprintf("bytes=%d-", size)}, 416, fmt.Sprintf("bytes */%d", size), nil},
+			{"backwards", []string{"Range", "bytes=5-4"}, 416, "", nil},
+			{"nonsense", []string{"Range", "bytes=x-y"}, 416, "", nil},
+			{"another unit", []string{"Range", "lines=1-2"}, 416, "", nil},
+			{"known already", []string{"If-None-Match", tag}, 304, "", nil},
+			{"known already, weakly", []string{"If-None-Match", "W/" + tag + `, "x"`}, 304, "", nil},
+			{"another is known", []string{"If-None-Match", `"x"`}, 200, "", data},
+			{"a part of the same", []string{"Range", "bytes=2-3", "If-Range", tag}, 206, fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
+			{"a part of another", []string{"Range", "bytes=2-3", "If-Range", `"x"`}, 200, "", data},
+			{"a part since a date", []string{"Range", "bytes=2-3", "If-Range", "Sat, 21 Nov 2026 12:00:00 GMT"}, 206, fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
+			{"not since a date", []string{"If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"}, 304, "", nil},
+			{"of another file", []string{"If-Match", `"x"`}, 412, "", nil},
+			{"too many parts", []string{"Range", "bytes=0-0" + strings.Repeat(",2-2", mostRanges)}, 200, "", data},
+		} {
+			w := b.get(f, c.header...)
+			if w.Code != c.status || w.Header().Get("Content-Range") != c.ranges {
+				b.t.Errorf("%s: %d %q, want %d %q", c.name, w.Code, w.Header().Get("Content-Range"), c.status, c.ranges)
+			}
+			if c.want != nil && !bytes.Equal(w.Body.Bytes(), c.want) {
+				b.t.Errorf("%s: got %s, want %s", c.name, sum(w.Body.Bytes()), sum(c.want))
+			}
+			if w.Header().Get("X-Content-Type-Options") != "nosniff" {
+				b.t.Errorf("%s: no nosniff", c.name)
+			}
+		}
+		w := b.get(f, "Range", "bytes=0-9,-5,100-199")
+		_, params, err := mime.ParseMediaType(w.Header().Get("Content-Type"))
+		if err != nil || w.Code != 206 {
+			b.t.Fatalf("three parts: %d %v", w.Code, err)
+		}
+		parts := multipart.NewReader(w.Body, params["boundary"])
+		for _, want := range [][]byte{data[:10], data[size-5:], data[100:200]} {
+			part, err := parts.NextPart()
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if got, err := io.ReadAll(part); err != nil || !bytes.Equal(got, want) || part.Header.Get("Content-Type") != "image/png" {
+				b.t.Errorf("part: %s of %s, want %s (%v)", sum(got), part.Header.Get("Content-Type"), sum(want), err)
+			}
+		}
+	})
+}
+
+func TestHandlerRefusesWhatNoLinkLeadsTo(t *testing.T) {
+	each(t, func(b *bench) {
+		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		b.publish("job_1", f)
+		stored := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		good := "/media/" + f.Name + ".png"
+		for _, path := range []string{
+			"/", "/media", "/media/", "/media/.png", "/media/" + f.Name, "/media/" + f.Name + ".", good + "/", good + ".png",
+			"/media/" + f.Name + ".jpg", "/media/" + f.Name + ".PNG", "/media/" + strings.ToUpper(f.Name) + ".png",
+			"/media/" + shard(f.Name) + "/" + f.Name + ".png", "/media/../media/" + f.Name + ".png", "/media/" + newName() + ".png",
+			"/media/" + stored.Name + ".png", "/files/" + f.Name + ".png", "/media/" + unfinished + "/" + f.Name + ".png",
+			"/media/" + f.Name + "\x00.png", "/media/" + strings.Repeat("../", 11)[:32] + ".png",
+		} {
+			w := b.fetch(http.MethodGet, path)
+			if w.Code != 404 || !strings.Contains(w.Body.String(), `"code":"not_found"`) || w.Header().Get("Cache-Control") != "no-store" {
+				b.t.Errorf("%q: %d %s %q", path, w.Code, w.Body, w.Header().Get("Cache-Control"))
+			}
+		}
+		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND"} {
+			w := b.fetch(method, good)
+			if w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" || !strings.Contains(w.Body.String(), `"code":"method_not_allowed"`) {
+				b.t.Errorf("%s: %d %s", method, w.Code, w.Body)
+			}
+		}
+		if b.log.Len() > 0 {
+			b.t.Errorf("the log has %s", b.log)
+		}
+	})
+}
+
+func TestAFileThatIsMissingFromItsPlaceIsToldOf(t *testing.T) {
+	each(t, func(b *bench) {
+		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		b.publish("job_1", f)
+		if err := b.remove(t.Context(), f.Name); err != nil {
+			b.t.Fatal(err)
+		}
+		b.wantGone(f)
+		if log := b.log.String(); !strings.Contains(log, "missing") || strings.Contains(log, f.Name) {
+			b.t.Errorf("the log should tell of it and not show the whole name: %s", log)
+		}
+		if _, _, err := b.Open(t.Context(), f.Name); err == nil {
+			b.t.Error("opened")
+		}
+		b.clock.advance(retention)
+		b.sweep()
+		b.wantRow(f.Name, "")
+	})
+}
+
+func TestAPlaceThatFailsIsAnOutage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := onSQLite(t, "file:"+dir)
+	f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+	b.publish("job_1", f)
+	path := b.place.(*folder).path(f.Name)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, path); err != nil { // too many levels of links
+		t.Fatal(err)
+	}
+	w := b.get(f)
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") || strings.Contains(w.Body.String(), dir) {
+		t.Errorf("answer %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(b.log.String(), "cannot serve") {
+		t.Errorf("the log has %q", b.log)
+	}
+}

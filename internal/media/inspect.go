@@ -1,0 +1,170 @@
+package media
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds are what Inspect lets pass. The zero value is right for references.
+type Bounds struct {
+	// Kinds are welcome (KindImage, KindVideo); none: both.
+	Kinds []string
+	// ImageSize and VideoSize are bytes at most; 0: 30 MiB and 100 MiB.
+	ImageSize, VideoSize int64
+	// Pixels is how many an image may have; 0: 100 million.
+	Pixels int64
+	// Side is how many pixels an image may have on a side; 0: 16,384.
+	Side int
+}
+
+// The usual bounds.
+const (
+	usualImageSize = 30 << 20
+	usualVideoSize = 100 << 20
+	usualPixels    = 100_000_000
+	usualSide      = 16_384
+)
+
+// Refusal is the error about a file that a user sent.
+type Refusal struct {
+	// Text is for the user: it says what is wrong and what to do. It begins with
+	// a capital and names no field.
+	Text string
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Text }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// welcome names what is kept, by kinds, in sentences for users.
+func welcome(kinds []string) string {
+	switch {
+	case !slices.Contains(kinds, KindVideo):
+		return "a PNG, JPEG, WebP or GIF image"
+	case !slices.Contains(kinds, KindImage):
+		return "an MP4, WebM or MOV video"
+	}
+	return "a PNG, JPEG, WebP or GIF image, or an MP4, WebM or MOV video"
+}
+
+// Inspect judges a user's file by its bytes, whatever it is said to be, and
+// returns its content type and, for images, its size in pixels. It decodes
+// nothing: the size is what the file's headers say, so that a small file which
+// stands for a huge picture is refused by them. It also refuses what ends early
+// and what would be something else, such as a page or an archive, to another
+// program. The error is always a *Refusal.
+func Inspect(data []byte, b Bounds) (contentType string, width, height int, err error) {
+	if len(b.Kinds) == 0 {
+		b.Kinds = []string{KindImage, KindVideo}
+	}
+	head := data[:min(len(data), headSize)]
+	contentType = sniff(head)
+	kind := kindOf(contentType)
+	if err := inspectKind(head, contentType, kind, b.Kinds); err != nil {
+		return "", 0, 0, err
+	}
+	if err := inspectSize(int64(len(data)), kind, b); err != nil {
+		return "", 0, 0, err
+	}
+	s := newShape(contentType)
+	err = s.feed(data)
+	if err == nil {
+		err = s.finish()
+	}
+	if err != nil {
+		return "", 0, 0, refuse("The %s is cut off or damaged. Save it anew as %s.", kind, welcome([]string{kind}))
+	}
+	var tail []byte
+	if s.ended {
+		tail = data[s.end:]
+	}
+	if otherwise(head, tail) {
+		return "", 0, 0, refuse("The %s is also something else, such as a page or an archive. Save it anew as %s without anything attached.", kind, welcome([]string{kind}))
+	}
+	if kind == KindVideo {
+		return contentType, 0, 0, nil
+	}
+	if err := inspectPixels(s.width, s.height, b); err != nil {
+		return "", 0, 0, err
+	}
+	return contentType, s.width, s.height, nil
+}
+
+// inspectKind refuses files of kinds that are not welcome.
+func inspectKind(head []byte, contentType, kind string, kinds []string) error {
+	if slices.Contains(kinds, kind) {
+		return nil
+	}
+	what := looksLike(head)
+	switch {
+	case len(head) == 0:
+		return refuse("The file is empty. Send %s.", welcome(kinds))
+	case kind != "":
+		return refuse("The file is of the type %s. Send %s.", contentType, welcome(kinds))
+	case what != "":
+		return refuse("The file looks like %s. Send %s.", what, welcome(kinds))
+	}
+	return refuse("The file is of no known kind. Send %s.", welcome(kinds))
+}
+
+// inspectSize refuses files of too many bytes.
+func inspectSize(size int64, kind string, b Bounds) error {
+	limit := positive(b.ImageSize, usualImageSize)
+	if kind == KindVideo {
+		limit = positive(b.VideoSize, usualVideoSize)
+	}
+	if size > limit {
+		return refuse("The %s has %d bytes, more than the %d that are taken. Send a smaller one.", kind, size, limit)
+	}
+	return nil
+}
+
+// inspectPixels refuses pictures that would be huge once decoded.
+func inspectPixels(width, height int, b Bounds) error {
+	side, pixels := positive(int64(b.Side), usualSide), positive(b.Pixels, usualPixels)
+	if int64(max(width, height)) > side || int64(width)*int64(height) > pixels {
+		return refuse("The image has %d x %d pixels. At most %d on a side and %d in all are taken: send a smaller one.", width, height, side, pixels)
+	}
+	return nil
+}
+
+// positive returns n, or usual if n is not given.
+func positive(n, usual int64) int64 {
+	if n > 0 {
+		return n
+	}
+	return usual
+}
+
+// markup is what programs take for a document when it stands near the beginning
+// of a file; lower case.
+var markup = []string{"<!doctype", "<html", "<head", "<body", "<script", "<iframe", "<svg", "%pdf-"}
+
+// archives are what an archive begins with; zipEnd is in the last bytes of a ZIP
+// archive, where programs look for it.
+var archives = []string{"PK\x03\x04", "Rar!\x1a\x07", "7z\xbc\xaf\x27\x1c"}
+
+const (
+	zipEnd     = "PK\x05\x06"
+	zipEndSize = 22 + 1<<16 // with the longest comment
+)
+
+// otherwise tells whether a file could be taken for a document or an archive
+// too: by its first bytes or by what follows its proper end. What cameras
+// append (further pictures, short clips, their own notes) is neither.
+func otherwise(head, tail []byte) bool {
+	begun := tail[:min(len(tail), headSize)]
+	for _, part := range [][]byte{head, begun} {
+		lower := strings.ToLower(string(part))
+		if slices.ContainsFunc(markup, func(m string) bool { return strings.Contains(lower, m) }) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(archives, func(a string) bool { return bytes.Contains(begun, []byte(a)) }) {
+		return true
+	}
+	return bytes.Contains(tail[max(0, len(tail)-zipEndSize):], []byte(zipEnd))
+}

@@ -1,0 +1,246 @@
+package media
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"image"
+	_ "image/gif" // the formats that FuzzInspect compares with
+	_ "image/jpeg"
+	_ "image/png"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+)
+
+// hugePNG is a small file whose header tells of a huge picture.
+func hugePNG(width, height uint32) []byte {
+	chunk := func(name string, data []byte) []byte {
+		out := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+		out = append(append(out, name...), data...)
+		return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
+	}
+	size := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, width), height)
+	return join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(size, 8, 2, 0, 0, 0)), chunk("IDAT", []byte("\x78\x9c\x03\x00\x00\x00\x00\x01")), chunk("IEND", nil))
+}
+
+func TestInspectKnowsEveryFormat(t *testing.T) {
+	t.Parallel()
+	for contentType, data := range samples(t) {
+		got, width, height, err := Inspect(data, Bounds{})
+		if err != nil || got != contentType {
+			t.Errorf("%s: taken for %q (%v)", contentType, got, err)
+		}
+		wantWidth, wantHeight := 12, 7
+		switch {
+		case contentType == "image/webp":
+			wantWidth, wantHeight = 1, 1
+		case kindOf(contentType) == KindVideo:
+			wantWidth, wantHeight = 0, 0
+		}
+		if width != wantWidth || height != wantHeight {
+			t.Errorf("%s: %d x %d, want %d x %d", contentType, width, height, wantWidth, wantHeight)
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		data          []byte
+		contentType   string
+		width, height int
+	}{
+		{"lossless WebP", losslessWebP(t), "image/webp", 1, 1},
+		{"extended WebP", extendedWebP(300, 200), "image/webp", 300, 200},
+		{"a JPEG with filling before a marker", bytes.Replace(picture(t, "image/jpeg", 9, 8, 1), []byte("\xff\xdb"), []byte("\xff\xff\xff\xff\xdb"), 1), "image/jpeg", 9, 8},
+		{"a JPEG of a camera: another picture follows", join(picture(t, "image/jpeg", 9, 8, 1), picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 9, 8},
+		{"a JPEG of a phone: a clip follows", join(picture(t, "image/jpeg", 9, 8, 1), samples(t)["video/mp4"]), "image/jpeg", 9, 8},
+		{"a JPEG with a thumbnail inside", thumbnailed(picture(t, "image/jpeg", 90, 80, 1), picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
+		{"a PNG with zeros behind it", join(picture(t, "image/png", 9, 8, 1), make([]byte, 100)), "image/png", 9, 8},
+		{"a MOV from before there was ftyp", join(box("moov", "tables"), box("mdat", "frames")), "video/quicktime", 0, 0},
+		{"an MP4 whose last box reaches to the end", join(box("ftyp", "mp42\x00\x00\x00\x00"), box("moov", ""), []byte("\x00\x00\x00\x00mdatframes")), "video/mp4", 0, 0},
+		{"an MP4 with a length of 64 bits", join(box("ftyp", "mp42\x00\x00\x00\x00"), []byte("\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"), box("moov", "")), "video/mp4", 0, 0},
+		{"an MP4 with something behind it", join(samples(t)["video/mp4"], []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09")), "video/mp4", 0, 0},
+		{"a live WebM", webM("webm", "\x01\xff\xff\xff\xff\xff\xff\xffclusters"), "video/webm", 0, 0},
+		{"a live WebM with a short length", webM("webm", "\xffclusters"), "video/webm", 0, 0},
+		{"a clip as players take it", fakestudio.Clip(), "video/mp4", 0, 0},
+		{"the longest side", hugePNG(16384, 6000), "image/png", 16384, 6000},
+	} {
+		contentType, width, height, err := Inspect(c.data, Bounds{})
+		if err != nil || contentType != c.contentType || width != c.width || height != c.height {
+			t.Errorf("%s: %s %d x %d (%v), want %s %d x %d", c.name, contentType, width, height, err, c.contentType, c.width, c.height)
+		}
+	}
+}
+
+// thumbnailed puts a whole JPEG into the first segment of another.
+func thumbnailed(data, thumbnail []byte) []byte {
+	segment := binary.BigEndian.AppendUint16([]byte("\xff\xe1"), uint16(2+len(thumbnail)))
+	return join(data[:2], segment, thumbnail, data[2:])
+}
+
+func TestInspectRefuses(t *testing.T) {
+	t.Parallel()
+	png, jpeg, gif := picture(t, "image/png", 12, 7, 1), picture(t, "image/jpeg", 12, 7, 1), picture(t, "image/gif", 12, 7, 1)
+	mp4 := samples(t)["video/mp4"]
+	zip := []byte("PK\x03\x04\x14\x00" + strings.Repeat("x", 2000) + "PK\x05\x06" + strings.Repeat("\x00", 18))
+	for _, c := range []struct {
+		name   string
+		data   []byte
+		bounds Bounds
+		want   string // in the text
+	}{
+		{"nothing", nil, Bounds{}, "is empty"},
+		{"an SVG", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`), Bounds{}, "SVG"},
+		{"a page", []byte("\n <!DOCTYPE HTML><script>alert(1)</script>"), Bounds{}, "HTML"},
+		{"an error in JSON", []byte(`{"error":"gone"}`), Bounds{}, "JSON"},
+		{"a PDF", []byte("%PDF-1.7\n"), Bounds{}, "PDF"},
+		{"a HEIC", box("ftyp", "heic\x00\x00\x00\x00mif1heic"), Bounds{}, "HEIC"},
+		{"an AVIF", box("ftyp", "avif\x00\x00\x00\x00mif1avif"), Bounds{}, "AVIF"},
+		{"sound", box("ftyp", "M4A \x00\x00\x00\x00"), Bounds{}, "sound"},
+		{"a BMP", []byte("BM" + strings.Repeat("\x00", 60)), Bounds{}, "BMP"},
+		{"a TIFF", []byte("II*\x00" + strings.Repeat("\x00", 60)), Bounds{}, "TIFF"},
+		{"a Matroska", webM("matroska", "\x88clusters"), Bounds{}, "Matroska"},
+		{"an AVI", []byte("RIFF\x00\x00\x00\x00AVI LIST"), Bounds{}, "AVI"},
+		{"a ZIP", zip, Bounds{}, "ZIP"},
+		{"base64", []byte("iVBORw0KGgo="), Bounds{}, "no known kind"},
+		{"a data URI", []byte("data:image/png;base64,iVBORw0KGgo="), Bounds{}, "data URI"},
+		{"the signature of a PNG alone", png[:8], Bounds{}, "cut off"},
+		{"a PNG without its end", png[:len(png)-1], Bounds{}, "cut off"},
+		{"a PNG without its header", join(png[:8], png[33:]), Bounds{}, "cut off"},
+		{"a PNG of no size", hugePNG(0, 5), Bounds{}, "cut off"},
+		{"a JPEG without its end", jpeg[:len(jpeg)-1], Bounds{}, "cut off"},
+		{"a JPEG without a picture", []byte("\xff\xd8\xff\xd9"), Bounds{}, "cut off"},
+		{"a GIF without its end", gif[:len(gif)-1], Bounds{}, "cut off"},
+		{"a GIF that is a script", []byte("GIF89a/*\x0a\x00\x00\x00\x00*/=1;alert(1)//"), Bounds{}, "cut off"},
+		{"a WebP without its end", lossyWebP(t)[:40], Bounds{}, "cut off"},
+		{"an MP4 without its end", mp4[:len(mp4)-1], Bounds{}, "cut off"},
+		{"an MP4 without its tables", join(box("ftyp", "isom\x00\x00\x02\x00"), box("mdat", "frames")), Bounds{}, "cut off"},
+		{"an MP4 of a box alone", box("ftyp", "isom\x00\x00\x02\x00"), Bounds{}, "cut off"},
+		{"a WebM without its end", webM("webm", "\x89clusters"), Bounds{}, "cut off"},
+		{"a WebM without content", webM("webm", "")[:30], Bounds{}, "cut off"},
+		{"a wide bomb", hugePNG(16385, 1), Bounds{}, "16385 x 1 pixels"},
+		{"a high bomb", hugePNG(1, 2_000_000_000), Bounds{}, "2000000000 pixels"},
+		{"a square bomb", hugePNG(16384, 16384), Bounds{}, "100000000 in all"},
+		{"a WebP bomb", extendedWebP(1<<24, 1<<24), Bounds{}, "pixels"},
+		{"a GIF bomb", join([]byte("GIF89a\xff\xff\xff\xff\x00\x00\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
+		{"a GIF whose image is larger than its screen", join([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
+		{"a JPEG bomb", jpegOf(t, 65535, 65535), Bounds{}, "65535 x 65535"},
+		{"a JPEG that turns into a bomb", join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Bounds{}, "60000 x 60000"},
+		{"a PNG and a page", join(png, []byte("<html><script>alert(1)</script>")), Bounds{}, "also something else"},
+		{"a page in the head of a PNG", join(png[:33], pngText("<sCript>alert(1)</script>"), png[33:]), Bounds{}, "also something else"},
+		{"a PDF in the head of a JPEG", join(jpeg[:2], []byte("\xff\xfe\x00\x0a%PDF-1.4"), jpeg[2:]), Bounds{}, "also something else"},
+		{"a JPEG and an archive", join(jpeg, zip), Bounds{}, "also something else"},
+		{"a GIF and an archive behind filling", join(gif, make([]byte, 5000), zip), Bounds{}, "also something else"},
+		{"a WebP and an archive", join(lossyWebP(t), []byte("Rar!\x1a\x07\x00")), Bounds{}, "also something else"},
+		{"more bytes than are taken", png, Bounds{ImageSize: int64(len(png)) - 1}, "bytes, more than the"},
+		{"more bytes of a video than are taken", mp4, Bounds{VideoSize: 5}, "bytes, more than the 5"},
+		{"more pixels than are taken", png, Bounds{Pixels: 83}, "12 x 7 pixels"},
+		{"a longer side than is taken", png, Bounds{Side: 11}, "12 x 7 pixels"},
+		{"a video where an image is wanted", mp4, Bounds{Kinds: []string{KindImage}}, "video/mp4. Send a PNG, JPEG, WebP or GIF image."},
+		{"an image where a video is wanted", png, Bounds{Kinds: []string{KindVideo}}, "image/png. Send an MP4, WebM or MOV video."},
+	} {
+		contentType, width, height, err := Inspect(c.data, c.bounds)
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want) {
+			t.Errorf("%s: %v, want a refusal with %q", c.name, err, c.want)
+		}
+		if contentType != "" || width != 0 || height != 0 {
+			t.Errorf("%s: refused and yet %s %d x %d", c.name, contentType, width, height)
+		}
+	}
+	if _, _, _, err := Inspect(png, Bounds{ImageSize: int64(len(png)), Pixels: 84, Side: 12}); err != nil {
+		t.Errorf("at the bounds: %v", err)
+	}
+	if _, _, _, err := Inspect(join(png, make([]byte, usualImageSize)), Bounds{}); err == nil {
+		t.Error("an image of more than 30 MiB passes")
+	}
+}
+
+// jpegOf is a JPEG whose header tells of another size than it has.
+func jpegOf(t *testing.T, width, height uint16) []byte {
+	data := bytes.Clone(picture(t, "image/jpeg", 12, 7, 1))
+	at := bytes.Index(data, []byte("\xff\xc0"))
+	if at < 0 {
+		t.Fatal("the JPEG has no frame")
+	}
+	binary.BigEndian.PutUint16(data[at+5:], height)
+	binary.BigEndian.PutUint16(data[at+7:], width)
+	return data
+}
+
+// pngText is a chunk of text.
+func pngText(text string) []byte {
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	out = append(out, "tEXt"+text...)
+	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
+}
+
+// seeds are files to begin fuzzing from.
+func seeds(t testing.TB) [][]byte {
+	all := [][]byte{
+		nil, losslessWebP(t), extendedWebP(20000, 20000), hugePNG(1<<31-1, 1<<31-1), []byte("<svg>"),
+		webM("webm", "\x01\xff\xff\xff\xff\xff\xff\xff"), webM("matroska", "\x80"), box("ftyp", "heic"), box("moov", ""),
+		[]byte("\x00\x00\x00\x01mdat\xff\xff\xff\xff\xff\xff\xff\xff"), []byte("\xff\xd8\xff\xff\xff\xc0\x00\x03"),
+	}
+	for _, data := range samples(t) {
+		all = append(all, data, data[:len(data)/2])
+	}
+	return all
+}
+
+// FuzzInspect checks that Inspect survives anything, judges the same bytes the
+// same way however they arrive, and agrees with real decoders about the size.
+func FuzzInspect(f *testing.F) {
+	for _, seed := range seeds(f) {
+		f.Add(seed, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
+		contentType, width, height, err := Inspect(data, Bounds{})
+		if err != nil {
+			var refusal *Refusal
+			if !errors.As(err, &refusal) || refusal.Text == "" || !utf8.ValidString(refusal.Text) {
+				t.Fatalf("error %v", err)
+			}
+		} else if kind := kindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) || int64(width)*int64(height) > usualPixels {
+			t.Fatalf("passed as %s %d x %d", contentType, width, height)
+		}
+		if contentType := sniff(data[:min(len(data), headSize)]); contentType != "" {
+			whole, parts := newShape(contentType), newShape(contentType)
+			wholeErr := whole.feed(data)
+			if wholeErr == nil {
+				wholeErr = whole.finish()
+			}
+			var partsErr error
+			for chunk := range slices.Chunk(data, int(piece)+1) {
+				if partsErr = parts.feed(chunk); partsErr != nil {
+					break
+				}
+			}
+			if partsErr == nil {
+				partsErr = parts.finish()
+			}
+			if (wholeErr == nil) != (partsErr == nil) || whole.width != parts.width || whole.height != parts.height || whole.end != parts.end {
+				t.Fatalf("at once: %v %d x %d to %d; in parts of %d: %v %d x %d to %d", wholeErr, whole.width, whole.height, whole.end,
+					int(piece)+1, partsErr, parts.width, parts.height, parts.end)
+			}
+			if whole.ended && wholeErr == nil && (whole.end < 0 || whole.end > int64(len(data))) {
+				t.Fatalf("it ends at %d of %d", whole.end, len(data))
+			}
+		}
+		if err != nil {
+			return
+		}
+		// The first frame decides what decoders say; ours is the largest.
+		if config, format, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
+			if "image/"+format != contentType {
+				t.Fatalf("%s, but decoders say %s", contentType, format)
+			}
+			if config.Width > width || config.Height > height {
+				t.Fatalf("%d x %d, but decoders say %d x %d", width, height, config.Width, config.Height)
+			}
+		}
+	})
+}

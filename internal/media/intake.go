@@ -1,0 +1,82 @@
+package media
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// intake is a result on its way into a place: a reader that judges what passes.
+// It ends in io.EOF only if all of it may be kept, so that a place which keeps
+// whole files alone never keeps a wrong one.
+type intake struct {
+	ctx         context.Context
+	from        *bufio.Reader
+	limit       int64
+	shape       *shape
+	contentType string
+	size        int64 // bytes so far
+	err         error // what it ended with
+}
+
+// newIntake looks at the first bytes of r.
+func newIntake(ctx context.Context, r io.Reader, limit Limit) (*intake, error) {
+	from := bufio.NewReaderSize(r, 64<<10)
+	head, err := from.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	contentType := sniff(head)
+	if kindOf(contentType) != limit.Kind {
+		return nil, foreign(head, contentType, limit.Kind)
+	}
+	return &intake{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: newShape(contentType)}, nil
+}
+
+// foreign says what came instead of the kind that was asked for.
+func foreign(head []byte, contentType, kind string) error {
+	what := contentType
+	if what == "" {
+		what = looksLike(head)
+	}
+	switch {
+	case len(head) == 0:
+		return fmt.Errorf("%w: it is empty", ErrBroken)
+	case what == "":
+		what = "nothing known"
+	}
+	return fmt.Errorf("%w: %s instead of %s", ErrForeign, what, kind)
+}
+
+// Read implements io.Reader.
+func (in *intake) Read(p []byte) (int, error) {
+	if in.err != nil {
+		return 0, in.err
+	}
+	if err := context.Cause(in.ctx); err != nil {
+		in.err = err
+		return 0, err
+	}
+	n, err := in.from.Read(p)
+	in.size += int64(n)
+	switch {
+	case in.size > in.limit:
+		in.err = fmt.Errorf("%w of %d bytes", ErrTooLarge, in.limit)
+		return 0, in.err
+	case n > 0:
+		if in.err = in.shape.feed(p[:n]); in.err != nil {
+			return 0, in.err
+		}
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		if in.err = in.shape.finish(); in.err == nil {
+			in.err = io.EOF
+		}
+	case err != nil:
+		in.err = fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	return n, in.err
+}

@@ -1,0 +1,37 @@
+package media
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// place is where the bytes of files are. There are two: a folder and a bucket.
+// A place knows nothing of rows.
+type place interface {
+	// check proves that files can be written and deleted. Its error is for the
+	// operator.
+	check(ctx context.Context) error
+	// put writes a file, whole or not at all: whoever opens it meanwhile sees
+	// the former one or none. It is durable when put returns nil. An error of r
+	// is in the chain of put's.
+	put(ctx context.Context, name, contentType string, r io.Reader) error
+	// open opens a file of the given size; ErrUnknown if there is none. expected
+	// is what will be read first.
+	open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error)
+	// remove deletes a file and what interrupted puts have left of it. A file
+	// that is not there is deleted.
+	remove(ctx context.Context, name string) error
+	// tidy deletes remainders of puts that were interrupted before the given
+	// time and whose files nobody will remove.
+	tidy(ctx context.Context, before time.Time) error
+	// close gives back what is held between uses.
+	close()
+}
+
+// span is a part of a file: from its first byte to before its last.
+type span struct{ from, to int64 }
+
+// shard returns the first part of a file's path: names are random, so files
+// spread evenly over 1,024 folders.
+func shard(name string) string { return name[:2] }

@@ -1,0 +1,211 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// mostNames bounds how many names ReserveTx makes at a time.
+const mostNames = 1000
+
+// ReserveTx makes n names for results of job and records them, so that nothing
+// is ever stored that the sweep does not know of. They are the job's until
+// Publish or Drop, or until a day has passed without Put or RenewTx. Each call
+// makes new ones.
+func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
+	if n < 1 || n > mostNames {
+		return nil, fmt.Errorf("reserve %d names: from 1 to %d can be had at a time", n, mostNames)
+	}
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return nil, fmt.Errorf("reserve names: %w", err)
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = newName()
+		if _, err := tx.Exec(insertText, names[i], job, statePending, "", 0, nowMS); err != nil {
+			return nil, fmt.Errorf("reserve names: %w", err)
+		}
+	}
+	return names, nil
+}
+
+// RenewTx gives the job's unpublished names another day and returns those of
+// its files that are stored whole. A node that takes a job over calls it, since
+// the job may have lain still for long: what it returns can be published within
+// the day, what it does not return has to be stored anew.
+func RenewTx(tx *store.Tx, job string) ([]File, error) {
+	files, err := renewTx(tx, job)
+	if err != nil {
+		return nil, fmt.Errorf("renew names: %w", err)
+	}
+	return files, nil
+}
+
+func renewTx(tx *store.Tx, job string) ([]File, error) {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(renewText, nowMS, job); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(storedText, job)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var files []File
+	for rows.Next() {
+		var f File
+		if err := rows.Scan(&f.Name, &f.Type, &f.Size); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, rows.Err()
+}
+
+// Limit is what Put takes.
+type Limit struct {
+	Kind string // KindImage or KindVideo: what the bytes must be
+	Size int64  // how many bytes at most
+}
+
+// Put stores the bytes of r under a reserved name, whole or not at all, durably
+// when it returns. What they are is judged by themselves: an image is a PNG,
+// JPEG, WebP or GIF, a video an MP4, WebM or MOV, that does not end early. A
+// repetition replaces what was stored. A name belongs to one node at a time:
+// two must not store under it at once.
+//
+// Errors: ErrNotReserved; ErrSource if r failed, with r's error in the chain;
+// ErrTooLarge, ErrForeign and ErrBroken for what r gave; anything else is a
+// failure of our own storage. Put does not close r.
+func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
+	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
+		return File{}, fmt.Errorf("store a %q of at most %d bytes: there is no such limit", limit.Kind, limit.Size)
+	}
+	if err := s.begin(ctx, name); err != nil {
+		return File{}, fileError("store", name, err)
+	}
+	in, err := newIntake(ctx, r, limit)
+	if err != nil {
+		return File{}, fileError("store", name, err)
+	}
+	if err := s.place.put(ctx, name, in.contentType, in); err != nil {
+		return File{}, fileError("store", name, err)
+	}
+	f := File{Name: name, Type: in.contentType, Size: in.size}
+	if err := s.finish(ctx, f); err != nil {
+		return File{}, fileError("store", name, err)
+	}
+	return f, nil
+}
+
+// begin makes sure that a name is reserved and holds nothing that could be
+// published while it is being replaced.
+func (s *Store) begin(ctx context.Context, name string) error {
+	found, err := s.find(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case found != nil && found.state == statePending:
+		return nil
+	case found == nil || found.state != stateStored:
+		return ErrNotReserved
+	}
+	return s.db.Update(ctx, func(tx *store.Tx) error {
+		changed, err := tx.Exec(emptyText, name)
+		if err == nil && changed == 0 {
+			return ErrNotReserved
+		}
+		return err
+	})
+}
+
+// finish records that a result is whole. A name that was given up meanwhile
+// leaves no file behind.
+func (s *Store) finish(ctx context.Context, f File) error {
+	var left string // the state that the name is in, if it is not reserved
+	err := s.db.Update(ctx, func(tx *store.Tx) error {
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		changed, err := tx.Exec(storeText, f.Type, f.Size, nowMS, f.Name)
+		if err != nil || changed == 1 {
+			return err
+		}
+		found, err := recordTx(tx, f.Name)
+		if err != nil {
+			return err
+		}
+		if left = stateGone; found != nil {
+			left = found.state
+		}
+		return ErrNotReserved
+	})
+	if errors.Is(err, ErrNotReserved) && left == stateGone {
+		return errors.Join(err, s.remove(ctx, f.Name))
+	}
+	return err
+}
+
+// find reads a file's row; nil if there is none.
+func (s *Store) find(ctx context.Context, name string) (found *record, err error) {
+	err = s.db.View(ctx, func(tx *store.Tx) error {
+		found, err = recordTx(tx, name)
+		return err
+	})
+	return found, err
+}
+
+// removeTime bounds the deletion of one file.
+const removeTime = 30 * time.Second
+
+// remove deletes a file, also when the work that it was for has been called
+// off.
+func (s *Store) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+	defer cancel()
+	return s.place.remove(ctx, name)
+}
+
+// Publication tells, once its batch has run, whether Publish took place.
+type Publication struct {
+	changed []int64 // one a file
+}
+
+// Whole tells whether each file was published. It is false if one was not
+// stored whole by that job, or its name had been given up. Ask it after the
+// batch has run.
+func (p *Publication) Whole() bool {
+	for _, n := range p.changed {
+		if n != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// Publish adds the statements that make stored results of job public from the
+// transaction's commit on; their retention begins at nowMS, the transaction's
+// time in Unix milliseconds. A file that is public already stays as it is. In a
+// job's last transaction Publish comes before Drop.
+func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication {
+	p := &Publication{changed: make([]int64, len(files))}
+	for i, f := range files {
+		q.Exec(&p.changed[i], publishText, nowMS, f.Name, job)
+	}
+	return p
+}
+
+// Drop adds the statement that gives up all of a job but its published results:
+// references, and names and files that were never published. Run deletes them.
+// It belongs in the transaction that ends the job; nothing happens twice.
+func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS, job) }

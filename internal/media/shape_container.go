@@ -1,0 +1,140 @@
+package media
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// WebP: one RIFF chunk that is the file; its first chunk tells the size.
+
+func webpHeader(s *shape, header []byte) error {
+	size := int64(binary.LittleEndian.Uint32(header[4:]))
+	if size < 22 { // what has been read of it
+		return damaged("a WebP that is too short")
+	}
+	data := header[20:]
+	switch string(header[12:16]) {
+	case "VP8X": // flags, reserved, canvas less 1 in 24 bits each
+		s.grow(int(u24(data[4:]))+1, int(u24(data[7:]))+1)
+	case "VP8L": // signature, then 14 bits each, less 1
+		if data[0] != 0x2f {
+			return damaged("a lossless WebP without its signature")
+		}
+		bits := binary.LittleEndian.Uint32(data[1:])
+		s.grow(int(bits&0x3fff)+1, int(bits>>14&0x3fff)+1)
+	default: // VP8: frame tag, start code, 14 bits each
+		if data[3] != 0x9d || data[4] != 0x01 || data[5] != 0x2a {
+			return damaged("a WebP without a key frame")
+		}
+		width, height := int(binary.LittleEndian.Uint16(data[6:])&0x3fff), int(binary.LittleEndian.Uint16(data[8:])&0x3fff)
+		if width == 0 || height == 0 {
+			return damaged("a WebP of no size")
+		}
+		s.grow(width, height)
+	}
+	s.skip, s.ended = size-22, true
+	return nil
+}
+
+func u24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
+
+// MP4 and MOV: boxes of length and type. moov tells where everything is.
+
+func boxHeader(s *shape, header []byte) error {
+	size := int64(binary.BigEndian.Uint32(header))
+	s.need, s.next = 8, boxHeader
+	switch string(header[4:]) {
+	case "moov":
+		s.sawMovie = true
+	case "mdat":
+		s.sawData = true
+	}
+	switch {
+	case s.sawMovie && s.sawData && slices.ContainsFunc(header[4:], unprintable):
+		s.skip, s.ended = -8, true // no box: something appended, or filling
+	case size == 0:
+		s.toEnd = true
+	case size == 1:
+		s.open = false
+		s.next = boxLength
+	case size < 8:
+		return damaged("a box that is too short")
+	default:
+		s.skip = size - 8
+	}
+	return nil
+}
+
+// unprintable tells whether no box has a name with such a byte; some have the
+// sign for copyright.
+func unprintable(b byte) bool { return (b < ' ' || b > '~') && b != 0xa9 }
+
+// boxLength reads the length of a box that has 64 bits.
+func boxLength(s *shape, header []byte) error {
+	size := binary.BigEndian.Uint64(header)
+	if size < 16 || size > math.MaxInt64 {
+		return damaged("a box of impossible length")
+	}
+	s.open = true
+	s.skip, s.need, s.next = int64(size)-16, 8, boxHeader
+	return nil
+}
+
+// WebM: the EBML header, then the segment, whose length is often unknown.
+
+func ebmlHeader(s *shape, header []byte) error {
+	return vint(s, header[4:], func(s *shape, length int64) error {
+		if length < 0 || length > headSize {
+			return damaged("a WebM header of impossible length")
+		}
+		s.skip, s.need, s.next = length, 5, webmSegment
+		return nil
+	})
+}
+
+func webmSegment(s *shape, header []byte) error {
+	if string(header[:4]) != "\x18\x53\x80\x67" {
+		return damaged("a WebM without a segment")
+	}
+	s.sawMovie = true
+	return vint(s, header[4:], func(s *shape, length int64) error {
+		if length < 0 {
+			s.toEnd = true
+			return nil
+		}
+		s.skip, s.ended = length, true
+		return nil
+	})
+}
+
+// vint reads a length whose first byte is there and tells how many follow, and
+// goes on with then; -1 means unknown.
+func vint(s *shape, first []byte, then func(s *shape, length int64) error) error {
+	width, mask := 1, byte(0x80)
+	for mask != 0 && first[0]&mask == 0 {
+		width, mask = width+1, mask>>1
+	}
+	if mask == 0 {
+		return damaged("a WebM length of more than 8 bytes")
+	}
+	value := int64(first[0] &^ mask)
+	if width == 1 {
+		if value == int64(mask-1) {
+			value = -1
+		}
+		return then(s, value)
+	}
+	unknown := first[0]&(mask-1) == mask-1
+	s.need, s.next = width-1, func(s *shape, rest []byte) error {
+		for _, b := range rest {
+			value = value<<8 | int64(b)
+			unknown = unknown && b == 0xff
+		}
+		if unknown {
+			value = -1
+		}
+		return then(s, value)
+	}
+	return nil
+}

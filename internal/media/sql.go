@@ -1,0 +1,82 @@
+package media
+
+import (
+	"tollgate/internal/store"
+)
+
+// The states of a file. A result goes pending, stored, public, gone; a
+// reference kept, adopted, gone.
+const (
+	statePending = "pending" // the name of a result, nothing stored yet
+	stateStored  = "stored"  // a whole result that nobody can fetch
+	statePublic  = "public"  // a result that anybody who has its link can fetch
+	stateKept    = "kept"    // a reference of a job that is being submitted
+	stateAdopted = "adopted" // a reference of a job; providers can fetch it
+	stateGone    = "gone"    // may be deleted from at_ms on; its row goes last
+)
+
+const (
+	insertText = `INSERT INTO media_file (name, job, state, type, size, at_ms) VALUES ($1, $2, $3, $4, $5, $6)`
+
+	findText = `SELECT state, type, size, at_ms FROM media_file WHERE name = $1`
+
+	// emptyText takes a stored result back to a reserved name, before a
+	// repetition replaces it.
+	emptyText = `UPDATE media_file SET state = 'pending', type = '', size = 0 WHERE name = $1 AND state = 'stored'`
+
+	// storeText notes that a result is whole.
+	storeText = `UPDATE media_file SET state = 'stored', type = $1, size = $2, at_ms = $3
+		WHERE name = $4 AND state IN ('pending', 'stored')`
+
+	renewText = `UPDATE media_file SET at_ms = $1 WHERE job = $2 AND state IN ('pending', 'stored')`
+
+	storedText = `SELECT name, type, size FROM media_file WHERE job = $1 AND state = 'stored' ORDER BY name`
+
+	publishText = `UPDATE media_file SET state = 'public', at_ms = $1 WHERE name = $2 AND job = $3 AND state = 'stored'`
+
+	adoptText = `UPDATE media_file SET state = 'adopted', at_ms = $1 WHERE job = $2 AND state = 'kept'`
+
+	discardText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE job = $2 AND state = 'kept'`
+
+	loseText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE name = $2 AND state = 'kept'`
+
+	dropText = `UPDATE media_file SET state = 'gone', at_ms = $1
+		WHERE job = $2 AND state IN ('pending', 'stored', 'kept', 'adopted')`
+
+	dueText = `SELECT EXISTS (SELECT 1 FROM media_file WHERE state = $1 AND at_ms <= $2)`
+
+	// expireText gives up a chunk of the files that are in a state since too
+	// long ago.
+	expireText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE state = $2 AND name IN (
+		SELECT name FROM media_file WHERE state = $3 AND at_ms <= $4 ORDER BY at_ms LIMIT $5)`
+
+	claimText = `SELECT name FROM media_file WHERE state = 'gone' AND at_ms <= $1 ORDER BY at_ms LIMIT $2`
+
+	deferText = `UPDATE media_file SET at_ms = $1 WHERE state = 'gone' AND `
+
+	deleteText = `DELETE FROM media_file WHERE state = 'gone' AND `
+)
+
+// record is a file's row.
+type record struct {
+	state string
+	file  File
+	atMS  int64
+}
+
+// recordTx reads a file's row; nil if there is none.
+func recordTx(tx *store.Tx, name string) (*record, error) {
+	rows, err := tx.Query(findText, name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	r := &record{file: File{Name: name}}
+	if err := rows.Scan(&r.state, &r.file.Type, &r.file.Size, &r.atMS); err != nil {
+		return nil, err
+	}
+	return r, rows.Err()
+}

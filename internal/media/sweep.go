@@ -1,0 +1,225 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+const (
+	// unpublishedFor is how long a name waits for its file to be published, or a
+	// reference for its job, when nobody gives them up.
+	unpublishedFor = 24 * time.Hour
+	// again is when a file that could not be deleted, or whose node died over
+	// it, is tried anew.
+	again = 10 * time.Minute
+)
+
+// How Run goes about it.
+const (
+	stepEvery   = 10 * time.Second
+	tidyEvery   = time.Hour
+	expireChunk = 500 // rows in one transaction
+	deleteChunk = 50  // files between two transactions
+	mostChunks  = 100 // of each in one step
+)
+
+// Run deletes results past their retention, references whose jobs have ended,
+// and what was never published or adopted, until ctx ends. Any number of nodes
+// may run it beside each other; each file is one node's to delete.
+func (s *Store) Run(ctx context.Context) {
+	tick := time.NewTicker(stepEvery)
+	defer tick.Stop()
+	var tidied time.Time
+	failing := false // an outage is logged when it begins and when it ends
+	for {
+		err := s.step(ctx)
+		if now := s.now(); err == nil && now.Sub(tidied) >= tidyEvery {
+			err = s.place.tidy(ctx, now.Add(-unpublishedFor))
+			tidied = now
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			s.log.Error("media: cannot delete files whose time is over", "error", err)
+		case err == nil && failing:
+			s.log.Info("media: can delete files again")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.wake:
+		}
+	}
+}
+
+// step gives up what is due and deletes what was given up, as much as a step
+// may take. What is left is for the next one.
+func (s *Store) step(ctx context.Context) error {
+	due, err := s.due(ctx)
+	if err != nil {
+		return err
+	}
+	for _, state := range due {
+		if state == stateGone {
+			continue // last, with what is given up now
+		}
+		for range mostChunks {
+			n, err := s.expire(ctx, state)
+			if err != nil {
+				return err
+			}
+			if n < expireChunk {
+				break
+			}
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	for range mostChunks {
+		n, err := s.delete(ctx)
+		if err != nil {
+			return err
+		}
+		if n < deleteChunk {
+			break
+		}
+	}
+	return nil
+}
+
+// ages returns how long files stay in a state that ends by itself.
+func (s *Store) ages() map[string]time.Duration {
+	return map[string]time.Duration{
+		statePublic:  s.retention,
+		statePending: unpublishedFor,
+		stateStored:  unpublishedFor,
+		stateKept:    unpublishedFor,
+		stateGone:    0,
+	}
+}
+
+// due returns the states in which there are files whose time is over. It only
+// reads, so that an idle service leaves the database alone.
+func (s *Store) due(ctx context.Context) (states []string, err error) {
+	err = s.db.View(ctx, func(tx *store.Tx) error {
+		states = nil
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		for state, age := range s.ages() {
+			var is bool
+			if err := tx.QueryRow(dueText, state, nowMS-age.Milliseconds()).Scan(&is); err != nil {
+				return err
+			}
+			if is {
+				states = append(states, state)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for files whose time is over: %w", err)
+	}
+	return states, nil
+}
+
+// sweeping names what nodes do one after the other, so that they do not lock
+// each other's rows.
+const sweeping = "media sweep"
+
+// expire gives up a chunk of the files of a state whose time is over. From its
+// commit on none of them can be published, adopted or fetched.
+func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
+	err = s.db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.Serialize(sweeping); err != nil {
+			return err
+		}
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		n, err = tx.Exec(expireText, nowMS, state, state, nowMS-s.ages()[state].Milliseconds(), expireChunk)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("give up files: %w", err)
+	}
+	return n, nil
+}
+
+// delete deletes a chunk of the files that were given up, and then their rows.
+// A file that cannot be deleted keeps its row and is tried again later; the
+// error tells of it.
+func (s *Store) delete(ctx context.Context) (int, error) {
+	names, err := s.claim(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("find files to delete: %w", err)
+	}
+	var failed error
+	deleted := make([]string, 0, len(names))
+	for _, name := range names {
+		if ctx.Err() != nil {
+			break // again soon, on whichever node
+		}
+		if err := s.remove(ctx, name); err != nil {
+			failed = errors.Join(failed, fileError("delete", name, err))
+			continue
+		}
+		deleted = append(deleted, name)
+	}
+	if len(deleted) > 0 {
+		err = s.db.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+			_, err := tx.Exec(deleteText+tx.In("name", 1), store.List(deleted))
+			return err
+		})
+	}
+	return len(names), errors.Join(failed, err)
+}
+
+// claim takes a chunk of the files that may be deleted: for a while no other
+// node tries.
+func (s *Store) claim(ctx context.Context) (names []string, err error) {
+	err = s.db.Update(ctx, func(tx *store.Tx) error {
+		names = nil
+		if err := tx.Serialize(sweeping); err != nil {
+			return err
+		}
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		if names, err = namesTx(tx, claimText, nowMS, deleteChunk); err != nil || len(names) == 0 {
+			return err
+		}
+		_, err = tx.Exec(deferText+tx.In("name", 2), nowMS+again.Milliseconds(), store.List(names))
+		return err
+	})
+	return names, err
+}
+
+// namesTx reads a list of names.
+func namesTx(tx *store.Tx, query string, args ...any) ([]string, error) {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}

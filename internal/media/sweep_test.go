@@ -1,0 +1,219 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// watched is a place that counts deletions and fails them on demand.
+type watched struct {
+	place
+	mu      sync.Mutex
+	removed map[string]int
+	broken  bool
+}
+
+func (w *watched) remove(ctx context.Context, name string) error {
+	w.mu.Lock()
+	w.removed[name]++
+	broken := w.broken
+	w.mu.Unlock()
+	if broken {
+		return errBoom
+	}
+	return w.place.remove(ctx, name)
+}
+
+func (w *watched) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = false
+}
+
+// fill inserts n rows of files that do not exist.
+func (b *bench) fill(n int, state string) {
+	b.t.Helper()
+	b.update(func(tx *store.Tx) error {
+		for range n {
+			if _, err := tx.Exec(insertText, newName(), "job_1", state, "image/png", 5, b.clock.read().UnixMilli()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+		b := newBench(t, db, c, "file:"+t.TempDir())
+		other := newBench(t, db, c, "file:"+t.TempDir())
+		w := &watched{place: b.place, removed: map[string]int{}}
+		b.Store.place, other.Store.place = w, w
+		const n = 2*expireChunk + 10
+		b.fill(n, statePublic)
+		b.fill(3, stateAdopted)
+		b.sweep()
+		if got := b.rows(); got != n+3 {
+			t.Fatalf("%d rows before their time is over, want %d", got, n+3)
+		}
+		c.advance(retention)
+		var nodes sync.WaitGroup
+		for _, node := range []*bench{b, other} {
+			nodes.Go(func() {
+				if err := node.step(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		nodes.Wait()
+		if got := b.rows(); got != 3 {
+			t.Errorf("%d rows are left, want 3", got)
+		}
+		for name, times := range w.removed {
+			if times != 1 {
+				t.Errorf("%s was deleted %d times", name, times)
+			}
+		}
+		if len(w.removed) != n {
+			t.Errorf("%d files were deleted, want %d", len(w.removed), n)
+		}
+	})
+}
+
+func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+		b := newBench(t, db, c, "file:"+t.TempDir())
+		w := &watched{place: b.place, removed: map[string]int{}, broken: true}
+		b.Store.place = w
+		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		b.drop("job_1")
+		if err := b.step(t.Context()); !errors.Is(err, errBoom) {
+			t.Fatalf("step: %v", err)
+		}
+		b.wantRow(f.Name, stateGone)
+		w.mend()
+		b.sweep()
+		b.wantRow(f.Name, stateGone) // not at once again
+		c.advance(again)
+		b.sweep()
+		b.wantRow(f.Name, "")
+		b.wantBytes(f.Name, false)
+	})
+}
+
+func TestPublishingLosesAgainstTheSweep(t *testing.T) {
+	each(t, func(b *bench) {
+		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		b.clock.advance(unpublishedFor)
+		if _, err := b.expire(t.Context(), stateStored); err != nil {
+			b.t.Fatal(err)
+		}
+		if b.publish("job_1", f) {
+			b.t.Error("published what is being deleted")
+		}
+		b.wantGone(f)
+		b.sweep()
+		b.wantRow(f.Name, "")
+	})
+}
+
+func TestRunDeletesAndEnds(t *testing.T) {
+	t.Parallel()
+	b := onSQLite(t, "file:"+t.TempDir())
+	w := &watched{place: b.place, removed: map[string]int{}}
+	b.Store.place = w
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.Run(ctx)
+	}()
+	f, err := b.Keep(ctx, "job_1", picture(t, "image/png", 4, 4, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Discard(ctx, "job_1") // wakes Run
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(5 * time.Second); b.rows() > 0; {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("Run has not deleted the reference")
+		}
+	}
+	b.wantBytes(f.Name, false)
+	cancel()
+	<-done
+}
+
+func TestTidyDeletesOldUnfinishedFilesAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := onSQLite(t, "file:"+dir)
+	f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": 23 * time.Hour} {
+		path := filepath.Join(dir, unfinished, name)
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.place.tidy(t.Context(), now.Add(-unpublishedFor)); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, unfinished))
+	if err != nil || len(entries) != 1 || entries[0].Name() != "young" {
+		t.Errorf("left are %v (%v)", entries, err)
+	}
+	b.wantBytes(f.Name, true)
+}
+
+// TestNoStatementReadsTheWholeTable asks SQLite how it would find the rows.
+func TestNoStatementReadsTheWholeTable(t *testing.T) {
+	t.Parallel()
+	b := onSQLite(t, "file:"+t.TempDir())
+	for _, text := range []string{
+		findText, emptyText, storeText, renewText, storedText, publishText, adoptText, discardText, loseText, dropText,
+		dueText, expireText, claimText, deferText + b.db.In("name", 2), deleteText + b.db.In("name", 1),
+	} {
+		err := b.db.View(t.Context(), func(tx *store.Tx) error {
+			args := make([]any, strings.Count(text, "$"))
+			for i := range args {
+				args[i] = "[]"
+			}
+			rows, err := tx.Query(`EXPLAIN QUERY PLAN `+text, args...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+					return err
+				}
+				if strings.HasPrefix(detail, "SCAN media_file") || strings.Contains(detail, "TEMP B-TREE FOR ORDER") && text != storedText {
+					t.Errorf("%s\n%s", text, detail)
+				}
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
