@@ -4,6 +4,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // accountAnswer is an account as operator.md shows it.
@@ -48,7 +49,10 @@ func (s *server) createAccount(c *call) (any, error) {
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
 		a, err := account.CreateTx(tx, o)
-		return showAccount(a), err
+		if err != nil {
+			return nil, err
+		}
+		return showAccount(a), webhook.OpenTx(tx, a.ID)
 	})
 }
 

@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/job"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // Base is the path that the handler is mounted at.
@@ -50,6 +51,9 @@ type Options struct {
 	Lines LineControl
 	// Jobs are those of this node; nil where none run, as in subcommands.
 	Jobs *job.Jobs
+	// Webhooks are those of this node; nil where nothing is sent, as in
+	// subcommands: then what sends, or checks an address, answers 503.
+	Webhooks *webhook.Webhooks
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
 }
@@ -102,6 +106,13 @@ func (s *server) routes() []route {
 		{"GET", "/keys/{id}", s.getKey},
 		{"PATCH", "/keys/{id}", s.changeKey},
 		{"DELETE", "/keys/{id}", s.deleteKey},
+
+		{"GET", "/accounts/{id}/webhook", s.getWebhook},
+		{"PUT", "/accounts/{id}/webhook", s.putWebhook},
+		{"POST", "/accounts/{id}/webhook/roll", s.rollWebhook},
+		{"POST", "/accounts/{id}/webhook/test", s.testWebhook},
+		{"GET", "/accounts/{id}/deliveries", s.listDeliveries},
+		{"POST", "/deliveries/{id}/resend", s.resendDelivery},
 
 		{"GET", "/requests", s.listRequests},
 

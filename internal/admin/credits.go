@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // maxNote bounds the note of a credit, in characters.
@@ -41,9 +42,12 @@ func (s *server) credit(c *call) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
-		balance, err := ledger.CreditTx(tx, c.id, *usd, note)
+		balance, low, err := ledger.MoveTx(tx, c.id, *usd, note)
 		if errors.Is(err, ledger.ErrRange) {
 			return nil, fault.At(fault.InvalidRequest, "usd", "This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
+		}
+		if err == nil && low != nil {
+			err = webhook.EmitLowTx(tx, low.Account, low.Balance, low.Level)
 		}
 		return balanceAnswer{balance}, err
 	})

@@ -156,12 +156,13 @@ var privateNames = []string{"local", "localdomain", "internal", "intranet", "lan
 
 // knownPrivate tells whether a name, in lower case and without a dot at its
 // end, is known to lead nowhere that may be reached. Where the operator lets
-// users into private networks, their names are judged at dial time.
+// users into private networks beside this machine, the names there are judged
+// at dial time.
 func (g *Guard) knownPrivate(labels []string) bool {
 	if labels[len(labels)-1] == "localhost" {
 		return !g.Allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allowed(netip.IPv6Loopback())
 	}
-	if len(g.private) > 0 {
+	if slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() }) {
 		return false
 	}
 	name := strings.Join(labels, ".")

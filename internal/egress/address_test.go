@@ -127,6 +127,12 @@ func TestPrivateNetworksOpenTheirOwnAddressesAlone(t *testing.T) {
 			t.Errorf("%s: %v, want accepted %t", raw, err, ok)
 		}
 	}
+	own := egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+	for _, raw := range refused {
+		if _, err := own.Check(raw); err == nil && !strings.Contains(raw, "127") && !strings.Contains(raw, ":1]") && !strings.Contains(strings.ToLower(raw), "localhost") {
+			t.Errorf("%q is open because loopback is", raw)
+		}
+	}
 	if _, err := egress.New([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}).Check("http://localhost/"); err == nil {
 		t.Error("localhost is open although loopback is not")
 	}

@@ -43,6 +43,20 @@ func Parse(s string) (Amount, error) {
 	return Amount(n), nil
 }
 
+// ErrCredits is the fault of a text that is no number of credits.
+var ErrCredits = errors.New("must be a decimal number of credits with at most 7 decimals, at most 200000000000")
+
+// ParseCredits reads a decimal number of credits ("12.5"), as Parse does one of
+// US dollars. A number that is not a whole one of nano-dollars, which are
+// 0.0000002 credits each, is an error, never rounded.
+func ParseCredits(s string) (Amount, error) {
+	n, err := parseScaled(s, 7)
+	if err != nil || n%2 != 0 || n/2 > int64(Max) || n/2 < -int64(Max) {
+		return 0, ErrCredits
+	}
+	return Amount(n / 2), nil
+}
+
 // parseScaled reads a decimal text as an integer of 10^-decimals.
 func parseScaled(s string, decimals int) (int64, error) {
 	if len(s) == 0 || len(s) > 64 || strings.ContainsAny(s, "_/xXpPiInN") {

@@ -109,3 +109,23 @@ func TestBillsAgreeWithRationalArithmetic(t *testing.T) {
 		}
 	})
 }
+
+func TestCreditsAreReadExactly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Amount{
+		"0": 0, "1": Credit, "200": USD, "12.5": 62_500_000, "0.0000002": 1, "-1": -Credit, "2e2": USD, "200000000000": Max,
+	} {
+		got, err := ParseCredits(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
+		}
+		if again, err := ParseCredits(got.Credits().String()); err != nil || again != got {
+			t.Errorf("%s is shown as %s, which is %d, %v", text, got.Credits(), again, err)
+		}
+	}
+	for _, text := range []string{"", "x", "0.0000001", "0.00000002", "200000000000.0000002", "1e30", "0x1", "NaN"} {
+		if got, err := ParseCredits(text); err == nil {
+			t.Errorf("%q was read as %d", text, got)
+		}
+	}
+}

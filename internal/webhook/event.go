@@ -57,17 +57,52 @@ func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 // EmitLow adds to q what writes the event balance.low, as EmitJob does: balance
 // is the one after the charge that brought it below threshold.
 func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance, threshold money.Amount) {
-	w.emit(q, nowMS, account, BalanceLow, mustJSON(struct {
+	w.emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
+}
+
+// EmitLowTx is EmitLow for a transaction that is no batch: a take-back. Other
+// processes than those that deliver may call it; nodes look every second.
+func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) error {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	for _, statement := range statementsOf(nowMS, account, BalanceLow, lowData(balance, threshold)) {
+		if _, err := tx.Exec(statement.text, statement.args...); err != nil {
+			return fmt.Errorf("write an event: %w", err)
+		}
+	}
+	return nil
+}
+
+// lowData is the data of balance.low.
+func lowData(balance, threshold money.Amount) []byte {
+	return mustJSON(struct {
 		Balance   json.Number `json:"balance_credits"`
 		Threshold json.Number `json:"threshold_credits"`
-	}{balance.Credits(), threshold.Credits()}))
+	}{balance.Credits(), threshold.Credits()})
 }
 
 // emit adds an event for the account's endpoint, if that wants it.
 func (w *Webhooks) emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
+	for _, statement := range statementsOf(nowMS, account, kind, data) {
+		q.Exec(nil, statement.text, statement.args...)
+	}
+}
+
+// statement is a text with its arguments.
+type statement struct {
+	text string
+	args []any
+}
+
+// statementsOf write an event for the account's endpoint, if that wants it.
+func statementsOf(nowMS int64, account, kind string, data []byte) [2]statement {
 	delivery, event := deliveryID(nowMS), eventID(nowMS)
-	q.Exec(nil, emitChosen, delivery, event, kind, string(envelope(event, kind, nowMS, data)), nowMS, account, "% "+kind+" %")
-	q.Exec(nil, enqueue, delivery)
+	return [2]statement{
+		{emitChosen, []any{delivery, event, kind, string(envelope(event, kind, nowMS, data)), nowMS, account, "% " + kind + " %"}},
+		{enqueue, []any{delivery}},
+	}
 }
 
 // envelope is the body of an event. data stands in it byte for byte.

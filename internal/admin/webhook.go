@@ -1,0 +1,247 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+
+	"tollgate/internal/account"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// webhookAnswer is where an account receives its events, as operator.md shows
+// it. An address or level that is not set is null.
+type webhookAnswer struct {
+	URL    *string      `json:"url"`
+	Events []string     `json:"events"`
+	Low    *json.Number `json:"balance_low_credits"`
+	Secret string       `json:"secret"`
+}
+
+// webhookTx shows an account's endpoint with its level, which is the ledger's.
+func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
+	e, err := webhook.EndpointTx(tx, id)
+	if err != nil {
+		return webhookAnswer{}, err
+	}
+	level, set, err := ledger.LowTx(tx, id)
+	if err != nil {
+		return webhookAnswer{}, err
+	}
+	out := webhookAnswer{URL: orNil(e.URL), Events: append([]string{}, e.Events...), Secret: e.Secret}
+	if set {
+		credits := level.Credits()
+		out.Low = &credits
+	}
+	return out, nil
+}
+
+// getWebhook writes too: an account from before there were webhooks gets its
+// secret when it is first asked for.
+func (s *server) getWebhook(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		if _, err := account.GetTx(tx, c.id); err != nil {
+			return nil, err
+		}
+		return webhookTx(tx, c.id)
+	})
+}
+
+func (s *server) putWebhook(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	body, err := c.readObject()
+	if err != nil {
+		return nil, err
+	}
+	e, low, err := readWebhook(body)
+	if err != nil {
+		return nil, err
+	}
+	if s.Webhooks == nil {
+		return nil, fault.Unavailable(errNoWebhooks)
+	}
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		if _, err := account.GetTx(tx, c.id); err != nil {
+			return nil, err
+		}
+		if e.Events == nil { // switched off without a word about the types
+			former, err := webhook.EndpointTx(tx, c.id)
+			if err != nil {
+				return nil, err
+			}
+			e.Events = former.Events
+		}
+		if err := ledger.SetLowTx(tx, c.id, low); err != nil {
+			return nil, err
+		}
+		if _, err := s.Webhooks.PutEndpointTx(tx, c.id, e); err != nil {
+			return nil, err
+		}
+		return webhookTx(tx, c.id)
+	})
+}
+
+// readWebhook reads the body of a PUT, which says all there is to say: a level
+// that it does not name is none.
+func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, err error) {
+	var address *string
+	if err := body.decode(
+		field{name: "url", must: "an address, or null to switch off", set: reads(func(v string) { address = &v })},
+		textsField("events", &e.Events),
+		field{name: "balance_low_credits", must: "a number of credits from 0 to 200000000000, with at most 7 decimals",
+			set: func(raw json.RawMessage) bool { low = parseCredits(raw); return low != nil }},
+	); err != nil {
+		return e, nil, err
+	}
+	_, told := body.members["url"]
+	switch {
+	case !told, address != nil && *address == "":
+		return e, nil, fault.At(fault.InvalidRequest, "url", "url is required: the address that receives events, or null to switch them off.")
+	case address != nil && e.Events == nil:
+		return e, nil, fault.At(fault.InvalidRequest, "events", "events is required with an address: a list of the types that it receives.")
+	case address != nil:
+		e.URL = *address
+	}
+	return e, low, nil
+}
+
+// parseCredits reads a JSON number of credits, exactly; nil: it is none, or
+// negative.
+func parseCredits(raw json.RawMessage) *money.Amount {
+	var number json.Number
+	if raw[0] == '"' || json.Unmarshal(raw, &number) != nil {
+		return nil
+	}
+	amount, err := money.ParseCredits(number.String())
+	if err != nil || amount < 0 {
+		return nil
+	}
+	return &amount
+}
+
+func (s *server) rollWebhook(c *call) (any, error) {
+	if err := c.plainCall(); err != nil {
+		return nil, err
+	}
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		if _, err := account.GetTx(tx, c.id); err != nil {
+			return nil, err
+		}
+		if _, err := webhook.RollTx(tx, c.id); err != nil {
+			return nil, err
+		}
+		return webhookTx(tx, c.id)
+	})
+}
+
+// testAnswer is what a receiver made of a test.
+type testAnswer struct {
+	Status     *int   `json:"status_code"` // null: it did not answer
+	ResponseMS int64  `json:"response_ms"`
+	Error      string `json:"error,omitempty"`
+}
+
+func (s *server) testWebhook(c *call) (any, error) {
+	if err := s.sendingCall(c); err != nil {
+		return nil, err
+	}
+	if _, err := view(s, c, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, c.id) }); err != nil {
+		return nil, err
+	}
+	result, err := s.Webhooks.Test(c.r.Context(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	return testAnswer{statusOrNil(result.Status), result.ResponseMS, result.Error}, nil
+}
+
+// statusOrNil shows the status of no answer as null.
+func statusOrNil(status int) *int {
+	if status == 0 {
+		return nil
+	}
+	return &status
+}
+
+// deliveryAnswer is an entry of the log of deliveries as operator.md shows it.
+type deliveryAnswer struct {
+	ID       string          `json:"id"`
+	Event    string          `json:"event_id"`
+	Type     string          `json:"type"`
+	URL      string          `json:"url"`
+	State    string          `json:"state"`
+	Attempts []attemptAnswer `json:"attempts"`
+	Next     int64           `json:"next_attempt_at,omitempty"`
+	Created  int64           `json:"created"`
+}
+
+type attemptAnswer struct {
+	At         int64  `json:"at"`
+	Status     int    `json:"status_code,omitempty"`
+	ResponseMS int64  `json:"response_ms"`
+	Error      string `json:"error,omitempty"`
+}
+
+func showDelivery(d webhook.Delivery) deliveryAnswer {
+	out := deliveryAnswer{ID: d.ID, Event: d.Event, Type: d.Type, URL: d.URL, State: d.State, Next: seconds(d.NextMS),
+		Created: seconds(d.CreatedMS), Attempts: make([]attemptAnswer, len(d.Attempts))}
+	for i, a := range d.Attempts {
+		out.Attempts[i] = attemptAnswer{At: seconds(a.AtMS), Status: a.Status, ResponseMS: a.TookMS, Error: a.Error}
+	}
+	return out
+}
+
+func (s *server) listDeliveries(c *call) (any, error) {
+	_, after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		if _, err := account.GetTx(tx, c.id); err != nil {
+			return nil, err
+		}
+		found, more, err := webhook.DeliveriesTx(tx, c.id, after, limit)
+		return newList(found, more, showDelivery), err
+	})
+}
+
+func (s *server) resendDelivery(c *call) (any, error) {
+	if err := s.sendingCall(c); err != nil {
+		return nil, err
+	}
+	d, err := s.Webhooks.Resend(c.r.Context(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	return showDelivery(d), nil
+}
+
+// errNoWebhooks is the cause of a 503 where a process sends nothing.
+var errNoWebhooks = errors.New("no webhooks are sent by this process")
+
+// sendingCall reads a call that has nothing to say and makes this process send.
+func (s *server) sendingCall(c *call) error {
+	if err := c.plainCall(); err != nil {
+		return err
+	}
+	if s.Webhooks == nil {
+		return fault.Unavailable(errNoWebhooks)
+	}
+	return nil
+}
+
+// plainCall reads a call that has nothing to say.
+func (c *call) plainCall() error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	return c.readNothing()
+}

@@ -1,0 +1,181 @@
+package admin
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"tollgate/internal/egress"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/webhook"
+)
+
+// eachSending is each on a node that sends, to this machine too.
+func eachSending(t *testing.T, test func(t *testing.T, o *operator)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		test(t, newOperator(t, db, func(opts *Options) {
+			opts.Webhooks = webhook.New(webhook.Options{DB: db, Epoch: func() string { return "a" },
+				Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+		}))
+	})
+}
+
+func TestWebhookSettings(t *testing.T) {
+	t.Parallel()
+	eachSending(t, func(t *testing.T, o *operator) {
+		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
+		r := o.ok("GET", path, "")
+		r.wantNames("url", "events", "balance_low_credits", "secret")
+		r.want(`{"url":null,"events":[],"balance_low_credits":null}`)
+		secret := r.text("secret")
+		if !strings.HasPrefix(secret, "whsec_") {
+			t.Errorf("secret %q", secret)
+		}
+		r = o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
+		r.want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
+		o.ok("GET", path, "").want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5,"secret":"` + secret + `"}`)
+		o.ok("PUT", path, `{"url":null}`).want(`{"url":null,"events":["image.completed","balance.low"],"balance_low_credits":null,"secret":"` + secret + `"}`)
+		o.ok("PUT", path, `{"url":null,"events":[],"balance_low_credits":0}`).want(`{"events":[],"balance_low_credits":0}`)
+		rolled := o.ok("POST", path+"/roll", "")
+		rolled.wantNames("url", "events", "balance_low_credits", "secret")
+		if rolled.text("secret") == secret || o.ok("GET", path, "").text("secret") != rolled.text("secret") {
+			t.Error("the secret was not rolled")
+		}
+	})
+}
+
+func TestWebhookFaults(t *testing.T) {
+	t.Parallel()
+	eachSending(t, func(t *testing.T, o *operator) {
+		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
+		for body, param := range map[string]string{
+			`{}`: "url", `{"events":[]}`: "url", `{"url":""}`: "url", `{"url":5}`: "url", `{"url":"http://10.0.0.1/","events":[]}`: "url",
+			`{"url":"http://metadata.google.internal/","events":[]}`: "url", `{"url":"ftp://example.com","events":[]}`: "url",
+			`{"url":"https://example.com/` + strings.Repeat("x", 2000) + `","events":[]}`: "url",
+			`{"url":"https://u:p@example.com/","events":[]}`:                              "url",
+			`{"url":"https://example.com/"}`:                                              "events", `{"url":"https://example.com/","events":null}`: "events",
+			`{"url":"https://example.com/","events":"all"}`: "events", `{"url":null,"events":["job.done"]}`: "events[0]",
+			`{"url":null,"events":["image.failed",null]}`: "events[1]", `{"url":null,"balance_low_credits":-1}`: "balance_low_credits",
+			`{"url":null,"balance_low_credits":"5"}`: "balance_low_credits", `{"url":null,"balance_low_credits":0.00000001}`: "balance_low_credits",
+			`{"url":null,"balance_low_credits":1e40}`: "balance_low_credits", `{"url":null,"balance_low_credits":true}`: "balance_low_credits",
+			`{"url":null,"secret":"whsec_mine"}`: "secret", `{"url":null,"balance_low_credits":200000000001}`: "balance_low_credits",
+		} {
+			o.do("PUT", path, body).wantFault(fault.InvalidRequest, param)
+		}
+		o.ok("GET", path, "").want(`{"url":null,"events":[],"balance_low_credits":null}`)
+		for _, call := range []string{"GET webhook", "POST webhook/roll", "POST webhook/test", "GET deliveries"} {
+			method, rest, _ := strings.Cut(call, " ")
+			o.do(method, "/accounts/nobody/"+rest, "").wantFault(fault.NotFound, "")
+		}
+		o.do("PUT", "/accounts/nobody/webhook", `{"url":null}`).wantFault(fault.NotFound, "")
+		o.do("POST", "/deliveries/nothing/resend", "").wantFault(fault.NotFound, "")
+		o.do("POST", path+"/test", "").wantFault(fault.InvalidRequest, "")
+		o.do("POST", path+"/test", `{"url":"x"}`).wantFault(fault.InvalidRequest, "url")
+	})
+}
+
+func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
+	t.Parallel()
+	eachSending(t, func(t *testing.T, o *operator) {
+		var status atomic.Int64
+		status.Store(200)
+		type got struct {
+			body   []byte
+			header http.Header
+		}
+		posts := make(chan got, 10)
+		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			posts <- got{body, r.Header}
+			w.WriteHeader(int(status.Load()))
+		}))
+		defer receiver.Close()
+		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		secret := o.ok("PUT", account+"/webhook", `{"url":"`+receiver.URL+`","events":[]}`).text("secret")
+		r := o.ok("POST", account+"/webhook/test", "")
+		r.wantNames("status_code", "response_ms")
+		r.want(`{"status_code":200}`)
+		hook, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := <-posts
+		if err := hook.Verify(first.body, first.header); err != nil {
+			t.Error(err)
+		}
+		status.Store(503)
+		r = o.ok("POST", account+"/webhook/test", "{}")
+		r.wantNames("status_code", "response_ms", "error")
+		r.want(`{"status_code":503}`)
+		second := <-posts
+		list, more := o.ok("GET", account+"/deliveries", "").list()
+		if len(list) != 2 || more {
+			t.Fatalf("%v", list)
+		}
+		at := 0
+		if list[0]["event_id"] != second.header.Get("webhook-id") {
+			at = 1 // made within one millisecond
+		}
+		d := list[at]
+		for _, name := range []string{"id", "event_id", "type", "url", "state", "attempts", "created"} {
+			if _, ok := d[name]; !ok {
+				t.Errorf("%v lacks %s", d, name)
+			}
+		}
+		attempts := d["attempts"].([]any)
+		if d["state"] != "failed" || d["type"] != "webhook.test" || len(attempts) != 1 || d["next_attempt_at"] != nil {
+			t.Errorf("%v", d)
+		}
+		status.Store(204)
+		sent := o.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
+		sent.want(`{"state":"delivered"}`)
+		again := <-posts
+		if string(again.body) != string(second.body) || again.header.Get("webhook-id") != second.header.Get("webhook-id") || hook.Verify(again.body, again.header) != nil {
+			t.Errorf("%s %v", again.body, again.header)
+		}
+		if attempts := sent.members()["attempts"].([]any); len(attempts) != 2 {
+			t.Errorf("%v", attempts)
+		}
+		receiver.Close()
+		o.ok("POST", account+"/webhook/test", "").want(`{"status_code":null}`)
+	})
+}
+
+// TestATakeBackTellsOfALowBalance in the transaction that makes it, once a drop.
+func TestATakeBackTellsOfALowBalance(t *testing.T) {
+	t.Parallel()
+	eachSending(t, func(t *testing.T, o *operator) {
+		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		o.ok("POST", account+"/credits", `{"usd":5}`)
+		o.ok("PUT", account+"/webhook", `{"url":"https://example.com/","events":["balance.low"],"balance_low_credits":600}`)
+		for i, want := range []int{0, 1, 1, 1, 2} {
+			o.ok("POST", account+"/credits", []string{`{"usd":-1}`, `{"usd":-2}`, `{"usd":-1}`, `{"usd":3}`, `{"usd":-2}`}[i])
+			if list, _ := o.ok("GET", account+"/deliveries", "").list(); len(list) != want {
+				t.Errorf("after %d movements %d deliveries, want %d", i+1, len(list), want)
+			}
+		}
+	})
+}
+
+// TestASilentProcessKeepsWebhookSettings: subcommands send nothing.
+func TestASilentProcessKeepsWebhookSettings(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		o.ok("GET", account+"/webhook", "")
+		o.ok("POST", account+"/webhook/roll", "")
+		o.ok("GET", account+"/deliveries", "")
+		o.do("PUT", account+"/webhook", `{"url":null}`).wantFault(fault.ServiceUnavailable, "")
+		o.do("POST", account+"/webhook/test", "").wantFault(fault.ServiceUnavailable, "")
+		o.do("POST", "/deliveries/dlv_1/resend", "").wantFault(fault.ServiceUnavailable, "")
+	})
+}
