@@ -56,7 +56,13 @@ func (l *Ledger) AdmitJob(ctx context.Context, a Admission, with AdmissionRider)
 	o := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, admitting: with, done: make(chan struct{})}
 	start := time.Now()
 	_, err := l.await(ctx, o)
-	l.admitted(ctx, a, start, err, o.ridden)
+	rider := false
+	select {
+	case <-o.done:
+		rider = o.ridden
+	default: // its caller left, and the committer may still be at it
+	}
+	l.admitted(ctx, a, start, err, rider)
 	return err
 }
 

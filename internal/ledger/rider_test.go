@@ -1,0 +1,180 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// passenger is a rider that writes nothing of its own.
+type passenger struct {
+	refuse error // Decide's, of an admission
+	reads  atomic.Int64
+	writes atomic.Int64
+	undone chan struct{}
+}
+
+func (p *passenger) Read(*store.Batch)         { p.reads.Add(1) }
+func (p *passenger) Write(*store.Batch, int64) { p.writes.Add(1) }
+func (p *passenger) Decide(int64) error        { return p.refuse }
+func (p *passenger) Undo() EndRider            { return &leaver{passenger: p} }
+
+// leaver ends the hold of a passenger.
+type leaver struct {
+	*passenger
+	end  End
+	stay bool
+}
+
+func (p *leaver) Decide(int64) (End, bool) {
+	if p.undone != nil {
+		close(p.undone)
+	}
+	if p.end.Outcome == 0 {
+		p.end.Outcome = Failed
+	}
+	return p.end, !p.stay
+}
+
+func jobAdmission(amount money.Amount) (Admission, JobHold) {
+	a := admission("a", amount)
+	a.Job = id.New("job_")
+	return a, JobHold{Request: a.Request, Account: a.Account, Key: a.Key}
+}
+
+// TestRider checks that a job's rider writes if, and only if, money moves.
+func TestRider(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 100*money.USD, 0, KeyLimits{})
+		ctx := t.Context()
+		a, hold := jobAdmission(money.USD)
+		refused := errors.New("no")
+		if err := f.AdmitJob(ctx, a, &passenger{refuse: refused}); !errors.Is(err, refused) {
+			t.Fatalf("refused by its rider: %v", err)
+		}
+		poor, _ := jobAdmission(1000 * money.USD)
+		var out passenger
+		if err := f.AdmitJob(ctx, poor, &out); err == nil || out.writes.Load() != 0 {
+			t.Fatalf("an admission beyond the balance: %v, %d writes", err, out.writes.Load())
+		}
+		if s := f.state("a"); s.Held != 0 {
+			t.Fatalf("%s held after refusals", s.Held)
+		}
+		var in passenger
+		if err := f.AdmitJob(ctx, a, &in); err != nil || in.writes.Load() != 1 {
+			t.Fatalf("%v, %d writes", err, in.writes.Load())
+		}
+		if ended, err := f.EndJob(ctx, hold, &leaver{passenger: &passenger{}, stay: true}); err != nil || ended {
+			t.Fatalf("an end that its rider decided against: %v %v", ended, err)
+		}
+		if s := f.state("a"); s.Held != money.USD {
+			t.Fatalf("%s held", s.Held)
+		}
+		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
+		if ended, err := f.EndJob(ctx, hold, end); err != nil || !ended || end.writes.Load() != 1 {
+			t.Fatalf("%v %v, %d writes", ended, err, end.writes.Load())
+		}
+		again := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
+		if ended, err := f.EndJob(ctx, hold, again); err != nil || ended || again.writes.Load() != 0 {
+			t.Fatalf("a second end: %v %v, %d writes", ended, err, again.writes.Load())
+		}
+		if s := f.state("a"); s.Held != 0 || s.Balance != 100*money.USD-money.USD/4 {
+			t.Errorf("%+v", s)
+		}
+		f.audited()
+	})
+}
+
+// TestLateAdmission lets the caller of a job's admission leave while it is being
+// committed: it is undone, once, and nothing stays held.
+func TestLateAdmission(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		writing, commit := make(chan struct{}), make(chan struct{})
+		var late atomic.Bool
+		f := start(t, db, func(l *Ledger) {
+			l.exec = func(ctx context.Context, s *store.Session, b *store.Batch, p phase) error {
+				if p == phaseWrite && late.CompareAndSwap(true, false) {
+					close(writing)
+					<-commit
+				}
+				return s.Run(ctx, b)
+			}
+		})
+		f.open("a", 100*money.USD, 0, KeyLimits{})
+		late.Store(true)
+		a, _ := jobAdmission(money.USD)
+		ctx, leave := context.WithCancel(t.Context())
+		rider := &passenger{undone: make(chan struct{})}
+		answer := make(chan error, 1)
+		go func() { answer <- f.AdmitJob(ctx, a, rider) }()
+		<-writing
+		leave()
+		if err := <-answer; !errors.Is(err, context.Canceled) {
+			t.Fatalf("the caller was told %v", err)
+		}
+		close(commit)
+		select {
+		case <-rider.undone:
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody has undone the admission")
+		}
+		// The next operation waits for the batch of the undoing.
+		b, hold := jobAdmission(money.USD / 2)
+		if err := f.AdmitJob(t.Context(), b, &passenger{}); err != nil {
+			t.Fatal(err)
+		}
+		if ended, err := f.EndJob(t.Context(), hold, &leaver{passenger: &passenger{}}); err != nil || !ended {
+			t.Fatal(ended, err)
+		}
+		if s := f.state("a"); s.Held != 0 || s.Balance != 100*money.USD {
+			t.Errorf("%+v", s)
+		}
+		f.audited()
+	})
+}
+
+// TestRiderAfterALostCommit breaks the connection around a commit: the rider
+// writes once in the end, and its caller learns what was committed.
+func TestRiderAfterALostCommit(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]func(run func() error) error{
+		"committed":     func(run func() error) error { return errors.Join(run(), errLost) },
+		"never arrived": func(func() error) error { return errLost },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				var s script
+				f := start(t, db, s.install)
+				f.open("a", 100*money.USD, 0, KeyLimits{})
+				a, hold := jobAdmission(money.USD)
+				s.set(times(2, phaseWrite, broken))
+				if err := f.AdmitJob(t.Context(), a, &passenger{}); err != nil {
+					t.Fatal(err)
+				}
+				if held := f.state("a").Held; held != money.USD {
+					t.Errorf("%s held", held)
+				}
+				s.set(times(2, phaseWrite, broken))
+				end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
+				if ended, err := f.EndJob(t.Context(), hold, end); err != nil || !ended {
+					t.Fatalf("%v %v", ended, err)
+				}
+				if st := f.state("a"); st.Held != 0 || st.Balance != 100*money.USD-money.USD/4 {
+					t.Errorf("%+v", st)
+				}
+				f.audited()
+			})
+		})
+	}
+}
