@@ -27,7 +27,7 @@ const (
 // collect fetches and stores the results, each as often as it takes, and writes
 // the stored files. A file that broke off is begun anew; addresses that do not
 // work any more are asked for afresh.
-func (t *task) collect(life context.Context) error {
+func (t *task) collect(life, calls context.Context) error {
 	if len(t.names) < len(t.run.results) {
 		if err := t.reserve(life); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (t *task) collect(life context.Context) error {
 			files[i], stored[i] = file, true
 		}
 		if trouble == nil {
-			return t.stored(context.WithoutCancel(life), files)
+			return t.stored(calls, files)
 		}
 	}
 	kept := files[:0]
@@ -69,7 +69,7 @@ func (t *task) collect(life context.Context) error {
 		}
 	}
 	if len(kept) > 0 { // fewer images than asked for: what came is charged
-		return t.stored(context.WithoutCancel(life), kept)
+		return t.stored(calls, kept)
 	}
 	return t.unfetched(trouble)
 }
@@ -135,7 +135,7 @@ func (w *whole) Read(p []byte) (int, error) {
 // refresh asks the provider for fresh addresses after downloads failed.
 func (t *task) refresh(ctx context.Context, trouble error) {
 	var said *upstream.Trouble
-	if t.run.ticket == "" || !errors.As(trouble, &said) {
+	if t.run.ticket == "" || !errors.As(trouble, &said) && !theirs(trouble) {
 		return
 	}
 	made, err := t.poll(ctx)
@@ -148,7 +148,7 @@ func (t *task) refresh(ctx context.Context, trouble error) {
 func (t *task) unfetched(cause error) *upstream.Trouble {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched and stored: %w", cause))
 	var said *upstream.Trouble
-	if !errors.As(cause, &said) { // ours: the media store
+	if !errors.As(cause, &said) && !theirs(cause) { // ours: the media store
 		f.Health = upstream.HealthNone
 		t.jobs.Log.Error("job: a result could not be stored", "job", t.rec.id, "error", cause)
 	}
@@ -158,29 +158,35 @@ func (t *task) unfetched(cause error) *upstream.Trouble {
 	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
 }
 
+// theirs tells whether it was the provider's bytes that could not be stored.
+func theirs(err error) bool {
+	return errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) || errors.Is(err, media.ErrForeign) || errors.Is(err, media.ErrTooLarge)
+}
+
 // stored writes which files are the results.
 func (t *task) stored(ctx context.Context, files []media.File) error {
 	return t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
 		if next.trace.Steps[len(next.trace.Steps)-1].Name != stepRendered { // it came with the answer
 			next.trace.step(stepRendered, now, next.line)
 		}
+		next.start(now)
 		next.state, next.files, next.results = stateStored, files, nil
 		next.trace.step(stepFetched, now, next.line)
 		next.trace.step(stepStored, now, next.line)
-		return tx.Exec(`UPDATE job_run SET state = $1, files = $2, results = '', trace = $3 WHERE id = $4 AND fence = $5`,
-			next.state, text(next.files), text(next.trace), t.rec.id, next.fence)
+		return tx.Exec(`UPDATE job_run SET state = $1, files = $2, results = '', started_ms = $3, trace = $4 WHERE id = $5 AND fence = $6`,
+			next.state, text(next.files), next.startedMS, text(next.trace), t.rec.id, next.fence)
 	})
 }
 
 // succeed ends the job with its files.
-func (t *task) succeed(life context.Context) error {
+func (t *task) succeed(life, calls context.Context) error {
 	e := t.jobs.ending(t.rec, t.run.files, t.run.fence, failure{})
 	model, err := t.jobs.pricedBy(life, t.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
 	}
 	e.cost = model.PlanCost(t.rec.plan, int64(len(t.run.files)))
-	t.jobs.end(life, e)
+	t.jobs.end(calls, e)
 	return errGone
 }
 
@@ -195,7 +201,7 @@ func (t *task) failed(ctx context.Context, trouble *upstream.Trouble) error {
 	err := t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
 		next.trace.ended(trouble, now)
 		next.trace.step(stepTroubled, now, next.line)
-		if v = after(&next.trace, trouble, j.open(t.rec.model)); v.fail != nil {
+		if v = after(&next.trace, next.number, trouble, j.open(t.rec.model)); v.fail != nil {
 			return tx.Exec(`UPDATE job_run SET trace = $1 WHERE id = $2 AND fence = $3 AND ticket = $4`, text(next.trace), t.rec.id, next.fence, next.ticket)
 		}
 		return next.stepBackTx(tx, t.rec.id, now, v.wait)
@@ -211,8 +217,10 @@ func (t *task) failed(ctx context.Context, trouble *upstream.Trouble) error {
 	return errGone
 }
 
-// stepBackTx puts a job back into its queue, at its old place, unless somebody
-// has brought a ticket meanwhile, and gives its slot back. A job that has started
+// stepBackTx puts a job back into its queue, at its old place or, if the queue has
+// moved on, at its beginning, unless somebody has brought a ticket meanwhile, and
+// gives its slot back. An older turn would let all jobs to come pass those that
+// wait. A job that has started
 // waits from now on; one that has not, since its submission.
 func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Duration) (int64, error) {
 	fence, ticket := p.fence, p.ticket
@@ -221,7 +229,9 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 	if p.startedMS > 0 {
 		p.queuedMS = now
 	}
-	changed, err := tx.Exec(`UPDATE job_run SET state = 0, epoch = '', fence = $1, wake_ms = $2, queued_ms = $3, line = '', ticket = '', results = '', files = '', trace = $4
+	changed, err := tx.Exec(`UPDATE job_run SET state = 0, epoch = '', fence = $1, wake_ms = $2, queued_ms = $3, line = '', ticket = '', results = '', files = '', trace = $4,
+		turn = CASE WHEN turn < COALESCE((SELECT MIN(q.turn) FROM job_run q WHERE q.model = job_run.model AND q.state = 0), 0)
+			THEN (SELECT MIN(q.turn) FROM job_run q WHERE q.model = job_run.model AND q.state = 0) ELSE turn END
 		WHERE id = $5 AND fence = $6 AND ticket = $7`, p.fence, p.wakeMS, p.queuedMS, text(p.trace), id, fence, ticket)
 	if err != nil || changed == 0 {
 		return 0, err

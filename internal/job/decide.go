@@ -25,12 +25,14 @@ type verdict struct {
 	wait time.Duration
 }
 
-// Waits of a job whose line was busy, and the most lost answers that are
-// followed by another submission.
+// Waits of a job whose line was busy, the most lost answers that are followed by
+// another submission, and the most submissions of a job in all.
 const (
 	busyFirst = 2 * time.Second
 	busyLast  = 30 * time.Second
 	mostLost  = 1
+	// mostSubmissions ends jobs that lines take and give back again and again.
+	mostSubmissions = 60
 )
 
 // ended notes on the current attempt how it ended.
@@ -58,9 +60,10 @@ func (t *trace) ended(trouble *upstream.Trouble, atMS int64) {
 }
 
 // after decides what becomes of a job whose current attempt has ended in a
-// trouble. lines are those that could take it, now or soon.
-func after(t *trace, trouble *upstream.Trouble, lines []string) verdict {
-	if trouble.Next == upstream.NextNone {
+// trouble, its submission of the given number. lines are those that could take
+// it, now or soon.
+func after(t *trace, number int64, trouble *upstream.Trouble, lines []string) verdict {
+	if trouble.Next == upstream.NextNone || number >= mostSubmissions {
 		return verdict{fail: telling(t)}
 	}
 	if trouble.Next == upstream.NextLater {
@@ -137,15 +140,14 @@ func telling(t *trace) *failure {
 	return &failure{code: fault.Code(last.Code), param: last.Param, message: last.Message}
 }
 
-// submissions numbers the submission that a job is about to make. One whose
-// answer was lost is repeated under its number, so that a provider which knows it
-// does not do it twice.
-func (t *trace) submissions() int64 {
-	n := int64(1)
+// submissions names the submission of the given number to its provider. One
+// whose answer was lost is repeated under its name, so that a provider which
+// knows it does not do it twice. Lost ones are never dropped from a trace.
+func (t *trace) submissions(number int64) int64 {
 	for _, a := range t.Attempts {
-		if !a.Lost && a.Ended > 0 {
-			n++
+		if a.Lost {
+			number--
 		}
 	}
-	return n
+	return number
 }

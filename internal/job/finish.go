@@ -27,6 +27,9 @@ type ending struct {
 	files []media.File // of a success
 	cost  money.Amount
 	fail  *failure // of a failure
+	// undone says that the submission was refused after all: its Idempotency-Key
+	// is free again.
+	undone bool
 
 	row         progressRow // as read in this round
 	found       bool
@@ -101,6 +104,9 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	}
 	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8 WHERE id = $9`,
 		status, code, p.line, text(trace), string(e.body), int64(min(cost, e.rec.held)), p.startedMS, nowMS, e.rec.id)
+	if e.undone {
+		q.Exec(nil, `UPDATE job SET once_key = '' WHERE id = $1`, e.rec.id)
+	}
 	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.id)
 	line.Leave(q, e.rec.id)
 	media.Drop(q, e.rec.id, nowMS)
@@ -124,7 +130,7 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 		case ctx.Err() != nil:
 			return false
 		}
-		j.Log.Error("job: the end of a job is not committed yet", "job", e.rec.id, "error", err)
+		j.away("the end of a job is not committed yet", e.rec.id, err)
 		if !pause(ctx, writeAgain) {
 			return false
 		}

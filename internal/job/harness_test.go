@@ -75,6 +75,9 @@ type maker struct {
 	poll   func(n int, ticket string) (*upstream.Progress, error)
 	fetch  func(n int, r upstream.Result) (*upstream.File, error)
 	find   func(w upstream.Work) (string, error)
+	// hold is called at the beginning of a "submit", "poll" or "fetch" and may
+	// wait; its error breaks the connection.
+	hold func(ctx context.Context, step string) error
 
 	mu                     sync.Mutex
 	submitted              []upstream.Work
@@ -89,7 +92,17 @@ func (m *maker) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress
 	m.mu.Lock()
 	m.submitted = append(m.submitted, w)
 	n := len(m.submitted)
+	m.atOnce++
+	m.most = max(m.most, m.atOnce)
 	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.atOnce--
+		m.mu.Unlock()
+	}()
+	if err := m.wait(ctx, "submit"); err != nil {
+		return nil, upstream.LostAnswer(ctx, err)
+	}
 	if m.submit != nil {
 		made, err := m.submit(n, w)
 		if made != nil || err != nil {
@@ -107,6 +120,9 @@ func (m *maker) Poll(ctx context.Context, w upstream.Work, ticket string) (*upst
 	m.polls++
 	n := m.polls
 	m.mu.Unlock()
+	if err := m.wait(ctx, "poll"); err != nil {
+		return nil, later(err)
+	}
 	if m.poll != nil {
 		made, err := m.poll(n, ticket)
 		if made != nil || err != nil {
@@ -125,6 +141,9 @@ func (m *maker) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (
 	m.fetches++
 	n := m.fetches
 	m.mu.Unlock()
+	if err := m.wait(ctx, "fetch"); err != nil {
+		return nil, later(err)
+	}
 	if m.fetch != nil {
 		file, err := m.fetch(n, r)
 		if file != nil || err != nil {
@@ -143,6 +162,49 @@ func (m *maker) Cancel(ctx context.Context, w upstream.Work, ticket string) erro
 	defer m.mu.Unlock()
 	m.cancelled = append(m.cancelled, ticket)
 	return nil
+}
+
+func (m *maker) wait(ctx context.Context, step string) error {
+	if m.hold == nil {
+		return nil
+	}
+	return m.hold(ctx, step)
+}
+
+// later is the trouble of a poll or a download that says nothing of the work.
+func later(err error) *upstream.Trouble {
+	return upstream.Troubled(upstream.Fail(fault.UpstreamConnectionError, err), fault.UpstreamError, upstream.NextPoll)
+}
+
+// stuck is a hold that keeps one step waiting until its context ends, and tells
+// reached of it.
+func stuck(at string, reached chan<- struct{}) func(context.Context, string) error {
+	return func(ctx context.Context, step string) error {
+		if step != at {
+			return nil
+		}
+		select {
+		case reached <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
+
+// gate is a hold that lets steps of one name pass one by one, as free is fed.
+func gate(at string, free <-chan struct{}) func(context.Context, string) error {
+	return func(ctx context.Context, step string) error {
+		if step != at {
+			return nil
+		}
+		select {
+		case <-free:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // finding is a maker whose provider can be asked for lost submissions.
@@ -190,9 +252,13 @@ type node struct {
 	books  *ledger.Ledger
 	jobs   *Jobs
 	makers map[string]upstream.Adapter
+	ctx    context.Context
 	stop   context.CancelFunc
-	done   chan struct{}
+	ended  bool
 	loops  sync.WaitGroup
+
+	lines   *line.Lines
+	watcher *catalog.Watcher
 }
 
 // house is what nodes share.
@@ -256,54 +322,76 @@ func (h *house) open(balance money.Amount) (owner, key string) {
 // node starts a node; it stops with the test, or by kill.
 func (h *house) node() *node {
 	h.t.Helper()
+	n := h.still()
+	for _, run := range []func(context.Context){n.watcher.Run, n.books.Run, n.lines.Run, n.jobs.Run} {
+		n.loops.Go(func() { run(n.ctx) })
+	}
+	return n
+}
+
+// still makes a node that does nothing by itself: its steps are the test's, and
+// its tasks may run.
+func (h *house) still() *node {
+	h.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	db := storetest.Open(h.t, h.url, store.Options{})
-	n := &node{t: h.t, db: db, stop: stop, done: make(chan struct{})}
+	n := &node{t: h.t, db: db, ctx: ctx, stop: stop}
 	log := slog.New(slog.NewTextHandler(testWriter{h.t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	n.books = ledger.New(ledger.Options{DB: db, Lease: time.Second, Log: log})
+	n.books = ledger.New(ledger.Options{DB: db, Lease: time.Second, QueueWait: 10 * time.Second, Log: log})
 	if err := n.books.Start(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: h.providers, Lookup: func(string) (string, bool) { return "", false }, Log: log, Interval: 50 * time.Millisecond})
-	if err := watcher.Refresh(ctx); err != nil {
+	n.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: h.providers, Lookup: func(string) (string, bool) { return "", false }, Log: log, Interval: 50 * time.Millisecond})
+	if err := n.watcher.Refresh(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	lines := line.New(line.Options{
+	n.lines = line.New(line.Options{
 		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.makers[target.Line], nil },
-		Current: watcher.Current, DB: db, Epoch: n.books.Epoch, Log: log,
+		Current: n.watcher.Current, DB: db, Epoch: n.books.Epoch, Log: log,
 	})
 	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media", Retention: time.Hour, Log: log,
 		Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	o := Options{DB: db, Ledger: n.books, Lines: lines, Catalog: watcher, Media: files, Webhooks: webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: n.books.Epoch}), Log: log}
+	o := Options{DB: db, Ledger: n.books, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: n.books.Epoch}), Log: log}
 	if h.edit != nil {
 		h.edit(&o)
 	}
 	n.jobs = New(o)
-	n.loops.Go(func() { watcher.Run(ctx) })
-	n.loops.Go(func() { n.books.Run(ctx) })
-	n.loops.Go(func() { lines.Run(ctx) })
-	n.loops.Go(func() { n.jobs.Run(ctx) })
+	n.jobs.linger = 20 * time.Millisecond
+	n.jobs.life, n.jobs.calls = ctx, ctx
 	h.t.Cleanup(n.end)
 	return n
 }
 
-// end stops a node; calls after the first do nothing.
-func (n *node) end() {
-	select {
-	case <-n.done:
-		return
-	default:
-	}
-	close(n.done)
+// kill stops a node as its death would: it says nothing to anybody, and what it
+// looks after stays as it is. Its calls break off.
+func (n *node) kill() {
 	n.stop()
 	n.loops.Wait()
+	n.jobs.running.Wait()
+}
+
+// end stops a node; calls after the first do nothing.
+func (n *node) end() {
+	if n.ended {
+		return
+	}
+	n.ended = true
+	n.kill()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := n.books.Close(ctx); err != nil {
 		n.t.Errorf("close the ledger: %v", err)
+	}
+}
+
+// step makes a step of a still node.
+func (n *node) step(what func(context.Context) error) {
+	n.t.Helper()
+	if err := what(n.ctx); err != nil {
+		n.t.Fatal(err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,13 +79,16 @@ type Jobs struct {
 
 	submitting turns // by account and Idempotency-Key
 
-	wake chan struct{} // something may be ready to start
+	wake     chan struct{} // something may be ready to start
+	reported atomic.Int64  // when an absence of the database was logged last, in ns
+	// linger is lastCalls; tests shorten it.
+	linger time.Duration
 
 	mu      sync.Mutex
 	tasks   map[string]*task // looked after by this node, by job
 	sending int              // tasks that submit
 	life    context.Context  // of the tasks; nil: none may begin
-	calls   context.Context  // of submissions, which outlives life for a moment
+	calls   context.Context  // of submissions and of what is written, which outlives life for a moment
 	running sync.WaitGroup
 }
 
@@ -102,7 +106,7 @@ func New(o Options) *Jobs {
 	j := &Jobs{
 		Options: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
-		wake: make(chan struct{}, 1), tasks: map[string]*task{},
+		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls,
 	}
 	j.board = newBoard(j)
 	return j
@@ -146,7 +150,7 @@ func (j *Jobs) Run(ctx context.Context) {
 	j.life = nil // no task begins from here on
 	j.mu.Unlock()
 	stop()
-	timer := time.AfterFunc(lastCalls, hangUp)
+	timer := time.AfterFunc(j.linger, hangUp)
 	defer timer.Stop()
 	j.running.Wait()
 }
@@ -175,6 +179,18 @@ func (j *Jobs) loop(ctx context.Context, period time.Duration, wake <-chan struc
 		case <-wake:
 		}
 	}
+}
+
+// away logs that the database keeps jobs waiting: once in reportPause, however
+// many jobs wait.
+func (j *Jobs) away(what, job string, err error) {
+	now := j.Now().UnixNano()
+	last := j.reported.Load()
+	if now-last < int64(reportPause) || !j.reported.CompareAndSwap(last, now) {
+		j.Log.Debug("job: "+what, "job", job, "error", err)
+		return
+	}
+	j.Log.Error("job: "+what+", as may be those of other jobs; trying again", "job", job, "error", err)
 }
 
 // rouse lets the queue be looked at now.

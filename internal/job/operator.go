@@ -152,10 +152,11 @@ func (r *record) submittedView(p *progress) []byte {
 // refunded; its provider is told where that is possible. ErrNoJob; a fault if it
 // has ended.
 func (j *Jobs) Cancel(ctx context.Context, id string) error {
-	rec, p, err := j.unended(ctx, id)
+	rec, _, err := j.unended(ctx, id)
 	if err != nil {
 		return err
 	}
+	drop := j.dropper(id)
 	e := j.ending(rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true, message: "The job was cancelled by the operator. You were not charged."})
 	if !j.end(ctx, e) {
 		if ctx.Err() != nil {
@@ -163,8 +164,20 @@ func (j *Jobs) Cancel(ctx context.Context, id string) error {
 		}
 		return hasEnded(id)
 	}
-	j.tellProvider(ctx, rec, p)
+	drop()
+	j.tellProvider(ctx, rec, &e.row.progress) // as it was when it ended
 	return nil
+}
+
+// dropper returns what makes this node's present task of a job end, if it has
+// one. Other nodes notice at the job's next step.
+func (j *Jobs) dropper(id string) func() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if t := j.tasks[id]; t != nil {
+		return t.drop
+	}
+	return func() {}
 }
 
 // tellProvider cancels the work of a job at its provider, as a courtesy, where
@@ -216,7 +229,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	moved := false
+	drop, moved := j.dropper(id), false
 	err = j.DB.Update(ctx, func(tx *store.Tx) error {
 		moved = false
 		now, err := tx.NowMS()
@@ -244,6 +257,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string) (string, error) {
 	if !moved {
 		return "", fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", id)
 	}
+	drop()
 	j.tellProvider(ctx, rec, p)
 	j.rouse()
 	return id, nil

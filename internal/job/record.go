@@ -1,9 +1,9 @@
 package job
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/media"
@@ -67,6 +67,14 @@ type progress struct {
 	results                     []upstream.Result
 	files                       []media.File
 	trace                       trace
+}
+
+// start notes that the job has started: from then on it is processing.
+func (p *progress) start(atMS int64) {
+	if p.startedMS == 0 {
+		p.startedMS = atMS
+		p.trace.step(stepProcessing, atMS, "")
+	}
 }
 
 // trace is how a job fared, for the operator and for what is decided next.
@@ -152,13 +160,31 @@ func (t *trace) clone() trace {
 	return trace{Steps: append([]Step(nil), t.Steps...), Attempts: append([]Attempt(nil), t.Attempts...)}
 }
 
-// text encodes what is stored as JSON. All of it is made here, so it encodes.
+// text encodes what is stored as JSON, without the NUL characters that providers
+// may have sent. All of it is made here, so it encodes.
 func text(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("job: encode %T: %v", v, err))
 	}
-	return strings.ReplaceAll(string(raw), `\u0000`, "")
+	const null = `\u0000`
+	if !bytes.Contains(raw, []byte(null)) {
+		return string(raw)
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		if bytes.HasPrefix(raw[i:], []byte(null)) {
+			i += len(null) - 1
+			continue
+		}
+		out = append(out, raw[i], raw[i+1]) // an escape: what follows a backslash that is escaped is no escape
+		i++
+	}
+	return string(out)
 }
 
 // decode reads what text wrote; empty text leaves v as it is.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +18,8 @@ import (
 // Bounds of one transaction that starts jobs.
 const (
 	startAtOnce = 32
-	lookAhead   = 64 // queued jobs that are looked at; those behind wait for their turn
+	lookAhead   = 64 // queued jobs that are looked at together
+	mostLooks   = 16 // of them, when those before can go to no line that is free
 )
 
 // Start starts what can be started now, model by model in the order of their
@@ -98,6 +100,17 @@ func (j *Jobs) room() int {
 	return max(0, min(mostSending-j.sending, mostTasks-len(j.tasks)))
 }
 
+// spare returns how many jobs this node may take over: they submit nothing, so
+// submissions that take long keep none of them waiting.
+func (j *Jobs) spare() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.life == nil {
+		return 0
+	}
+	return max(0, mostTasks-len(j.tasks))
+}
+
 // starting is one transaction that starts jobs of a model. It may run several
 // times.
 type starting struct {
@@ -118,6 +131,7 @@ type waitingJob struct {
 	id    string
 	turn  int64
 	fence int64
+	trace trace
 }
 
 // tx decides and writes that jobs are submitted: each such job has its line, its
@@ -128,31 +142,38 @@ func (s *starting) tx(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	queue, err := s.queueTx(tx, now)
-	if err != nil || len(queue) == 0 {
-		return err
-	}
-	if err := s.freeTx(tx); err != nil {
-		return err
-	}
-	for i, w := range queue {
-		if len(s.started) >= s.room || s.full() {
-			s.more = !s.full() && len(s.started) < s.jobs.room()
-			return nil
-		}
-		if err := s.oneTx(tx, w, now); err != nil {
+	last := waitingJob{}
+	for look := range mostLooks {
+		queue, err := s.queueTx(tx, now, last)
+		if err != nil || len(queue) == 0 {
 			return err
 		}
-		if i == len(queue)-1 {
-			s.more = len(queue) == lookAhead && len(s.started) > 0
+		if look == 0 {
+			if err := s.freeTx(tx); err != nil {
+				return err
+			}
 		}
+		for _, w := range queue {
+			if len(s.started) >= s.room || s.full() {
+				s.more = !s.full() && len(s.started) < s.jobs.room()
+				return nil
+			}
+			if err := s.oneTx(tx, w, now); err != nil {
+				return err
+			}
+		}
+		if len(queue) < lookAhead {
+			return nil
+		}
+		last = queue[len(queue)-1]
 	}
+	s.more = len(s.started) > 0
 	return nil
 }
 
-// queueTx reads the beginning of the queue, along its index.
-func (s *starting) queueTx(tx *store.Tx, now int64) ([]waitingJob, error) {
-	rows, err := tx.Query(`SELECT id, turn, fence FROM job_run WHERE model = $1 AND state = 0 AND wake_ms <= $2 ORDER BY turn, id LIMIT $3`, s.model, now, lookAhead)
+// queueTx reads the queue behind a job, along its index.
+func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJob, error) {
+	rows, err := tx.Query(selectQueue, s.model, now, last.turn, last.id, lookAhead)
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +181,20 @@ func (s *starting) queueTx(tx *store.Tx, now int64) ([]waitingJob, error) {
 	var queue []waitingJob
 	for rows.Next() {
 		var w waitingJob
-		if err := rows.Scan(&w.id, &w.turn, &w.fence); err != nil {
+		var raw string
+		if err := rows.Scan(&w.id, &w.turn, &w.fence, &raw); err != nil {
 			return nil, err
+		}
+		if err := decode(raw, &w.trace); err != nil {
+			return nil, fmt.Errorf("read job %s: %w", w.id, err)
 		}
 		queue = append(queue, w)
 	}
 	return queue, rows.Err()
 }
+
+const selectQueue = `SELECT id, turn, fence, trace FROM job_run WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
+	ORDER BY turn, id LIMIT $5`
 
 // freeTx reads how many jobs each line may take; lines without a cap take any.
 func (s *starting) freeTx(tx *store.Tx) error {
@@ -202,6 +230,10 @@ func (s *starting) full() bool {
 // oneTx starts one job, if one of the lines that it may go to takes it.
 func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	j := s.jobs
+	berth := s.choose(&w)
+	if berth == nil {
+		return nil
+	}
 	rec, p, err := readTx(tx, w.id)
 	if err != nil || rec == nil || p.state != stateQueued || p.fence != w.fence {
 		return err
@@ -214,10 +246,6 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 		s.refused = append(s.refused, j.ending(rec, nil, p.fence, disabledAccount()))
 		return nil
 	}
-	berth := s.choose(rec, p)
-	if berth == nil {
-		return nil
-	}
 	t := &task{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
 	work := t.work()
 	blocks := berth.Maker.Blocks(work)
@@ -228,10 +256,7 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	p.trace.step(stepLine, now, p.line)
 	p.trace.step(stepSubmitted, now, p.line)
 	if blocks {
-		if p.startedMS == 0 {
-			p.startedMS = now
-			p.trace.step(stepProcessing, now, "")
-		}
+		p.start(now)
 		if t.names, err = media.ReserveTx(tx, rec.id, int(rec.plan.Count)); err != nil {
 			return err
 		}
@@ -252,14 +277,14 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 
 // choose returns the line that a job goes to; nil: none that it may go to takes
 // it now.
-func (s *starting) choose(rec *record, p *progress) *line.Berth {
+func (s *starting) choose(w *waitingJob) *line.Berth {
 	ids := make([]string, 0, len(s.berths))
 	byID := make(map[string]*line.Berth, len(s.berths))
-	for _, b := range s.jobs.Lines.Spread(s.berths, rec.id) {
+	for _, b := range s.jobs.Lines.Spread(s.berths, w.id) {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}
-	for _, id := range p.trace.prefers(ids) {
+	for _, id := range w.trace.prefers(ids) {
 		if s.free[id] > 0 {
 			return byID[id]
 		}
@@ -271,13 +296,15 @@ func (s *starting) choose(rec *record, p *progress) *line.Berth {
 func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
 		return idsTx(tx, `SELECT id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id LIMIT $2`, model, startAtOnce)
-	}, func(*progress, int64) bool {
-		return len(j.Catalog.Current().Lines(model)) == 0
+	}, func(rec *record, _ *progress, _ int64) bool {
+		// A job may be of a newer catalog than the one that this node has yet.
+		now := j.Catalog.Current()
+		return rec.revision <= now.Revision && len(now.Lines(model)) == 0
 	}, failure{code: fault.UpstreamError, message: "The model is no longer served. You were not charged. Please submit the job with another model."})
 }
 
 // failSome ends some queued jobs; true: there may be more.
-func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error), still func(p *progress, nowMS int64) bool, why failure) (bool, error) {
+func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error), still func(rec *record, p *progress, nowMS int64) bool, why failure) (bool, error) {
 	var ends []*ending
 	found := 0
 	err := j.DB.View(ctx, func(tx *store.Tx) error {
@@ -300,7 +327,7 @@ func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64
 				continue
 			}
 			e := j.ending(rec, nil, p.fence, why)
-			e.when = func(p *progress, nowMS int64) bool { return p.state == stateQueued && still(p, nowMS) }
+			e.when = func(p *progress, nowMS int64) bool { return p.state == stateQueued && still(rec, p, nowMS) }
 			ends = append(ends, e)
 		}
 		return nil

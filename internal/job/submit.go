@@ -101,8 +101,8 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 		}
 		known = knownJob{}
 		var seen knownRow
-		err = tx.QueryRow(selectOnce, account, onceKey, j.oldest(now)).Scan(&seen.id, &seen.kind, &seen.model, &seen.fingerprint)
-		if err == nil {
+		err = tx.QueryRow(selectOnce, account, onceKey).Scan(seen.dest()...)
+		if err == nil && !seen.over(j.oldest(now)) {
 			known, err = seen.judge(fingerprint(print))
 		}
 		if errors.Is(err, sql.ErrNoRows) {
@@ -120,13 +120,22 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 	return known.body, nil
 }
 
-// selectOnce finds the newest job of an Idempotency-Key whose record is still
-// kept: it has not ended, or not too long ago.
-const selectOnce = `SELECT id, kind, model, fingerprint FROM job WHERE account = $1 AND once_key = $2 AND once_key <> ''
-	AND (ended_ms = 0 OR ended_ms > $3) ORDER BY id DESC LIMIT 1`
+// selectOnce finds the newest job of an Idempotency-Key.
+const selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> '' ORDER BY id DESC LIMIT 1`
 
 // knownRow is a row of selectOnce.
-type knownRow struct{ id, kind, model, fingerprint string }
+type knownRow struct {
+	id, kind, model, fingerprint string
+	endedMS                      int64
+}
+
+func (r *knownRow) dest() []any {
+	return []any{&r.id, &r.kind, &r.model, &r.fingerprint, &r.endedMS}
+}
+
+// over tells whether the record has run out, and its key with it: only a sweep
+// has not come by yet.
+func (r *knownRow) over(oldest int64) bool { return r.endedMS > 0 && r.endedMS <= oldest }
 
 // judge returns the job of the row if it was submitted with the same request.
 func (r knownRow) judge(fingerprint string) (knownJob, error) {
@@ -186,19 +195,15 @@ func (a *admission) Read(q *store.Batch) {
 	if a.once == "" {
 		return
 	}
-	// The time comes later, and a record that has just run out may count: it is
-	// judged by Decide.
 	q.Query(func(row store.Row) error {
-		var seen knownRow
-		err := row.Scan(&seen.id, &seen.kind, &seen.model, &seen.fingerprint)
-		a.seen = &seen
-		return err
-	}, selectOnce, a.rec.account, a.once, a.jobs.oldest(a.jobs.Now().UnixMilli()))
+		a.seen = &knownRow{}
+		return row.Scan(a.seen.dest()...)
+	}, selectOnce, a.rec.account, a.once)
 }
 
 // Decide implements ledger.AdmissionRider.
 func (a *admission) Decide(nowMS int64) error {
-	if a.seen != nil {
+	if a.seen != nil && !a.seen.over(a.jobs.oldest(nowMS)) {
 		known, err := a.seen.judge(a.fingerprint)
 		if err != nil {
 			return err
@@ -230,8 +235,10 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 
 // Undo implements ledger.AdmissionRider.
 func (a *admission) Undo() ledger.EndRider {
-	return a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
+	e := a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
 		message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
+	e.undone = true
+	return e
 }
 
 // oldest returns the end of the oldest record that is kept.

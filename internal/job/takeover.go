@@ -26,7 +26,8 @@ const abandoned = "-"
 // TakeOver takes over the jobs of nodes that are dead or gone, as far as this
 // node has room. It is one step of Run.
 func (j *Jobs) TakeOver(ctx context.Context) error {
-	var orphans []string
+	type orphan struct{ id, epoch string }
+	var orphans []orphan
 	err := j.DB.View(ctx, func(tx *store.Tx) error {
 		orphans = nil
 		epochs, err := distinctTx(tx, `SELECT COALESCE(MIN(epoch), '') FROM job_run WHERE state > 0 AND epoch > $1`)
@@ -45,27 +46,30 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			orphans = append(orphans, ids...)
+			for _, id := range ids {
+				orphans = append(orphans, orphan{id, epoch})
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, id := range orphans {
-		if j.room() == 0 || ctx.Err() != nil {
+	for _, o := range orphans {
+		if j.spare() == 0 || ctx.Err() != nil {
 			return nil
 		}
-		if err := j.takeOver(ctx, id); err != nil {
-			return fmt.Errorf("take over job %s: %w", id, err)
+		if err := j.takeOver(ctx, o.id, o.epoch); err != nil {
+			return fmt.Errorf("take over job %s: %w", o.id, err)
 		}
 	}
 	return nil
 }
 
 // takeOver raises a job's fence, so that its former keeper can change nothing
-// any more, and goes on where it stands.
-func (j *Jobs) takeOver(ctx context.Context, id string) error {
+// any more, and goes on where it stands. from is the epoch that is gone: another
+// node may have been faster.
+func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 	t := &task{jobs: j}
 	epoch := j.Ledger.Epoch()
 	taken := false
@@ -76,7 +80,7 @@ func (j *Jobs) takeOver(ctx context.Context, id string) error {
 			return err
 		}
 		rec, p, err := readTx(tx, id)
-		if err != nil || rec == nil || p.state == stateQueued || p.epoch == epoch {
+		if err != nil || rec == nil || p.state == stateQueued || p.epoch != from {
 			return err
 		}
 		before := p.fence
@@ -113,7 +117,7 @@ func (j *Jobs) takeOver(ctx context.Context, id string) error {
 // found goes on with a submission whose keeper died before its answer was
 // written: with the ticket, if the provider can be asked for it or somebody has
 // written it meanwhile, else as with an answer that was lost.
-func (t *task) found(life context.Context) error {
+func (t *task) found(life, calls context.Context) error {
 	ctx, cancel := context.WithTimeout(life, submitWait)
 	defer cancel()
 	if finder, ok := t.berth.Maker.(upstream.Finder); ok {
@@ -122,7 +126,7 @@ func (t *task) found(life context.Context) error {
 		case life.Err() != nil:
 			return errGone
 		case err == nil && ticket != "":
-			return t.accepted(context.WithoutCancel(life), ticket)
+			return t.accepted(calls, ticket)
 		case err != nil:
 			t.jobs.Log.Warn("job: the provider could not be asked for a lost submission", "job", t.rec.id, "error", err)
 		}
@@ -131,7 +135,7 @@ func (t *task) found(life context.Context) error {
 	f.Health = upstream.HealthNone
 	trouble := upstream.Troubled(f, fault.UpstreamError, upstream.NextSame)
 	trouble.Lost = true
-	err := t.failed(context.WithoutCancel(life), trouble)
+	err := t.failed(calls, trouble)
 	if !t.ticketed(life) {
 		return err
 	}
@@ -186,7 +190,7 @@ func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 	limit := j.StartLimit.Milliseconds()
 	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
 		return idsTx(tx, `SELECT id FROM job_run WHERE state = 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`, nowMS-limit, startAtOnce)
-	}, func(p *progress, nowMS int64) bool {
+	}, func(_ *record, p *progress, nowMS int64) bool {
 		return p.queuedMS <= nowMS-limit
 	}, failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.StartLimit)})
 }
@@ -207,7 +211,7 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 			return nil, nil
 		}
 		return idsTx(tx, `SELECT id FROM job_run WHERE state = 0 AND `+tx.In("account", 1)+` ORDER BY id LIMIT $2`, store.List(gone), startAtOnce)
-	}, func(*progress, int64) bool { return true }, disabledAccount())
+	}, func(*record, *progress, int64) bool { return true }, disabledAccount())
 }
 
 // disabledAccount is why jobs of a disabled account fail.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -28,7 +30,8 @@ type task struct {
 	names    []string // reserved for results
 	adopted  bool     // taken over
 	voyage   *line.Voyage
-	sending  bool // counted in Jobs.sending
+	sending  bool   // counted in Jobs.sending
+	drop     func() // makes the task end where it stands
 }
 
 // errGone means that somebody else looks after the job now, or that it has
@@ -48,8 +51,13 @@ func (j *Jobs) take(t *task) {
 		j.sending++
 	}
 	j.metrics.tasks.Set(float64(len(j.tasks)))
-	life, calls := j.life, j.calls
-	j.running.Go(func() { t.live(life, calls) })
+	life, stop := context.WithCancel(j.life)
+	calls, hangUp := context.WithCancel(j.calls)
+	t.drop = func() { stop(); hangUp() }
+	j.running.Go(func() {
+		defer t.drop()
+		t.live(life, calls)
+	})
 }
 
 // sent tells that the task does not submit any more.
@@ -74,7 +82,7 @@ func (t *task) live(life, calls context.Context) {
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			j.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", trouble, "stack", string(debug.Stack()))
-			t.abandon(context.WithoutCancel(life))
+			t.abandon(calls)
 		}
 		t.sent()
 		if t.voyage != nil {
@@ -93,7 +101,7 @@ func (t *task) live(life, calls context.Context) {
 	err := t.steps(life, calls)
 	if err != nil && !errors.Is(err, errGone) && life.Err() == nil {
 		j.Log.Error("job: a step failed; the job is taken over", "job", t.rec.id, "error", err)
-		t.abandon(life)
+		t.abandon(calls)
 	}
 }
 
@@ -104,17 +112,17 @@ func (t *task) steps(life, calls context.Context) error {
 		var trouble *upstream.Trouble
 		switch {
 		case t.run.state == stateStored:
-			return t.succeed(life)
+			return t.succeed(life, calls)
 		case t.berth == nil:
 			err = line.NoMaker(t.rec.kind)
 		case t.run.state == stateSending && t.adopted:
-			err = t.found(life)
+			err = t.found(life, calls)
 		case t.run.state == stateSending:
 			err = t.send(life, calls)
 		case t.run.state == stateRendering:
-			err = t.watch(life)
+			err = t.watch(life, calls)
 		case t.run.state == stateRendered:
-			err = t.collect(life)
+			err = t.collect(life, calls)
 		default:
 			return nil
 		}
@@ -123,7 +131,7 @@ func (t *task) steps(life, calls context.Context) error {
 			if life.Err() != nil && t.run.state != stateSending {
 				return nil // the stop made it; whoever comes next goes on
 			}
-			return t.failed(context.WithoutCancel(life), trouble)
+			return t.failed(calls, trouble)
 		case err != nil:
 			return err
 		}
@@ -136,7 +144,7 @@ func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Wor
 		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
 		Count: int(r.plan.Count), Tier: r.plan.Tier, Ratio: r.plan.Ratio,
 		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,
-		Key:       fmt.Sprintf("%s-%d", r.id, p.trace.submissions()),
+		Key:       fmt.Sprintf("%s-%d", r.id, p.trace.submissions(p.number)),
 		Submitted: time.UnixMilli(p.submittedMS),
 		Reading:   j.reading,
 	}
@@ -178,6 +186,9 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 	}
 }
 
+// longestTicket bounds what a provider may give for a ticket, in bytes.
+const longestTicket = 8 << 10
+
 // submitWait bounds a submission that is answered by a ticket.
 const submitWait = time.Minute
 
@@ -218,12 +229,12 @@ func (t *task) send(life, calls context.Context) error {
 		return upstream.Nothing(t.rec.kind, "an answer without a result")
 	case made.Done:
 		t.voyage.Went()
-		return t.rendered(context.WithoutCancel(life), made)
-	case made.Ticket == "":
-		return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket")), fault.UpstreamError, upstream.NextLine)
+		return t.rendered(calls, made)
+	case made.Ticket == "" || len(made.Ticket) > longestTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
+		return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
 	t.voyage.Went()
-	return t.accepted(context.WithoutCancel(life), made.Ticket)
+	return t.accepted(calls, made.Ticket)
 }
 
 // accepted writes the provider's ticket. It is a fact, and taken also from a
@@ -233,12 +244,10 @@ func (t *task) accepted(ctx context.Context, ticket string) error {
 		next.state, next.ticket = stateRendering, ticket
 		next.trace.step(stepTicket, now, next.line)
 		next.trace.current().Ticket = ticket
-		if next.startedMS == 0 {
-			next.startedMS = now
-			next.trace.step(stepProcessing, now, "")
-		}
+		next.start(now)
+		// Whoever looks after the submission now may be further than that.
 		return tx.Exec(`UPDATE job_run SET state = $1, ticket = $2, started_ms = $3, trace = $4
-			WHERE id = $5 AND number = $6 AND (ticket = '' OR ticket = $2) AND state > 0`,
+			WHERE id = $5 AND number = $6 AND (state = 1 AND ticket = '' OR state = 2 AND ticket = $2)`,
 			next.state, next.ticket, next.startedMS, text(next.trace), t.rec.id, next.number)
 	})
 	if errors.Is(err, errGone) { // it was cancelled, or submitted anew
@@ -259,7 +268,7 @@ const (
 )
 
 // watch polls the provider until the work has ended.
-func (t *task) watch(life context.Context) error {
+func (t *task) watch(life, calls context.Context) error {
 	j := t.jobs
 	silent := time.Time{} // since when polls bring no answer
 	began := j.Now()
@@ -270,7 +279,7 @@ func (t *task) watch(life context.Context) error {
 			wait = min(wait, pollImage)
 		}
 		if asked > 0 {
-			wait = min(asked, pollLongest)
+			wait = min(max(asked, pollFirst), pollLongest)
 		}
 		if !pause(life, wait) {
 			return errGone
@@ -282,7 +291,7 @@ func (t *task) watch(life context.Context) error {
 		var trouble *upstream.Trouble
 		switch {
 		case err == nil && made.Done && len(made.Results) > 0:
-			return t.rendered(context.WithoutCancel(life), made)
+			return t.rendered(calls, made)
 		case err == nil && made.Done:
 			return upstream.Nothing(t.rec.kind, "done without a result")
 		case err == nil:
@@ -360,13 +369,15 @@ func (t *task) rendered(ctx context.Context, made *upstream.Progress) error {
 				return 0, err
 			}
 		}
-		return tx.Exec(`UPDATE job_run SET state = $1, results = $2, trace = $3 WHERE id = $4 AND fence = $5`,
-			next.state, text(next.results), text(next.trace), t.rec.id, next.fence)
+		next.start(now)
+		return tx.Exec(`UPDATE job_run SET state = $1, results = $2, started_ms = $3, trace = $4 WHERE id = $5 AND fence = $6`,
+			next.state, text(next.results), next.startedMS, text(next.trace), t.rec.id, next.fence)
 	})
 }
 
 // write writes the task's next step and, once it is committed, stands there. It
-// goes on trying while the database is away. errGone: the row did not change.
+// goes on trying while the database is away, until ctx ends. errGone: the row did
+// not change. Other errors: the database refuses the step itself.
 func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, next *progress) (changed int64, err error)) error {
 	j := t.jobs
 	for {
@@ -393,9 +404,12 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 			}
 			return nil
 		}
+		if store.Refused(err) && !store.Retryable(err) {
+			return fmt.Errorf("write a step: %w", err)
+		}
 		// It may have been committed all the same: then the same step changes
 		// the same row once more, or finds it changed by somebody else.
-		j.Log.Error("job: a step is not written yet", "job", t.rec.id, "error", err)
+		j.away("a step is not written yet", t.rec.id, err)
 		if !pause(ctx, writeAgain) {
 			return errGone
 		}

@@ -1,0 +1,227 @@
+package job
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// attempted is a trace of ended attempts: each a line and a trouble.
+type attempted struct {
+	line    string
+	trouble *upstream.Trouble
+}
+
+func traced(attempts ...attempted) *trace {
+	t := &trace{}
+	for i, a := range attempts {
+		t.begin(a.line, int64(i))
+		t.ended(a.trouble, int64(i)+1)
+	}
+	return t
+}
+
+func lost(next upstream.Next) *upstream.Trouble {
+	t := trouble(fault.UpstreamError, next)
+	t.Lost = true
+	return t
+}
+
+// TestAfter is what the rows of failed images and videos say of what happens
+// next.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	image, video := upstream.KindImage, upstream.KindVideo
+	both := []string{"a", "b"}
+	flaggedSound := upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound")
+	for _, c := range []struct {
+		name     string
+		attempts []attempted
+		lines    []string
+		fail     fault.Code // empty: it goes on
+		param    string
+		first    string // the line that comes next
+		wait     time.Duration
+	}{
+		// Images.
+		{name: "moderated image", attempts: []attempted{{"a", upstream.Ended(image, "moderation_blocked", "no")}}, lines: both, fail: fault.ModerationBlocked},
+		{name: "policy of an image", attempts: []attempted{{"a", upstream.Ended(image, "content_policy_violation", "no")}}, lines: both, fail: fault.ContentPolicyViolation},
+		{name: "no image came", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "a"},
+		{name: "no image came twice", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")}, {"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "b"},
+		{name: "no image came anywhere", attempts: []attempted{{"a", upstream.Nothing(image, "")}, {"a", upstream.Nothing(image, "")}, {"b", upstream.Nothing(image, "")}, {"b", upstream.Nothing(image, "")}}, lines: both, fail: fault.UpstreamError},
+		{name: "an image is not suitable", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: both, first: "b"},
+		{name: "an image suits nobody", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: []string{"a"}, fail: fault.UpstreamError},
+		{name: "the line's account", attempts: []attempted{{"a", upstream.Refused(image, 401, "", nil, nil)}}, lines: both, first: "b"},
+		{name: "the line's account, no other", attempts: []attempted{{"a", upstream.Refused(image, 402, "", nil, nil)}}, lines: []string{"a"}, fail: fault.UpstreamError},
+		{name: "busy", attempts: []attempted{{"a", upstream.Refused(image, 429, "", nil, nil)}}, lines: both, first: "a", wait: 2 * time.Second},
+		{name: "broken", attempts: []attempted{{"a", upstream.Refused(image, 500, "", nil, nil)}}, lines: both, first: "b"},
+		{name: "image expired", attempts: []attempted{{"a", upstream.Expired(image, "expired")}}, lines: both, first: "b"},
+		{name: "image vanished", attempts: []attempted{{"a", upstream.Vanished(image, "404")}}, lines: both, first: "b"},
+		{name: "image vanished everywhere", attempts: []attempted{{"a", upstream.Vanished(image, "404")}, {"b", upstream.Vanished(image, "404")}}, lines: both, fail: fault.UpstreamError},
+
+		// Videos.
+		{name: "moderated prompt", attempts: []attempted{{"a", upstream.Ended(video, "InputTextSensitiveContentDetected", "no")}}, lines: both, fail: fault.ContentPolicy},
+		{name: "moderated clip", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}}, lines: both, first: "a"},
+		{name: "moderated clip again", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}, {"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
+			lines: []string{"a"}, fail: fault.ContentPolicy},
+		{name: "moderated sound, no line", attempts: []attempted{{"a", flaggedSound}, {"a", flaggedSound}}, lines: []string{"a"}, fail: fault.ContentPolicy, param: "audio"},
+		{name: "parameter", attempts: []attempted{{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`), nil)}}, lines: both, first: "b"},
+		{name: "parameter everywhere", attempts: []attempted{{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`), nil)}}, lines: []string{"a"}, fail: fault.InvalidRequest},
+		{name: "material", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}}, lines: both, first: "b"},
+		{name: "material everywhere", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "image_load_error", "no image")}}, lines: both, fail: fault.InvalidMaterial},
+		{name: "no clip", attempts: []attempted{{"a", upstream.Ended(video, "", "")}}, lines: both, first: "b"},
+		{name: "no clip anywhere", attempts: []attempted{{"a", upstream.Ended(video, "", "")}, {"b", upstream.Ended(video, "InternalServiceError", "")}}, lines: both, fail: fault.RenderFailed},
+		{name: "clip expired", attempts: []attempted{{"a", upstream.Expired(video, "expired")}, {"b", upstream.Expired(video, "expired")}}, lines: both, fail: fault.RenderTimeout},
+		{name: "clip vanished", attempts: []attempted{{"a", upstream.Vanished(video, "404")}, {"b", upstream.Vanished(video, "404")}}, lines: both, fail: fault.UpstreamUnstable},
+		{name: "waited long enough", attempts: []attempted{{"a", trouble(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
+		{name: "not fetched", attempts: []attempted{{"a", trouble(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both, fail: fault.ResultFetchFailed},
+
+		// Across rows.
+		{name: "what the user can change wins over what the last line said", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "", "")}}, lines: both, fail: fault.InvalidMaterial},
+		{name: "but not over a final word", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", trouble(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
+		{name: "an answer was lost", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: both, first: "b"},
+		{name: "an answer was lost, one line", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: []string{"a"}, first: "a"},
+		{name: "two answers were lost", attempts: []attempted{{"a", lost(upstream.NextLine)}, {"b", lost(upstream.NextLine)}}, lines: []string{"a", "b", "c"}, fail: fault.UpstreamError},
+		{name: "busy for the third time", attempts: []attempted{{"a", trouble(fault.UpstreamError, upstream.NextLater)}, {"b", trouble(fault.UpstreamError, upstream.NextLater)}, {"a", trouble(fault.UpstreamError, upstream.NextLater)}}, lines: nil, wait: 8 * time.Second},
+		{name: "no line left", attempts: []attempted{{"a", trouble(fault.UpstreamError, upstream.NextLine)}}, lines: nil, fail: fault.UpstreamError},
+	} {
+		tr := traced(c.attempts...)
+		v := after(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].trouble, c.lines)
+		switch {
+		case c.fail == "" && v.fail != nil:
+			t.Errorf("%s: failed with %+v", c.name, *v.fail)
+		case c.fail != "" && (v.fail == nil || v.fail.code != c.fail || v.fail.param != c.param || v.fail.message == ""):
+			t.Errorf("%s: %+v, want %s %q", c.name, v.fail, c.fail, c.param)
+		case v.wait != c.wait:
+			t.Errorf("%s: waits %s, want %s", c.name, v.wait, c.wait)
+		}
+		if next := tr.prefers(c.lines); c.first != "" && (len(next) == 0 || next[0] != c.first) {
+			t.Errorf("%s: goes on with %v, want %s", c.name, next, c.first)
+		}
+	}
+}
+
+// TestBusyWait is how long a job waits for busy lines.
+func TestBusyWait(t *testing.T) {
+	t.Parallel()
+	asks := func(d time.Duration) *upstream.Trouble {
+		busy := trouble(fault.UpstreamError, upstream.NextLater)
+		busy.RetryAfter = d
+		return busy
+	}
+	var attempts []attempted
+	for i, want := range []time.Duration{2, 4, 8, 16, 30, 30, 30} {
+		attempts = append(attempts, attempted{"a", asks(0)})
+		if v := after(traced(attempts...), int64(i), asks(0), nil); v.fail != nil || v.wait != want*time.Second {
+			t.Errorf("after %d times: %s, want %ds", i+1, v.wait, want)
+		}
+	}
+	for ask, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Second, 7 * time.Second: 7 * time.Second, 45 * time.Second: 45 * time.Second, time.Hour: time.Minute} {
+		if v := after(traced(attempted{"a", asks(ask)}), 1, asks(ask), nil); v.wait != want {
+			t.Errorf("asked for %s: %s, want %s", ask, v.wait, want)
+		}
+	}
+}
+
+// TestEndlessJob lets lines take a job and give it back for ever: it ends.
+func TestEndlessJob(t *testing.T) {
+	t.Parallel()
+	busy := trouble(fault.UpstreamError, upstream.NextLater)
+	tr := &trace{}
+	for number := int64(1); ; number++ {
+		tr.begin("a", number)
+		tr.ended(busy, number)
+		if v := after(tr, number, busy, []string{"a"}); v.fail != nil {
+			return
+		}
+		if number > 200 {
+			t.Fatal("the job goes on for ever")
+		}
+	}
+}
+
+// TestTraceProperties plays random troubles: a job ends, no line does it more
+// than twice, lost answers are followed by one submission at most, and a
+// submission's name is repeated only after a lost answer.
+func TestTraceProperties(t *testing.T) {
+	t.Parallel()
+	lines := []string{"a", "b", "c"}
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		tr := &trace{}
+		named := map[int64]bool{} // whether a name may come again
+		tries := map[string]int{}
+		for number := int64(1); ; number++ {
+			if number > 200 {
+				t.Fatalf("seed %d: no end", seed)
+			}
+			open := slices.DeleteFunc(slices.Clone(lines), func(string) bool { return r.IntN(4) == 0 })
+			next := tr.prefers(open)
+			for _, line := range next {
+				if !slices.Contains(open, line) || !tr.allows(line) {
+					t.Fatalf("seed %d: prefers %v of %v", seed, next, open)
+				}
+			}
+			if len(next) == 0 {
+				if len(open) == len(lines) {
+					break // it had all of them
+				}
+				continue
+			}
+			tr.begin(next[0], number)
+			name := tr.submissions(number)
+			if again, known := named[name]; known && !again {
+				t.Fatalf("seed %d: the name %d is used for another submission: %+v", seed, name, tr.Attempts)
+			}
+			how := trouble(fault.UpstreamError, []upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
+			how.Lost = how.Next != upstream.NextLater && r.IntN(3) == 0
+			named[name] = how.Lost
+			tr.ended(how, number)
+			if how.Next != upstream.NextLater {
+				tries[next[0]]++
+			}
+			v := after(tr, number, how, open)
+			if v.fail != nil {
+				break
+			}
+		}
+		lostOnes := 0
+		for _, a := range tr.Attempts {
+			if a.Lost {
+				lostOnes++
+			}
+		}
+		if lostOnes > mostLost+1 {
+			t.Errorf("seed %d: %d lost submissions", seed, lostOnes)
+		}
+		for line, n := range tries {
+			if n > 2 {
+				t.Errorf("seed %d: %d tries on %s", seed, n, line)
+			}
+		}
+	}
+}
+
+// TestNamesOfManySubmissions drops attempts from a long trace: no name comes
+// twice.
+func TestNamesOfManySubmissions(t *testing.T) {
+	t.Parallel()
+	tr := &trace{}
+	seen := map[int64]bool{}
+	for number := int64(1); number <= 3*mostAttempts; number++ {
+		tr.begin("a", number)
+		name := tr.submissions(number)
+		if seen[name] {
+			t.Fatalf("submission %d has the name of an earlier one", number)
+		}
+		seen[name] = true
+		tr.ended(trouble(fault.UpstreamError, upstream.NextLater), number)
+	}
+	if len(tr.Attempts) > mostAttempts {
+		t.Errorf("%d attempts are kept", len(tr.Attempts))
+	}
+}

@@ -1,0 +1,58 @@
+package job
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// FuzzText checks that whatever providers say is stored as JSON that can be read
+// again, and that only NUL characters are lost.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{"", "a\x00b", `\u0000`, `\\u0000`, "\\\x00", `"\u0000"`, "\x00\x00", `ends in \`, "\xff\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, said string) {
+		stored := text(trace{Attempts: []Attempt{{Line: "a", Message: said, Cause: said}}})
+		if strings.ContainsRune(stored, 0) {
+			t.Fatalf("NUL in %q", stored)
+		}
+		var back trace
+		if err := decode(stored, &back); err != nil {
+			t.Fatalf("%v: %s", err, stored)
+		}
+		raw, err := json.Marshal(said) // as it is without NUL: bytes that are no UTF-8 are replaced
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want string
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatal(err)
+		}
+		if want = strings.ReplaceAll(want, "\x00", ""); back.Attempts[0].Message != want {
+			t.Errorf("stored %q, read %q", want, back.Attempts[0].Message)
+		}
+		if strings.Contains(stored, `\u0000`) && !strings.Contains(stored, `\\u0000`) { // PostgreSQL would take it as text, but not as JSON
+			t.Errorf("NUL is left in %s", stored)
+		}
+	})
+}
+
+// TestTraceBounds checks that a trace stays small, and keeps its beginning and
+// its end.
+func TestTraceBounds(t *testing.T) {
+	t.Parallel()
+	var tr trace
+	for i := range 3 * mostSteps {
+		tr.step(stepTakenOver, int64(i), "")
+	}
+	tr.step(stepSucceeded, 7, "")
+	if len(tr.Steps) != mostSteps || tr.Steps[0].At != 0 || tr.Steps[len(tr.Steps)-1].Name != stepSucceeded {
+		t.Errorf("%d steps, first %+v, last %+v", len(tr.Steps), tr.Steps[0], tr.Steps[len(tr.Steps)-1])
+	}
+	c := tr.clone()
+	c.Steps[0].At, c.Attempts = 99, append(c.Attempts, Attempt{})
+	if tr.Steps[0].At == 99 || len(tr.Attempts) > 0 {
+		t.Error("a clone changes its original")
+	}
+}
