@@ -53,6 +53,10 @@ type Behaviour struct {
 	BadLinks, CutLinks int
 	// Images is how many images come; 0: as many as were asked for.
 	Images int
+	// Answer keeps back the answer to a submission that was accepted, and Links
+	// every download of its results, until the channel is closed or the caller
+	// is gone. nil: they come at once.
+	Answer, Links <-chan struct{}
 }
 
 // Submission is one that arrived.
@@ -74,6 +78,7 @@ type Studio struct {
 
 	mu          sync.Mutex
 	script      []Behaviour
+	rule        func(body []byte) Behaviour // for submissions beyond the script; nil: good ones
 	submissions []Submission
 	works       map[string]*work
 	cancelled   []string
@@ -111,6 +116,14 @@ func (s *Studio) Expect(how ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = append(s.script, how...)
+}
+
+// Always sets how submissions fare that no behaviour was added for, by what is
+// in their bodies. The rule may be called from several goroutines, one at a time.
+func (s *Studio) Always(rule func(body []byte) Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rule = rule
 }
 
 // Submissions returns those that arrived so far.
@@ -151,6 +164,8 @@ func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, pre
 	s.mu.Lock()
 	if len(s.script) > 0 {
 		how, s.script = s.script[0], s.script[1:]
+	} else if s.rule != nil {
+		how = s.rule(body)
 	}
 	accepted := how.Status == 0 && !how.Reset
 	if accepted {
@@ -162,6 +177,9 @@ func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, pre
 	}
 	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Ticket: ticket, Accepted: accepted})
 	s.mu.Unlock()
+	if accepted && !await(r, how.Answer) {
+		return ticket, how, false
+	}
 	switch {
 	case how.Reset || how.LoseAnswer:
 		reset(w)
@@ -246,6 +264,9 @@ func (s *Studio) serve(w http.ResponseWriter, r *http.Request, ticket, contentTy
 		cut = true
 	}
 	s.mu.Unlock()
+	if it != nil && !await(r, it.how.Links) {
+		return
+	}
 	switch {
 	case it == nil:
 		http.NotFound(w, r)
@@ -261,6 +282,19 @@ func (s *Studio) serve(w http.ResponseWriter, r *http.Request, ticket, contentTy
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Content-Length", fmt.Sprint(len(file)))
 		_, _ = w.Write(file)
+	}
+}
+
+// await waits for a channel; false: the caller is gone. nil is no wait.
+func await(r *http.Request, until <-chan struct{}) bool {
+	if until == nil {
+		return true
+	}
+	select {
+	case <-until:
+		return true
+	case <-r.Context().Done():
+		return false
 	}
 }
 
