@@ -1,0 +1,273 @@
+package gatewaytest_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+// step is a place in a job's life at which its node is killed.
+type step struct {
+	name string
+	// how the provider does the job; gate is closed after the last kill.
+	how func(m maker, gate <-chan struct{}) []fakestudio.Behaviour
+	// there tells whether the job stands where it is to be killed.
+	there func(o operated, s studio) bool
+	// state and code are what becomes of it.
+	state, code string
+	// submissions are how many its provider may have seen in the end.
+	least, most int
+	// slow leaves the step to providers that give tickets.
+	ticket bool
+}
+
+// steps are the states of a job's machine, and its ends.
+func steps() []step {
+	good := func(maker, <-chan struct{}) []fakestudio.Behaviour { return nil }
+	until := func(_ maker, gate <-chan struct{}) []fakestudio.Behaviour {
+		return []fakestudio.Behaviour{{Until: gate}}
+	}
+	arrived := func(n int) func(operated, studio) bool {
+		return func(_ operated, s studio) bool { return len(s.Submissions()) == n }
+	}
+	// held keeps back the answers to the first n submissions, forever.
+	held := func(n int, then ...fakestudio.Behaviour) func(maker, <-chan struct{}) []fakestudio.Behaviour {
+		return func(m maker, _ <-chan struct{}) []fakestudio.Behaviour {
+			all := make([]fakestudio.Behaviour, n)
+			for i := range all {
+				all[i].Answer = make(chan struct{})
+			}
+			return append(all, then...)
+		}
+	}
+	has := func(name string) func(operated, studio) bool {
+		return func(o operated, _ studio) bool { return o.has(name) }
+	}
+	return []step{
+		{name: "queued", how: good, there: has("queued"), state: "succeeded", least: 1, most: 1},
+		{name: "calling", how: held(1), there: arrived(1), state: "succeeded", least: 2, most: 2},
+		{name: "calling twice", how: held(2), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
+		{name: "calling, then refused", how: held(1, fakestudio.Behaviour{Status: 422, Body: `{"detail":"no"}`}), there: arrived(1), state: "failed", least: 2, most: 2},
+		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
+		{name: "rendering", how: until, there: func(_ operated, s studio) bool { return s.Polls() > 0 }, state: "succeeded", least: 1, most: 1, ticket: true},
+		{name: "rendering, then refused", how: func(m maker, gate <-chan struct{}) []fakestudio.Behaviour {
+			return []fakestudio.Behaviour{{Until: gate, Failed: m.unsafe}}
+		}, there: has("ticket"), state: "failed", least: 1, most: 1, ticket: true},
+		{name: "rendered", how: func(_ maker, gate <-chan struct{}) []fakestudio.Behaviour {
+			return []fakestudio.Behaviour{{Links: gate}}
+		}, there: has("rendered"), state: "succeeded", least: 1, most: 1, ticket: true},
+		{name: "stored", how: good, there: has("stored"), state: "succeeded", least: 1, most: 1},
+		{name: "succeeded", how: good, there: has("succeeded"), state: "succeeded", least: 1, most: 1},
+		{name: "failed", how: func(m maker, _ <-chan struct{}) []fakestudio.Behaviour {
+			return []fakestudio.Behaviour{{Failed: m.unsafe}}
+		}, there: has("failed"), state: "failed", least: 1, most: 1},
+	}
+}
+
+// walker is one job on its way to a step.
+type walker struct {
+	step
+	kind  string
+	model string
+	price money.Amount
+	studio
+	owner *customer
+	id    string
+	last  string // its body, if it ended before the kill
+}
+
+// TestKillAtEachStep kills the node that looks after jobs which stand at every
+// step there is, and then the one that came after it. Each job has one end, is
+// charged at most once and given back if it failed, and its provider did not
+// get it again once it had given a ticket.
+func TestKillAtEachStep(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		p := newPlant(t, binary, database, nil)
+		open := make(chan struct{})
+		release := sync.OnceFunc(func() { close(open) })
+		defer release()
+		walkers, models, lines := castWalkers(t, open)
+		p.catalog(models, lines)
+		db := openDatabase(t, database)
+		holdEnds(t, db, database)
+		each := func(do func(w *walker)) {
+			var all sync.WaitGroup
+			for _, w := range walkers {
+				all.Go(func() { do(w) })
+			}
+			all.Wait()
+		}
+		each(func(w *walker) {
+			w.owner = p.customer()
+			if w.name == "queued" {
+				p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
+			}
+			w.id = w.owner.submit(t, w.kind, order(w.model, "a boat", nil))
+			eventually(t, w.model+" is there", func() bool { return w.there(p.operated(t, w.id), w.studio) })
+			if j := w.owner.poll(t, w.kind, w.id); j.final() {
+				w.last = j.raw
+			}
+		})
+
+		p.replace(database)
+		each(func(w *walker) {
+			if w.least > 1 { // it is submitted once more, and its node killed again
+				eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
+			}
+			if w.ticket && w.name != "queued" {
+				eventually(t, w.model+" is taken over", func() bool { return p.operated(t, w.id).has("taken_over") })
+			}
+		})
+		p.replace(database)
+		releaseEnds(t, db, database)
+		release()
+		each(func(w *walker) {
+			if w.name == "queued" {
+				p.Admin("POST", "/lines/"+w.model+"/resume", map[string]any{}, nil)
+			}
+			w.check(t, p)
+		})
+		p.audited(t)
+		if code := p.Stop(); code != 0 {
+			t.Errorf("exit code %d\n%s", code, p.Output())
+		}
+		if out, diag, code := gatewaytest.Run(t, binary, p.settings, "audit"); code != 0 {
+			t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+		}
+	})
+}
+
+// castWalkers makes a job for each step and kind, each with a provider, a model
+// and a line of its own.
+func castWalkers(t *testing.T, open <-chan struct{}) (walkers []*walker, models, lines []map[string]any) {
+	for i, s := range steps() {
+		for k, kind := range []string{"image", "video"} {
+			for n, m := range makers() {
+				// Each step meets each kind and each provider, not all pairs.
+				if !m.makes(kind) || m.blocks && s.ticket || (i+k+n)%2 == 0 && !m.blocks {
+					continue
+				}
+				w := &walker{step: s, kind: kind, studio: m.open(t), price: pricePicture}
+				if kind == "video" {
+					w.price = priceClip
+				}
+				w.model = fmt.Sprintf("%s-%s-%s", strings.Trim(strings.NewReplacer(" ", "-", ",", "").Replace(s.name), "-"), m.name, kind)
+				w.Expect(s.how(m, open)...)
+				walkers = append(walkers, w)
+				models = append(models, modelOf(kind, w.model, nil))
+				lines = append(lines, m.jobLine(w.model, w.studio, kind, nil, w.model))
+			}
+		}
+	}
+	return walkers, models, lines
+}
+
+// check follows a job to its end and checks all that is left of it.
+func (w *walker) check(t *testing.T, p *plant) {
+	j := w.owner.becomes(t, w.kind, w.id, w.state)
+	if w.last != "" && j.raw != w.last {
+		t.Errorf("%s was shown as %s and then as %s", w.model, w.last, j.raw)
+	}
+	charged := w.owner.charges(t)
+	switch {
+	case w.state == "succeeded":
+		w.owner.checkResult(t, w.kind, w.model, j)
+		w.owner.owns(t, w.price, 0)
+		if len(charged) != 1 || charged[w.id] != w.price {
+			t.Errorf("%s: charged %v", w.model, charged)
+		}
+	default:
+		w.owner.owns(t, 0, 0)
+		if len(charged) != 0 || w.code != "" && j.Error.Code != w.code {
+			t.Errorf("%s: charged %v, and shown as %s", w.model, charged, j.raw)
+		}
+	}
+	if n := len(w.Submissions()); n < w.least || n > w.most {
+		t.Errorf("%s: %d submissions, want %d to %d; %s", w.model, n, w.least, w.most, p.operated(t, w.id))
+	}
+	ends := 0
+	for _, s := range p.operated(t, w.id).Steps {
+		if s.Name == "succeeded" || s.Name == "failed" {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("%s: %d ends in %s", w.model, ends, p.operated(t, w.id))
+	}
+}
+
+// replace kills the process; on SQLite it is started again, on PostgreSQL
+// another node was there already.
+func (p *plant) replace(database string) {
+	p.t.Helper()
+	if strings.HasPrefix(database, "sqlite:") {
+		p.Kill()
+		p.restart()
+		return
+	}
+	next := p.second()
+	p.Kill()
+	p.Process = next.Process
+}
+
+// openDatabase opens the database beside the process.
+func openDatabase(t *testing.T, database string) *sql.DB {
+	t.Helper()
+	driver, source := "pgx", database
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
+		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// holdEnds makes the database refuse the end of every job whose model begins
+// with stored-, so that such jobs stand between their last two steps.
+func holdEnds(t *testing.T, db *sql.DB, database string) {
+	t.Helper()
+	texts := []string{
+		`CREATE FUNCTION not_yet() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'not yet'; END$$`,
+		`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job FOR EACH ROW WHEN (NEW.model LIKE 'stored-%') EXECUTE FUNCTION not_yet()`,
+	}
+	if strings.HasPrefix(database, "sqlite:") {
+		texts = []string{`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job WHEN NEW.model LIKE 'stored-%' BEGIN SELECT RAISE(ABORT, 'not yet'); END`}
+	}
+	for _, text := range texts {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// releaseEnds undoes holdEnds.
+func releaseEnds(t *testing.T, db *sql.DB, database string) {
+	t.Helper()
+	text := `DROP TRIGGER hold_ends ON job`
+	if strings.HasPrefix(database, "sqlite:") {
+		text = `DROP TRIGGER hold_ends`
+	}
+	if _, err := db.ExecContext(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+}
