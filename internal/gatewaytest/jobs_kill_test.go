@@ -2,7 +2,6 @@ package gatewaytest_test
 
 import (
 	"database/sql"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -19,35 +18,39 @@ import (
 // step is a place in a job's life at which its node is killed.
 type step struct {
 	name string
-	// how the provider does the job; gate is closed after the last kill.
-	how func(m maker, gate <-chan struct{}) []fakestudio.Behaviour
+	// how the provider does the job; gate is closed after the last kill, and
+	// unsafe how the provider refuses a job of the kind.
+	how func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour
 	// there tells whether the job stands where it is to be killed.
 	there func(o operated, s studio) bool
 	// state and code are what becomes of it.
 	state, code string
 	// submissions are how many its provider may have seen in the end.
 	least, most int
-	// slow leaves the step to providers that give tickets.
+	// ticket leaves the step to providers that give tickets.
 	ticket bool
 }
 
 // steps are the states of a job's machine, and its ends.
 func steps() []step {
-	good := func(maker, <-chan struct{}) []fakestudio.Behaviour { return nil }
-	until := func(_ maker, gate <-chan struct{}) []fakestudio.Behaviour {
+	good := func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour { return nil }
+	until := func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 		return []fakestudio.Behaviour{{Until: gate}}
 	}
 	arrived := func(n int) func(operated, studio) bool {
 		return func(_ operated, s studio) bool { return len(s.Submissions()) == n }
 	}
 	// held keeps back the answers to the first n submissions, forever.
-	held := func(n int, then ...fakestudio.Behaviour) func(maker, <-chan struct{}) []fakestudio.Behaviour {
-		return func(m maker, _ <-chan struct{}) []fakestudio.Behaviour {
+	held := func(n int, refused bool) func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
+		return func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
 			all := make([]fakestudio.Behaviour, n)
 			for i := range all {
 				all[i].Answer = make(chan struct{})
 			}
-			return append(all, then...)
+			if refused {
+				all = append(all, unsafe)
+			}
+			return all
 		}
 	}
 	has := func(name string) func(operated, studio) bool {
@@ -55,21 +58,22 @@ func steps() []step {
 	}
 	return []step{
 		{name: "queued", how: good, there: has("queued"), state: "succeeded", least: 1, most: 1},
-		{name: "calling", how: held(1), there: arrived(1), state: "succeeded", least: 2, most: 2},
-		{name: "calling twice", how: held(2), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
-		{name: "calling, then refused", how: held(1, fakestudio.Behaviour{Status: 422, Body: `{"detail":"no"}`}), there: arrived(1), state: "failed", least: 2, most: 2},
+		{name: "calling", how: held(1, false), there: arrived(1), state: "succeeded", least: 2, most: 2},
+		{name: "calling twice", how: held(2, false), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
+		{name: "calling, then refused", how: held(1, true), there: arrived(1), state: "failed", least: 2, most: 2},
 		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
 		{name: "rendering", how: until, there: func(_ operated, s studio) bool { return s.Polls() > 0 }, state: "succeeded", least: 1, most: 1, ticket: true},
-		{name: "rendering, then refused", how: func(m maker, gate <-chan struct{}) []fakestudio.Behaviour {
-			return []fakestudio.Behaviour{{Until: gate, Failed: m.unsafe}}
+		{name: "rendering, then refused", how: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
+			unsafe.Until = gate
+			return []fakestudio.Behaviour{unsafe}
 		}, there: has("ticket"), state: "failed", least: 1, most: 1, ticket: true},
-		{name: "rendered", how: func(_ maker, gate <-chan struct{}) []fakestudio.Behaviour {
+		{name: "rendered", how: func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			return []fakestudio.Behaviour{{Links: gate}}
 		}, there: has("rendered"), state: "succeeded", least: 1, most: 1, ticket: true},
 		{name: "stored", how: good, there: has("stored"), state: "succeeded", least: 1, most: 1},
 		{name: "succeeded", how: good, there: has("succeeded"), state: "succeeded", least: 1, most: 1},
-		{name: "failed", how: func(m maker, _ <-chan struct{}) []fakestudio.Behaviour {
-			return []fakestudio.Behaviour{{Failed: m.unsafe}}
+		{name: "failed", how: func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
+			return []fakestudio.Behaviour{unsafe}
 		}, there: has("failed"), state: "failed", least: 1, most: 1},
 	}
 }
@@ -126,7 +130,7 @@ func TestKillAtEachStep(t *testing.T) {
 			if w.least > 1 { // it is submitted once more, and its node killed again
 				eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
 			}
-			if w.ticket && w.name != "queued" {
+			if w.ticket {
 				eventually(t, w.model+" is taken over", func() bool { return p.operated(t, w.id).has("taken_over") })
 			}
 		})
@@ -150,25 +154,28 @@ func TestKillAtEachStep(t *testing.T) {
 }
 
 // castWalkers makes a job for each step and kind, each with a provider, a model
-// and a line of its own.
+// and a line of its own. The providers take turns.
 func castWalkers(t *testing.T, open <-chan struct{}) (walkers []*walker, models, lines []map[string]any) {
-	for i, s := range steps() {
-		for k, kind := range []string{"image", "video"} {
-			for n, m := range makers() {
-				// Each step meets each kind and each provider, not all pairs.
-				if !m.makes(kind) || m.blocks && s.ticket || (i+k+n)%2 == 0 && !m.blocks {
-					continue
-				}
-				w := &walker{step: s, kind: kind, studio: m.open(t), price: pricePicture}
-				if kind == "video" {
-					w.price = priceClip
-				}
-				w.model = fmt.Sprintf("%s-%s-%s", strings.Trim(strings.NewReplacer(" ", "-", ",", "").Replace(s.name), "-"), m.name, kind)
-				w.Expect(s.how(m, open)...)
-				walkers = append(walkers, w)
-				models = append(models, modelOf(kind, w.model, nil))
-				lines = append(lines, m.jobLine(w.model, w.studio, kind, nil, w.model))
+	all := makers()
+	turn := 0
+	for _, s := range steps() {
+		for _, kind := range []string{"image", "video"} {
+			m := all[turn%len(all)]
+			for s.ticket && m.blocking(kind) {
+				turn++
+				m = all[turn%len(all)]
 			}
+			turn++
+			w := &walker{step: s, kind: kind, studio: m.open(t), price: pricePicture}
+			if kind == "video" {
+				w.price = priceClip
+			}
+			w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.name + "-" + kind
+			unsafe, _ := m.unsafe(kind)
+			w.Expect(s.how(unsafe, open)...)
+			walkers = append(walkers, w)
+			models = append(models, modelOf(kind, w.model, nil))
+			lines = append(lines, m.jobLine(w.model, w.studio, kind, nil, w.model))
 		}
 	}
 	return walkers, models, lines

@@ -26,7 +26,7 @@ const (
 	pricePicture = 30_000_001 // nano-dollars for an image of tier 1K
 	priceLarge   = 50_000_003 // for one of tier 2K
 	priceSecond  = 10_700_009 // for a second of video
-	clipSeconds  = 5
+	clipSeconds  = 8
 	priceClip    = clipSeconds * priceSecond
 	creditOfJobs = 100 * money.USD // of each customer
 )
@@ -45,25 +45,49 @@ type studio interface {
 type maker struct {
 	name         string
 	open         func(t testing.TB) studio
-	image, video string         // its name of a model; empty: it makes none
-	line         map[string]any // further members of its lines
-	// blocks says that it answers a submission with the work itself.
-	blocks bool
-	// unsafe is what its protocol says of a work that its review refused, and
-	// unsafeImage the code of such an image job.
-	unsafe, unsafeImage string
+	image, video string // its name of a model
+	// blocks says that it answers the submission of images with the images, and
+	// single that each image is a submission of its own.
+	blocks, single bool
+	// image and video that its review refuses fare so, and the images' code.
+	unsafeImage, unsafeVideo fakestudio.Behaviour
+	code                     string
 }
 
-// makers are all providers of jobs.
+// makers are all providers of jobs that are reached over HTTP.
 func makers() []maker {
+	failed := func(said string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: said} }
+	fal := failed(`{"status":422,"header":{"X-Fal-Retryable":"false"},"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`)
+	replicate := failed(`{"status":"failed","error":"Rejected (E005)"}`)
+	ark := failed(`{"code":"InputTextSensitiveContentDetected","message":"flagged"}`)
+	dashscope := failed(`{"code":"DataInspectionFailed","message":"Input data may contain inappropriate content."}`)
 	return []maker{
 		{name: "fal", open: func(t testing.TB) studio { return fakestudio.NewFal(t) }, image: "fal-ai/easel/dev", video: "fal-ai/reel/text",
-			unsafe:      `{"status":422,"header":{"X-Fal-Retryable":"false"},"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`,
-			unsafeImage: "content_policy_violation"},
+			unsafeImage: fal, unsafeVideo: fal, code: "content_policy_violation"},
+		{name: "openai", open: func(t testing.TB) studio { return fakestudio.NewOpenAI(t) }, image: "gpt-image-2", video: "sora-2", blocks: true,
+			unsafeImage: fakestudio.Behaviour{Status: 400, Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no"}}`},
+			unsafeVideo: failed(`{"code":"moderation_blocked","message":"no"}`), code: "moderation_blocked"},
 		{name: "replicate", open: func(t testing.TB) studio { return fakestudio.NewReplicate(t) }, image: "owner/easel", video: "owner/reel",
-			unsafe:      `{"status":"failed","error":"Rejected (E005)"}`,
-			unsafeImage: "moderation_blocked"},
+			unsafeImage: replicate, unsafeVideo: replicate, code: "moderation_blocked"},
+		{name: "gemini", open: func(t testing.TB) studio { return fakestudio.NewGemini(t) }, image: "gemini-nano-banana-2.1", video: "veo-3.1-generate",
+			blocks: true, single: true, unsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
+			unsafeVideo: failed(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`), code: "moderation_blocked"},
+		{name: "ark", open: func(t testing.TB) studio { return fakestudio.NewArk(t) }, image: "seedream-4-0-250828", video: "dreamina-seedance-2-0-260128",
+			blocks: true, single: true, unsafeImage: ark, unsafeVideo: ark, code: "moderation_blocked"},
+		{name: "dashscope", open: func(t testing.TB) studio { return fakestudio.NewDashScope(t) }, image: "wan2.7-image", video: "wan3.0-video",
+			blocks: true, unsafeImage: dashscope, unsafeVideo: dashscope, code: "moderation_blocked"},
 	}
+}
+
+// blocking tells whether a job of a kind is done by the call that submits it.
+func (m maker) blocking(kind string) bool { return m.blocks && kind == "image" }
+
+// unsafe is how a job fares that the provider's review refuses, and its code.
+func (m maker) unsafe(kind string) (fakestudio.Behaviour, string) {
+	if kind == "video" {
+		return m.unsafeVideo, "content_policy"
+	}
+	return m.unsafeImage, m.code
 }
 
 // makerOf is the provider of a name.
@@ -76,9 +100,6 @@ func makerOf(t testing.TB, name string) maker {
 	}
 	return all[i]
 }
-
-// makes tells whether the provider makes a kind.
-func (m maker) makes(kind string) bool { return m.vendor(kind) != "" }
 
 // vendor is the provider's name of its model of a kind.
 func (m maker) vendor(kind string) string {
@@ -96,7 +117,7 @@ func imageModel(id string, more map[string]any) map[string]any {
 
 // videoModel is a video model of the tests' prices, with further members.
 func videoModel(id string, more map[string]any) map[string]any {
-	return with(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{clipSeconds, 10}, "max_references": 2,
+	return with(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{clipSeconds, 12}, "max_references": 2,
 		"price": map[string]any{"720p": usd(priceSecond)}}, more)
 }
 
@@ -118,7 +139,7 @@ func (m maker) jobLine(id string, s studio, kind string, more map[string]any, mo
 	}
 	l := map[string]any{"id": id, "provider": m.name, "base_url": s.URL(), "api_key": "${FAILING_LINE_KEY}", "models": named,
 		"timeouts": map[string]any{"total": "60s"}}
-	return with(with(l, m.line), more)
+	return with(l, more)
 }
 
 // plant is a gateway with jobs that may be killed and started again. It keeps
