@@ -120,7 +120,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),
 			Providers: providers, Catalog: watcher, Log: a.log,
-			Lines: lines, Jobs: jobs,
+			Lines: lines, Jobs: jobs, Webhooks: hooks,
 		}),
 		media:   files.Handler(),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken,
