@@ -413,7 +413,7 @@ func TestFirstStartFromNothing(t *testing.T) {
 	shown := s.out.String()
 	secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
 	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(shown, -1)
-	if secret == "" || len(body) != 4 {
+	if secret == "" || len(body) != 6 {
 		t.Fatalf("shown: %s", shown)
 	}
 	s = serve(t, dir)
@@ -425,6 +425,11 @@ func TestFirstStartFromNothing(t *testing.T) {
 	}
 	if status, answer := s.request("POST", "/v1/responses", secret, body[2][1]); status != 200 || !strings.Contains(answer, `"status":"completed"`) {
 		t.Errorf("responses: %d %s", status, answer)
+	}
+	for i, path := range []string{"/v1/images/generations", "/v1/videos/generations"} {
+		if status, answer := s.request("POST", path, secret, body[4+i][1]); status != 202 || !strings.Contains(answer, `"status":"queued"`) {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
 	}
 	if status, answer := s.request("POST", "/native/v1/messages", secret, body[3][1]); status != 200 || !strings.Contains(answer, `"stop_reason":"end_turn"`) {
 		t.Errorf("messages: %d %s", status, answer)
