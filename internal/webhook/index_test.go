@@ -133,5 +133,8 @@ func explain(t *testing.T, tx *store.Tx, text string, args []any) string {
 		}
 		plan = append(plan, line)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return strings.Join(plan, "\n")
 }
