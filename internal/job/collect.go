@@ -38,7 +38,7 @@ func (t *task) collect(life, calls context.Context) error {
 	var trouble error
 	for try := range fetchTries {
 		if try > 0 {
-			if !pause(life, fetchFirst<<(try-1)) {
+			if !pause(life, t.jobs.fetchPause<<(try-1)) {
 				return errGone
 			}
 			t.refresh(life, trouble)

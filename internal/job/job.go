@@ -81,8 +81,8 @@ type Jobs struct {
 
 	wake     chan struct{} // something may be ready to start
 	reported atomic.Int64  // when an absence of the database was logged last, in ns
-	// linger is lastCalls; tests shorten it.
-	linger time.Duration
+	// lastCalls, pollFirst and fetchFirst; tests shorten them.
+	linger, pollPause, fetchPause time.Duration
 
 	mu      sync.Mutex
 	tasks   map[string]*task // looked after by this node, by job
@@ -106,7 +106,7 @@ func New(o Options) *Jobs {
 	j := &Jobs{
 		Options: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
-		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls,
+		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 	}
 	j.board = newBoard(j)
 	return j

@@ -263,6 +263,7 @@ const (
 	pollVideo     = 8 * time.Second
 	pollShare     = 10
 	pollLongest   = time.Minute // what a provider may ask for
+	pollAgain     = 4           // times pollFirst, after a poll without an answer
 	pollWait      = 30 * time.Second
 	unstableAfter = 5 * time.Minute // of polls without an answer
 )
@@ -274,12 +275,12 @@ func (t *task) watch(life, calls context.Context) error {
 	began := j.Now()
 	asked := time.Duration(0)
 	for {
-		wait := min(max(pollFirst, j.Now().Sub(began)/pollShare), pollVideo)
+		wait := min(max(j.pollPause, j.Now().Sub(began)/pollShare), pollVideo)
 		if t.rec.kind == upstream.KindImage {
 			wait = min(wait, pollImage)
 		}
 		if asked > 0 {
-			wait = min(max(asked, pollFirst), pollLongest)
+			wait = min(max(asked, j.pollPause), pollLongest)
 		}
 		if !pause(life, wait) {
 			return errGone
@@ -305,7 +306,7 @@ func (t *task) watch(life, calls context.Context) error {
 			if silent.IsZero() {
 				silent = now
 			}
-			asked = max(trouble.RetryAfter, 2*time.Second)
+			asked = max(trouble.RetryAfter, pollAgain*j.pollPause)
 			if now.Sub(silent) > unstableAfter {
 				return upstream.Vanished(t.rec.kind, "polls were not answered: "+trouble.Failure.Error())
 			}

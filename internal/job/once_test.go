@@ -1,0 +1,196 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// twins submits the same request with one key, at once on all nodes given, and
+// returns the 202 bodies.
+func (h *house) twins(key string, nodes ...*node) [][]byte {
+	h.t.Helper()
+	bodies := make([][]byte, len(nodes))
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		s := h.submission(n, "easel-1", 1)
+		s.OnceKey, s.Fingerprint = key, []byte("the same")
+		all.Go(func() { bodies[i], errs[i] = n.jobs.Submit(h.t.Context(), s) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return bodies
+}
+
+// TestTwins submits twins at once: they all get the one job.
+func TestTwins(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, url string, nodes int) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		var callers []*node
+		for range nodes {
+			n := h.still()
+			for range 8 {
+				callers = append(callers, n)
+			}
+		}
+		for round := range 3 {
+			bodies := h.twins(fmt.Sprintf("key-%d", round), callers...)
+			for _, body := range bodies {
+				if !bytes.Equal(body, bodies[0]) {
+					t.Errorf("twins got %s and %s", bodies[0], body)
+				}
+			}
+			if jobs, running, holds := h.rows(); jobs != int64(round)+1 || running != jobs || holds != jobs {
+				t.Errorf("%d jobs, %d in progress, %d holds after %d keys", jobs, running, holds, round+1)
+			}
+		}
+		h.audit(0)
+	}
+	t.Run("one node", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
+	})
+	t.Run("two nodes", func(t *testing.T) {
+		t.Parallel()
+		test(t, storetest.PostgreSQL(t), 2)
+	})
+}
+
+// TestOnceKey checks whom a key belongs to, and for how long.
+func TestOnceKey(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}, "second": &maker{}})
+		n := h.still()
+		ctx := t.Context()
+		send := func(key, print string) (string, error) {
+			s := h.submission(n, "easel-1", 1)
+			s.OnceKey, s.Fingerprint = key, []byte(print)
+			body, err := n.jobs.Submit(ctx, s)
+			return string(body), err
+		}
+		first, err := send("k", "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := send("k", "one"); err != nil || again != first {
+			t.Errorf("%s %v, want %s", again, err, first)
+		}
+		if known, err := n.jobs.Known(ctx, h.account, "k", []byte("one")); err != nil || string(known) != first {
+			t.Errorf("known: %s %v", known, err)
+		}
+		if _, err := send("k", "two"); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+			t.Errorf("another request: %v", err)
+		}
+		if _, err := n.jobs.Known(ctx, h.account, "k", []byte("two")); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+			t.Errorf("another request, known: %v", err)
+		}
+		if other, err := send("K", "one"); err != nil || other == first {
+			t.Errorf("another key: %s %v", other, err)
+		}
+		owner, key := h.account, h.key
+		h.account, h.key = h.open(cent * 100)
+		if other, err := send("k", "two"); err != nil || other == first {
+			t.Errorf("another account: %s %v", other, err)
+		}
+		h.account, h.key = owner, key
+
+		// The key lives as long as the record, and not a moment longer, swept or
+		// not.
+		id := strings.Split(first, `"`)[3]
+		n.step(n.jobs.Start)
+		h.await(n, "image", id, final)
+		if again, err := send("k", "one"); err != nil || again != first {
+			t.Errorf("after the end: %s %v", again, err)
+		}
+		h.age(id, n.jobs.Retention)
+		if known, err := n.jobs.Known(ctx, h.account, "k", []byte("two")); known != nil || err != nil {
+			t.Errorf("known beyond its record: %s %v", known, err)
+		}
+		if later, err := send("k", "two"); err != nil || later == first {
+			t.Errorf("the key of a record that has run out: %s %v", later, err)
+		}
+	})
+}
+
+// age makes the end of a job older.
+func (h *house) age(id string, by time.Duration) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, by.Milliseconds(), id)
+		if err == nil && changed != 1 {
+			err = fmt.Errorf("%d jobs have ended", changed)
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestReferencesOfTwins checks that the references of a submission which made no
+// job are given up, and those of one that did are kept until it ends.
+func TestReferencesOfTwins(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}, "second": &maker{}})
+		n := h.still()
+		submit := func(key string, owner string, amount int64) (string, media.File) {
+			s := h.submission(n, "easel-1", amount)
+			file, err := n.jobs.Media.Keep(t.Context(), s.Job, picture())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.References, s.OnceKey, s.Fingerprint, s.Account = []media.File{file}, key, []byte("x"), owner
+			body, err := n.jobs.Submit(t.Context(), s)
+			if owner == h.account && err != nil {
+				t.Fatal(err)
+			}
+			return strings.Split(string(body)+`""""`, `"`)[3], file
+		}
+		there := func(f media.File) bool {
+			body, _, err := n.jobs.Media.Open(t.Context(), f.Name)
+			if err == nil {
+				body.Close()
+			}
+			return err == nil
+		}
+		id, first := submit("k", h.account, 1)
+		_, second := submit("k", h.account, 1)
+		_, third := submit("k", "acct_unknown", 1)
+		if !there(first) || there(second) || there(third) {
+			t.Errorf("references: of the job %t, of its twin %t, of a refused one %t", there(first), there(second), there(third))
+		}
+		m := h.makers["first"].(*maker)
+		m.hold = func(_ context.Context, step string) error {
+			if !there(first) {
+				t.Error("the reference is gone while its job runs")
+			}
+			return nil
+		}
+		n.step(n.jobs.Start)
+		h.await(n, "image", id, final)
+		if there(first) {
+			t.Error("the reference is still there after its job has ended")
+		}
+		if work := m.submitted[0]; len(work.References) != 1 || work.References[0].Size != first.Size || work.References[0].URL != "" {
+			t.Errorf("the line got %+v", work.References)
+		}
+	})
+}

@@ -1,0 +1,380 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// as lets the house speak for another account.
+func (h *house) as(owner, key string) *house {
+	other := *h
+	other.account, other.key = owner, key
+	return &other
+}
+
+// fresh forgets what the node remembers of queues.
+func (n *node) fresh() { n.jobs.board = newBoard(n.jobs) }
+
+// expect is a model's queue as it must be: each job with its account, in the order
+// of submission.
+type expect struct {
+	jobs []queued
+}
+
+type queued struct {
+	id, owner string
+	turn      int
+}
+
+func (e *expect) add(id, owner string) {
+	turn := 1
+	if len(e.jobs) > 0 {
+		turn = slices.MinFunc(e.jobs, func(a, b queued) int { return cmp.Compare(a.turn, b.turn) }).turn
+	}
+	for _, j := range e.jobs {
+		if j.owner == owner {
+			turn = max(turn, j.turn+1)
+		}
+	}
+	e.jobs = append(e.jobs, queued{id, owner, turn})
+}
+
+// order returns the queue as it will start.
+func (e *expect) order() []string {
+	jobs := slices.Clone(e.jobs)
+	slices.SortFunc(jobs, func(a, b queued) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.id, b.id)) })
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.id
+	}
+	return ids
+}
+
+func (e *expect) remove(id string) {
+	e.jobs = slices.DeleteFunc(e.jobs, func(j queued) bool { return j.id == id })
+}
+
+// starts records in which order the jobs are submitted to a line, by the names
+// that it is given.
+type starts struct {
+	mu   sync.Mutex
+	jobs []string
+}
+
+func (s *starts) submit(_ int, w upstream.Work) (*upstream.Progress, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, w.Key[:len(w.Key)-len("-1")])
+	return nil, nil
+}
+
+// oneLine serves one job at a time.
+const oneLine = `
+models:
+  - id: easel-1
+    kind: image
+    price: {1K: 0.01}
+    ratios: ["1:1"]
+    max_images: 4
+lines:
+  - id: first
+    provider: script
+    models: {easel-1: vendor-easel}
+    max_concurrent: 1
+`
+
+// TestQueueModel submits and starts jobs of several accounts in random order: at
+// every moment each job shows the place that the model gives it, and jobs start
+// in that order.
+func TestQueueModel(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		var order starts
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true, submit: order.submit}})
+		h.apply(oneLine)
+		var people []*house
+		for range 4 {
+			people = append(people, h.as(h.open(money.USD)))
+		}
+		n := h.still()
+		r := rand.New(rand.NewPCG(7, 7))
+		var want expect
+		var started []string
+		for range 40 {
+			if r.IntN(3) > 0 {
+				who := people[min(r.IntN(8), len(people)-1)]
+				want.add(who.submit(n, who.submission(n, "easel-1", 1)), who.account)
+			} else {
+				n.step(n.jobs.Start) // one at a time
+				n.jobs.running.Wait()
+				if next := want.order(); len(next) > 0 {
+					started = append(started, next[0])
+					want.remove(next[0])
+				}
+			}
+			n.fresh()
+			for at, id := range want.order() {
+				i := slices.IndexFunc(want.jobs, func(j queued) bool { return j.id == id })
+				s := h.as(want.jobs[i].owner, "").poll(n, "image", id)
+				if s.Status != statusQueued || *s.Position != int64(at) || *s.ETA < 1 {
+					t.Fatalf("job %s shows %s %d, want place %d", id, s.Status, *s.Position, at)
+				}
+			}
+		}
+		if !slices.Equal(order.jobs, started) {
+			t.Errorf("started %v\nwant    %v", order.jobs, started)
+		}
+	})
+}
+
+// bulk puts many jobs of an account into a queue, as Submit would.
+func (h *house) bulk(n *node, jobs int) {
+	h.t.Helper()
+	var all sync.WaitGroup
+	wait := make(chan struct{}, 64)
+	for range jobs {
+		s := h.submission(n, "easel-1", 1)
+		wait <- struct{}{}
+		all.Go(func() {
+			defer func() { <-wait }()
+			if _, err := n.jobs.Submit(h.t.Context(), s); err != nil {
+				h.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestFairness lets a thousand jobs of one account wait: another one's job is
+// second in the queue, and starts so.
+func TestFairness(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		var order starts
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true, submit: order.submit}})
+		h.apply(oneLine)
+		n := h.still()
+		h.bulk(n, 1000)
+		for range 3 { // the queue has moved on when the others come
+			n.step(n.jobs.Start)
+			n.jobs.running.Wait()
+		}
+		began := len(order.jobs)
+		var small []string
+		for range 2 {
+			other := h.as(h.open(money.USD))
+			id := other.submit(n, other.submission(n, "easel-1", 1))
+			small = append(small, id)
+			if s := other.poll(n, "image", id); *s.Position > 2 {
+				t.Errorf("a small account's job is behind %d others", *s.Position)
+			}
+		}
+		for range 3 {
+			n.step(n.jobs.Start)
+			n.jobs.running.Wait()
+		}
+		for _, id := range small {
+			if !slices.Contains(order.jobs[began:], id) {
+				t.Errorf("three jobs have started since, and %s is not among them", id)
+			}
+		}
+	})
+}
+
+// TestReturnedJobIsNext lets a job come back to a queue that has moved on: it is
+// the next one, and jobs to come do not pass those that wait.
+func TestReturnedJobIsNext(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		release := make(chan struct{})
+		var order starts
+		m := &maker{blocks: true, hold: gate("submit", release)}
+		m.submit = func(n int, w upstream.Work) (*upstream.Progress, error) {
+			if _, err := order.submit(n, w); n == 1 || err != nil {
+				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
+			}
+			return nil, nil
+		}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		back := h.submit(n, h.submission(n, "easel-1", 1))
+		h.bulk(n, 5)
+		n.step(n.jobs.Start) // it is under way
+		h.update(`UPDATE job_run SET turn = turn + 100 WHERE state = 0`)
+		waits := h.as(h.open(money.USD))
+		waiting := waits.submit(n, waits.submission(n, "easel-1", 1))
+		release <- struct{}{}
+		n.jobs.running.Wait()
+		n.fresh()
+		if s := h.poll(n, "image", back); s.Status != statusProcessing {
+			t.Errorf("%+v", s)
+		}
+		comes := h.as(h.open(money.USD))
+		coming := comes.submit(n, comes.submission(n, "easel-1", 1))
+		before, after := waits.poll(n, "image", waiting), comes.poll(n, "image", coming)
+		if *before.Position >= *after.Position {
+			t.Errorf("a job that came later is at %d, one that waits at %d", *after.Position, *before.Position)
+		}
+		if ids := h.order(); ids[0] != back {
+			t.Errorf("%v begins the queue, want the returned job %s", ids, back)
+		}
+	})
+}
+
+// update changes rows as a test needs them.
+func (h *house) update(query string, args ...any) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(query, args...)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// order reads the queue.
+func (h *house) order() (ids []string) {
+	h.t.Helper()
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
+		ids, err = idsTx(tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return ids
+}
+
+// TestETA checks the expected wait for plausibility.
+func TestETA(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ahead, busy int64
+		pace        time.Duration
+		want        int64
+	}{
+		{0, 0, time.Minute, 1}, {0, 1, 10 * time.Second, 10}, {0, 10, 10 * time.Second, 1}, {9, 1, 10 * time.Second, 100},
+		{9, 10, 10 * time.Second, 10}, {99, 10, 10 * time.Second, 100}, {5, 0, 0, 1}, {5, 0, time.Millisecond, 6},
+	} {
+		if got := eta(c.ahead, c.busy, c.pace); got != c.want {
+			t.Errorf("%d ahead, %d run, %s each: %d s, want %d", c.ahead, c.busy, c.pace, got, c.want)
+		}
+	}
+}
+
+// TestPace checks that a model's run times come from its jobs, also from such as
+// were done at once.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
+			return &upstream.Progress{Done: true, Results: pictures(w.Count)}, nil
+		}}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		for range 3 {
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			n.step(n.jobs.Start)
+			n.jobs.running.Wait()
+			if v, _, err := h.view(id); err != nil || v.StartedMS == 0 || v.StartedMS > v.EndedMS {
+				t.Fatalf("started %d, ended %d, %v", v.StartedMS, v.EndedMS, err)
+			}
+		}
+		h.bulk(n, 4)
+		ids := h.order()
+		if s := h.poll(n, "image", ids[3]); *s.Position != 3 || *s.ETA > 60 {
+			t.Errorf("place %d, %d s", *s.Position, *s.ETA)
+		}
+		h.update(`UPDATE job SET started_ms = ended_ms - 100000 WHERE status = 'succeeded'`)
+		n.fresh()
+		if s := h.poll(n, "image", ids[3]); *s.ETA != 400 {
+			t.Errorf("%d s for four jobs of 100 s", *s.ETA)
+		}
+	})
+}
+
+// TestBoardReadsOnce polls a long queue from many sides: it is read once, and
+// jobs that came since are counted.
+func TestBoardReadsOnce(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		clock := time.Now()
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}})
+		h.edit = func(o *Options) { o.Now = func() time.Time { return clock } }
+		h.apply(oneLine)
+		n := h.still()
+		h.bulk(n, 50)
+		ids := h.order()
+		for i, id := range ids {
+			if s := h.poll(n, "image", id); *s.Position != int64(i) {
+				t.Fatalf("place %d, want %d", *s.Position, i)
+			}
+		}
+		// What is remembered answers: the rows behind it are different now.
+		h.update(`UPDATE job_run SET turn = turn + 1000 WHERE id = $1`, ids[0])
+		if s := h.poll(n, "image", ids[1]); *s.Position != 1 {
+			t.Errorf("the queue is read for each poll: %d", *s.Position)
+		}
+		late := h.submit(n, h.submission(n, "easel-1", 1))
+		if s := h.poll(n, "image", late); *s.Position != 50 {
+			t.Errorf("a job that came since is at %d", *s.Position)
+		}
+		clock = clock.Add(boardFresh + time.Millisecond)
+		if s := h.poll(n, "image", ids[1]); *s.Position != 0 {
+			t.Errorf("the queue is not read anew: %d", *s.Position)
+		}
+	})
+}
+
+// TestManyPolls polls from many goroutines while jobs come and go.
+func TestManyPolls(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h.apply(oneLine)
+		n := h.node()
+		var ids []string
+		for range 8 {
+			ids = append(ids, h.submit(n, h.submission(n, "easel-1", 1)))
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		var all sync.WaitGroup
+		for _, id := range ids {
+			all.Go(func() {
+				started := false
+				for ctx.Err() == nil {
+					body, err := n.jobs.Body(ctx, h.account, "image", id)
+					if err != nil {
+						t.Errorf("%v", err)
+						return
+					}
+					s := parse(t, body)
+					started = started || s.Status != statusQueued
+					if started && s.Status == statusQueued {
+						t.Errorf("queued again: %s", body)
+					}
+					if final(s) {
+						return
+					}
+				}
+				t.Error(fmt.Errorf("job %s has not ended", id))
+			})
+		}
+		all.Wait()
+	})
+}

@@ -1,0 +1,315 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// until waits for what must come true by itself.
+func until(t testing.TB, what string, true func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !true() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s has not come true", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (m *maker) now() (atOnce, most int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.atOnce, m.most
+}
+
+// TestMaxConcurrent lets nodes start jobs at once: lines never have more than
+// they may, and as many as they may.
+func TestMaxConcurrent(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, url string, nodes int) {
+		const jobs = 14
+		free := make(chan struct{})
+		first, second := &maker{blocks: true, hold: gate("submit", free)}, &maker{blocks: true, hold: gate("submit", free)}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+		var all []*node
+		for range nodes {
+			all = append(all, h.still())
+		}
+		h.bulk(all[0], jobs)
+		startAll := func() {
+			var group sync.WaitGroup
+			for _, n := range all {
+				for range 2 {
+					group.Go(func() {
+						if err := n.jobs.Start(n.ctx); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			group.Wait()
+		}
+		for left := jobs; left > 0; left-- {
+			startAll()
+			want := min(left, 4)
+			until(t, fmt.Sprintf("%d jobs at once, %d left", want, left), func() bool {
+				a, _ := first.now()
+				b, _ := second.now()
+				return a+b == want
+			})
+			before := h.ended()
+			free <- struct{}{}
+			until(t, "the end of a job", func() bool { return h.ended() > before })
+		}
+		for _, m := range []*maker{first, second} {
+			if _, most := m.now(); most != 2 {
+				t.Errorf("at most %d at once, want 2", most)
+			}
+		}
+		if sum := first.count() + second.count(); sum != jobs {
+			t.Errorf("%d submissions", sum)
+		}
+		h.audit(jobs * 3 * cent)
+	}
+	t.Run("one node", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
+	})
+	t.Run("two nodes", func(t *testing.T) {
+		t.Parallel()
+		test(t, storetest.PostgreSQL(t), 2)
+	})
+}
+
+// ended counts the jobs that have ended.
+func (h *house) ended() (n int64) {
+	h.t.Helper()
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow(`SELECT COUNT(*) FROM job WHERE ended_ms > 0`).Scan(&n)
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+// manyLines has two lines of one priority and one that comes after them.
+const manyLines = `
+models:
+  - id: easel-1
+    kind: image
+    price: {1K: 0.01}
+    ratios: ["1:1"]
+lines:
+  - {id: heavy, provider: script, models: {easel-1: a}, weight: 3}
+  - {id: light, provider: script, models: {easel-1: b}, weight: 1}
+  - {id: spare, provider: script, models: {easel-1: c}, priority: 2}
+`
+
+// TestPrioritiesAndWeights checks where jobs go.
+func TestPrioritiesAndWeights(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		lines := map[string]upstream.Adapter{}
+		count := func(id string) int { return lines[id].(*maker).count() }
+		for _, id := range []string{"heavy", "light", "spare"} {
+			lines[id] = &maker{blocks: true}
+		}
+		h := newHouse(t, url, lines)
+		h.apply(manyLines)
+		n := h.still()
+		const jobs = 120
+		h.bulk(n, jobs)
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		if count("spare") != 0 {
+			t.Errorf("%d jobs on the line of the second priority", count("spare"))
+		}
+		if got := count("heavy"); got+count("light") != jobs || got < jobs*3/5 || got > jobs*9/10 {
+			t.Errorf("%d and %d jobs by the weights 3 and 1", got, count("light"))
+		}
+		if model := lines["light"].(*maker).submitted[0].Model; model != "b" {
+			t.Errorf("the line was asked for %q", model)
+		}
+	})
+}
+
+// TestModelGone fails the queued jobs of a model that no line serves any more,
+// but not those of a catalog that is newer than the node's.
+func TestModelGone(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}, "second": &maker{}})
+		behind, n := h.still(), h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 2))
+
+		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-2"))
+		n.step(n.watcher.Refresh)
+		newer := h.submit(n, h.submission(n, "easel-2", 1))
+		behind.step(behind.jobs.Start)
+		behind.jobs.running.Wait()
+		if s := h.poll(behind, "image", newer); s.Status != statusQueued {
+			t.Errorf("a node without the new catalog: %+v", s)
+		}
+		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+			t.Errorf("%+v", s) // it did the job that it knew
+		}
+		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
+		n.step(n.watcher.Refresh)
+		n.step(n.jobs.Start)
+		if s := h.poll(n, "image", newer); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) || s.Error.Type != "upstream_error" {
+			t.Errorf("%+v", s)
+		}
+		h.audit(6 * cent)
+	})
+}
+
+// disable disables an account.
+func (h *house) disable(owner string) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(true)})
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestDisabledAccount fails an account's queued jobs, and lets those go on that
+// have started.
+func TestDisabledAccount(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		step func(n *node) func(context.Context) error
+	}{
+		{"at the start", func(n *node) func(context.Context) error { return n.jobs.Start }},
+		{"in the queue", func(n *node) func(context.Context) error { return n.jobs.Housekeep }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				free := make(chan struct{})
+				m := &maker{blocks: true, hold: gate("submit", free)}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h.apply(oneLine)
+				n := h.still()
+				runs := h.submit(n, h.submission(n, "easel-1", 1))
+				n.step(n.jobs.Start)
+				until(t, "the submission", func() bool { return m.count() == 1 })
+				h.bulk(n, 70)
+				other := h.as(h.open(money.USD))
+				theirs := other.submit(n, other.submission(n, "easel-1", 1))
+				h.disable(h.account)
+				if c.name == "at the start" {
+					free <- struct{}{}
+					n.jobs.running.Wait()
+					close(free)
+				}
+				n.step(c.step(n))
+				if c.name != "at the start" {
+					close(free)
+				}
+				n.jobs.running.Wait()
+				if s := h.poll(n, "image", runs); s.Status != statusSucceeded {
+					t.Errorf("the job that had started: %+v", s)
+				}
+				if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != theirs) {
+					t.Errorf("%d jobs are left in the queue", len(left))
+				}
+				if s := other.poll(n, "image", theirs); s.Status == statusFailed {
+					t.Errorf("the other account's job: %+v", s)
+				}
+				if held := h.held(); held != 0 {
+					t.Errorf("%s held", held)
+				}
+				h.audit(cent)
+			})
+		})
+	}
+}
+
+// TestStartLimit fails jobs that have waited too long for their start, and gives
+// those that have started and came back as long again.
+func TestStartLimit(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+			return &upstream.Progress{Ticket: "t"}, nil
+		}, poll: func(int, string) (*upstream.Progress, error) {
+			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
+		}}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		n.jobs.StartLimit = time.Minute
+		back := h.submit(n, h.submission(n, "easel-1", 1))
+		m.poll = func(int, string) (*upstream.Progress, error) {
+			return nil, trouble(fault.UpstreamError, upstream.NextLater)
+		}
+		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		if s := h.poll(n, "image", back); s.Status != statusProcessing {
+			t.Fatalf("a job that came back: %+v", s)
+		}
+		waits := h.submit(n, h.submission(n, "easel-1", 1))
+		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
+		n.step(n.jobs.Housekeep)
+		if s := h.poll(n, "image", waits); s.Status != statusQueued {
+			t.Errorf("within the limit: %+v", s)
+		}
+		if s := h.poll(n, "image", back); s.Status != statusProcessing {
+			t.Errorf("a job that came back has as long again: %+v", s)
+		}
+		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
+		n.step(n.jobs.Housekeep)
+		for _, id := range []string{waits, back} {
+			if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+				t.Errorf("past the limit: %+v", s)
+			}
+		}
+		h.audit(0)
+	})
+}
+
+// TestLookPastTheStuck puts jobs that no free line may have before one that can
+// start: it does.
+func TestLookPastTheStuck(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		first, second := &maker{blocks: true}, &maker{blocks: true}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second", "timeouts: {total: 20s}\n  - id: second", 1))
+		n := h.still()
+		h.bulk(n, lookAhead+10)
+		tr := traced(attempted{"first", trouble(fault.UpstreamError, upstream.NextLine)})
+		h.update(`UPDATE job_run SET trace = $1`, text(tr))
+		h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
+		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
+		late := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		if s := h.poll(n, "image", late); s.Status != statusSucceeded {
+			t.Errorf("%+v", s)
+		}
+		if first.count() != 1 || second.count() != 0 {
+			t.Errorf("%d and %d submissions", first.count(), second.count())
+		}
+	})
+}

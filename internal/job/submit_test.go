@@ -1,0 +1,229 @@
+package job
+
+import (
+	"errors"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// rows counts what a submission writes: jobs, their progress, open holds.
+func (h *house) rows() (jobs, running, holds int64) {
+	h.t.Helper()
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job_run), (SELECT COUNT(*) FROM ledger_hold)`).Scan(&jobs, &running, &holds)
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return jobs, running, holds
+}
+
+func (h *house) held() money.Amount {
+	h.t.Helper()
+	var held money.Amount
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		states, err := ledger.AccountsTx(tx, []string{h.account})
+		held = states[h.account].Held
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return held
+}
+
+// limit changes the limits of the key.
+func (h *house) limit(set func(*account.KeySettings)) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		_, err := account.ChangeKeyTx(tx, h.key, func(s *account.KeySettings) error { set(s); return nil })
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// TestSubmit checks that hold, record and place in the queue are there together,
+// for exactly the highest cost.
+func TestSubmit(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 3))
+		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
+			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
+		}
+		if held := h.held(); held != 9*cent {
+			t.Errorf("%s held, want 0.09", held)
+		}
+		if s := h.poll(n, "image", id); s.Status != statusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil || *s.ETA < 1 || s.Data != nil || s.Error != nil {
+			t.Errorf("%+v", s)
+		}
+		for what, ask := range map[string][3]string{
+			"another account": {"acct_other", "image", id}, "the other kind": {h.account, "video", id}, "no such job": {h.account, "image", NewID()}, "any text": {h.account, "image", "';--"},
+		} {
+			if body, err := n.jobs.Body(t.Context(), ask[0], ask[1], ask[2]); err == nil || fault.Of(err).Code != fault.JobNotFound {
+				t.Errorf("%s: %s %v", what, body, err)
+			}
+		}
+		h.audit(0)
+	})
+}
+
+// TestSubmitRefused checks that what admission refuses leaves no trace.
+func TestSubmitRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		set   func(t *testing.T, h *house)
+		sends int // before the refused one
+		code  fault.Code
+	}{
+		{"balance", func(t *testing.T, h *house) { h.account, h.key = h.open(5 * cent) }, 1, fault.InsufficientQuota},
+		{"daily budget", func(t *testing.T, h *house) {
+			h.limit(func(s *account.KeySettings) { s.DailyBudget = ptr(5 * cent) })
+		}, 1, fault.InsufficientQuota},
+		{"total limit", func(t *testing.T, h *house) {
+			h.limit(func(s *account.KeySettings) { s.TotalLimit = ptr(8 * cent) })
+		}, 2, fault.InsufficientQuota},
+		{"rate", func(t *testing.T, h *house) {
+			h.limit(func(s *account.KeySettings) { s.RPM = ptr(int64(2)) })
+		}, 2, fault.RateLimitExceeded},
+		{"free quota", func(t *testing.T, h *house) { h.apply(freeDocument) }, 2, fault.RateLimitExceeded},
+		{"disabled key", func(t *testing.T, h *house) {
+			h.limit(func(s *account.KeySettings) { s.Disabled = true })
+		}, 0, fault.InvalidAPIKey},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+				c.set(t, h)
+				n := h.still()
+				for range c.sends {
+					h.submit(n, h.submission(n, "easel-1", 1))
+				}
+				before := h.held()
+				s := h.submission(n, "easel-1", 1)
+				s.OnceKey, s.Fingerprint = "once", []byte("a")
+				body, err := n.jobs.Submit(t.Context(), s)
+				if err == nil || fault.Of(err).Code != c.code {
+					t.Fatalf("%s %v", body, err)
+				}
+				if jobs, running, holds := h.rows(); jobs != int64(c.sends) || running != jobs || holds != jobs {
+					t.Errorf("%d jobs, %d in progress, %d holds after %d submissions", jobs, running, holds, c.sends)
+				}
+				if held := h.held(); held != before {
+					t.Errorf("%s held, before it was %s", held, before)
+				}
+				if body, err := n.jobs.Known(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
+					t.Errorf("a refused submission has used up its key: %s %v", body, err)
+				}
+				h.audit(0)
+			})
+		})
+	}
+}
+
+// freeDocument makes images free, twice a day.
+const freeDocument = `
+models:
+  - id: easel-1
+    kind: image
+    price: {1K: 0}
+    ratios: ["1:1"]
+    max_images: 4
+    free_daily_requests: 2
+lines:
+  - id: first
+    provider: script
+    models: {easel-1: vendor-easel}
+`
+
+// TestFreeQuotaOfFailures checks that a free job which fails gives its place of
+// the day back.
+func TestFreeQuotaOfFailures(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+			return nil, trouble(fault.ModerationBlocked, upstream.NextNone)
+		}}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(freeDocument)
+		n := h.node()
+		for range 4 {
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			if s := h.await(n, "image", id, final); s.Status != statusFailed {
+				t.Fatalf("%+v", s)
+			}
+		}
+		m.submit = nil
+		for range 2 {
+			h.await(n, "image", h.submit(n, h.submission(n, "easel-1", 1)), final)
+		}
+		if _, err := n.jobs.Submit(t.Context(), h.submission(n, "easel-1", 1)); err == nil || fault.Of(err).Code != fault.RateLimitExceeded {
+			t.Errorf("beyond the quota: %v", err)
+		}
+		h.audit(0)
+	})
+}
+
+// TestSubmitWithAChangedKey tells the caller to check again.
+func TestSubmitWithAChangedKey(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		n := h.still()
+		s := h.submission(n, "easel-1", 1)
+		h.limit(func(k *account.KeySettings) { k.Name = "new" })
+		if _, err := n.jobs.Submit(t.Context(), s); !errors.Is(err, ledger.ErrKeyChanged) {
+			t.Fatalf("%v", err)
+		}
+		s.KeyVersion = h.version(h.key)
+		h.submit(n, s)
+		h.audit(0)
+	})
+}
+
+// TestUndo takes back a job whose submission its caller was told to have failed:
+// the money is back, and so is the Idempotency-Key.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		n := h.still()
+		s := h.submission(n, "easel-1", 1)
+		s.OnceKey, s.Fingerprint = "once", []byte("a")
+		id := h.submit(n, s)
+		undo := (&admission{jobs: n.jobs, rec: s.record(), once: s.OnceKey}).Undo()
+		for i, want := range []bool{true, false} {
+			ended, err := n.books.EndJob(t.Context(), ledger.JobHold{Request: s.Request, Account: s.Account, Key: s.Key}, undo)
+			if err != nil || ended != want {
+				t.Fatalf("undone for the time %d: %v %v", i+1, ended, err)
+			}
+		}
+		if shows := h.poll(n, "image", id); shows.Status != statusFailed || shows.Error.Code != string(fault.UpstreamError) {
+			t.Errorf("%+v", shows)
+		}
+		if held := h.held(); held != 0 {
+			t.Errorf("%s held", held)
+		}
+		again := h.submission(n, "easel-1", 1)
+		again.OnceKey, again.Fingerprint = s.OnceKey, s.Fingerprint
+		if second := h.submit(n, again); second == id {
+			t.Error("the key still belongs to the job that was taken back")
+		}
+		h.audit(0)
+	})
+}
