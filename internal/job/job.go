@@ -77,6 +77,7 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
+	pen        pen   // of the tasks' steps
 	submitting turns // by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start

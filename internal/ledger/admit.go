@@ -51,6 +51,10 @@ type Hold struct {
 // soon as the database has answered.
 const takenWait = 5 * time.Second
 
+// jobWait is how long the admission of a job waits to be taken: submissions are
+// not refused for load (interface.md, Endpoints).
+const jobWait = 20 * time.Second
+
 // Admit holds the request's amount in one durable transaction, or refuses it:
 // 401 invalid_api_key, 429 rate_limit_exceeded, 402 insufficient_quota as
 // interface.md, Codes by category says, 503 service_unavailable with
@@ -69,7 +73,11 @@ func (l *Ledger) await(ctx context.Context, op *op) (*Hold, error) {
 	if !l.queue.push(op) {
 		return nil, unavailable(errors.New("the node is shutting down"))
 	}
-	timer := time.NewTimer(l.opts.QueueWait)
+	wait := l.opts.QueueWait
+	if op.admitting != nil {
+		wait = max(wait, jobWait)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	taken := false
 	for {
@@ -83,7 +91,7 @@ func (l *Ledger) await(ctx context.Context, op *op) (*Hold, error) {
 			<-op.done // answered in this moment
 		case <-timer.C:
 			if !taken && op.state.CompareAndSwap(opWaiting, opLeft) {
-				return nil, unavailable(fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", l.opts.QueueWait))
+				return nil, unavailable(fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", wait))
 			}
 			if taken && l.leaveOp(op) {
 				return nil, unavailable(fmt.Errorf("the database has not answered the admission within %v", takenWait))
