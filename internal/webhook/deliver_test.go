@@ -220,8 +220,12 @@ func TestWhatReceiversDo(t *testing.T) {
 		"400": {status(400), "pending", 400, "answered 400"}, "404": {status(404), "pending", 404, "answered 404"},
 		"410": {status(410), "pending", 410, "answered 410"}, "429": {status(429), "pending", 429, "answered 429"},
 		"500": {status(500), "pending", 500, "answered 500"}, "503": {status(503), "pending", 503, "answered 503"},
-		"301":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently) }, "pending", 301, "redirects are not followed"},
-		"307":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) }, "pending", 307, "redirects are not followed"},
+		"301": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
+		}, "pending", 301, "redirects are not followed"},
+		"307": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, "pending", 307, "redirects are not followed"},
 		"stall": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "pending", 0, "no complete answer in time"},
 		"close": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "pending", 0, "closed before"},
 		"no http": {func(w http.ResponseWriter, _ *http.Request) {

@@ -16,47 +16,30 @@ func TestTurnsReadByIndex(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
 		n := in.node("a")
-		const log, backlog, receivers = 20_000, 5_000, 2_000
-		in.update(func(tx *store.Tx) error {
-			for _, text := range []string{
-				// One row, doubled until there are enough: a fill that both engines take.
-				`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms) VALUES ('d0', 'acct', 'e', 't', 'u', 'r', 'b', 1, 5)`,
-				`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms) VALUES ('d0', 'acct', 'dead', 1, 0, 0, '', '', 0)`,
-				`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r0', 'acct', 0, 4000000000000000)`,
-				`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('dead', 'acct', 0, 1)`,
-			} {
-				if _, err := tx.Exec(text); err != nil {
-					return err
-				}
+		const log, backlog, receivers = 16_000, 4_000, 2_000
+		for _, text := range []string{
+			`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms) VALUES ('d0', 'acct', 'e', 't', 'u', 'r', 'b', 1, 5)`,
+			`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms) VALUES ('d0', 'acct', 'dead', 1, 0, 0, '', '', 0)`,
+			`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r0', 'acct', 0, 4000000000000000)`,
+			`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('dead', 'acct', 0, 1)`,
+		} {
+			in.update(func(tx *store.Tx) error { _, err := tx.Exec(text); return err })
+		}
+		// One row, doubled until there are enough: a fill that both engines take.
+		double := func(enough int, text string) {
+			for have := 1; have < enough; have *= 2 {
+				in.update(func(tx *store.Tx) error { _, err := tx.Exec(text, fmt.Sprintf("x%d", have)); return err })
 			}
-			for have := 1; have < log; have *= 2 {
-				if _, err := tx.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
-					SELECT id || CAST($1 AS TEXT), account, event, type, url, receiver, body, state, created_ms FROM webhook_delivery`, fmt.Sprintf("x%d", have)); err != nil {
-					return err
-				}
-			}
-			for have := 1; have < backlog; have *= 2 {
-				if _, err := tx.Exec(`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
-					SELECT delivery || CAST($1 AS TEXT), account, receiver, due_ms, tries, fresh, lease, epoch, until_ms FROM webhook_queue`, fmt.Sprintf("x%d", have)); err != nil {
-					return err
-				}
-			}
-			for have := 1; have < receivers; have *= 2 {
-				if _, err := tx.Exec(`INSERT INTO webhook_receiver (id, account, failing, ready_ms)
-					SELECT id || CAST($1 AS TEXT), account, failing, ready_ms FROM webhook_receiver WHERE id <> 'dead'`, fmt.Sprintf("x%d", have)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		in.update(func(tx *store.Tx) error {
-			for _, table := range []string{"webhook_delivery", "webhook_queue", "webhook_receiver"} {
-				if _, err := tx.Exec(`ANALYZE ` + table); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		}
+		double(log, `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+			SELECT id || CAST($1 AS TEXT), account, event, type, url, receiver, body, state, created_ms FROM webhook_delivery`)
+		double(backlog, `INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
+			SELECT delivery || CAST($1 AS TEXT), account, receiver, due_ms, tries, fresh, lease, epoch, until_ms FROM webhook_queue`)
+		double(receivers, `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
+			SELECT id || CAST($1 AS TEXT), account, failing, ready_ms FROM webhook_receiver WHERE id <> 'dead'`)
+		for _, table := range []string{"webhook_delivery", "webhook_queue", "webhook_receiver"} {
+			in.update(func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE ` + table); return err })
+		}
 		some := store.List([]string{"d0", "d1"})
 		in.update(func(tx *store.Tx) error {
 			for name, q := range map[string]struct {
