@@ -1,0 +1,309 @@
+package job
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// finish starts and looks after jobs until none of this node's runs or waits for
+// nothing but its turn.
+func (h *house) finish(n *node, id, kind string) shown {
+	h.t.Helper()
+	var last shown
+	started := false
+	until(h.t, "the end of job "+id, func() bool {
+		h.update(`UPDATE job_run SET wake_ms = 0 WHERE wake_ms > 0`) // no test waits for busy lines
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		n.step(n.jobs.TakeOver)
+		n.jobs.running.Wait()
+		last = h.poll(n, kind, id)
+		if started && last.Status == statusQueued {
+			h.t.Errorf("a job that had started is queued again")
+		}
+		started = started || last.Status != statusQueued
+		return final(last)
+	})
+	return last
+}
+
+// says makes a poll answer with a trouble.
+func says(t *upstream.Trouble) func(int, string) (*upstream.Progress, error) {
+	return func(int, string) (*upstream.Progress, error) {
+		c, f := *t, *t.Failure
+		c.Failure = &f
+		return nil, &c
+	}
+}
+
+// like is a line of the same script that has done nothing yet; nil does well.
+func (m *maker) like() *maker {
+	if m == nil {
+		return &maker{}
+	}
+	return &maker{blocks: m.blocks, submit: m.submit, poll: m.poll, fetch: m.fetch}
+}
+
+// refuses makes a submission answer with a trouble; the first n times if n > 0.
+func refuses(n int, t *upstream.Trouble) func(int, upstream.Work) (*upstream.Progress, error) {
+	return func(i int, _ upstream.Work) (*upstream.Progress, error) {
+		if n > 0 && i > n {
+			return nil, nil
+		}
+		c, f := *t, *t.Failure
+		c.Failure = &f
+		return nil, &c
+	}
+}
+
+// TestSteps takes jobs through troubles to their end: what users see, what they
+// pay, and how often lines were asked.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	image, video := upstream.KindImage, upstream.KindVideo
+	few := func(n int) func(int, string) (*upstream.Progress, error) {
+		return func(_ int, ticket string) (*upstream.Progress, error) {
+			var results []upstream.Result
+			for range n {
+				results = append(results, upstream.Result{Ref: ticket + "/x"})
+			}
+			return &upstream.Progress{Done: true, Results: results}, nil
+		}
+	}
+	empty := func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Done: true}, nil }
+	for _, c := range []struct {
+		name          string
+		kind          string
+		count         int64
+		first, second *maker
+		code          fault.Code // empty: it succeeds
+		param         string
+		data          int
+		cost          money.Amount
+		submissions   [2]int
+	}{
+		{name: "moderated prompt", kind: image, first: &maker{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
+		{name: "content policy", kind: image, first: &maker{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
+		{name: "moderated sound", kind: video, first: &maker{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &maker{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 2}},
+		{name: "moderated clip, once", kind: video, first: &maker{poll: func(n int, ticket string) (*upstream.Progress, error) {
+			if n == 1 {
+				return nil, upstream.Moderated(video, "nudity", true)
+			}
+			return nil, nil
+		}}, data: 1, cost: 50 * cent, submissions: [2]int{2, 0}},
+		{name: "render failed", kind: video, first: &maker{poll: says(upstream.Ended(video, "", ""))}, second: &maker{poll: says(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed, submissions: [2]int{1, 1}},
+		{name: "done without a clip", kind: video, first: &maker{poll: empty}, second: &maker{poll: empty}, code: fault.RenderFailed, submissions: [2]int{2, 2}},
+		{name: "done without an image", kind: image, first: &maker{poll: empty}, second: &maker{poll: empty}, code: fault.UpstreamError, submissions: [2]int{2, 2}},
+		{name: "invalid material", kind: video, first: &maker{poll: says(upstream.Ended(video, "file_download_error", "404"))}, second: &maker{poll: says(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
+		{name: "render timeout", kind: video, first: &maker{poll: says(upstream.Expired(video, "expired"))}, second: &maker{poll: says(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
+		{name: "vanished", kind: video, first: &maker{poll: says(upstream.Vanished(video, "404"))}, second: &maker{poll: says(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
+		{name: "not suitable", kind: video, first: &maker{submit: refuses(0, upstream.Unsuitable(video, "no clips of 5 s"))}, second: &maker{submit: refuses(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest, submissions: [2]int{1, 1}},
+		{name: "no line can", kind: image, first: &maker{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, second: &maker{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "the second line can", kind: image, count: 2, first: &maker{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
+		{name: "the second line can, after a render", kind: video, first: &maker{poll: says(upstream.Ended(video, "", ""))}, data: 1, cost: 50 * cent, submissions: [2]int{1, 1}},
+		{name: "busy once", kind: image, first: &maker{submit: refuses(1, trouble(fault.UpstreamError, upstream.NextLater))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "at a second try", kind: image, first: &maker{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "fewer images", kind: image, count: 4, first: &maker{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
+		{name: "more images", kind: image, count: 2, first: &maker{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
+		{name: "a lost answer", kind: image, first: &maker{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "two lost answers", kind: image, first: &maker{submit: refuses(0, lost(upstream.NextLine))}, second: &maker{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "at once, by ticket", kind: image, first: &maker{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
+			return &upstream.Progress{Done: true, Results: []upstream.Result{{Ref: "here"}}}, nil
+		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
+		{name: "no ticket", kind: image, first: &maker{submit: func(int, upstream.Work) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "a ticket that cannot be kept", kind: image, first: &maker{submit: func(int, upstream.Work) (*upstream.Progress, error) {
+			return &upstream.Progress{Ticket: "a\x00b"}, nil
+		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "odd words", kind: image, first: &maker{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "polls fail for a while", kind: video, first: &maker{poll: func(n int, _ string) (*upstream.Progress, error) {
+			if n < 4 {
+				return nil, later(errors.New("no route"))
+			}
+			return nil, nil
+		}}, data: 1, cost: 50 * cent, submissions: [2]int{1, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				makers := []*maker{c.first.like(), c.second.like()}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": makers[0], "second": makers[1]})
+				n := h.still()
+				model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
+				id := h.submit(n, h.submission(n, model, max(c.count, 1)))
+				s := h.finish(n, id, c.kind)
+				if got := [2]int{makers[0].count(), makers[1].count()}; got != c.submissions {
+					t.Errorf("%v submissions, want %v", got, c.submissions)
+				}
+				h.audit(c.cost)
+				if held := h.held(); held != 0 {
+					t.Errorf("%s held after the end", held)
+				}
+				if c.code == "" {
+					if s.Status != statusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
+						t.Errorf("%+v", s)
+					}
+					return
+				}
+				if s.Status != statusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
+					t.Fatalf("%+v", s)
+				}
+				if s.Error.Code != string(c.code) || s.Error.Type != fault.JobType(c.code) || s.Error.Message == "" || !strings.Contains(s.Error.Message, "not charged") {
+					t.Errorf("%+v, want %s", *s.Error, c.code)
+				}
+				if (s.Error.Param == nil) != (c.param == "") || s.Error.Param != nil && *s.Error.Param != c.param {
+					t.Errorf("param %v, want %q", s.Error.Param, c.param)
+				}
+			})
+		})
+	}
+}
+
+// TestNamesOfSubmissions checks that only a lost answer repeats a name.
+func TestNamesOfSubmissions(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+			switch n {
+			case 1:
+				return nil, trouble(fault.UpstreamError, upstream.NextLater)
+			case 2:
+				return nil, lost(upstream.NextSame)
+			}
+			return nil, nil
+		}}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		h.finish(n, id, "image")
+		var names []string
+		for _, w := range m.submitted {
+			names = append(names, w.Key)
+		}
+		if want := []string{id + "-1", id + "-2", id + "-2"}; !slices.Equal(names, want) {
+			t.Errorf("named %v, want %v", names, want)
+		}
+	})
+}
+
+// TestLongestWait ends jobs that take longer than their line allows, and tells
+// the provider.
+func TestLongestWait(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind, model string
+		blocks      bool
+		code        fault.Code
+		cancelled   int
+	}{{"video", "reel-1", false, fault.WaitTimeout, 1}, {"image", "easel-1", false, fault.UpstreamError, 1}, {"image", "easel-1", true, fault.UpstreamError, 0}, {"video", "reel-1", true, fault.WaitTimeout, 0}} {
+		t.Run(c.kind, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				m := &maker{blocks: c.blocks, poll: func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Wait: time.Millisecond}, nil }}
+				if c.blocks {
+					m.hold = stuck("submit", nil)
+				}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &maker{}})
+				h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
+				n := h.still()
+				id := h.submit(n, h.submission(n, c.model, 1))
+				s := h.finish(n, id, c.kind)
+				if s.Status != statusFailed || s.Error.Code != string(c.code) {
+					t.Errorf("%+v", s)
+				}
+				if len(m.cancelled) != c.cancelled || m.count() != 1 {
+					t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+				}
+				h.audit(0)
+			})
+		})
+	}
+}
+
+// TestPanic lets a maker panic: its job goes on, as after a death of its node.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"submit", "poll", "fetch"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				panics := func(n int) {
+					if n == 1 {
+						panic("scripted")
+					}
+				}
+				m := &maker{}
+				switch at {
+				case "submit":
+					m.submit = func(n int, _ upstream.Work) (*upstream.Progress, error) { panics(n); return nil, nil }
+				case "poll":
+					m.poll = func(n int, _ string) (*upstream.Progress, error) { panics(n); return nil, nil }
+				case "fetch":
+					m.fetch = func(n int, _ upstream.Result) (*upstream.File, error) { panics(n); return nil, nil }
+				}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h.apply(oneLine)
+				n := h.still()
+				id := h.submit(n, h.submission(n, "easel-1", 1))
+				if s := h.finish(n, id, "image"); s.Status != statusSucceeded {
+					t.Errorf("%+v", s)
+				}
+				if want := map[bool]int{true: 2, false: 1}[at == "submit"]; m.count() != want {
+					t.Errorf("%d submissions, want %d", m.count(), want)
+				}
+				h.audit(cent)
+			})
+		})
+	}
+}
+
+// TestStepsAreTold checks the trace that operators read.
+func TestStepsAreTold(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &maker{}})
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		h.finish(n, id, "image")
+		v, _, err := h.view(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		last := int64(0)
+		for _, s := range v.Steps {
+			names = append(names, s.Name)
+			if s.At < last {
+				t.Errorf("step %s goes back in time", s.Name)
+			}
+			last = s.At
+		}
+		want := []string{stepQueued, stepLine, stepSubmitted, stepTroubled, stepLine, stepSubmitted, stepTicket, stepProcessing, stepRendered, stepFetched, stepStored, stepSucceeded}
+		if !slices.Equal(names, want) {
+			t.Errorf("steps %v\nwant  %v", names, want)
+		}
+		if len(v.Attempts) != 2 || v.Attempts[0].Line != "first" || v.Attempts[0].Cause == "" || v.Attempts[1].Code != "" || v.Attempts[1].Ticket != "ticket-1" || v.Attempts[1].Ended == 0 {
+			t.Errorf("%+v", v.Attempts)
+		}
+		if v.Line != "second" || v.Cost != 3*cent || v.Account != h.account {
+			t.Errorf("%+v", v)
+		}
+		_ = h.db.View(t.Context(), func(tx *store.Tx) error { // no slot stays taken
+			var slots int
+			if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job`).Scan(&slots); err != nil || slots != 0 {
+				t.Errorf("%d slots %v", slots, err)
+			}
+			return nil
+		})
+	})
+}
