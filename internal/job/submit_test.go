@@ -227,3 +227,11 @@ func TestUndo(t *testing.T) {
 		h.audit(0)
 	})
 }
+
+// deleteKey deletes the key.
+func (h *house) deleteKey() {
+	h.t.Helper()
+	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error { return account.DeleteKeyTx(tx, h.key) }); err != nil {
+		h.t.Fatal(err)
+	}
+}

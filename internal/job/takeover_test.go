@@ -1,0 +1,476 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// stand reads where a running job stands.
+func (h *house) stand(id string) (rec *record, p *progress) {
+	h.t.Helper()
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
+		rec, p, err = readTx(tx, id)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return rec, p
+}
+
+// by makes a task of a job that stands where its row says.
+func (h *house) by(n *node, id string) *task {
+	h.t.Helper()
+	t := &task{jobs: n.jobs, snapshot: n.watcher.Current()}
+	if t.rec, t.run = h.stand(id); t.rec == nil {
+		h.t.Fatalf("job %s does not run", id)
+	}
+	t.berth = n.lines.MakerOf(t.snapshot, t.run.line, t.rec.model)
+	t.voyage = t.berth.Sail()
+	h.t.Cleanup(t.voyage.End)
+	return t
+}
+
+// bury declares a node dead.
+func (h *house) bury(n *node) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.books.Epoch())
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestTakeOver kills a node while its job is in each state: another one brings
+// the job to its end, with one submission where the provider had answered.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		state       int64
+		blocks      bool
+		stuck       string
+		submissions int
+	}{
+		{"sending", stateSending, false, "submit", 2},
+		{"sending what is done at once", stateSending, true, "submit", 2},
+		{"storing what came with the answer", stateSending, true, "inline", 2},
+		{"rendering", stateRendering, false, "poll", 1},
+		{"rendered", stateRendered, false, "fetch", 1},
+		{"stored", stateStored, false, "fetch", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				reached := make(chan struct{}, 1)
+				m := &maker{blocks: c.blocks, hold: stuck(c.stuck, reached)}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h.apply(oneLine)
+				first := h.still()
+				if c.stuck == "inline" { // all places to store are taken
+					for range mostFetches {
+						first.jobs.fetches <- struct{}{}
+					}
+				}
+				id := h.submit(first, h.submission(first, "easel-1", 2))
+				first.step(first.jobs.Start)
+				if c.stuck == "inline" {
+					until(t, "the submission", func() bool { return m.count() == 1 })
+				} else {
+					<-reached
+				}
+				first.kill()
+				m.hold = nil
+				if c.state == stateStored {
+					if err := h.by(first, id).collect(t.Context(), t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, p := h.stand(id); p == nil || p.state != c.state || p.epoch != first.books.Epoch() {
+					t.Fatalf("the job stands at %+v, want state %d", p, c.state)
+				}
+				fetched := m.fetches
+				second := h.node()
+				s := h.await(second, "image", id, final)
+				if s.Status != statusSucceeded || len(s.Data) != 2 {
+					t.Errorf("%+v", s)
+				}
+				if m.count() != c.submissions {
+					t.Errorf("%d submissions, want %d", m.count(), c.submissions)
+				}
+				if c.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
+					t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
+				}
+				if c.state == stateStored && m.fetches != fetched {
+					t.Error("stored results were fetched again")
+				}
+				h.audit(2 * cent)
+			})
+		})
+	}
+}
+
+// TestTwoDeathsWhileSending refunds a job whose submission was lost twice.
+func TestTwoDeathsWhileSending(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		reached := make(chan struct{}, 1)
+		m := &maker{hold: stuck("submit", reached)}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": m})
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		for range 2 {
+			n.step(n.jobs.Start)
+			<-reached
+			n.kill()
+			h.bury(n)
+			n = h.still()
+			n.step(n.jobs.TakeOver)
+			n.jobs.running.Wait()
+		}
+		if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+			t.Errorf("%+v", s)
+		}
+		if m.count() != 2 {
+			t.Errorf("%d submissions", m.count())
+		}
+		h.audit(0)
+	})
+}
+
+// TestFoundSubmission asks the provider for a submission whose node died: it is
+// not made again.
+func TestFoundSubmission(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		find        func(upstream.Work) (string, error)
+		submissions int
+	}{
+		{"known", func(w upstream.Work) (string, error) { return "of " + w.Key, nil }, 1},
+		{"unknown", func(upstream.Work) (string, error) { return "", nil }, 2},
+		{"no answer", func(upstream.Work) (string, error) { return "", later(errors.New("no route")) }, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				reached := make(chan struct{}, 1)
+				m := &maker{hold: stuck("submit", reached), find: c.find}
+				polled := ""
+				m.poll = func(_ int, ticket string) (*upstream.Progress, error) { polled = ticket; return nil, nil }
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
+				h.apply(oneLine)
+				n := h.still()
+				id := h.submit(n, h.submission(n, "easel-1", 1))
+				n.step(n.jobs.Start)
+				<-reached
+				n.kill()
+				h.bury(n)
+				m.hold = nil
+				n = h.still()
+				if s := h.finish(n, id, "image"); s.Status != statusSucceeded {
+					t.Errorf("%+v", s)
+				}
+				if m.count() != c.submissions || c.submissions == 1 && polled != "of "+id+"-1" {
+					t.Errorf("%d submissions, polled %q", m.count(), polled)
+				}
+				h.audit(cent)
+			})
+		})
+	}
+}
+
+// slow is a submission that its node waits for while it is thought dead.
+func slow(answer <-chan struct{}) func(context.Context, string) error {
+	return func(_ context.Context, step string) error {
+		if step == "submit" {
+			<-answer
+		}
+		return nil
+	}
+}
+
+// TestLateTicket brings the ticket of a node that was declared dead. It counts as
+// long as the submission is the job's and has none.
+func TestLateTicket(t *testing.T) {
+	t.Parallel()
+	t.Run("in time", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) {
+			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			m := &maker{hold: slow(answer)}
+			m.find = func(upstream.Work) (string, error) { close(asked); <-found; return "", nil }
+			h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
+			h.apply(oneLine)
+			old := h.still()
+			id := h.submit(old, h.submission(old, "easel-1", 1))
+			old.step(old.jobs.Start)
+			until(t, "the submission", func() bool { return m.count() == 1 })
+			h.bury(old)
+			n := h.still()
+			n.step(n.jobs.TakeOver)
+			<-asked
+			answer <- struct{}{}
+			until(t, "the ticket", func() bool { _, p := h.stand(id); return p.ticket == "ticket-1" })
+			close(found)
+			old.jobs.running.Wait()
+			n.jobs.running.Wait()
+			if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+				t.Errorf("%+v", s)
+			}
+			if m.count() != 1 || len(m.cancelled) != 0 {
+				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+			}
+			h.audit(cent)
+		})
+	})
+	t.Run("too late", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) {
+			answer := make(chan struct{})
+			m := &maker{}
+			m.hold = func(_ context.Context, step string) error {
+				if step == "submit" && m.count() == 1 {
+					<-answer
+				}
+				return nil
+			}
+			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+			h.apply(oneLine)
+			old := h.still()
+			id := h.submit(old, h.submission(old, "easel-1", 1))
+			old.step(old.jobs.Start)
+			until(t, "the submission", func() bool { return m.count() == 1 })
+			h.bury(old)
+			n := h.still()
+			h.finish(n, id, "image")
+			close(answer)
+			old.jobs.running.Wait()
+			if m.count() != 2 || len(m.cancelled) != 1 || m.cancelled[0] != "ticket-2" && m.cancelled[0] != "ticket-1" {
+				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+			}
+			h.audit(cent)
+		})
+	})
+	t.Run("known already", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) {
+			answer, reached := make(chan struct{}), make(chan struct{}, 1)
+			m := &maker{find: func(upstream.Work) (string, error) { return "ticket-1", nil }}
+			m.hold = func(ctx context.Context, step string) error {
+				return errors.Join(slow(answer)(ctx, step), stuck("fetch", reached)(ctx, step))
+			}
+			h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
+			h.apply(oneLine)
+			old := h.still()
+			id := h.submit(old, h.submission(old, "easel-1", 1))
+			old.step(old.jobs.Start)
+			until(t, "the submission", func() bool { return m.count() == 1 })
+			h.bury(old)
+			n := h.still()
+			n.step(n.jobs.TakeOver)
+			<-reached // its results are being fetched
+			answer <- struct{}{}
+			old.jobs.running.Wait()
+			if _, p := h.stand(id); p == nil || p.state != stateRendered {
+				t.Errorf("the late ticket has set the job back: %+v", p)
+			}
+		})
+	})
+}
+
+// TestFencedNodeFinishesNothing lets two nodes end a job: one does.
+func TestFencedNodeFinishesNothing(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		reached := make(chan struct{}, 1)
+		m := &maker{hold: stuck("fetch", reached)}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		old := h.still()
+		id := h.submit(old, h.submission(old, "easel-1", 1))
+		old.step(old.jobs.Start)
+		<-reached
+		old.kill()
+		m.hold = nil
+		behind := h.by(old, id)
+		ctx := t.Context()
+		if err := behind.collect(ctx, ctx); err != nil {
+			t.Fatal(err)
+		}
+		// All at once, with one fence: one of them ends it.
+		h.bury(old)
+		n := h.still()
+		if err := n.jobs.takeOver(ctx, id, "node_of_others"); err != nil {
+			t.Fatal(err)
+		}
+		if _, p := h.stand(id); p.fence != behind.run.fence {
+			t.Fatal("a job was taken from a node that is not the one thought dead")
+		}
+		var ends [4]bool
+		var all sync.WaitGroup
+		for i := range ends {
+			e := n.jobs.ending(behind.rec, behind.run.files, behind.run.fence, failure{})
+			e.cost = cent
+			all.Go(func() { ends[i] = n.jobs.end(ctx, e) })
+		}
+		all.Wait()
+		count := 0
+		for _, ended := range ends {
+			if ended {
+				count++
+			}
+		}
+		if count != 1 {
+			t.Errorf("%d ends", count)
+		}
+		h.audit(cent)
+
+		// A keeper that was fenced ends nothing, and writes nothing.
+		again := h.submit(n, h.submission(n, "easel-1", 1))
+		m.hold = stuck("fetch", reached)
+		n.step(n.jobs.Start)
+		<-reached
+		behind = h.by(n, again)
+		n.kill()
+		h.bury(n)
+		next := h.still()
+		next.step(next.jobs.TakeOver)
+		<-reached
+		m.hold = nil
+		if err := behind.collect(ctx, ctx); !errors.Is(err, errGone) {
+			t.Errorf("a fenced node has written a step: %v", err)
+		}
+		behind.run.files = nil
+		if next.jobs.end(ctx, next.jobs.ending(behind.rec, nil, behind.run.fence, failure{code: fault.UpstreamError})) {
+			t.Error("a fenced node has ended a job")
+		}
+		next.kill()
+		last := h.still()
+		h.bury(next)
+		if s := h.finish(last, again, "image"); s.Status != statusSucceeded {
+			t.Errorf("%+v", s)
+		}
+		h.audit(2 * cent)
+	})
+}
+
+// TestTakeOverBesideSubmissions takes over although this node submits as much as
+// it may.
+func TestTakeOverBesideSubmissions(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		reached := make(chan struct{}, 1)
+		m := &maker{hold: stuck("poll", reached)}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		old := h.still()
+		id := h.submit(old, h.submission(old, "easel-1", 1))
+		old.step(old.jobs.Start)
+		<-reached
+		old.kill()
+		m.hold = nil
+		h.bury(old)
+		n := h.still()
+		n.jobs.sending = mostSending
+		n.step(n.jobs.TakeOver)
+		n.jobs.running.Wait()
+		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+			t.Errorf("%+v", s)
+		}
+		waits := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		if s := h.poll(n, "image", waits); s.Status != statusQueued {
+			t.Errorf("started beyond the bound of submissions: %+v", s)
+		}
+	})
+}
+
+// TestEndlessTakeOvers fails a job that no node brings further.
+func TestEndlessTakeOvers(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`, abandoned, mostFences)
+		n.step(n.jobs.TakeOver)
+		if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+			t.Errorf("%+v", s)
+		}
+		if held := h.held(); held != 0 {
+			t.Errorf("%s held", held)
+		}
+	})
+}
+
+// TestGracefulStop lets a node end while it submits: the ticket is kept, and the
+// next node goes on with it.
+func TestGracefulStop(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		free := make(chan struct{})
+		m := &maker{hold: gate("submit", free)}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		n.jobs.linger = lastCalls
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); n.jobs.Run(ctx) }()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		until(t, "the submission", func() bool { return m.count() == 1 })
+		stop()
+		free <- struct{}{}
+		<-stopped
+		if _, p := h.stand(id); p.state != stateRendering || p.ticket != "ticket-1" {
+			t.Errorf("%+v", p)
+		}
+		n.end()
+		next := h.node()
+		if s := h.await(next, "image", id, final); s.Status != statusSucceeded || m.count() != 1 {
+			t.Errorf("%+v after %d submissions", s, m.count())
+		}
+		h.audit(cent)
+	})
+}
+
+// TestKeyDeletedMeanwhile ends a job whose key is gone.
+func TestKeyDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		free := make(chan struct{})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{hold: gate("submit", free)}})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		h.deleteKey()
+		free <- struct{}{}
+		n.jobs.running.Wait()
+		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+			t.Errorf("%+v", s)
+		}
+		h.audit(cent)
+		_ = h.db.View(t.Context(), func(tx *store.Tx) error {
+			states, err := ledger.AccountsTx(tx, []string{h.account})
+			if err != nil || states[h.account].Balance != 100*money.USD-cent {
+				t.Errorf("%+v %v", states, err)
+			}
+			return nil
+		})
+	})
+}
