@@ -1,0 +1,131 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// file is a download of bytes that says it is of a size.
+func file(raw []byte, size int) *upstream.File {
+	return &upstream.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(size)}
+}
+
+// TestCollect brings results into the media store in spite of troubles.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	image, video := upstream.KindImage, upstream.KindVideo
+	cut := func(raw []byte) *upstream.File { return file(raw[:len(raw)-5], len(raw)) }
+	gone := func() *upstream.Trouble { return later(errors.New("403: the link has expired")) }
+	for _, c := range []struct {
+		name  string
+		kind  string
+		count int64
+		// fetch answers the n-th download, 0 all of which work.
+		fetch       func(n int, r upstream.Result) (*upstream.File, error)
+		code        fault.Code
+		data        int
+		cost        money.Amount
+		submissions [2]int
+		fetches     int
+		repolled    bool
+	}{
+		{name: "breaks off once", kind: image, fetch: func(n int, _ upstream.Result) (*upstream.File, error) {
+			if n == 1 {
+				return cut(picture()), nil
+			}
+			return nil, nil
+		}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
+		{name: "breaks off without a length", kind: image, fetch: func(n int, _ upstream.Result) (*upstream.File, error) {
+			if n == 1 {
+				return file(picture()[:20], -1), nil
+			}
+			return nil, nil
+		}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
+		{name: "the link has expired", kind: video, fetch: func(_ int, r upstream.Result) (*upstream.File, error) {
+			if !strings.HasPrefix(r.Ref, "fresh") {
+				return nil, gone()
+			}
+			return nil, nil
+		}, data: 1, cost: 50 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
+		{name: "never comes", kind: video, fetch: func(int, upstream.Result) (*upstream.File, error) { return nil, gone() },
+			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
+		{name: "an image never comes", kind: image, fetch: func(int, upstream.Result) (*upstream.File, error) { return nil, gone() },
+			code: fault.UpstreamError, submissions: [2]int{1, 1}, fetches: fetchTries, repolled: true},
+		{name: "something else comes", kind: video, fetch: func(int, upstream.Result) (*upstream.File, error) {
+			return file([]byte("<html>sorry</html>"), -1), nil
+		}, code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
+		{name: "an image instead of a clip", kind: video, fetch: func(int, upstream.Result) (*upstream.File, error) { return file(picture(), -1), nil },
+			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
+		{name: "one of three never comes", kind: image, count: 3, fetch: func(_ int, r upstream.Result) (*upstream.File, error) {
+			if strings.HasSuffix(r.Ref, "/1") {
+				return nil, gone()
+			}
+			return nil, nil
+		}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}, fetches: 2 + fetchTries, repolled: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				first := &maker{fetch: c.fetch}
+				first.poll = func(n int, ticket string) (*upstream.Progress, error) {
+					if n == 1 {
+						return nil, nil
+					}
+					made := &upstream.Progress{Done: true}
+					for i := range max(c.count, 1) {
+						made.Results = append(made.Results, upstream.Result{Ref: "fresh/" + string('0'+rune(i))})
+					}
+					return made, nil
+				}
+				second := &maker{fetch: c.fetch}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+				n := h.still()
+				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
+				s := h.finish(n, id, c.kind)
+				if c.code == "" && (s.Status != statusSucceeded || len(s.Data) != c.data) || c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
+					t.Errorf("%+v %+v", s, s.Error)
+				}
+				if got := [2]int{first.count(), second.count()}; got != c.submissions {
+					t.Errorf("%v submissions, want %v", got, c.submissions)
+				}
+				if first.fetches != c.fetches || (first.polls > 1) != c.repolled {
+					t.Errorf("%d downloads, want %d; %d polls", first.fetches, c.fetches, first.polls)
+				}
+				h.audit(c.cost)
+				h.onlyPublic(n, s)
+			})
+		})
+	}
+}
+
+// onlyPublic checks that a job's links work and that all else of it was given up.
+func (h *house) onlyPublic(n *node, s shown) {
+	h.t.Helper()
+	var public, others int
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state = 'public' THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN state IN ('public', 'gone') THEN 0 ELSE 1 END), 0) FROM media_file`).Scan(&public, &others)
+	})
+	if err != nil || public != len(s.Data) || others != 0 {
+		h.t.Errorf("%d public files of %d links, %d others are kept: %v", public, len(s.Data), others, err)
+	}
+	seen := map[string]bool{}
+	for _, d := range s.Data {
+		path := strings.TrimPrefix(d.URL, "http://127.0.0.1")
+		w := httptest.NewRecorder()
+		n.jobs.Media.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if w.Code != 200 || seen[d.URL] {
+			h.t.Errorf("%s answers %d", d.URL, w.Code)
+		}
+		seen[d.URL] = true
+	}
+}

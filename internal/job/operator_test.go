@@ -1,0 +1,251 @@
+package job
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/media"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// list lists the ids of the jobs that a filter selects.
+func (h *house) list(f Filter) (ids []string, more bool) {
+	h.t.Helper()
+	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		views, m, err := ListTx(tx, f)
+		more = m
+		for _, v := range views {
+			ids = append(ids, parse(h.t, v.Body).ID)
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return ids, more
+}
+
+// TestList checks the operator's filters.
+func TestList(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		reached := make(chan struct{}, 1)
+		first := &maker{}
+		second := &maker{hold: stuck("poll", reached)}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+		n := h.still()
+		other := h.as(h.open(money.USD))
+		done := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		first.submit = refuses(0, upstream.Moderated("video", "no", false))
+		failed := other.submit(n, other.submission(n, "reel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		first.submit = refuses(0, upstream.Unsuitable("image", "no"))
+		runs := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
+		n.step(n.jobs.Start)
+		<-reached
+		waits := h.submit(n, h.submission(n, "easel-1", 1))
+
+		for _, c := range []struct {
+			name string
+			f    Filter
+			want []string
+		}{
+			{"all", Filter{Limit: 10}, []string{waits, runs, failed, done}},
+			{"account", Filter{Limit: 10, Account: other.account}, []string{failed}},
+			{"model", Filter{Limit: 10, Model: "easel-1"}, []string{waits, runs, done}},
+			{"line that did it", Filter{Limit: 10, Line: "first"}, []string{failed, done}},
+			{"line that has it", Filter{Limit: 10, Line: "second"}, []string{runs}},
+			{"queued", Filter{Limit: 10, Status: "queued"}, []string{waits}},
+			{"processing", Filter{Limit: 10, Status: "processing"}, []string{runs}},
+			{"succeeded", Filter{Limit: 10, Status: "succeeded"}, []string{done}},
+			{"failed", Filter{Limit: 10, Status: "failed"}, []string{failed}},
+			{"nothing", Filter{Limit: 10, Status: "failed", Model: "easel-1"}, nil},
+			{"below", Filter{Limit: 10, After: runs}, []string{failed, done}},
+		} {
+			ids, more := h.list(c.f)
+			slices.Sort(ids)
+			slices.Sort(c.want)
+			if !slices.Equal(ids, c.want) || more {
+				t.Errorf("%s: %v %t, want %v", c.name, ids, more, c.want)
+			}
+		}
+		var paged []string
+		for f, more := (Filter{Limit: 1}), true; more; f.After = paged[len(paged)-1] {
+			var ids []string
+			ids, more = h.list(f)
+			paged = append(paged, ids...)
+		}
+		if all, _ := h.list(Filter{Limit: 10}); !slices.Equal(paged, all) {
+			t.Errorf("page by page %v, at once %v", paged, all)
+		}
+		if v, _, err := h.view(runs); err != nil || v.Line != "second" || v.Node != n.books.Epoch() || v.Held != 3*cent || parse(t, v.Body).Status != statusProcessing {
+			t.Errorf("%+v %v", v, err)
+		}
+		if _, _, err := h.view(NewID()); !errors.Is(err, ErrNoJob) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// inState brings a job to where the operator wants to end it.
+var inState = map[string]struct {
+	blocks bool
+	stuck  string
+}{
+	"queued": {}, "sending": {false, "submit"}, "at once": {true, "submit"}, "rendering": {false, "poll"}, "rendered": {false, "fetch"},
+}
+
+// TestCancel ends a job wherever it stands: it is refunded, its slot is free, its
+// provider is told, and nothing of it goes on.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for name, c := range inState {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				reached := make(chan struct{}, 1)
+				m := &maker{blocks: c.blocks, hold: stuck(c.stuck, reached)}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h.apply(oneLine)
+				n := h.still()
+				id := h.submit(n, h.submission(n, "easel-1", 1))
+				if c.stuck != "" {
+					n.step(n.jobs.Start)
+					<-reached
+				}
+				ctx := t.Context()
+				if err := n.jobs.Cancel(ctx, id); err != nil {
+					t.Fatal(err)
+				}
+				n.jobs.running.Wait() // though its call would wait for ever
+				if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) || s.Error.Type != "upstream_error" {
+					t.Errorf("%+v", s)
+				}
+				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {
+					t.Errorf("the provider was told: %t", told)
+				}
+				if err := n.jobs.Cancel(ctx, id); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+					t.Errorf("a second time: %v", err)
+				}
+				if err := n.jobs.Cancel(ctx, NewID()); !errors.Is(err, ErrNoJob) {
+					t.Errorf("no such job: %v", err)
+				}
+				h.audit(0)
+				m.hold = nil
+				next := h.submit(n, h.submission(n, "easel-1", 1))
+				n.step(n.jobs.Start)
+				n.jobs.running.Wait()
+				if s := h.poll(n, "image", next); s.Status != statusSucceeded {
+					t.Errorf("the line's slot is not free: %+v", s)
+				}
+				h.audit(cent)
+			})
+		})
+	}
+}
+
+// TestRequeueRunning lets a running job be done anew, wherever it stands.
+func TestRequeueRunning(t *testing.T) {
+	t.Parallel()
+	for name, c := range inState {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				reached := make(chan struct{}, 1)
+				m := &maker{blocks: c.blocks, hold: stuck(c.stuck, reached)}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h.apply(oneLine)
+				n := h.still()
+				id := h.submit(n, h.submission(n, "easel-1", 1))
+				if c.stuck != "" {
+					n.step(n.jobs.Start)
+					<-reached
+				}
+				was := h.poll(n, "image", id).Status
+				if same, err := n.jobs.Requeue(t.Context(), id); err != nil || same != id {
+					t.Fatalf("%s %v", same, err)
+				}
+				n.jobs.running.Wait()
+				if s := h.poll(n, "image", id); s.Status != was {
+					t.Errorf("it was %s and is %s", was, s.Status)
+				}
+				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {
+					t.Errorf("the provider was told: %t", told)
+				}
+				m.hold = nil
+				n.step(n.jobs.Start)
+				n.jobs.running.Wait()
+				if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+					t.Errorf("%+v", s)
+				}
+				if c.stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
+					t.Errorf("%d submissions", m.count())
+				}
+				h.audit(cent)
+			})
+		})
+	}
+}
+
+// TestRequeueEnded submits a job that has ended once more, at its old price and
+// through the same admission.
+func TestRequeueEnded(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{blocks: true}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		h.account, h.key = h.open(2 * cent)
+		n := h.still()
+		s := h.submission(n, "easel-1", 1)
+		s.OnceKey, s.Fingerprint = "k", []byte("x")
+		id := h.submit(n, s)
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		next, err := n.jobs.Requeue(t.Context(), id)
+		if err != nil || next == id {
+			t.Fatalf("%s %v", next, err)
+		}
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		for _, job := range []string{id, next} {
+			if s := h.poll(n, "image", job); s.Status != statusSucceeded || s.ID != job {
+				t.Errorf("%+v", s)
+			}
+		}
+		if body, err := n.jobs.Known(t.Context(), h.account, "k", []byte("x")); err != nil || parse(t, body).ID != id {
+			t.Errorf("the key's job is %s now: %v", body, err)
+		}
+		if _, err := n.jobs.Requeue(t.Context(), id); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
+			t.Errorf("beyond the balance: %v", err)
+		}
+		if _, err := n.jobs.Requeue(t.Context(), NewID()); !errors.Is(err, ErrNoJob) {
+			t.Errorf("no such job: %v", err)
+		}
+		h.audit(2 * cent)
+
+		h.account, h.key = h.open(2 * cent)
+		s = h.submission(n, "easel-1", 1)
+		kept, err := n.jobs.Media.Keep(t.Context(), s.Job, picture())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.References = []media.File{kept}
+		id = h.submit(n, s)
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		if _, err := n.jobs.Requeue(t.Context(), id); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+			t.Errorf("without its references: %v", err)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package job
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// TestRetention checks that a record is gone at once when its time is over, its
+// row at the next sweep, and its files later than both.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		kept := h.submit(n, h.submission(n, "easel-1", 1))
+		for range 2 {
+			n.step(n.jobs.Start)
+			n.jobs.running.Wait()
+		}
+		old := h.submit(n, h.submission(n, "easel-1", 1)) // waits, however old
+		h.update(`UPDATE job SET created_ms = 1 WHERE id = $1`, old)
+		s := h.poll(n, "image", id)
+
+		h.age(id, n.jobs.Retention-time.Minute)
+		n.step(n.jobs.Housekeep)
+		if again := h.poll(n, "image", id); again.Status != statusSucceeded {
+			t.Errorf("within its time: %+v", again)
+		}
+		h.age(id, time.Minute)
+		if body, err := n.jobs.Body(t.Context(), h.account, "image", id); err == nil || fault.Of(err).Code != fault.JobNotFound {
+			t.Errorf("not swept yet: %s %v", body, err)
+		}
+		n.step(n.jobs.Housekeep)
+		if jobs, running, _ := h.rows(); jobs != 2 || running != 1 {
+			t.Errorf("%d records, %d in progress", jobs, running)
+		}
+		if again := h.poll(n, "image", kept); again.Status != statusSucceeded {
+			t.Errorf("%+v", again)
+		}
+		if again := h.poll(n, "image", old); again.Status != statusQueued {
+			t.Errorf("%+v", again)
+		}
+		s.Data = append(s.Data, h.poll(n, "image", kept).Data...)
+		h.update(`DELETE FROM media_file WHERE state <> 'public'`)
+		h.onlyPublic(n, s) // also of the job whose record is gone
+		h.audit(2 * cent)
+	})
+}
+
+// TestForgetMany removes more records than one transaction may.
+func TestForgetMany(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}})
+		h.apply(oneLine)
+		n := h.still()
+		h.bulk(n, forgetAtOnce+20)
+		h.update(`DELETE FROM job_run`)
+		h.update(`UPDATE job SET status = 'failed', ended_ms = 1`)
+		n.step(n.jobs.Housekeep)
+		if jobs, _, _ := h.rows(); jobs != 0 {
+			t.Errorf("%d records are left", jobs)
+		}
+	})
+}
+
+// TestAuditFinds breaks one thing after the other: the audit finds each.
+func TestAuditFinds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, breaks, finds string }{
+		{"a hold is gone", `DELETE FROM ledger_hold`, "has no hold"},
+		{"a hold is of another amount", `UPDATE ledger_hold SET amount_nano = amount_nano + 1`, "another one"},
+		{"a hold is of another request", `UPDATE ledger_hold SET id = 'req_x'`, "another one"},
+		{"a job is gone", `DELETE FROM job_run`, "belongs to no running job"},
+		{"a slot is gone", `DELETE FROM line_job`, "no slot"},
+		{"a slot is of another line", `UPDATE line_job SET line = 'second'`, "no slot"},
+		{"a slot too many", `INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`, "belongs to no submitted job"},
+		{"a slot of a queued job", `UPDATE job_run SET state = 0, line = ''`, "belongs to no submitted job"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				reached := make(chan struct{}, 1)
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{hold: stuck("poll", reached)}})
+				h.apply(oneLine)
+				n := h.still()
+				h.submit(n, h.submission(n, "easel-1", 1))
+				n.step(n.jobs.Start)
+				<-reached
+				h.audit(0)
+				h.update(c.breaks)
+				report, err := ledger.Audit(t.Context(), h.db, AuditTx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if report.OK || !slices.ContainsFunc(report.Differences, func(d ledger.Difference) bool { return strings.Contains(d.What, c.finds) }) {
+					t.Errorf("%+v", report)
+				}
+			})
+		})
+	}
+}
+
+// explained returns how a database would run a statement.
+func explained(t *testing.T, tx *store.Tx, query string, args ...any) string {
+	t.Helper()
+	explain := "EXPLAIN "
+	if tx.Dialect() == store.SQLite {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := tx.Query(explain+query, args...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan []string
+	for rows.Next() {
+		cells := make([]any, len(columns))
+		var last string
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		cells[len(cells)-1] = &last
+		if err := rows.Scan(cells...); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, last)
+	}
+	return strings.Join(plan, "\n")
+}
