@@ -113,7 +113,7 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 func (b *board) read(ctx context.Context, v *queueView, model string) error {
 	return b.jobs.DB.View(ctx, func(tx *store.Tx) error {
 		v.places = v.places[:0]
-		rows, err := tx.Query(`SELECT turn, id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id`, model)
+		rows, err := tx.Query(queuePlaces, model)
 		if err != nil {
 			return err
 		}
@@ -128,14 +128,14 @@ func (b *board) read(ctx context.Context, v *queueView, model string) error {
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		return tx.QueryRow(`SELECT COUNT(*) FROM job_run WHERE model = $1 AND state > 0`, model).Scan(&v.busy)
+		return tx.QueryRow(countBusy, model).Scan(&v.busy)
 	})
 }
 
 // count counts the jobs ahead of one.
 func (b *board) count(ctx context.Context, model string, mine place) (ahead int, err error) {
 	err = b.jobs.DB.View(ctx, func(tx *store.Tx) error {
-		return tx.QueryRow(`SELECT COUNT(*) FROM job_run WHERE model = $1 AND state = 0 AND (turn, id) < ($2, $3)`, model, mine.turn, mine.id).Scan(&ahead)
+		return tx.QueryRow(countAhead, model, mine.turn, mine.id).Scan(&ahead)
 	})
 	return ahead, err
 }
@@ -145,7 +145,7 @@ func (b *board) readPace(ctx context.Context, v *queueView, r *record) error {
 	var took []int64
 	err := b.jobs.DB.View(ctx, func(tx *store.Tx) error {
 		took = took[:0]
-		rows, err := tx.Query(`SELECT ended_ms - started_ms FROM job WHERE model = $1 AND status = 'succeeded' ORDER BY ended_ms DESC LIMIT $2`, r.model, paceSamples)
+		rows, err := tx.Query(recentTimes, r.model, paceSamples)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
 )
@@ -109,36 +108,4 @@ func TestAuditFinds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// explained returns how a database would run a statement.
-func explained(t *testing.T, tx *store.Tx, query string, args ...any) string {
-	t.Helper()
-	explain := "EXPLAIN "
-	if tx.Dialect() == store.SQLite {
-		explain = "EXPLAIN QUERY PLAN "
-	}
-	rows, err := tx.Query(explain+query, args...)
-	if err != nil {
-		t.Fatalf("%v: %s", err, query)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plan []string
-	for rows.Next() {
-		cells := make([]any, len(columns))
-		var last string
-		for i := range cells {
-			cells[i] = new(any)
-		}
-		cells[len(cells)-1] = &last
-		if err := rows.Scan(cells...); err != nil {
-			t.Fatal(err)
-		}
-		plan = append(plan, last)
-	}
-	return strings.Join(plan, "\n")
 }

@@ -44,7 +44,7 @@ func (j *Jobs) Start(ctx context.Context) error {
 func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 	var models []string
 	err := j.DB.View(ctx, func(tx *store.Tx) (err error) {
-		models, err = distinctTx(tx, `SELECT COALESCE(MIN(model), '') FROM job_run WHERE state = 0 AND model > $1`)
+		models, err = distinctTx(tx, nextQueuedModel)
 		return err
 	})
 	return models, err
@@ -193,9 +193,6 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 	return queue, rows.Err()
 }
 
-const selectQueue = `SELECT id, turn, fence, trace FROM job_run WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
-	ORDER BY turn, id LIMIT $5`
-
 // freeTx reads how many jobs each line may take; lines without a cap take any.
 func (s *starting) freeTx(tx *store.Tx) error {
 	s.free = make(map[string]int, len(s.berths))
@@ -295,7 +292,7 @@ func (s *starting) choose(w *waitingJob) *line.Berth {
 // giveUp fails queued jobs of a model that no line serves any more.
 func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		return idsTx(tx, `SELECT id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id LIMIT $2`, model, startAtOnce)
+		return idsTx(tx, modelQueue, model, startAtOnce)
 	}, func(rec *record, _ *progress, _ int64) bool {
 		// A job may be of a newer catalog than the one that this node has yet.
 		now := j.Catalog.Current()

@@ -120,9 +120,6 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 	return known.body, nil
 }
 
-// selectOnce finds the newest job of an Idempotency-Key.
-const selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> '' ORDER BY id DESC LIMIT 1`
-
 // knownRow is a row of selectOnce.
 type knownRow struct {
 	id, kind, model, fingerprint string
@@ -222,13 +219,7 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0, $18, '', '', '', '', $19, 0, 0)`,
 		r.id, r.request, r.account, r.key, r.kind, r.model, r.endpoint, r.revision, text(r.plan), r.prompt, r.params, text(r.materials), r.callback,
 		a.once, a.fingerprint, flag(r.free), int64(r.held), r.status, nowMS)
-	// Each account has one job a turn: it comes after its own last one, but not
-	// before the turn that the queue is at.
-	q.Exec(nil, `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket,
-		submitted_ms, results, files, trace)
-		SELECT $1, $2, $3, 0, 1 + CASE WHEN own > head THEN own ELSE head END, CAST($4 AS BIGINT), 0, 0, '', 0, '', 0, 0, '', 0, '', '', $5
-		FROM (SELECT COALESCE((SELECT MAX(turn) FROM job_run WHERE model = $2 AND account = $3 AND state = 0), 0) AS own,
-			COALESCE((SELECT MIN(turn) FROM job_run WHERE model = $2 AND state = 0), 1) - 1 AS head) AS places`,
+	q.Exec(nil, insertRun,
 		r.id, r.model, r.account, nowMS, text(trace{Steps: []Step{{Name: stepQueued, At: nowMS}}}))
 	media.Adopt(q, r.id, nowMS)
 }

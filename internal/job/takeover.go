@@ -30,7 +30,7 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 	var orphans []orphan
 	err := j.DB.View(ctx, func(tx *store.Tx) error {
 		orphans = nil
-		epochs, err := distinctTx(tx, `SELECT COALESCE(MIN(epoch), '') FROM job_run WHERE state > 0 AND epoch > $1`)
+		epochs, err := distinctTx(tx, nextEpoch)
 		if err != nil || len(epochs) == 0 {
 			return err
 		}
@@ -42,7 +42,7 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 			if slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Epoch == epoch && !n.Dead }) {
 				continue
 			}
-			ids, err := idsTx(tx, `SELECT id FROM job_run WHERE epoch = $1 AND state > 0 ORDER BY id LIMIT $2`, epoch, takeAtOnce)
+			ids, err := idsTx(tx, ofEpoch, epoch, takeAtOnce)
 			if err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 	limit := j.StartLimit.Milliseconds()
 	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
-		return idsTx(tx, `SELECT id FROM job_run WHERE state = 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`, nowMS-limit, startAtOnce)
+		return idsTx(tx, overdueJobs, nowMS-limit, startAtOnce)
 	}, func(_ *record, p *progress, nowMS int64) bool {
 		return p.queuedMS <= nowMS-limit
 	}, failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.StartLimit)})
@@ -198,7 +198,7 @@ func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 // disabled fails queued jobs of disabled accounts.
 func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		accounts, err := distinctTx(tx, `SELECT COALESCE(MIN(account), '') FROM job_run WHERE state = 0 AND account > $1`)
+		accounts, err := distinctTx(tx, nextQueuedAccount)
 		if err != nil {
 			return nil, err
 		}
@@ -230,7 +230,7 @@ func (j *Jobs) forget(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		ids, err := idsTx(tx, `SELECT id FROM job WHERE ended_ms > 0 AND ended_ms <= $1 ORDER BY ended_ms LIMIT $2`, j.oldest(now), forgetAtOnce)
+		ids, err := idsTx(tx, pastRecords, j.oldest(now), forgetAtOnce)
 		if err != nil || len(ids) == 0 {
 			gone = 0
 			return err

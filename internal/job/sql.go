@@ -1,0 +1,42 @@
+package job
+
+// The statements that meet many rows. Each finds them along an index; the test
+// beside this file asks both databases.
+const (
+	// insertRun puts a job into its queue. Each account has one job a turn: it comes
+	// after its own last one, but not before the turn that the queue is at.
+	insertRun = `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket,
+		submitted_ms, results, files, trace)
+		SELECT $1, $2, $3, 0, 1 + CASE WHEN own > head THEN own ELSE head END, CAST($4 AS BIGINT), 0, 0, '', 0, '', 0, 0, '', 0, '', '', $5
+		FROM (SELECT COALESCE((SELECT MAX(turn) FROM job_run WHERE model = $2 AND account = $3 AND state = 0), 0) AS own,
+			COALESCE((SELECT MIN(turn) FROM job_run WHERE model = $2 AND state = 0), 1) - 1 AS head) AS places`
+
+	nextQueuedModel = `SELECT COALESCE(MIN(model), '') FROM job_run WHERE state = 0 AND model > $1`
+
+	modelQueue = `SELECT id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id LIMIT $2`
+
+	nextEpoch = `SELECT COALESCE(MIN(epoch), '') FROM job_run WHERE state > 0 AND epoch > $1`
+
+	ofEpoch = `SELECT id FROM job_run WHERE epoch = $1 AND state > 0 ORDER BY id LIMIT $2`
+
+	overdueJobs = `SELECT id FROM job_run WHERE state = 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`
+
+	nextQueuedAccount = `SELECT COALESCE(MIN(account), '') FROM job_run WHERE state = 0 AND account > $1`
+
+	pastRecords = `SELECT id FROM job WHERE ended_ms > 0 AND ended_ms <= $1 ORDER BY ended_ms LIMIT $2`
+
+	queuePlaces = `SELECT turn, id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id`
+
+	countBusy = `SELECT COUNT(*) FROM job_run WHERE model = $1 AND state > 0`
+
+	countAhead = `SELECT COUNT(*) FROM job_run WHERE model = $1 AND state = 0 AND (turn, id) < ($2, $3)`
+
+	recentTimes = `SELECT ended_ms - started_ms FROM job WHERE model = $1 AND status = 'succeeded' ORDER BY ended_ms DESC LIMIT $2`
+
+	// selectQueue reads what may start of a queue, behind a place.
+	selectQueue = `SELECT id, turn, fence, trace FROM job_run WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
+	ORDER BY turn, id LIMIT $5`
+
+	// selectOnce finds the newest job of an Idempotency-Key.
+	selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> '' ORDER BY id DESC LIMIT 1`
+)

@@ -1,0 +1,129 @@
+package job
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// crowd fills the tables: 10,000 queued jobs of 100 accounts, as many that run,
+// and 20,000 that have ended, of two models.
+func (h *house) crowd() {
+	h.t.Helper()
+	const numbers = ` WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) `
+	h.update(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket, submitted_ms, results, files, trace)` +
+		numbers + `SELECT 'job_' || CAST(i + 100000 AS TEXT), CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, 'acct_' || CAST(i % 100 AS TEXT),
+			CASE WHEN i > 10000 THEN 2 ELSE 0 END, i / 100, i, 0, 0, CASE WHEN i > 10000 THEN 'node_' || CAST(i % 3 AS TEXT) ELSE '' END, 0, '', 0, 0, '', 0, '', '', '' FROM n`)
+	h.update(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key, fingerprint,
+			free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)` +
+		numbers + `SELECT 'job_' || CAST(i AS TEXT), 'req_' || CAST(i AS TEXT), 'acct_' || CAST(i % 100 AS TEXT), '', 'image', CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, '', 1, '', '', '', '', '',
+			'key-' || CAST(i AS TEXT), '', 0, 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, i FROM n`)
+	h.update(`ANALYZE`)
+}
+
+// TestPlans checks that with 10,000 queued jobs no statement on the way of a job
+// reads a whole table or sorts a whole queue.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{})
+		h.crowd()
+		err := h.db.Update(t.Context(), func(tx *store.Tx) error {
+			for name, s := range map[string]struct {
+				text string
+				args []any
+			}{
+				"submit":         {insertRun, []any{"job_x", "easel-1", "acct_7", int64(1), ""}},
+				"once":           {strings.Replace(selectOnce, "ORDER BY id DESC LIMIT 1", "", 1), []any{"acct_7", "key-7"}}, // a key has one record, or two
+				"ahead":          {countAhead, []any{"easel-1", int64(2), "job_1"}},
+				"start":          {selectQueue, []any{"easel-1", int64(1), int64(50), "job_1", lookAhead}},
+				"models":         {nextQueuedModel, []any{""}},
+				"no line":        {modelQueue, []any{"easel-1", startAtOnce}},
+				"epochs":         {nextEpoch, []any{"node_1"}},
+				"of an epoch":    {ofEpoch, []any{"node_1", takeAtOnce}},
+				"overdue":        {overdueJobs, []any{int64(5), startAtOnce}},
+				"accounts":       {nextQueuedAccount, []any{"acct_5"}},
+				"past":           {pastRecords, []any{int64(100), forgetAtOnce}},
+				"pace":           {recentTimes, []any{"easel-1", paceSamples}},
+				"record and run": {`SELECT ` + recordColumns + `, ` + progressColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, []any{"job_7"}},
+			} {
+				plan := explained(t, tx, s.text, s.args...)
+				for line := range strings.Lines(plan) {
+					if readsAll(line) {
+						t.Errorf("%s: %s", name, plan)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// readsAll tells whether a line of a plan reads all of a table, or sorts.
+func readsAll(line string) bool {
+	for _, word := range []string{"Seq Scan on job", "Sort", "SCAN job", "TEMP B-TREE", "SCAN j", "SCAN r"} {
+		if strings.Contains(line, word) {
+			// A covering index that is read from its beginning, for its first entry.
+			return !strings.Contains(line, "Index")
+		}
+	}
+	return false
+}
+
+// TestCrowd submits, starts and shows a job among 10,000 others: it takes its
+// account's turn.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{blocks: true}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.crowd()
+		h.update(`UPDATE job_run SET turn = turn + 1 WHERE state = 0`)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		if _, p := h.stand(id); p.turn != 1 {
+			t.Errorf("it is at turn %d", p.turn)
+		}
+		if s := h.poll(n, "image", id); *s.Position > 100 { // of 10,000: those of its turn
+			t.Errorf("it is at place %d", *s.Position)
+		}
+	})
+}
+
+// explained returns how a database would run a statement.
+func explained(t *testing.T, tx *store.Tx, query string, args ...any) string {
+	t.Helper()
+	explain := "EXPLAIN "
+	if tx.Dialect() == store.SQLite {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := tx.Query(explain+query, args...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan []string
+	for rows.Next() {
+		cells := make([]any, len(columns))
+		var last string
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		cells[len(cells)-1] = &last
+		if err := rows.Scan(cells...); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, last)
+	}
+	return strings.Join(plan, "\n")
+}
