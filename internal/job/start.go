@@ -82,6 +82,8 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 		return false, err
 	}
 	for _, t := range s.started {
+		j.metrics.step(stepLine)
+		j.metrics.step(stepSubmitted)
 		j.take(t)
 	}
 	for _, e := range s.refused {

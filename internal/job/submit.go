@@ -184,11 +184,18 @@ type admission struct {
 	rec               *record
 	once, fingerprint string
 	seen              *knownRow // the job of the Idempotency-Key
+	there             bool      // the job is there already
 }
 
 // Read implements ledger.Rider.
 func (a *admission) Read(q *store.Batch) {
-	a.seen = nil
+	a.seen, a.there = nil, false
+	// The answer to its commit may have been lost with the life of its node.
+	q.Query(func(row store.Row) error {
+		var id string
+		a.there = true
+		return row.Scan(&id)
+	}, `SELECT id FROM job WHERE id = $1`, a.rec.id)
 	if a.once == "" {
 		return
 	}
@@ -200,6 +207,9 @@ func (a *admission) Read(q *store.Batch) {
 
 // Decide implements ledger.AdmissionRider.
 func (a *admission) Decide(nowMS int64) error {
+	if a.there {
+		return knownJob{a.rec.submitted()}
+	}
 	if a.seen != nil && !a.seen.over(a.jobs.oldest(nowMS)) {
 		known, err := a.seen.judge(a.fingerprint)
 		if err != nil {

@@ -235,3 +235,21 @@ func (h *house) deleteKey() {
 		h.t.Fatal(err)
 	}
 }
+
+// TestSubmitTwice commits one submission again, as a node does that has lost the
+// answer and then its life: it is the same job.
+func TestSubmitTwice(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		n := h.still()
+		s := h.submission(n, "easel-1", 1)
+		if first, second := h.submit(n, s), h.submit(n, s); first != second {
+			t.Errorf("%s and %s", first, second)
+		}
+		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
+			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
+		}
+		h.audit(0)
+	})
+}

@@ -474,3 +474,33 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 		})
 	})
 }
+
+// TestLineGoneMeanwhile takes over jobs whose line this node cannot use: they go
+// on elsewhere, and a submission whose answer was lost counts.
+func TestLineGoneMeanwhile(t *testing.T) {
+	t.Parallel()
+	for at, lost := range map[string]bool{"submit": true, "poll": false} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				reached := make(chan struct{}, 1)
+				first, second := &maker{hold: stuck(at, reached)}, &maker{}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+				old := h.still()
+				id := h.submit(old, h.submission(old, "easel-1", 1))
+				old.step(old.jobs.Start)
+				<-reached
+				old.kill()
+				h.bury(old)
+				h.makers = map[string]upstream.Adapter{"first": upstream.NoChat{}, "second": second}
+				n := h.still()
+				s := h.finish(n, id, "image")
+				v, _, err := h.view(id)
+				if err != nil || s.Status != statusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
+					t.Errorf("%+v %+v %v", s, v.Attempts, err)
+				}
+				h.audit(3 * cent)
+			})
+		})
+	}
+}

@@ -114,7 +114,9 @@ func (t *task) steps(life, calls context.Context) error {
 		case t.run.state == stateStored:
 			return t.succeed(life, calls)
 		case t.berth == nil:
-			err = line.NoMaker(t.rec.kind)
+			none := line.NoMaker(t.rec.kind)
+			none.Lost = t.run.state == stateSending // nobody knows what became of it
+			err = none
 		case t.run.state == stateSending && t.adopted:
 			err = t.found(life, calls)
 		case t.run.state == stateSending:
