@@ -109,6 +109,7 @@ func New(o Options) *Jobs {
 		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
 		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 	}
+	j.pen.db = o.DB
 	j.board = newBoard(j)
 	return j
 }

@@ -2,6 +2,9 @@ package job
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"tollgate/internal/store"
@@ -82,6 +85,9 @@ func (p *pen) turn() {
 	p.writePage(page)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for len(p.waiting) > 0 && p.waiting[0].left { // who has left leads nobody
+		p.waiting = p.waiting[1:]
+	}
 	if len(p.waiting) == 0 {
 		p.writing = false
 		return
@@ -92,7 +98,27 @@ func (p *pen) turn() {
 // writePage writes some steps in one transaction. When that fails, each is tried
 // by itself, so that one that cannot be written does not keep the others.
 func (p *pen) writePage(page []*penLine) {
-	err := p.db.Update(context.Background(), func(tx *store.Tx) error {
+	err := p.update(page)
+	for i, l := range page {
+		if l.err = err; err != nil && len(page) > 1 {
+			l.err = p.update(page[i : i+1])
+		}
+		close(l.done)
+	}
+}
+
+// errPanicked means that a step panicked: it will do so again.
+var errPanicked = errors.New("a step panicked")
+
+// update writes steps in one transaction. A panic is the step's own: the task
+// that writes for it goes on.
+func (p *pen) update(page []*penLine) (err error) {
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			err = fmt.Errorf("%w: %v at %s", errPanicked, trouble, debug.Stack())
+		}
+	}()
+	return p.db.Update(context.Background(), func(tx *store.Tx) error {
 		for _, l := range page {
 			if err := l.step(tx); err != nil {
 				return err
@@ -100,10 +126,4 @@ func (p *pen) writePage(page []*penLine) {
 		}
 		return nil
 	})
-	for _, l := range page {
-		if l.err = err; err != nil && len(page) > 1 {
-			l.err = p.db.Update(context.Background(), l.step)
-		}
-		close(l.done)
-	}
 }

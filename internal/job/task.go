@@ -407,7 +407,7 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 			}
 			return nil
 		}
-		if store.Refused(err) && !store.Retryable(err) {
+		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, errPanicked) {
 			return fmt.Errorf("write a step: %w", err)
 		}
 		// It may have been committed all the same: then the same step changes
