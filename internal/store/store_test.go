@@ -182,6 +182,12 @@ func TestInTakesLists(t *testing.T) {
 			if err != nil || n != want {
 				t.Errorf("%d rows in %v, %v; want %d", n, ids, err, want)
 			}
+			err = db.View(ctx, func(tx *store.Tx) error {
+				return tx.QueryRow(`SELECT COUNT(*) FROM node WHERE NOT `+tx.In("epoch", 1), store.List(ids)).Scan(&n)
+			})
+			if err != nil || n != 3-want {
+				t.Errorf("%d rows not in %v, %v; want %d", n, ids, err, 3-want)
+			}
 		}
 	})
 }

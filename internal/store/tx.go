@@ -232,11 +232,11 @@ func (db *DB) args(args []any) []any {
 			continue
 		}
 		args = slices.Clone(args)
+		if values == nil {
+			values = list{} // nil would be a NULL, in which nothing is and nothing is not
+		}
 		if db.dialect == PostgreSQL {
 			args[i] = []string(values)
-			if values == nil {
-				args[i] = []string{}
-			}
 			continue
 		}
 		raw, _ := json.Marshal([]string(values)) // strings: cannot fail
