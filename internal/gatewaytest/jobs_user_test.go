@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/png"
 	"net/http"
 	"strings"
 	"sync"
@@ -138,14 +139,17 @@ func (c *customer) checkResult(t testing.TB, kind, model string, j shownJob) {
 }
 
 // pictureLike is the picture of the fakes that some bytes are, or a picture that
-// they are not.
+// they are not: the squares in it are its number.
 func pictureLike(raw []byte) []byte {
-	for n := range 16 {
-		if p := fakestudio.Picture(n); bytes.Equal(p, raw) {
-			return p
+	n := 0
+	if img, err := png.Decode(bytes.NewReader(raw)); err == nil {
+		for bit := range 16 {
+			if r, g, b, _ := img.At(4+bit%8*7, 12+bit/8*12).RGBA(); r+g+b == 3*0xFFFF {
+				n |= 1 << bit
+			}
 		}
 	}
-	return fakestudio.Picture(99)
+	return fakestudio.Picture(n)
 }
 
 // checkUsage checks the account's own view of one model's use.

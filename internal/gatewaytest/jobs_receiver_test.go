@@ -1,0 +1,107 @@
+package gatewaytest_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// delivery is one request that a receiver got.
+type delivery struct {
+	path, id, at, signature, contentType string
+	body                                 string
+}
+
+// signedBy tells whether the delivery carries the signature of a secret, by
+// interface.md, Signature verification.
+func (d delivery) signedBy(t testing.TB, secret string) bool {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || !strings.HasPrefix(secret, "whsec_") {
+		t.Errorf("the secret is no secret: %v", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(d.id + "." + d.at + "." + d.body))
+	for _, s := range strings.Fields(d.signature) {
+		if s == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)) {
+			return true
+		}
+	}
+	return false
+}
+
+// receiver takes events and callbacks. It may be told to answer otherwise than
+// 204.
+type receiver struct {
+	server *httptest.Server
+
+	mu    sync.Mutex
+	all   []delivery
+	wrong int           // status of the answers; 0: 204
+	gate  chan struct{} // holds the answers back; nil: does not
+}
+
+func newReceiver(t testing.TB) *receiver {
+	r := &receiver{}
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		r.mu.Lock()
+		r.all = append(r.all, delivery{q.URL.Path, q.Header.Get("webhook-id"), q.Header.Get("webhook-timestamp"),
+			q.Header.Get("webhook-signature"), q.Header.Get("Content-Type"), string(body)})
+		wrong, gate := r.wrong, r.gate
+		r.mu.Unlock()
+		if gate != nil {
+			select {
+			case <-gate:
+			case <-q.Context().Done():
+				return
+			}
+		}
+		if wrong == 0 {
+			wrong = http.StatusNoContent
+		}
+		w.WriteHeader(wrong)
+	}))
+	t.Cleanup(func() {
+		r.server.CloseClientConnections()
+		r.server.Close()
+	})
+	return r
+}
+
+// address is where deliveries with a tag go.
+func (r *receiver) address(tag string) string { return r.server.URL + "/" + tag }
+
+// of returns the deliveries with a tag.
+func (r *receiver) of(tag string) []delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []delivery
+	for _, d := range r.all {
+		if d.path == "/"+tag {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// got counts the deliveries with a tag.
+func (r *receiver) got(tag string) int { return len(r.of(tag)) }
+
+// check checks that the deliveries with a tag are one and the same, with a
+// body.
+func (r *receiver) check(t testing.TB, tag, body string) {
+	t.Helper()
+	all := r.of(tag)
+	for _, d := range all {
+		if d.body != body || d.id != all[0].id || !strings.HasPrefix(d.id, "evt_") || d.at == "" || !strings.HasPrefix(d.signature, "v1,") || d.contentType != "application/json" {
+			t.Errorf("delivery %+v; want %s", d, body)
+		}
+	}
+}

@@ -1,0 +1,384 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+// jobsSeed makes the jobs of a run, and the pauses before its kills, those of
+// the next one.
+const jobsSeed = 20261122
+
+// TestKillUnderJobs kills nodes at random moments under a load of image and
+// video jobs of several accounts, with callbacks. In the end every submission
+// that was asked for, however often its caller had to repeat it, is one job;
+// every job has one end and its provider at most one submission more than kills
+// that fell into the call; the sums are exact; every result is whole, and no
+// file is left that belongs to nothing.
+func TestKillUnderJobs(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	kills := 3
+	if os.Getenv("TOLLGATE_TORTURE") != "" {
+		kills = 100
+	}
+	storetest.EachURL(t, func(t *testing.T, database string) { killUnderJobs(t, binary, database, kills) })
+}
+
+// fate is how the provider does a job, by the word in its prompt.
+type fate struct {
+	word    string
+	how     fakestudio.Behaviour
+	refused bool
+}
+
+func fates(m maker, kind string) []fate {
+	unsafe, _ := m.unsafe(kind)
+	return []fate{
+		{word: "good"}, {word: "plain"}, {word: "longer", how: fakestudio.Behaviour{Polls: 3}},
+		{word: "cut", how: fakestudio.Behaviour{CutLinks: 1}},
+		{word: "gone", how: fakestudio.Behaviour{BadLinks: 1}},
+		{word: "unsafe", how: unsafe, refused: true},
+	}
+}
+
+// wish is a job that a caller wants.
+type wish struct {
+	tag     string
+	by      *customer
+	kind    string
+	maker   maker
+	fate    fate
+	count   int64
+	called  bool // with a callback
+	id      string
+	studio  studio
+	request []byte
+}
+
+// cost is what the job costs if it succeeds.
+func (w *wish) cost() money.Amount {
+	if w.kind == "video" {
+		return priceClip
+	}
+	return money.Amount(w.count * pricePicture)
+}
+
+// herd is the load.
+type herd struct {
+	t        testing.TB
+	receiver *receiver
+
+	mu     sync.RWMutex
+	nodes  []*plant // some of which may be dead for a moment
+	wishes []*wish
+	serial int
+	draw   *rand.Rand
+}
+
+// node is one of the nodes.
+func (h *herd) node() *plant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.nodes[h.draw.IntN(len(h.nodes))]
+}
+
+func killUnderJobs(t *testing.T, binary, database string, kills int) {
+	const customers, callers = 3, 2
+	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s,1s,1s,1s"})
+	h := &herd{t: t, receiver: newReceiver(t), nodes: []*plant{p}, draw: rand.New(rand.NewPCG(jobsSeed, 1))}
+	studios := plantHerd(t, p)
+	if !strings.HasPrefix(database, "sqlite:") {
+		h.nodes = append(h.nodes, p.second())
+	}
+	var owners []*customer
+	for range customers {
+		owners = append(owners, p.customer())
+	}
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for _, owner := range owners {
+		for range callers {
+			group.Go(func() { h.call(owner, studios, stop) })
+		}
+	}
+	for range kills {
+		h.mu.Lock()
+		moment, victim := time.Duration(300+h.draw.IntN(900))*time.Millisecond, h.draw.IntN(len(h.nodes))
+		h.mu.Unlock()
+		wait(moment)
+		node := h.nodes[victim]
+		node.Kill()
+		revived := *node
+		revived.restart()
+		h.mu.Lock()
+		h.nodes[victim] = &revived
+		h.mu.Unlock()
+	}
+	close(stop)
+	group.Wait()
+
+	last := h.nodes[0]
+	for _, owner := range owners {
+		owner.plant = last
+		h.checkAccount(owner)
+	}
+	last.audited(t)
+	h.checkFiles(openDatabase(t, database), last)
+	for _, node := range h.nodes {
+		if code := node.Stop(); code != 0 {
+			t.Errorf("exit code %d\n%s", code, node.Output())
+		}
+	}
+	if out, diag, code := gatewaytest.Run(t, binary, p.settings, "audit"); code != 0 {
+		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+	}
+}
+
+// wait waits: what the moment of a kill is drawn for.
+func wait(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+}
+
+// plantHerd makes an image and a video model on a capped line of each
+// provider, and returns the providers.
+func plantHerd(t *testing.T, p *plant) map[string]studio {
+	studios := map[string]studio{}
+	var models, lines []map[string]any
+	for _, m := range makers() {
+		for _, kind := range []string{"image", "video"} {
+			id, s := m.name+"-"+kind, m.open(t)
+			s.Always(func(body []byte) fakestudio.Behaviour {
+				for _, f := range fates(m, kind) {
+					if bytes.Contains(body, []byte("fate "+f.word)) {
+						return f.how
+					}
+				}
+				return fakestudio.Behaviour{}
+			})
+			studios[id] = s
+			models = append(models, modelOf(kind, id, nil))
+			lines = append(lines, m.jobLine(id, s, kind, map[string]any{"max_concurrent": 6}, id))
+		}
+	}
+	p.catalog(models, lines)
+	return studios
+}
+
+// call submits jobs of a customer until it is told to stop, each until it is
+// accepted.
+func (h *herd) call(owner *customer, studios map[string]studio, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(60 * time.Millisecond):
+		}
+		w := h.wish(owner, studios)
+		for w.id == "" {
+			who := customer{h.node(), owner.account, owner.key}
+			r, err := who.try("POST", pathOf(w.kind), w.request, "Idempotency-Key", w.tag)
+			switch {
+			case err != nil || r.status == http.StatusServiceUnavailable:
+				wait(20 * time.Millisecond) // the node is gone, or begins
+			case r.status == http.StatusAccepted:
+				var j struct{ ID string }
+				if err := json.Unmarshal(r.raw, &j); err != nil {
+					h.t.Errorf("%v in %s", err, r)
+					return
+				}
+				w.id = j.ID
+			default:
+				h.t.Errorf("a submission was refused: %s", r)
+				return
+			}
+		}
+	}
+}
+
+// wish draws a job.
+func (h *herd) wish(owner *customer, studios map[string]studio) *wish {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serial++
+	all := makers()
+	w := &wish{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1, called: h.draw.IntN(2) == 0}
+	more := map[string]any{}
+	switch {
+	case h.draw.IntN(2) == 0:
+		w.kind = "video"
+	case !w.maker.single:
+		w.count = int64(1 + h.draw.IntN(2))
+		more["n"] = w.count
+	}
+	of := fates(w.maker, w.kind)
+	w.fate = of[h.draw.IntN(len(of))]
+	if w.called {
+		more["callback_url"] = h.receiver.address(w.tag)
+	}
+	model := w.maker.name + "-" + w.kind
+	w.studio = studios[model]
+	w.request = order(model, w.tag+" fate "+w.fate.word+".", more)
+	h.wishes = append(h.wishes, w)
+	return w
+}
+
+// checkAccount waits until each job of an account has ended and checks what
+// came of it.
+func (h *herd) checkAccount(owner *customer) {
+	t := h.t
+	t.Helper()
+	wishes := map[string]*wish{}
+	for _, w := range h.wishes {
+		if w.by == owner {
+			if other := wishes[w.id]; other != nil {
+				t.Errorf("%s and %s got the same job", w.tag, other.tag)
+			}
+			wishes[w.id] = w
+		}
+	}
+	var jobs []operated
+	eventually(t, "every job has ended", func() bool {
+		jobs = owner.jobsOf(t, owner.account)
+		for _, j := range jobs {
+			if !j.final() {
+				return false
+			}
+		}
+		return true
+	})
+	if len(jobs) != len(wishes) {
+		t.Errorf("%d jobs for %d submissions", len(jobs), len(wishes))
+	}
+	charged := owner.charges(t)
+	var sum money.Amount
+	counts := map[string]int{}
+	for _, j := range jobs {
+		w := wishes[j.ID]
+		if w == nil {
+			t.Errorf("nobody asked for job %s", j.ID)
+			continue
+		}
+		h.checkWish(w, j, owner)
+		if charged[j.ID] != j.Cost {
+			t.Errorf("job %s was charged %s and cost %s", j.ID, charged[j.ID], j.Cost)
+		}
+		sum += j.Cost
+		counts[j.Status]++
+		delete(charged, j.ID)
+	}
+	if len(charged) != 0 {
+		t.Errorf("charged for nothing: %v", charged)
+	}
+	owner.owns(t, sum, 0)
+	if counts["succeeded"] == 0 || len(jobs) < 5 {
+		t.Errorf("the load did not reach the gateway: %v", counts)
+	}
+	t.Logf("%d jobs: %v", len(jobs), counts)
+}
+
+// checkWish checks the end of one job.
+func (h *herd) checkWish(w *wish, j operated, owner *customer) {
+	t := h.t
+	lost := 0
+	for _, a := range j.Attempts {
+		if a.Lost {
+			lost++
+		}
+	}
+	made := 0
+	for _, s := range w.studio.Submissions() {
+		if bytes.Contains(s.Body, []byte(w.tag+" ")) {
+			made++
+		}
+	}
+	// A call that was lost may not have reached the provider.
+	if made > len(j.Attempts) || made < len(j.Attempts)-lost || len(j.Attempts) > 2 || len(j.Attempts)-lost > 1 {
+		t.Errorf("job %s: %d submissions; %s", j.ID, made, j)
+	}
+	shown := owner.poll(t, w.kind, j.ID)
+	switch {
+	case j.Status == "succeeded" && !w.fate.refused:
+		if j.Cost != w.cost() || int64(len(shown.Data)) != w.count {
+			t.Errorf("job %s cost %s, want %s: %s", j.ID, j.Cost, w.cost(), shown.raw)
+		}
+		owner.checkResult(t, w.kind, shown.Model, shown)
+	case j.Status == "failed" && j.Cost == 0 && (w.fate.refused || lost == 2):
+		// An answer that was lost twice is not asked for a third time.
+		if lost == 2 && shown.Error.Code != "upstream_error" {
+			t.Errorf("job %s: %s", j.ID, shown.raw)
+		}
+	default:
+		t.Errorf("job %s of fate %s: %s\n%s", j.ID, w.fate.word, shown.raw, j)
+	}
+	if w.called {
+		eventually(t, "the callback of job "+j.ID, func() bool { return h.receiver.got(w.tag) > 0 })
+		h.receiver.check(t, w.tag, shown.raw)
+	}
+}
+
+// checkFiles checks that the media folder holds the results and, but for
+// beginnings of files that a kill cut off and that no link leads to, nothing
+// else that is not about to be deleted.
+func (h *herd) checkFiles(db *sql.DB, p *plant) {
+	t := h.t
+	t.Helper()
+	states := map[string]string{}
+	rows, err := db.QueryContext(t.Context(), `SELECT name, state FROM media_file`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, state string
+		if err := rows.Scan(&name, &state); err != nil {
+			t.Fatal(err)
+		}
+		states[name] = state
+		if state != "public" && state != "gone" {
+			t.Errorf("all jobs have ended, and a file is %s", state)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	err = filepath.WalkDir(p.media, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if filepath.Base(filepath.Dir(path)) == "unfinished" {
+			return nil
+		}
+		found[d.Name()] = true
+		if states[d.Name()] == "" {
+			t.Errorf("file %s belongs to nothing", d.Name())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, state := range states {
+		if state == "public" && !found[name] {
+			t.Errorf("a public file is not there")
+		}
+	}
+}
