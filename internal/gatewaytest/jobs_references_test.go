@@ -1,0 +1,311 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/jpeg"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/store/storetest"
+)
+
+// gallery is a server with references, good and bad ones.
+type gallery struct {
+	address string // http://HOST:PORT
+	hits    atomic.Int64
+}
+
+// newGallery starts one on an address of the loopback. vault is where it
+// redirects to.
+func newGallery(t testing.TB, on, vault string) *gallery {
+	t.Helper()
+	listener, err := net.Listen("tcp", on+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gallery{address: "http://" + listener.Addr().String()}
+	files := map[string][]byte{
+		"/p.png": fakestudio.Picture(3), "/no-extension": fakestudio.Picture(4), "/p.jpg": photo(t), "/clip.mp4": fakestudio.Clip(),
+		"/drawing.svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>1</script></svg>`),
+		"/page.png":    []byte("<!DOCTYPE html><title>no</title>"), "/text.png": []byte("just words"), "/empty.png": nil,
+		"/bomb.png": bomb(60_000, 60_000), "/half.png": fakestudio.Picture(3)[:60], "/both.png": append(fakestudio.Picture(3), "<html><script>"...),
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.hits.Add(1)
+		if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
+			t.Errorf("a secret came to the host of a reference: %v", r.Header)
+		}
+		file, ok := files[r.URL.Path]
+		switch {
+		case r.URL.Path == "/redirect":
+			http.Redirect(w, r, vault+"/p.png", http.StatusFound)
+		case r.URL.Path == "/redirect-here":
+			http.Redirect(w, r, "/p.png", http.StatusMovedPermanently)
+		case r.URL.Path == "/private":
+			http.Error(w, "sign in", http.StatusForbidden)
+		case r.URL.Path == "/huge.png":
+			w.Header().Set("Content-Length", "99999999999")
+			_, _ = w.Write(fakestudio.Picture(3))
+		case r.URL.Path == "/endless.png":
+			chunk := bytes.Repeat([]byte{7}, 1<<20)
+			for err := error(nil); err == nil; {
+				_, err = w.Write(chunk)
+			}
+		case r.URL.Path == "/slow.png":
+			_, _ = w.Write(fakestudio.Picture(3)[:20])
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case r.URL.Path == "/packed.png":
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(fakestudio.Picture(3))
+		case ok:
+			_, _ = w.Write(file)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return g
+}
+
+// photo is a small JPEG.
+func photo(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, image.NewGray(image.Rect(0, 0, 64, 48)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// bomb is a PNG of a few bytes that says it is a huge picture.
+func bomb(width, height uint32) []byte {
+	small := fakestudio.Picture(0)
+	out := append([]byte(nil), small...)
+	binary.BigEndian.PutUint32(out[16:], width)
+	binary.BigEndian.PutUint32(out[20:], height)
+	binary.BigEndian.PutUint32(out[29:], crc32.ChecksumIEEE(out[12:29]))
+	return out
+}
+
+// TestReferences submits jobs with references of every kind. What is given as
+// an address may be fetched from one address of the loopback alone; a server on
+// another one must never hear of it.
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		vault := newGallery(t, "127.0.0.1", "")
+		shown := newGallery(t, "127.0.0.2", vault.address)
+		p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
+		fal := makerOf(t, "fal")
+		s := fal.open(t)
+		p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
+			fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
+		var all sync.WaitGroup
+		all.Go(func() { goodReferences(t, p, s, shown) })
+		all.Go(func() { badReferences(t, p, shown, vault) })
+		all.Wait()
+		if n := vault.hits.Load(); n != 0 {
+			t.Errorf("the server that must not be reached was reached %d times", n)
+		}
+		db := openDatabase(t, database)
+		eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
+		p.audited(t)
+	})
+}
+
+// kept counts the files that are no results and not deleted.
+func kept(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM media_file WHERE state IN ('kept', 'adopted')`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// exhibit is a good submission with references.
+type exhibit struct {
+	name, kind, path string
+	body             []byte
+	contentType      string
+	carries          [][]byte // what the provider must get
+}
+
+func goodReferences(t *testing.T, p *plant, s studio, g *gallery) {
+	c := p.customer()
+	picture, other := fakestudio.Picture(3), fakestudio.Picture(4)
+	plain := base64.StdEncoding.EncodeToString(picture)
+	edit := func(name string, more map[string]any, carries ...[]byte) exhibit {
+		return exhibit{name: name, kind: "image", path: pathEdit, body: order("easel", name+".", more), contentType: "application/json", carries: carries}
+	}
+	video := func(name string, more map[string]any, carries ...[]byte) exhibit {
+		return exhibit{name: name, kind: "video", path: pathVideo, body: order("reel", name+".", more), contentType: "application/json", carries: carries}
+	}
+	generation := edit("generation with an image", map[string]any{"image": plain}, picture)
+	generation.path = pathGenerate
+	form := func(name string, fill func(f *multipart.Writer)) exhibit {
+		var body bytes.Buffer
+		f := multipart.NewWriter(&body)
+		for field, value := range map[string]string{"model": "easel", "prompt": name + ".", "n": "1", "size": "16:9"} {
+			_ = f.WriteField(field, value) // to a buffer: cannot fail
+		}
+		fill(f)
+		_ = f.Close()
+		return exhibit{name: name, kind: "image", path: pathEdit, body: body.Bytes(), contentType: f.FormDataContentType()}
+	}
+	one := form("form with a file", func(f *multipart.Writer) { part(f, "image", picture) })
+	one.carries = [][]byte{picture}
+	many := form("form with files", func(f *multipart.Writer) {
+		part(f, "image[]", picture)
+		part(f, "image[]", other)
+	})
+	many.carries = [][]byte{picture, other}
+	masked := form("form with a mask", func(f *multipart.Writer) {
+		part(f, "image", picture)
+		part(f, "mask", other)
+	})
+	masked.carries = [][]byte{picture, other}
+	cases := []exhibit{
+		generation, one, many, masked,
+		edit("address", map[string]any{"image": g.address + "/p.png"}, picture),
+		edit("address without extension", map[string]any{"image": g.address + "/no-extension?x=1#y"}, other),
+		edit("JPEG", map[string]any{"image": g.address + "/p.jpg"}, photo(t)),
+		edit("data URI", map[string]any{"image": dataURI(picture)}, picture),
+		edit("data URI of a wrong type", map[string]any{"image": strings.Replace(dataURI(picture), "image/png", "text/plain", 1)}, picture),
+		edit("base64", map[string]any{"image": plain}, picture),
+		edit("base64 for addresses", map[string]any{"image": base64.RawURLEncoding.EncodeToString(picture)}, picture),
+		edit("list", map[string]any{"image": []string{plain, g.address + "/no-extension"}}, picture, other),
+		edit("images", map[string]any{"images": []string{dataURI(other), plain}}, other, picture),
+		edit("objects", map[string]any{"images": []any{map[string]any{"url": g.address + "/p.png"}, map[string]any{"image_url": plain}}}, picture),
+		edit("image and mask", map[string]any{"image": plain, "mask": dataURI(other)}, picture, other),
+		video("video from an image", map[string]any{"image": plain}, picture),
+		video("video, reference_images", map[string]any{"reference_images": []string{plain}}, picture),
+		video("video from a video", map[string]any{"references": []any{map[string]any{"type": "video", "url": g.address + "/clip.mp4"}}}, fakestudio.Clip()),
+	}
+	ids := make([]string, len(cases))
+	for i, a := range cases {
+		r := c.call(t, "POST", a.path, a.body, "Content-Type", a.contentType)
+		if r.status != http.StatusAccepted {
+			t.Errorf("%s: %s", a.name, r)
+			continue
+		}
+		ids[i] = c.accepted(t, a.kind, r)
+	}
+	for i, a := range cases {
+		if ids[i] != "" {
+			c.becomes(t, a.kind, ids[i], "succeeded")
+		}
+		sent := 0
+		for _, sub := range s.Submissions() {
+			if !bytes.Contains(sub.Body, []byte(`"`+a.name+`."`)) {
+				continue
+			}
+			sent++
+			for _, want := range a.carries {
+				if !bytes.Contains(sub.Body, []byte(base64.StdEncoding.EncodeToString(want))) {
+					t.Errorf("%s: the provider got %.300s", a.name, sub.Body)
+				}
+			}
+			if bytes.Contains(sub.Body, []byte(g.address)) || bytes.Contains(sub.Body, []byte(p.URL)) {
+				t.Errorf("%s: the provider got an address: %.300s", a.name, sub.Body)
+			}
+		}
+		if sent != 1 {
+			t.Errorf("%s: submitted %d times", a.name, sent)
+		}
+	}
+}
+
+// part adds a file to a form.
+func part(f *multipart.Writer, field string, file []byte) {
+	w, _ := f.CreatePart(textproto.MIMEHeader{ // to a buffer: cannot fail
+		"Content-Disposition": {fmt.Sprintf(`form-data; name=%q; filename="x.png"`, field)}, "Content-Type": {"image/png"}})
+	_, _ = w.Write(file)
+}
+
+// badReferences are refused, each at its field and with words that help, and
+// nothing comes of them.
+func badReferences(t *testing.T, p *plant, g, vault *gallery) {
+	c := p.customer()
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(vault.address, "http://"))
+	bad := map[string]string{
+		"svg": g.address + "/drawing.svg", "page": g.address + "/page.png", "text": g.address + "/text.png", "empty": g.address + "/empty.png",
+		"bomb": g.address + "/bomb.png", "cut off": g.address + "/half.png", "404": g.address + "/nothing", "403": g.address + "/private",
+		"redirect": g.address + "/redirect", "redirect here": g.address + "/redirect-here", "too large": g.address + "/huge.png",
+		"endless": g.address + "/endless.png", "slow": g.address + "/slow.png", "packed": g.address + "/packed.png", "a video": g.address + "/clip.mp4",
+		"no base64": "***", "empty text": "", "data URI without base64": "data:image/png,abc", "bomb inline": dataURI(bomb(50_000, 50_000)),
+		"page inline": dataURI([]byte("<!DOCTYPE html><title>no</title>")), "ftp": "ftp://example.com/p.png", "file": "file:///etc/hostname",
+		"no host": "http:///p.png", "user": "http://me:secret@example.com/p.png", "port 0": "http://example.com:0/p.png",
+		"closed port": "http://127.0.0.2:1/p.png", "long": "http://example.com/" + strings.Repeat("x", 2000),
+	}
+	for _, host := range []string{
+		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.0.0.1.", "localhost", "LocalHost.", "a.localhost",
+		"[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]",
+		"0.0.0.0", "0", "[::]", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.169.254", "[fe80::1%25lo]", "[fd00::1]", "224.0.0.1",
+		"255.255.255.255", "127.0.0.3", "①②⑦.0.0.1", "127。0。0。1", "%31%32%37.0.0.1",
+	} {
+		bad["host "+host] = "http://" + host + ":" + port + "/p.png"
+	}
+	queue := make(chan string)
+	var workers sync.WaitGroup
+	for range 6 {
+		workers.Go(func() {
+			for name := range queue {
+				r := c.call(t, "POST", pathEdit, order("easel", "x", map[string]any{"image": bad[name]}))
+				e := r.told(t)
+				if r.status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" || e.param() != "image" || len(e.Message) < 20 ||
+					!strings.Contains(e.Message, "image") || strings.Contains(e.Message, "127.0.0.") {
+					t.Errorf("%s: %s", name, r)
+				}
+			}
+		})
+	}
+	queue <- "slow" // first, since it takes longest
+	for name := range bad {
+		if name != "slow" {
+			queue <- name
+		}
+	}
+	close(queue)
+	workers.Wait()
+	for _, tt := range []struct {
+		path, members, param string
+	}{
+		{pathEdit, `"image":["` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","` + vault.address + `/p.png"]`, "image[1]"},
+		{pathGenerate, `"images":[{"url":"` + vault.address + `/p.png"}]`, "images[0]"},
+		{pathEdit, `"image":"` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","mask":"` + g.address + `/nothing"`, "mask"},
+		{pathEdit, `"image":7`, "image"}, {pathEdit, `"image":{}`, "image"}, {pathEdit, `"image":[]`, "image"}, {pathEdit, `"image":null`, "image"},
+		{pathGenerate, `"mask":"aaaa"`, "mask"},
+	} {
+		r := c.call(t, "POST", tt.path, []byte(`{"model":"easel","prompt":"x",`+tt.members+`}`))
+		if e := r.told(t); r.status != 400 || e.Code != "invalid_request" || e.param() != tt.param {
+			t.Errorf("%s: %s; want it at %s", tt.members, r, tt.param)
+		}
+	}
+	c.owns(t, 0, 0)
+	if jobs := c.jobsOf(t, c.account); len(jobs) != 0 {
+		t.Errorf("%d jobs of refused submissions", len(jobs))
+	}
+}
