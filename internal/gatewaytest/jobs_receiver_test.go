@@ -105,3 +105,11 @@ func (r *receiver) check(t testing.TB, tag, body string) {
 		}
 	}
 }
+
+// behave sets the status of the answers from now on, 0 for a good one, and what
+// holds them back.
+func (r *receiver) behave(status int, gate chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrong, r.gate = status, gate
+}

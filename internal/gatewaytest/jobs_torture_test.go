@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,7 @@ type wish struct {
 	count   int64
 	called  bool // with a callback
 	id      string
+	started bool // somebody saw it processing
 	studio  studio
 	request []byte
 }
@@ -183,15 +185,22 @@ func plantHerd(t *testing.T, p *plant) map[string]studio {
 }
 
 // call submits jobs of a customer until it is told to stop, each until it is
-// accepted.
+// accepted. It has a handful of them under way at most.
 func (h *herd) call(owner *customer, studios map[string]studio, stop <-chan struct{}) {
+	const handful = 8
+	var open []*wish
 	for {
 		select {
 		case <-stop:
 			return
 		case <-time.After(60 * time.Millisecond):
 		}
+		open = slices.DeleteFunc(open, h.ended)
+		if len(open) >= handful {
+			continue
+		}
 		w := h.wish(owner, studios)
+		open = append(open, w)
 		for w.id == "" {
 			who := customer{h.node(), owner.account, owner.key}
 			r, err := who.try("POST", pathOf(w.kind), w.request, "Idempotency-Key", w.tag)
@@ -211,6 +220,23 @@ func (h *herd) call(owner *customer, studios map[string]studio, stop <-chan stru
 			}
 		}
 	}
+}
+
+// ended polls a job and tells whether it has ended; a node that is gone cannot
+// tell. What was accepted is never unknown, and what has started is never
+// queued again.
+func (h *herd) ended(w *wish) bool {
+	who := customer{h.node(), w.by.account, w.by.key}
+	r, err := who.try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
+	if err != nil || r.status == http.StatusServiceUnavailable {
+		return false
+	}
+	j := readJob(h.t, r)
+	if r.status != http.StatusOK || w.started && j.Status == "queued" {
+		h.t.Errorf("job %s, which has started (%t), is answered %s", w.id, w.started, r)
+	}
+	w.started = w.started || j.Status == "processing"
+	return j.final()
 }
 
 // wish draws a job.
