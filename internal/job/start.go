@@ -51,11 +51,11 @@ func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 }
 
 // distinctTx lists the distinct values of an indexed column by asking for the
-// next one until there is none.
-func distinctTx(tx *store.Tx, next string) ([]string, error) {
+// next one, whose parameter is the last, until there is none.
+func distinctTx(tx *store.Tx, next string, args ...any) ([]string, error) {
 	var values []string
 	for last := ""; ; {
-		if err := tx.QueryRow(next, last).Scan(&last); err != nil || last == "" {
+		if err := tx.QueryRow(next, append(slices.Clone(args), last)...).Scan(&last); err != nil || last == "" {
 			return values, err
 		}
 		values = append(values, last)

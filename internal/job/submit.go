@@ -231,7 +231,9 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 		a.once, a.fingerprint, flag(r.free), int64(r.held), r.status, nowMS)
 	q.Exec(nil, insertRun,
 		r.id, r.model, r.account, nowMS, text(trace{Steps: []Step{{Name: stepQueued, At: nowMS}}}))
-	media.Adopt(q, r.id, nowMS)
+	if len(r.materials.References) > 0 || r.materials.Mask != nil {
+		media.Adopt(q, r.id, nowMS)
+	}
 }
 
 // Undo implements ledger.AdmissionRider.

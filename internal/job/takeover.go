@@ -198,19 +198,26 @@ func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 // disabled fails queued jobs of disabled accounts.
 func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		accounts, err := distinctTx(tx, nextQueuedAccount)
+		models, err := distinctTx(tx, nextQueuedModel)
 		if err != nil {
 			return nil, err
 		}
-		states, err := ledger.AccountsTx(tx, accounts)
-		if err != nil {
-			return nil, err
+		for _, model := range models {
+			accounts, err := distinctTx(tx, nextQueuedAccount, model)
+			if err != nil {
+				return nil, err
+			}
+			states, err := ledger.AccountsTx(tx, accounts)
+			if err != nil {
+				return nil, err
+			}
+			for _, account := range accounts {
+				if states[account].Disabled {
+					return idsTx(tx, accountQueue, model, account, startAtOnce)
+				}
+			}
 		}
-		gone := slices.DeleteFunc(accounts, func(account string) bool { return !states[account].Disabled })
-		if len(gone) == 0 {
-			return nil, nil
-		}
-		return idsTx(tx, `SELECT id FROM job_run WHERE state = 0 AND `+tx.In("account", 1)+` ORDER BY id LIMIT $2`, store.List(gone), startAtOnce)
+		return nil, nil
 	}, func(*record, *progress, int64) bool { return true }, disabledAccount())
 }
 

@@ -58,6 +58,5 @@ CREATE TABLE job_run (
 CREATE INDEX job_run_queue ON job_run (model, turn, id) WHERE state = 0;
 CREATE INDEX job_run_turn ON job_run (model, account, turn) WHERE state = 0;
 CREATE INDEX job_run_wait ON job_run (queued_ms) WHERE state = 0;
-CREATE INDEX job_run_account ON job_run (account) WHERE state = 0;
 CREATE INDEX job_run_epoch ON job_run (epoch, id) WHERE state > 0;
 CREATE INDEX job_run_busy ON job_run (model) WHERE state > 0;
