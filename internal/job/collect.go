@@ -230,8 +230,8 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 		p.queuedMS = now
 	}
 	changed, err := tx.Exec(`UPDATE job_run SET state = 0, epoch = '', fence = $1, wake_ms = $2, queued_ms = $3, line = '', ticket = '', results = '', files = '', trace = $4,
-		turn = CASE WHEN turn < COALESCE((SELECT MIN(q.turn) FROM job_run q WHERE q.model = job_run.model AND q.state = 0), 0)
-			THEN (SELECT MIN(q.turn) FROM job_run q WHERE q.model = job_run.model AND q.state = 0) ELSE turn END
+		turn = CASE WHEN turn < COALESCE((SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1), 0)
+			THEN (SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1) ELSE turn END
 		WHERE id = $5 AND fence = $6 AND ticket = $7`, p.fence, p.wakeMS, p.queuedMS, text(p.trace), id, fence, ticket)
 	if err != nil || changed == 0 {
 		return 0, err

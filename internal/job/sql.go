@@ -4,28 +4,28 @@ package job
 // beside this file asks both databases.
 const (
 	// insertRun puts a job into its queue. Each account has one job a turn: it comes
-	// after its own last one, but not before the turn that the queue is at. The
-	// orders name whole indexes, so that PostgreSQL finds each turn along its index
-	// also before it has counted the table; for MAX and MIN it reads all of it then.
+	// after its own last one, but not before the turn that the queue is at. PostgreSQL
+	// finds the first of an order along its index also while it takes the table for
+	// empty; for MAX and MIN it would read all of it then.
 	insertRun = `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket,
 		submitted_ms, results, files, trace)
 		SELECT $1, $2, $3, 0, 1 + CASE WHEN own > head THEN own ELSE head END, CAST($4 AS BIGINT), 0, 0, '', 0, '', 0, 0, '', 0, '', '', $5
-		FROM (SELECT COALESCE((SELECT turn FROM job_run WHERE model = $2 AND account = $3 AND state = 0 ORDER BY model DESC, account DESC, turn DESC LIMIT 1), 0) AS own,
-			COALESCE((SELECT turn FROM job_run WHERE model = $2 AND state = 0 ORDER BY model, turn, id LIMIT 1), 1) - 1 AS head) AS places`
+		FROM (SELECT COALESCE((SELECT turn FROM job_run WHERE model = $2 AND account = $3 AND state = 0 AND turn > 0 ORDER BY turn DESC LIMIT 1), 0) AS own,
+			COALESCE((SELECT turn FROM job_run WHERE model = $2 AND state = 0 ORDER BY turn, id LIMIT 1), 1) - 1 AS head) AS places`
 
-	nextQueuedModel = `SELECT COALESCE(MIN(model), '') FROM job_run WHERE state = 0 AND model > $1`
+	nextQueuedModel = `SELECT COALESCE((SELECT model FROM job_run WHERE state = 0 AND model > $1 ORDER BY model LIMIT 1), '')`
 
 	modelQueue = `SELECT id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id LIMIT $2`
 
-	nextEpoch = `SELECT COALESCE(MIN(epoch), '') FROM job_run WHERE state > 0 AND epoch > $1`
+	nextEpoch = `SELECT COALESCE((SELECT epoch FROM job_run WHERE state > 0 AND epoch <> '' AND epoch > $1 ORDER BY epoch LIMIT 1), '')`
 
-	ofEpoch = `SELECT id FROM job_run WHERE epoch = $1 AND state > 0 ORDER BY id LIMIT $2`
+	ofEpoch = `SELECT id FROM job_run WHERE epoch = $1 AND epoch <> '' AND state > 0 ORDER BY id LIMIT $2`
 
-	overdueJobs = `SELECT id FROM job_run WHERE state = 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`
+	overdueJobs = `SELECT id FROM job_run WHERE state = 0 AND queued_ms > 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`
 
-	nextQueuedAccount = `SELECT COALESCE(MIN(account), '') FROM job_run WHERE state = 0 AND model = $1 AND account > $2`
+	nextQueuedAccount = `SELECT COALESCE((SELECT account FROM job_run WHERE state = 0 AND turn > 0 AND model = $1 AND account > $2 ORDER BY account LIMIT 1), '')`
 
-	accountQueue = `SELECT id FROM job_run WHERE model = $1 AND account = $2 AND state = 0 ORDER BY turn LIMIT $3`
+	accountQueue = `SELECT id FROM job_run WHERE model = $1 AND account = $2 AND state = 0 AND turn > 0 ORDER BY turn LIMIT $3`
 
 	pastRecords = `SELECT id FROM job WHERE ended_ms > 0 AND ended_ms <= $1 ORDER BY ended_ms LIMIT $2`
 

@@ -55,8 +55,12 @@ CREATE TABLE job_run (
     files        TEXT   NOT NULL, -- JSON: the stored results
     trace        TEXT   NOT NULL  -- JSON: steps and attempts so far
 );
+
+-- Each index has a condition of its own, which the statements that are meant for
+-- it repeat: PostgreSQL can then take no other one, also as long as it takes the
+-- table for empty and all of them for the same.
 CREATE INDEX job_run_queue ON job_run (model, turn, id) WHERE state = 0;
-CREATE INDEX job_run_turn ON job_run (model, account, turn) WHERE state = 0;
-CREATE INDEX job_run_wait ON job_run (queued_ms) WHERE state = 0;
-CREATE INDEX job_run_epoch ON job_run (epoch, id) WHERE state > 0;
+CREATE INDEX job_run_turn ON job_run (model, account, turn) WHERE state = 0 AND turn > 0;
+CREATE INDEX job_run_wait ON job_run (queued_ms) WHERE state = 0 AND queued_ms > 0;
+CREATE INDEX job_run_epoch ON job_run (epoch, id) WHERE state > 0 AND epoch <> '';
 CREATE INDEX job_run_busy ON job_run (model) WHERE state > 0;
