@@ -451,7 +451,13 @@ func (p *plant) operated(t testing.TB, id string) operated {
 // reaches waits until a job has made a step.
 func (p *plant) reaches(t testing.TB, id, step string) {
 	t.Helper()
-	eventually(t, "job "+id+" reaches "+step, func() bool { return p.operated(t, id).has(step) })
+	var o operated
+	eventually(t, "job "+id+" reaches "+step, func() bool {
+		if o = p.operated(t, id); o.final() && !o.has(step) {
+			t.Fatalf("job %s has ended: %s, %s", id, o.raw, o)
+		}
+		return o.has(step)
+	})
 }
 
 // jobsOf lists the jobs of an account as the operator sees them.

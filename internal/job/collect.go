@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"tollgate/internal/fault"
@@ -26,8 +27,13 @@ const (
 
 // collect fetches and stores the results, each as often as it takes, and writes
 // the stored files. A file that broke off is begun anew; addresses that do not
-// work any more are asked for afresh.
+// work any more are asked for afresh. Results that came with the answer are
+// stored also when the node stops: they are nowhere else, and whoever came next
+// would have them made once more.
 func (t *task) collect(life, calls context.Context) error {
+	if inline(t.run.results) {
+		life = calls
+	}
 	if len(t.names) < len(t.run.results) {
 		if err := t.reserve(life); err != nil {
 			return err
@@ -72,6 +78,11 @@ func (t *task) collect(life, calls context.Context) error {
 		return t.stored(calls, kept)
 	}
 	return t.unfetched(trouble)
+}
+
+// inline tells whether results came with an answer, in whole or in part.
+func inline(results []upstream.Result) bool {
+	return slices.ContainsFunc(results, func(r upstream.Result) bool { return r.Ref == "" })
 }
 
 // reserve records names for the results, on a node that has taken the job over.

@@ -355,11 +355,7 @@ func (t *task) cancel(ctx context.Context, ticket string) {
 // next.
 func (t *task) rendered(ctx context.Context, made *upstream.Progress) error {
 	results := made.Results[:min(len(made.Results), int(t.rec.plan.Count))]
-	inline := false
-	for _, r := range results {
-		inline = inline || r.Ref == ""
-	}
-	if inline {
+	if inline(results) {
 		t.run.results = results
 		t.run.state = stateRendered
 		return nil
