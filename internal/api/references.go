@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -97,19 +98,27 @@ func (d *desk) gather(ctx context.Context, account string, s *wire.Submission) (
 	return k, nil
 }
 
-// firstOf returns the first error that is not the echo of another.
+// firstOf returns the first error about what the user sent; else the first that
+// is not the echo of another. What was given up in the middle may fail in other
+// ways than by its context, so an error of our own may be an echo too.
 func firstOf(errs []error) error {
-	var echo error
+	var ours, echo error
 	for _, err := range errs {
+		var f *fault.Error
 		switch {
 		case err == nil:
 		case errors.Is(err, context.Canceled):
 			echo = err
-		default:
+		case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
 			return err
+		case ours == nil:
+			ours = err
 		}
 	}
-	return echo
+	if ours == nil {
+		return echo
+	}
+	return ours
 }
 
 // keep gets the bytes of one reference, judges and stores them.
