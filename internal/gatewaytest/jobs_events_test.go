@@ -9,97 +9,91 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/store/storetest"
 )
 
-// TestJobEvents follows the ends of jobs to their receivers: to the account's
+// eventsOfJobs follows the ends of jobs to their receivers: to the account's
 // address by the chosen types, or to the job's own callback and there alone,
 // signed, and also when the node was killed between the end of a job and its
 // delivery.
-func TestJobEvents(t *testing.T) {
-	t.Parallel()
-	binary := gatewaytest.Binary(t)
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "2s,2s,2s,2s"})
-		fal := makerOf(t, "fal")
-		s := fal.open(t)
-		s.Always(func(body []byte) fakestudio.Behaviour {
-			if strings.Contains(string(body), "bad boat") {
-				return fal.unsafeImage
-			}
-			return fakestudio.Behaviour{}
-		})
-		p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
-			fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
-		r := newReceiver(t)
-		c := p.customer()
-		var hook struct{ Secret string }
-		p.Admin("PUT", "/accounts/"+c.account+"/webhook", map[string]any{"url": r.address("events"),
-			"events": []string{"image.completed", "image.failed", "video.failed"}}, &hook)
-
-		// By type, and callbacks beside.
-		jobs := map[string]string{} // the job that each type of event, or callback, is about
-		end := func(kind, prompt, state string, more map[string]any) shownJob {
-			model := map[string]string{"image": "easel", "video": "reel"}[kind]
-			return c.becomes(t, kind, c.submit(t, kind, order(model, prompt, more)), state)
+func eventsOfJobs(t *testing.T, binary, database string) {
+	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "2s,2s,2s,2s"})
+	fal := makerOf(t, "fal")
+	s := fal.open(t)
+	s.Always(func(body []byte) fakestudio.Behaviour {
+		if strings.Contains(string(body), "bad boat") {
+			return fal.unsafeImage
 		}
-		jobs["image.completed"] = end("image", "a boat", "succeeded", nil).raw
-		jobs["image.failed"] = end("image", "a bad boat", "failed", nil).raw
-		jobs["video.failed"] = end("video", "a bad boat", "failed", nil).raw
-		end("video", "a boat", "succeeded", nil) // not chosen
-		called := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).raw
-		spelled := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).raw
-		for tag, want := range map[string]int{"events": 3, "one": 1, "two": 1} {
-			eventually(t, tag+" arrives", func() bool { return r.got(tag) >= want })
-		}
-		r.check(t, "one", called)
-		r.check(t, "two", spelled)
-		for _, d := range slices.Concat(r.of("events"), r.of("one"), r.of("two")) {
-			sent, err := strconv.ParseInt(d.at, 10, 64)
-			if err != nil || time.Since(time.Unix(sent, 0)).Abs() > time.Minute || !d.signedBy(t, hook.Secret) || d.contentType != "application/json" {
-				t.Errorf("delivery %+v, %v", d, err)
-			}
-		}
-		for _, d := range r.of("events") {
-			e := readEvent(t, d)
-			if e.ID != d.id || e.Object != "event" || string(e.Data) != jobs[e.Type] || jobs[e.Type] == "" {
-				t.Errorf("event %s; want the data %s", d.body, jobs[e.Type])
-			}
-			delete(jobs, e.Type)
-		}
-		if len(jobs) != 0 {
-			t.Errorf("no events for %v", jobs)
-		}
-
-		// The receiver has the delivery, and its answer is lost with the node.
-		gate := make(chan struct{})
-		r.behave(0, gate)
-		held := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).raw
-		heldEvent := end("image", "a bad boat", "failed", nil).raw
-		eventually(t, "the callback arrives", func() bool { return r.got("held") == 1 && r.got("events") == 4 })
-		// It is refused, so its next attempt is to come.
-		r.behave(500, nil)
-		later := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("later")}).raw
-		eventually(t, "the refused callback arrives", func() bool { return r.got("later") >= 1 })
-		p.replace(database)
-		r.behave(0, nil)
-		close(gate)
-		for tag, want := range map[string]int{"held": 2, "later": 2, "events": 5} {
-			eventually(t, tag+" arrives again", func() bool { return r.got(tag) >= want })
-		}
-		r.check(t, "held", held)
-		r.check(t, "later", later)
-		again := r.of("events")[3:]
-		for _, d := range again {
-			if d.id != again[0].id || string(readEvent(t, d).Data) != heldEvent || !d.signedBy(t, hook.Secret) {
-				t.Errorf("event %+v; want the data %s", d, heldEvent)
-			}
-		}
-		eventually(t, "every delivery is delivered", func() bool { return c.delivered(t) == 8 })
-		p.audited(t)
+		return fakestudio.Behaviour{}
 	})
+	p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
+		fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
+	r := newReceiver(t)
+	c := p.customer()
+	var hook struct{ Secret string }
+	p.Admin("PUT", "/accounts/"+c.account+"/webhook", map[string]any{"url": r.address("events"),
+		"events": []string{"image.completed", "image.failed", "video.failed"}}, &hook)
+
+	// By type, and callbacks beside.
+	jobs := map[string]string{} // the job that each type of event, or callback, is about
+	end := func(kind, prompt, state string, more map[string]any) shownJob {
+		model := map[string]string{"image": "easel", "video": "reel"}[kind]
+		return c.becomes(t, kind, c.submit(t, kind, order(model, prompt, more)), state)
+	}
+	jobs["image.completed"] = end("image", "a boat", "succeeded", nil).raw
+	jobs["image.failed"] = end("image", "a bad boat", "failed", nil).raw
+	jobs["video.failed"] = end("video", "a bad boat", "failed", nil).raw
+	end("video", "a boat", "succeeded", nil) // not chosen
+	called := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).raw
+	spelled := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).raw
+	for tag, want := range map[string]int{"events": 3, "one": 1, "two": 1} {
+		eventually(t, tag+" arrives", func() bool { return r.got(tag) >= want })
+	}
+	r.check(t, "one", called)
+	r.check(t, "two", spelled)
+	for _, d := range slices.Concat(r.of("events"), r.of("one"), r.of("two")) {
+		sent, err := strconv.ParseInt(d.at, 10, 64)
+		if err != nil || time.Since(time.Unix(sent, 0)).Abs() > time.Minute || !d.signedBy(t, hook.Secret) || d.contentType != "application/json" {
+			t.Errorf("delivery %+v, %v", d, err)
+		}
+	}
+	for _, d := range r.of("events") {
+		e := readEvent(t, d)
+		if e.ID != d.id || e.Object != "event" || string(e.Data) != jobs[e.Type] || jobs[e.Type] == "" {
+			t.Errorf("event %s; want the data %s", d.body, jobs[e.Type])
+		}
+		delete(jobs, e.Type)
+	}
+	if len(jobs) != 0 {
+		t.Errorf("no events for %v", jobs)
+	}
+
+	// The receiver has the delivery, and its answer is lost with the node.
+	gate := make(chan struct{})
+	r.behave(0, gate)
+	held := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).raw
+	heldEvent := end("image", "a bad boat", "failed", nil).raw
+	eventually(t, "the callback arrives", func() bool { return r.got("held") == 1 && r.got("events") == 4 })
+	// It is refused, so its next attempt is to come.
+	r.behave(500, nil)
+	later := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("later")}).raw
+	eventually(t, "the refused callback arrives", func() bool { return r.got("later") >= 1 })
+	p.replace(database)
+	r.behave(0, nil)
+	close(gate)
+	for tag, want := range map[string]int{"held": 2, "later": 2, "events": 5} {
+		eventually(t, tag+" arrives again", func() bool { return r.got(tag) >= want })
+	}
+	r.check(t, "held", held)
+	r.check(t, "later", later)
+	again := r.of("events")[3:]
+	for _, d := range again {
+		if d.id != again[0].id || string(readEvent(t, d).Data) != heldEvent || !d.signedBy(t, hook.Secret) {
+			t.Errorf("event %+v; want the data %s", d, heldEvent)
+		}
+	}
+	eventually(t, "every delivery is delivered", func() bool { return c.delivered(t) == 8 })
+	p.audited(t)
 }
 
 // delivered counts the account's deliveries that were delivered.

@@ -12,7 +12,6 @@ import (
 	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/money"
-	"tollgate/internal/store/storetest"
 )
 
 // step is a place in a job's life at which its node is killed.
@@ -90,67 +89,63 @@ type walker struct {
 	last  string // its body, if it ended before the kill
 }
 
-// TestKillAtEachStep kills the node that looks after jobs which stand at every
+// killsAtEachStep kills the node that looks after jobs which stand at every
 // step there is, and then the one that came after it. Each job has one end, is
 // charged at most once and given back if it failed, and its provider did not
 // get it again once it had given a ticket.
-func TestKillAtEachStep(t *testing.T) {
-	t.Parallel()
-	binary := gatewaytest.Binary(t)
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		p := newPlant(t, binary, database, nil)
-		open := make(chan struct{})
-		release := sync.OnceFunc(func() { close(open) })
-		defer release()
-		walkers, models, lines := castWalkers(t, open)
-		p.catalog(models, lines)
-		db := openDatabase(t, database)
-		holdEnds(t, db, database)
-		each := func(do func(w *walker)) {
-			var all sync.WaitGroup
-			for _, w := range walkers {
-				all.Go(func() { do(w) })
-			}
-			all.Wait()
+func killsAtEachStep(t *testing.T, binary, database string) {
+	p := newPlant(t, binary, database, nil)
+	open := make(chan struct{})
+	release := sync.OnceFunc(func() { close(open) })
+	defer release()
+	walkers, models, lines := castWalkers(t, open)
+	p.catalog(models, lines)
+	db := openDatabase(t, database)
+	holdEnds(t, db, database)
+	each := func(do func(w *walker)) {
+		var all sync.WaitGroup
+		for _, w := range walkers {
+			all.Go(func() { do(w) })
 		}
-		each(func(w *walker) {
-			w.owner = p.customer()
-			if w.name == "queued" {
-				p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
-			}
-			w.id = w.owner.submit(t, w.kind, order(w.model, "a boat", nil))
-			eventually(t, w.model+" is there", func() bool { return w.there(p.operated(t, w.id), w.studio) })
-			if j := w.owner.poll(t, w.kind, w.id); j.final() {
-				w.last = j.raw
-			}
-		})
-
-		p.replace(database)
-		each(func(w *walker) {
-			if w.least > 1 { // it is submitted once more, and its node killed again
-				eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
-			}
-			if w.ticket {
-				eventually(t, w.model+" is taken over", func() bool { return p.operated(t, w.id).has("taken_over") })
-			}
-		})
-		p.replace(database)
-		releaseEnds(t, db, database)
-		release()
-		each(func(w *walker) {
-			if w.name == "queued" {
-				p.Admin("POST", "/lines/"+w.model+"/resume", map[string]any{}, nil)
-			}
-			w.check(t, p)
-		})
-		p.audited(t)
-		if code := p.Stop(); code != 0 {
-			t.Errorf("exit code %d\n%s", code, p.Output())
+		all.Wait()
+	}
+	each(func(w *walker) {
+		w.owner = p.customer()
+		if w.name == "queued" {
+			p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
 		}
-		if out, diag, code := gatewaytest.Run(t, binary, p.settings, "audit"); code != 0 {
-			t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+		w.id = w.owner.submit(t, w.kind, order(w.model, "a boat", nil))
+		eventually(t, w.model+" is there", func() bool { return w.there(p.operated(t, w.id), w.studio) })
+		if j := w.owner.poll(t, w.kind, w.id); j.final() {
+			w.last = j.raw
 		}
 	})
+
+	p.replace(database)
+	each(func(w *walker) {
+		if w.least > 1 { // it is submitted once more, and its node killed again
+			eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
+		}
+		if w.ticket {
+			eventually(t, w.model+" is taken over", func() bool { return p.operated(t, w.id).has("taken_over") })
+		}
+	})
+	p.replace(database)
+	releaseEnds(t, db, database)
+	release()
+	each(func(w *walker) {
+		if w.name == "queued" {
+			p.Admin("POST", "/lines/"+w.model+"/resume", map[string]any{}, nil)
+		}
+		w.check(t, p)
+	})
+	p.audited(t)
+	if code := p.Stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.Output())
+	}
+	if out, diag, code := gatewaytest.Run(t, binary, p.settings, "audit"); code != 0 {
+		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+	}
 }
 
 // castWalkers makes a job for each step and kind, each with a provider, a model

@@ -7,18 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/store/storetest"
 )
 
-// TestJobSlotsOverNodes submits to two nodes more jobs than a line takes at a
+// slotsOverNodes submits to two nodes more jobs than a line takes at a
 // time, and kills one of them. A line's max_concurrent holds over all nodes,
 // and through a take-over.
-func TestJobSlotsOverNodes(t *testing.T) {
-	t.Parallel()
+func slotsOverNodes(t *testing.T, binary, database string) {
 	const slots, jobs = 3, 12
-	binary, database := gatewaytest.Binary(t), storetest.PostgreSQL(t)
 	p := newPlant(t, binary, database, nil)
 	fal := makerOf(t, "fal")
 	s := fal.open(t)
@@ -47,7 +43,15 @@ func TestJobSlotsOverNodes(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "every slot is taken", func() bool { return s.Accepted() == slots })
+	eventually(t, "every slot is taken, by a job with a ticket", func() bool {
+		tickets := 0
+		for _, o := range p.jobsOf(t, first.account) {
+			if o.has("ticket") {
+				tickets++
+			}
+		}
+		return tickets == slots
+	})
 	p.Kill()
 	p.Process = other.Process
 	for _, id := range ids {
@@ -86,75 +90,71 @@ func TestJobSlotsOverNodes(t *testing.T) {
 	p.audited(t)
 }
 
-// TestStopWithJobs stops the process as an operator does while jobs are under
+// stopWithJobs stops the process as an operator does while jobs are under
 // way, and starts it again: calls that end soon may end, everything else goes
 // on where it stood.
-func TestStopWithJobs(t *testing.T) {
-	t.Parallel()
-	binary := gatewaytest.Binary(t)
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		p := newPlant(t, binary, database, nil)
-		open, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		release, hurry := sync.OnceFunc(func() { close(open) }), sync.OnceFunc(func() { close(soon) })
-		defer release()
-		defer hurry()
-		jobs := []struct {
-			name, maker, kind string
-			how               fakestudio.Behaviour
-			submissions       int
-		}{
-			{"rendering", "fal", "video", fakestudio.Behaviour{Until: open}, 1},
-			{"downloading", "replicate", "image", fakestudio.Behaviour{Links: open}, 1},
-			{"ending call", "dashscope", "image", fakestudio.Behaviour{Until: soon}, 1},
-			{"ending call with the images", "openai", "image", fakestudio.Behaviour{Until: soon}, 1},
-			{"ending submission", "fal", "image", fakestudio.Behaviour{Answer: soon}, 1},
-			{"endless call", "gemini", "image", fakestudio.Behaviour{Until: never}, 2},
-			{"queued", "fal", "image", fakestudio.Behaviour{}, 1},
+func stopWithJobs(t *testing.T, binary, database string) {
+	p := newPlant(t, binary, database, nil)
+	open, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	release, hurry := sync.OnceFunc(func() { close(open) }), sync.OnceFunc(func() { close(soon) })
+	defer release()
+	defer hurry()
+	jobs := []struct {
+		name, maker, kind string
+		how               fakestudio.Behaviour
+		submissions       int
+	}{
+		{"rendering", "fal", "video", fakestudio.Behaviour{Until: open}, 1},
+		{"downloading", "replicate", "image", fakestudio.Behaviour{Links: open}, 1},
+		{"ending call", "dashscope", "image", fakestudio.Behaviour{Until: soon}, 1},
+		{"ending call with the images", "openai", "image", fakestudio.Behaviour{Until: soon}, 1},
+		{"ending submission", "fal", "image", fakestudio.Behaviour{Answer: soon}, 1},
+		{"endless call", "gemini", "image", fakestudio.Behaviour{Until: never}, 2},
+		{"queued", "fal", "image", fakestudio.Behaviour{}, 1},
+	}
+	var models, lines []map[string]any
+	studios := make([]studio, len(jobs))
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		m, id := makerOf(t, j.maker), strings.ReplaceAll(j.name, " ", "-")
+		studios[i] = m.open(t)
+		studios[i].Expect(j.how)
+		models = append(models, modelOf(j.kind, id, nil))
+		lines = append(lines, m.jobLine(id, studios[i], j.kind, nil, id))
+	}
+	p.catalog(models, lines)
+	p.Admin("POST", "/lines/queued/drain", map[string]any{}, nil)
+	c := p.customer()
+	for i, j := range jobs {
+		ids[i] = c.submit(t, j.kind, order(strings.ReplaceAll(j.name, " ", "-"), "x", nil))
+	}
+	for i, j := range jobs {
+		switch j.name {
+		case "queued":
+		case "downloading":
+			p.reaches(t, ids[i], "rendered")
+		default:
+			eventually(t, j.name+" is submitted", func() bool { return studios[i].Accepted() == 1 })
 		}
-		var models, lines []map[string]any
-		studios := make([]studio, len(jobs))
-		ids := make([]string, len(jobs))
-		for i, j := range jobs {
-			m, id := makerOf(t, j.maker), strings.ReplaceAll(j.name, " ", "-")
-			studios[i] = m.open(t)
-			studios[i].Expect(j.how)
-			models = append(models, modelOf(j.kind, id, nil))
-			lines = append(lines, m.jobLine(id, studios[i], j.kind, nil, id))
+	}
+	p.reaches(t, ids[0], "ticket")
+	began := time.Now()
+	ended := make(chan int)
+	go func() { ended <- p.Stop() }()
+	eventually(t, "the process is stopping", func() bool { return strings.Contains(p.Output(), "stopping") })
+	hurry()
+	if code := <-ended; code != 0 || time.Since(began) > 20*time.Second {
+		t.Errorf("exit code %d after %s\n%s", code, time.Since(began), p.Output())
+	}
+	release()
+	p.restart()
+	p.Admin("POST", "/lines/queued/resume", map[string]any{}, nil)
+	for i, j := range jobs {
+		c.becomes(t, j.kind, ids[i], "succeeded")
+		if n := len(studios[i].Submissions()); n != j.submissions {
+			t.Errorf("%s: %d submissions, want %d; %s", j.name, n, j.submissions, p.operated(t, ids[i]))
 		}
-		p.catalog(models, lines)
-		p.Admin("POST", "/lines/queued/drain", map[string]any{}, nil)
-		c := p.customer()
-		for i, j := range jobs {
-			ids[i] = c.submit(t, j.kind, order(strings.ReplaceAll(j.name, " ", "-"), "x", nil))
-		}
-		for i, j := range jobs {
-			switch j.name {
-			case "queued":
-			case "downloading":
-				p.reaches(t, ids[i], "rendered")
-			default:
-				eventually(t, j.name+" is submitted", func() bool { return studios[i].Accepted() == 1 })
-			}
-		}
-		p.reaches(t, ids[0], "ticket")
-		began := time.Now()
-		ended := make(chan int)
-		go func() { ended <- p.Stop() }()
-		eventually(t, "the process is stopping", func() bool { return strings.Contains(p.Output(), "stopping") })
-		hurry()
-		if code := <-ended; code != 0 || time.Since(began) > 20*time.Second {
-			t.Errorf("exit code %d after %s\n%s", code, time.Since(began), p.Output())
-		}
-		release()
-		p.restart()
-		p.Admin("POST", "/lines/queued/resume", map[string]any{}, nil)
-		for i, j := range jobs {
-			c.becomes(t, j.kind, ids[i], "succeeded")
-			if n := len(studios[i].Submissions()); n != j.submissions {
-				t.Errorf("%s: %d submissions, want %d; %s", j.name, n, j.submissions, p.operated(t, ids[i]))
-			}
-		}
-		c.owns(t, priceClip+6*pricePicture, 0)
-		p.audited(t)
-	})
+	}
+	c.owns(t, priceClip+6*pricePicture, 0)
+	p.audited(t)
 }

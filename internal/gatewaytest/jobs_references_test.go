@@ -19,9 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/store/storetest"
 )
 
 // gallery is a server with references, good and bad ones.
@@ -109,31 +107,27 @@ func bomb(width, height uint32) []byte {
 	return out
 }
 
-// TestReferences submits jobs with references of every kind. What is given as
+// references submits jobs with references of every kind. What is given as
 // an address may be fetched from one address of the loopback alone; a server on
 // another one must never hear of it.
-func TestReferences(t *testing.T) {
-	t.Parallel()
-	binary := gatewaytest.Binary(t)
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		vault := newGallery(t, "127.0.0.1", "")
-		shown := newGallery(t, "127.0.0.2", vault.address)
-		p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
-		fal := makerOf(t, "fal")
-		s := fal.open(t)
-		p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
-			fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
-		var all sync.WaitGroup
-		all.Go(func() { goodReferences(t, p, s, shown) })
-		all.Go(func() { badReferences(t, p, shown, vault) })
-		all.Wait()
-		if n := vault.hits.Load(); n != 0 {
-			t.Errorf("the server that must not be reached was reached %d times", n)
-		}
-		db := openDatabase(t, database)
-		eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
-		p.audited(t)
-	})
+func references(t *testing.T, binary, database string) {
+	vault := newGallery(t, "127.0.0.1", "")
+	shown := newGallery(t, "127.0.0.2", vault.address)
+	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
+	fal := makerOf(t, "fal")
+	s := fal.open(t)
+	p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
+		fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
+	var all sync.WaitGroup
+	all.Go(func() { goodReferences(t, p, s, shown) })
+	all.Go(func() { badReferences(t, p, shown, vault) })
+	all.Wait()
+	if n := vault.hits.Load(); n != 0 {
+		t.Errorf("the server that must not be reached was reached %d times", n)
+	}
+	db := openDatabase(t, database)
+	eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
+	p.audited(t)
 }
 
 // kept counts the files that are no results and not deleted.

@@ -16,47 +16,76 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestJobs is the life of jobs as users see it, with every provider, on both
-// databases.
+// TestJobs tries image and video jobs in all that happens to them, on both
+// databases. Most of it is waiting, so all of it goes on at a time, however few
+// processors there are.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	binary := gatewaytest.Binary(t)
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		p := newPlant(t, binary, database, nil)
-		var models, lines []map[string]any
-		var plays []func(t *testing.T)
-		add := func(name string, model, line map[string]any, play func(t *testing.T)) {
-			models, lines = append(models, model), append(lines, line)
-			plays = append(plays, func(t *testing.T) { t.Run(name, play) })
+	type engine struct {
+		name  string
+		fresh func(testing.TB) string
+	}
+	sqlite, postgres := engine{"sqlite", storetest.SQLite}, engine{"postgres", storetest.PostgreSQL}
+	var all sync.WaitGroup
+	for _, part := range []struct {
+		name string
+		test func(t *testing.T, binary, database string)
+		on   []engine
+	}{
+		{"lives", livesOfJobs, []engine{sqlite, postgres}},
+		{"references", references, []engine{sqlite, postgres}},
+		{"kills", killsAtEachStep, []engine{sqlite, postgres}},
+		{"stop", stopWithJobs, []engine{sqlite, postgres}},
+		{"events", eventsOfJobs, []engine{sqlite, postgres}},
+		{"slots", slotsOverNodes, []engine{postgres}},
+	} {
+		for _, on := range part.on {
+			all.Go(func() {
+				t.Run(part.name+"/"+on.name, func(t *testing.T) { part.test(t, binary, on.fresh(t)) })
+			})
 		}
-		for _, m := range makers() {
-			for _, kind := range []string{"image", "video"} {
-				s, id := m.open(t), m.name+"-"+kind
-				add(id, modelOf(kind, id, nil), m.jobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
-			}
-		}
-		fal := makerOf(t, "fal")
-		queue := fal.open(t)
-		add("queue", imageModel("queue", nil), fal.jobLine("queue", queue, "image", map[string]any{"max_concurrent": 1}, "queue"),
-			func(t *testing.T) { queuedJobs(t, p, queue) })
-		once := fal.open(t)
-		add("once", imageModel("once", nil), fal.jobLine("once", once, "image", nil, "once"), func(t *testing.T) { onceJobs(t, p, once) })
-		plain := fal.open(t)
-		add("refusals", imageModel("plain", nil), fal.jobLine("plain", plain, "image", nil, "plain"), func(t *testing.T) { refusedJobs(t, p, plain) })
-		broken, good := fal.open(t), fal.open(t)
-		models = append(models, imageModel("hurt", nil))
-		lines = append(lines, fal.jobLine("hurt-2", good, "image", map[string]any{"priority": 2}, "hurt"))
-		add("failing over", videoModel("hurt-clip", nil), fal.jobLine("hurt-1", broken, "image", nil, "hurt", "hurt-clip"),
-			func(t *testing.T) { hurtJobs(t, p, broken, good) })
-		p.catalog(models, lines)
+	}
+	all.Wait()
+}
 
-		var all sync.WaitGroup
-		for _, play := range plays {
-			all.Go(func() { play(t) })
+// livesOfJobs is the life of jobs as users see it, with every provider, on both
+// databases.
+func livesOfJobs(t *testing.T, binary, database string) {
+	p := newPlant(t, binary, database, nil)
+	var models, lines []map[string]any
+	var plays []func(t *testing.T)
+	add := func(name string, model, line map[string]any, play func(t *testing.T)) {
+		models, lines = append(models, model), append(lines, line)
+		plays = append(plays, func(t *testing.T) { t.Run(name, play) })
+	}
+	for _, m := range makers() {
+		for _, kind := range []string{"image", "video"} {
+			s, id := m.open(t), m.name+"-"+kind
+			add(id, modelOf(kind, id, nil), m.jobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
 		}
-		all.Wait()
-		p.audited(t)
-	})
+	}
+	fal := makerOf(t, "fal")
+	queue := fal.open(t)
+	add("queue", imageModel("queue", nil), fal.jobLine("queue", queue, "image", map[string]any{"max_concurrent": 1}, "queue"),
+		func(t *testing.T) { queuedJobs(t, p, queue) })
+	once := fal.open(t)
+	add("once", imageModel("once", nil), fal.jobLine("once", once, "image", nil, "once"), func(t *testing.T) { onceJobs(t, p, once) })
+	plain := fal.open(t)
+	add("refusals", imageModel("plain", nil), fal.jobLine("plain", plain, "image", nil, "plain"), func(t *testing.T) { refusedJobs(t, p, plain) })
+	broken, good := fal.open(t), fal.open(t)
+	models = append(models, imageModel("hurt", nil))
+	lines = append(lines, fal.jobLine("hurt-2", good, "image", map[string]any{"priority": 2}, "hurt"))
+	add("failing over", videoModel("hurt-clip", nil), fal.jobLine("hurt-1", broken, "image", nil, "hurt", "hurt-clip"),
+		func(t *testing.T) { hurtJobs(t, p, broken, good) })
+	p.catalog(models, lines)
+
+	var all sync.WaitGroup
+	for _, play := range plays {
+		all.Go(func() { play(t) })
+	}
+	all.Wait()
+	p.audited(t)
 }
 
 // modelOf is a model of a kind.
