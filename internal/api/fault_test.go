@@ -25,7 +25,7 @@ func TestFirstOf(t *testing.T) {
 		"ours alone":      {[]error{echo, ours}, ours},
 		"nothing but one": {[]error{nil, echo}, echo},
 	} {
-		if got := firstOf(tt.errs); got != tt.want {
+		if got := firstOf(tt.errs); !errors.Is(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
