@@ -247,15 +247,14 @@ func trouble(job fault.Code, next upstream.Next) *upstream.Trouble {
 
 // node is one node of a gateway with jobs.
 type node struct {
-	t      testing.TB
-	db     *store.DB
-	books  *ledger.Ledger
-	jobs   *Jobs
-	makers map[string]upstream.Adapter
-	ctx    context.Context
-	stop   context.CancelFunc
-	ended  bool
-	loops  sync.WaitGroup
+	t     testing.TB
+	db    *store.DB
+	books *ledger.Ledger
+	jobs  *Jobs
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended bool
+	loops sync.WaitGroup
 
 	lines   *line.Lines
 	watcher *catalog.Watcher

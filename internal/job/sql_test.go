@@ -119,5 +119,8 @@ func explained(t *testing.T, tx *store.Tx, query string, args ...any) string {
 		}
 		plan = append(plan, last)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return strings.Join(plan, "\n")
 }

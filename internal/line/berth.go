@@ -124,7 +124,7 @@ func (v *Voyage) Went() {
 // gone from t afterwards.
 func (v *Voyage) Failed(t *upstream.Trouble) {
 	b := v.berth
-	t.Redact(b.Line.Key())
+	t = t.Redact(b.Line.Key())
 	b.seat.tally.metrics.failed(t.Failure)
 	b.lines.tell(b.Line.ID, b.seat.tally.failed(b.lines.now(), b.life, b.model, t.Failure))
 }

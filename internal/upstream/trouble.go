@@ -67,8 +67,12 @@ func (t *Trouble) Redact(secret string) *Trouble {
 // Told is what the user reads as error.message of a job that ends with t.
 func (t *Trouble) Told() string {
 	said := jobWords(t.Job)
-	if t.Message != "" {
-		said = strings.TrimRight(said, ".") + ": " + t.Message
+	switch {
+	case t.Message == "":
+	case t.Job == fault.UpstreamError:
+		said = "The provider refused the job: " + strings.TrimRight(t.Message, ". ") + "."
+	default:
+		said += " The provider says: " + strings.TrimRight(t.Message, ". ") + "."
 	}
 	return said + " You were not charged."
 }

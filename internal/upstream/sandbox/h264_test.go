@@ -223,7 +223,7 @@ func (p *player) sequences() error {
 		return fmt.Errorf("settings % x", p.set)
 	}
 	p.quantizer = 26 + b.se()
-	if b.se() != 0 || b.se() != 0 || b.u(3) != 4 {
+	if start, chroma := b.se(), b.se(); start != 0 || chroma != 0 || b.u(3) != 4 {
 		return fmt.Errorf("settings % x", p.set)
 	}
 	p.picture = plane{16 * p.wide, make([]uint8, 256*p.wide*p.high)}
