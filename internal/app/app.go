@@ -170,8 +170,8 @@ func (a *App) startLedger(ctx context.Context, db *store.DB, hooks *webhook.Webh
 		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.ledger(),
 		TellLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			hooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
-			hooks.Wake()
 		},
+		ToldLow: hooks.Wake,
 	})
 	if err := books.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the ledger: %w", err)

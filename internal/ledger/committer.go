@@ -287,6 +287,9 @@ func (c *committer) answer(ops []*op, b *books) {
 		o.ridden = d.rode
 		c.finish(o, d.hold != nil)
 	}
+	if len(b.lows) > 0 && c.l.opts.ToldLow != nil {
+		c.l.opts.ToldLow()
+	}
 }
 
 func (c *committer) observe(o *op, d decision) {

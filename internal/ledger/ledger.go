@@ -55,7 +55,11 @@ type Options struct {
 	Retention time.Duration
 	// TellLow adds the statements that tell of a low balance to the transaction
 	// of the charge that made it low; nil: nobody is told.
-	TellLow  func(q *store.Batch, nowMS int64, low Low)
+	TellLow func(q *store.Batch, nowMS int64, low Low)
+	// ToldLow is called after the commit of such a transaction, with nothing
+	// locked, and must not wait; nil: nobody is. A node that dies in between
+	// does not come to it.
+	ToldLow  func()
 	Log      *slog.Logger
 	Observer Observer
 }
