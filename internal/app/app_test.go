@@ -150,8 +150,14 @@ func demoIsAlone(t *testing.T, s *Settings) {
 			return err
 		}
 		keys, _, err := account.ListKeysTx(tx, accounts[0].ID, "", 10)
-		if len(keys) != 1 {
-			t.Errorf("keys: %+v", keys)
+		if err != nil || len(keys) != 1 {
+			t.Errorf("keys: %+v, %v", keys, err)
+			return err
+		}
+		var secrets int
+		err = tx.QueryRow(`SELECT COUNT(*) FROM webhook_endpoint WHERE account = $1 AND secret LIKE 'whsec_%'`, accounts[0].ID).Scan(&secrets)
+		if secrets != 1 {
+			t.Errorf("%d signing secrets", secrets)
 		}
 		return err
 	})

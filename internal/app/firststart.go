@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 	"tollgate/internal/wire"
 )
 
@@ -68,6 +69,9 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 func openDemoTx(tx *store.Tx, doc *catalog.Document) (*demo, error) {
 	owner, err := account.CreateTx(tx, account.Opening{Name: "demo"})
 	if err != nil {
+		return nil, err
+	}
+	if err := webhook.OpenTx(tx, owner.ID); err != nil {
 		return nil, err
 	}
 	if _, err := ledger.CreditTx(tx, owner.ID, demoCredit, "demo credit"); err != nil {
