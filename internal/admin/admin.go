@@ -51,8 +51,7 @@ type Options struct {
 	Lines LineControl
 	// Jobs are those of this node; nil where none run, as in subcommands.
 	Jobs *job.Jobs
-	// Webhooks are those of this node; nil where nothing is sent, as in
-	// subcommands: then what sends, or checks an address, answers 503.
+	// Webhooks are those of this node. Tests and resends work without their Run.
 	Webhooks *webhook.Webhooks
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger

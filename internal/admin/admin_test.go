@@ -16,9 +16,11 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
+	"tollgate/internal/webhook"
 	"tollgate/internal/wire"
 )
 
@@ -48,7 +50,8 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *operator
 	t.Cleanup(keys.Close)
 	log := &bytes.Buffer{}
 	opts := Options{Token: token, DB: db, Keys: keys, Log: slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
-		Providers: providers}
+		Providers: providers,
+		Webhooks:  webhook.New(webhook.Options{DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})}
 	for _, c := range change {
 		c(&opts)
 	}

@@ -38,11 +38,13 @@ func (s *server) credit(c *call) (any, error) {
 	if utf8.RuneCountInString(note) > maxNote || !plain(note) {
 		return nil, fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
 	}
-	return s.update(c, body, func(tx *store.Tx) (any, error) {
+	var low *ledger.Low
+	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
-		balance, low, err := ledger.MoveTx(tx, c.id, *usd, note)
+		var balance money.Amount
+		balance, low, err = ledger.MoveTx(tx, c.id, *usd, note)
 		if errors.Is(err, ledger.ErrRange) {
 			return nil, fault.At(fault.InvalidRequest, "usd", "This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
 		}
@@ -51,6 +53,10 @@ func (s *server) credit(c *call) (any, error) {
 		}
 		return balanceAnswer{balance}, err
 	})
+	if err == nil && low != nil {
+		s.Webhooks.Wake()
+	}
+	return out, err
 }
 
 // entryAnswer is one movement of money as operator.md shows it.

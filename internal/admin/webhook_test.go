@@ -4,34 +4,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"tollgate/internal/egress"
 	"tollgate/internal/fault"
-	"tollgate/internal/store"
-	"tollgate/internal/store/storetest"
-	"tollgate/internal/webhook"
 )
-
-// eachSending is each on a node that sends, to this machine too.
-func eachSending(t *testing.T, test func(t *testing.T, o *operator)) {
-	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		test(t, newOperator(t, db, func(opts *Options) {
-			opts.Webhooks = webhook.New(webhook.Options{DB: db, Epoch: func() string { return "a" },
-				Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
-		}))
-	})
-}
 
 func TestWebhookSettings(t *testing.T) {
 	t.Parallel()
-	eachSending(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *operator) {
 		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		r := o.ok("GET", path, "")
 		r.wantNames("url", "events", "balance_low_credits", "secret")
@@ -55,7 +39,7 @@ func TestWebhookSettings(t *testing.T) {
 
 func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
-	eachSending(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *operator) {
 		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		for body, param := range map[string]string{
 			`{}`: "url", `{"events":[]}`: "url", `{"url":""}`: "url", `{"url":5}`: "url", `{"url":"http://10.0.0.1/","events":[]}`: "url",
@@ -85,7 +69,7 @@ func TestWebhookFaults(t *testing.T) {
 
 func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 	t.Parallel()
-	eachSending(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *operator) {
 		var status atomic.Int64
 		status.Store(200)
 		type got struct {
@@ -153,7 +137,7 @@ func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 // TestATakeBackTellsOfALowBalance in the transaction that makes it, once a drop.
 func TestATakeBackTellsOfALowBalance(t *testing.T) {
 	t.Parallel()
-	eachSending(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *operator) {
 		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		o.ok("POST", account+"/credits", `{"usd":5}`)
 		o.ok("PUT", account+"/webhook", `{"url":"https://example.com/","events":["balance.low"],"balance_low_credits":600}`)
@@ -163,19 +147,5 @@ func TestATakeBackTellsOfALowBalance(t *testing.T) {
 				t.Errorf("after %d movements %d deliveries, want %d", i+1, len(list), want)
 			}
 		}
-	})
-}
-
-// TestASilentProcessKeepsWebhookSettings: subcommands send nothing.
-func TestASilentProcessKeepsWebhookSettings(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
-		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		o.ok("GET", account+"/webhook", "")
-		o.ok("POST", account+"/webhook/roll", "")
-		o.ok("GET", account+"/deliveries", "")
-		o.do("PUT", account+"/webhook", `{"url":null}`).wantFault(fault.ServiceUnavailable, "")
-		o.do("POST", account+"/webhook/test", "").wantFault(fault.ServiceUnavailable, "")
-		o.do("POST", "/deliveries/dlv_1/resend", "").wantFault(fault.ServiceUnavailable, "")
 	})
 }

@@ -10,8 +10,10 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
+	"tollgate/internal/egress"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // Operator is the operator API inside this process, for commands that run
@@ -40,6 +42,10 @@ func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, err
 	o := &Operator{db: db, keys: account.NewKeys(account.KeysOptions{DB: db}), token: rand.Text()}
 	o.handler = admin.New(admin.Options{
 		Token: o.token, DB: db, Keys: o.keys, Passwords: account.NewPasswords(), Providers: Providers(),
+		Webhooks: webhook.New(webhook.Options{
+			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
+			Disabled: disabledAccounts,
+		}),
 		Log: quiet(),
 	})
 	return o, nil

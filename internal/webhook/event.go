@@ -61,7 +61,8 @@ func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance,
 }
 
 // EmitLowTx is EmitLow for a transaction that is no batch: a take-back. Other
-// processes than those that deliver may call it; nodes look every second.
+// processes than those that deliver may call it: nodes look every second also
+// without Wake.
 func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {

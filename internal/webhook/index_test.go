@@ -63,7 +63,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 				"forget":  {forgetText + tx.In("id", 2), []any{int64(never), some}},
 				"ready":   {readyText + tx.In("r.account", 3) + readyOrder, []any{1, 0, store.List([]string{}), 256}},
 				"old":     {oldText, []any{1, maxForget}},
-				"log":     {deliveryText + `d.account = $1 ORDER BY d.id DESC LIMIT $2`, []any{"acct_1", 50}},
+				"log":     {deliveryText + keptText + `d.account = $2 ORDER BY d.id DESC LIMIT $3`, []any{1, "acct_1", 50}},
 			} {
 				plan := explain(t, tx, q.text, q.args)
 				for _, line := range strings.Split(plan, "\n") {

@@ -35,14 +35,23 @@ func stateName(state int) string {
 const deliveryText = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d.created_ms, COALESCE(q.due_ms, 0)
 	FROM webhook_delivery d LEFT JOIN webhook_queue q ON q.delivery = d.id WHERE `
 
+// keptText chooses the entries that the log still has: those past its retention
+// are gone at once, also while their rows wait to be deleted, except for those
+// that have attempts to come.
+const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL) AND `
+
 // DeliveriesTx returns the log of an account, newest first: at most limit
 // entries, those older than the one called after unless that is empty, and
 // whether there are more. Each has all of its attempts, in the order in which
 // they were made.
-func DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
-	text, args := deliveryText+`d.account = $1 ORDER BY d.id DESC LIMIT $2`, []any{account, limit + 1}
+func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
+	oldest, err := w.oldestTx(tx)
+	if err != nil {
+		return nil, false, err
+	}
+	text, args := deliveryText+keptText+`d.account = $2 ORDER BY d.id DESC LIMIT $3`, []any{oldest, account, limit + 1}
 	if after != "" {
-		text, args = deliveryText+`d.account = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3`, []any{account, after, limit + 1}
+		text, args = deliveryText+keptText+`d.account = $2 AND d.id < $3 ORDER BY d.id DESC LIMIT $4`, []any{oldest, account, after, limit + 1}
 	}
 	if list, err = readDeliveriesTx(tx, text, args...); err != nil {
 		return nil, false, err
@@ -53,9 +62,19 @@ func DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delive
 	return list, more, attemptsTx(tx, list)
 }
 
+// oldestTx is when an entry was written that is only just in the log.
+func (w *Webhooks) oldestTx(tx *store.Tx) (int64, error) {
+	now, err := tx.NowMS()
+	return now - w.opts.Retention.Milliseconds(), err
+}
+
 // deliveryTx returns one entry; false if there is none.
-func deliveryTx(tx *store.Tx, id string) (Delivery, bool, error) {
-	list, err := readDeliveriesTx(tx, deliveryText+`d.id = $1`, id)
+func (w *Webhooks) deliveryTx(tx *store.Tx, id string) (Delivery, bool, error) {
+	oldest, err := w.oldestTx(tx)
+	if err != nil {
+		return Delivery{}, false, err
+	}
+	list, err := readDeliveriesTx(tx, deliveryText+keptText+`d.id = $2`, oldest, id)
 	if err != nil || len(list) == 0 {
 		return Delivery{}, false, err
 	}
@@ -126,11 +145,11 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 }
 
 func (w *Webhooks) forgetTx(tx *store.Tx) ([]string, error) {
-	now, err := tx.NowMS()
+	oldest, err := w.oldestTx(tx)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(oldText, now-w.opts.Retention.Milliseconds(), maxForget)
+	rows, err := tx.Query(oldText, oldest, maxForget)
 	if err != nil {
 		return nil, err
 	}

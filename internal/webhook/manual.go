@@ -79,7 +79,7 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	var m message
 	err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		var found bool
-		if d, found, err = deliveryTx(tx, delivery); err != nil {
+		if d, found, err = w.deliveryTx(tx, delivery); err != nil {
 			return err
 		}
 		switch {
@@ -109,7 +109,7 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 		if err := resentTx(tx, delivery, o); err != nil {
 			return err
 		}
-		now, found, err := deliveryTx(tx, delivery)
+		now, found, err := w.deliveryTx(tx, delivery)
 		if found { // else its time in the log was over meanwhile
 			d = now
 		}

@@ -219,6 +219,45 @@ func TestTheLogIsKeptForItsRetention(t *testing.T) {
 	})
 }
 
+// TestTheLogEndsWithItsRetention: what is too old is neither shown nor sent
+// again, whenever it is deleted, unless it has attempts to come.
+func TestTheLogEndsWithItsRetention(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a", func(o *Options) { o.Retention = time.Hour })
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		done := in.log("acct_1")[0].ID
+		in.callback(n, "acct_1", "http://127.0.0.1:9/")
+		n.settle()
+		shown := func() (ids []string) {
+			in.update(func(tx *store.Tx) error {
+				list, _, err := n.DeliveriesTx(tx, "acct_1", "", 10)
+				for _, d := range list {
+					ids = append(ids, d.ID)
+				}
+				return err
+			})
+			return ids
+		}
+		in.clock.advance(time.Hour)
+		if ids := shown(); len(ids) != 2 || !slices.Contains(ids, done) {
+			t.Errorf("at the hour the log has %v, want %s too", ids, done)
+		}
+		in.clock.advance(time.Millisecond)
+		if ids := shown(); len(ids) != 1 || ids[0] == done {
+			t.Errorf("after the hour the log has %v", ids)
+		}
+		if _, err := n.Resend(t.Context(), done); err == nil || len(r.got()) != 1 {
+			t.Errorf("an old event was sent again: %v, %d requests", err, len(r.got()))
+		}
+		if in.count("webhook_delivery") != 2 {
+			t.Error("it was deleted by a look at it")
+		}
+	})
+}
+
 func TestTheLogIsPaged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -233,7 +272,7 @@ func TestTheLogIsPaged(t *testing.T) {
 		for more := true; more; {
 			in.update(func(tx *store.Tx) (err error) {
 				var list []Delivery
-				if list, more, err = DeliveriesTx(tx, "acct_1", after, 3); err != nil {
+				if list, more, err = n.DeliveriesTx(tx, "acct_1", after, 3); err != nil {
 					return err
 				}
 				for _, d := range list {
