@@ -38,6 +38,7 @@ func TestJobs(t *testing.T) {
 		{"kills", killsAtEachStep, []engine{sqlite, postgres}},
 		{"stop", stopWithJobs, []engine{sqlite, postgres}},
 		{"events", eventsOfJobs, []engine{sqlite, postgres}},
+		{"deliveries", killsAroundDeliveries, []engine{sqlite, postgres}},
 		{"slots", slotsOverNodes, []engine{postgres}},
 	} {
 		for _, on := range part.on {

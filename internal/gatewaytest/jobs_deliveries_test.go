@@ -1,0 +1,110 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"tollgate/internal/money"
+)
+
+// killsAroundDeliveries kills a node that has written events and not sent them,
+// and that has sent events and not recorded what came of it: each arrives at
+// least once, always with its id and bytes, signed as Standard Webhooks has it.
+func killsAroundDeliveries(t *testing.T, binary, database string) {
+	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s"})
+	p.catalog([]map[string]any{imageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
+		"models": map[string]string{"easel": "sandbox-image"}, "options": map[string]any{"fail_on": "bad", "fail": "moderation_blocked"}}})
+	r := newReceiver(t)
+	c := p.customer()
+	var hook struct{ Secret string }
+	p.Admin("PUT", "/accounts/"+c.account+"/webhook", map[string]any{"url": r.address("events"),
+		"events": []string{"image.failed", "balance.low"}, "balance_low_credits": 1000}, &hook)
+	end := func(prompt, state, callback string) string {
+		more := map[string]any{}
+		if callback != "" {
+			more["callback_url"] = r.address(callback)
+		}
+		return c.becomes(t, "image", c.submit(t, "image", order("easel", prompt, more)), state).raw
+	}
+	db := openDatabase(t, database)
+
+	// From here on no attempt can be recorded, and who cannot record claims nothing.
+	for _, text := range refuseRecords(database) {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gate := make(chan struct{})
+	r.behave(0, gate)
+	sent := end("a boat", "succeeded", "sent")
+	sentEvent := end("a bad boat", "failed", "")
+	eventually(t, "both arrive", func() bool { return r.got("sent") == 1 && r.got("events") == 1 })
+	r.behave(0, nil)
+	close(gate)
+	eventually(t, "the records are refused", func() bool { return strings.Contains(p.Output(), "cannot read or write deliveries") })
+	written := end("a boat", "succeeded", "written")
+	writtenEvent := end("a bad boat", "failed", "")
+	p.Admin("POST", "/accounts/"+c.account+"/credits", map[string]any{"usd": -98}, nil)
+	if n := c.delivered(t); n != 0 || r.got("written") != 0 || r.got("events") != 1 || r.got("sent") != 1 {
+		t.Errorf("before the kill %d are delivered; the receiver got %v", n, r.all)
+	}
+	p.Kill()
+	if _, err := db.ExecContext(t.Context(), acceptRecords(database)); err != nil {
+		t.Fatal(err)
+	}
+	p.restart()
+
+	eventually(t, "all are delivered", func() bool { return c.delivered(t) == 5 })
+	if r.got("sent") != 2 || r.got("written") != 1 || r.got("events") != 4 {
+		t.Errorf("the receiver got %v", r.all)
+	}
+	r.check(t, "sent", sent)
+	r.check(t, "written", written)
+	verifier, err := standardwebhooks.NewWebhook(hook.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bodies := map[string]string{} // by event
+	for _, d := range r.all {
+		if err := verifier.Verify([]byte(d.body), http.Header{"Webhook-Id": {d.id}, "Webhook-Timestamp": {d.at}, "Webhook-Signature": {d.signature}}); err != nil {
+			t.Errorf("%v: %+v", err, d)
+		}
+		if before, again := bodies[d.id]; again && before != d.body {
+			t.Errorf("event %s came as %s and as %s", d.id, before, d.body)
+		}
+		bodies[d.id] = d.body
+	}
+	counts := map[string]int{}
+	for _, d := range r.of("events") {
+		counts[string(readEvent(t, d).Data)]++
+	}
+	low := fmt.Sprintf(`{"balance_credits":%s,"threshold_credits":1000}`, (creditOfJobs - 98*money.USD - 2*pricePicture).Credits())
+	if len(bodies) != 5 || counts[sentEvent] != 2 || counts[writtenEvent] != 1 || counts[low] != 1 {
+		t.Errorf("%d events; of the account's address %v, want twice %s, once %s and once %s", len(bodies), counts, sentEvent, writtenEvent, low)
+	}
+	p.audited(t)
+}
+
+// refuseRecords are statements that make the database refuse what came of
+// attempts.
+func refuseRecords(database string) []string {
+	if strings.HasPrefix(database, "sqlite:") {
+		return []string{`CREATE TRIGGER hold_records BEFORE INSERT ON webhook_attempt BEGIN SELECT RAISE(ABORT, 'not yet'); END`}
+	}
+	return []string{
+		`CREATE FUNCTION no_record() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'not yet'; END$$`,
+		`CREATE TRIGGER hold_records BEFORE INSERT ON webhook_attempt FOR EACH ROW EXECUTE FUNCTION no_record()`,
+	}
+}
+
+// acceptRecords undoes refuseRecords.
+func acceptRecords(database string) string {
+	if strings.HasPrefix(database, "sqlite:") {
+		return `DROP TRIGGER hold_records`
+	}
+	return `DROP TRIGGER hold_records ON webhook_attempt`
+}
