@@ -9,6 +9,7 @@ type commandLine struct {
 	Catalog catalogCommand `cmd:"" help:"Print the current catalog."`
 	Account accountCommand `cmd:"" help:"Open accounts, credit them, change them."`
 	Key     keyCommand     `cmd:"" help:"Make API keys, change them, delete them."`
+	Webhook webhookCommand `cmd:"" help:"Set where an account receives its events, and look at its deliveries."`
 	Audit   auditCommand   `cmd:"" help:"Prove the books: exit 1 if anything differs."`
 	Version versionCommand `cmd:"" help:"Print version, commit and Go version."`
 }
@@ -33,4 +34,14 @@ type keyCommand struct {
 	Disable keyDisable `cmd:"" help:"Stop a key."`
 	Enable  keyEnable  `cmd:"" help:"Let a key work again."`
 	Delete  keyDelete  `cmd:"" help:"Delete a key for ever."`
+}
+
+// webhookCommand are the commands about webhooks.
+type webhookCommand struct {
+	Get        webhookGet        `cmd:"" help:"Show an account's address, chosen types and signing secret."`
+	Set        webhookSet        `cmd:"" help:"Set the address, the chosen types and the level of balance.low; what is left out is none."`
+	Roll       webhookRoll       `cmd:"" help:"Make a new signing secret; the old one stops working at once."`
+	Test       webhookTest       `cmd:"" help:"Send a test event now and show the answer."`
+	Deliveries webhookDeliveries `cmd:"" help:"List the deliveries of an account, newest first."`
+	Resend     webhookResend     `cmd:"" help:"Send a delivery again now."`
 }

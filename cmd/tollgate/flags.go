@@ -139,3 +139,19 @@ func (w *words) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
+
+// jsonNumber is a number that goes into a body as it was written.
+type jsonNumber struct{ text string }
+
+// UnmarshalText reads the number; a plus in front is fine.
+func (n *jsonNumber) UnmarshalText(text []byte) error {
+	n.text = strings.TrimPrefix(string(text), "+")
+	var number json.Number
+	if strings.HasPrefix(n.text, `"`) || json.Unmarshal([]byte(n.text), &number) != nil || number == "" {
+		return errors.New("must be a number")
+	}
+	return nil
+}
+
+// MarshalJSON writes the number as it was read.
+func (n *jsonNumber) MarshalJSON() ([]byte, error) { return []byte(n.text), nil }
