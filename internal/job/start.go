@@ -156,7 +156,7 @@ func (s *starting) tx(tx *store.Tx) error {
 			}
 		}
 		for _, w := range queue {
-			if len(s.started) >= s.room || s.full() {
+			if len(s.started) >= s.room || len(s.refused) >= startAtOnce || s.full() {
 				s.more = !s.full() && len(s.started) < s.jobs.room()
 				return nil
 			}
@@ -226,7 +226,9 @@ func (s *starting) full() bool {
 	return true
 }
 
-// oneTx starts one job, if one of the lines that it may go to takes it.
+// oneTx starts one job, if one of the lines that it may go to takes it. One that
+// has waited too long, or whose account was disabled, fails instead: it may not
+// start only because nobody was there to fail it in time.
 func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	j := s.jobs
 	berth := s.choose(&w)
@@ -236,6 +238,10 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	rec, p, err := readTx(tx, w.id)
 	if err != nil || rec == nil || p.state != stateQueued || p.fence != w.fence {
 		return err
+	}
+	if p.overdue(now, j.StartLimit) {
+		s.refused = append(s.refused, j.ending(rec, nil, p.fence, j.waitedTooLong()))
+		return nil
 	}
 	owners, err := ledger.AccountsTx(tx, []string{rec.account})
 	if err != nil {

@@ -284,6 +284,36 @@ func TestStartLimit(t *testing.T) {
 	})
 }
 
+// TestNoStartPastTheLimit starts none of the jobs that have waited too long, also
+// where a line gets free before anybody has failed them, as when all nodes were
+// away: they fail instead, and those behind them start.
+func TestNoStartPastTheLimit(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{blocks: true}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		n.jobs.StartLimit = time.Minute
+		late := h.submit(n, h.submission(n, "easel-1", 1))
+		h.bulk(n, lookAhead+startAtOnce)
+		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
+		good := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		if s := h.poll(n, "image", late); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+			t.Errorf("past the limit: %+v", s)
+		}
+		if s := h.poll(n, "image", good); s.Status != statusSucceeded {
+			t.Errorf("within the limit: %+v", s)
+		}
+		if m.count() != 1 {
+			t.Errorf("%d submissions, want 1", m.count())
+		}
+		h.audit(cent)
+	})
+}
+
 // TestLookPastTheStuck puts jobs that no free line may have before one that can
 // start: it does.
 func TestLookPastTheStuck(t *testing.T) {

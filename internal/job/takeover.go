@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -191,8 +192,18 @@ func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
 		return idsTx(tx, overdueJobs, nowMS-limit, startAtOnce)
 	}, func(_ *record, p *progress, nowMS int64) bool {
-		return p.queuedMS <= nowMS-limit
-	}, failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.StartLimit)})
+		return p.overdue(nowMS, j.StartLimit)
+	}, j.waitedTooLong())
+}
+
+// overdue tells whether a queued job has waited longer than it may.
+func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
+	return p.queuedMS > 0 && p.queuedMS <= nowMS-limit.Milliseconds()
+}
+
+// waitedTooLong is why jobs past the start limit fail.
+func (j *Jobs) waitedTooLong() failure {
+	return failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.StartLimit)}
 }
 
 // disabled fails queued jobs of disabled accounts.
