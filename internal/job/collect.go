@@ -232,12 +232,13 @@ func (t *task) failed(ctx context.Context, trouble *upstream.Trouble) error {
 // moved on, at its beginning, unless somebody has brought a ticket meanwhile, and
 // gives its slot back. An older turn would let all jobs to come pass those that
 // wait. A job that has started
-// waits from now on; one that has not, since its submission.
+// waits from now on; one that has not, since its submission. A line that was too
+// busy to take it does not begin the wait anew, however often it says so.
 func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Duration) (int64, error) {
 	fence, ticket := p.fence, p.ticket
 	p.state, p.epoch, p.fence, p.wakeMS, p.line, p.ticket = stateQueued, "", p.fence+1, now+wait.Milliseconds(), "", ""
 	p.results, p.files = nil, nil
-	if p.startedMS > 0 {
+	if p.startedMS > 0 && (ticket != "" || !p.trace.turnedAway()) {
 		p.queuedMS = now
 	}
 	changed, err := tx.Exec(`UPDATE job_run SET state = 0, epoch = '', fence = $1, wake_ms = $2, queued_ms = $3, line = '', ticket = '', results = '', files = '', trace = $4,

@@ -103,6 +103,12 @@ func (t *trace) allows(line string) bool {
 	return tries == 0 || tries == 1 && again
 }
 
+// turnedAway tells whether the line of the last attempt had no room for the job.
+func (t *trace) turnedAway() bool {
+	last := t.current()
+	return last != nil && last.Next == nextLater
+}
+
 // prefers orders the lines that a job may be given: after a trouble that a
 // second try may mend the same line first, else those it was not submitted to.
 func (t *trace) prefers(lines []string) []string {

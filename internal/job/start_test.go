@@ -314,6 +314,38 @@ func TestNoStartPastTheLimit(t *testing.T) {
 	})
 }
 
+// TestBusyLineDoesNotStopTheClock lets the only line refuse a call for load again
+// and again: no answer gives the job another wait from the start, also where its
+// user sees it as started because the call had begun.
+func TestBusyLineDoesNotStopTheClock(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		for _, blocks := range []bool{true, false} {
+			m := &maker{blocks: blocks, submit: func(int, upstream.Work) (*upstream.Progress, error) {
+				return nil, trouble(fault.UpstreamError, upstream.NextLater)
+			}}
+			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+			h.apply(oneLine)
+			n := h.still()
+			n.jobs.StartLimit = time.Minute
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			for range 3 {
+				n.step(n.jobs.Start)
+				n.jobs.running.Wait()
+				h.update(`UPDATE job_run SET queued_ms = queued_ms - 20000, wake_ms = 0`)
+			}
+			n.step(n.jobs.Housekeep)
+			if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+				t.Errorf("blocks %t: after three busy answers in a minute: %+v", blocks, s)
+			}
+			if m.count() != 3 {
+				t.Errorf("blocks %t: %d submissions, want 3", blocks, m.count())
+			}
+			h.audit(0)
+		}
+	})
+}
+
 // TestLookPastTheStuck puts jobs that no free line may have before one that can
 // start: it does.
 func TestLookPastTheStuck(t *testing.T) {
