@@ -31,6 +31,9 @@ const (
 	busyFirst = 2 * time.Second
 	busyLast  = 30 * time.Second
 	mostLost  = 1
+	// mostRejected bounds the resubmissions of what a provider's review, or its
+	// reading of the references, has rejected: other lines are not tried in turn.
+	mostRejected = 1
 	// mostSubmissions ends jobs that lines take and give back again and again.
 	mostSubmissions = 60
 )
@@ -73,13 +76,16 @@ func after(t *trace, number int64, trouble *upstream.Trouble, lines []string) ve
 		}
 		return verdict{wait: min(max(wait, trouble.RetryAfter), max(busyLast, min(trouble.RetryAfter, time.Minute)))}
 	}
-	lost := 0
+	lost, alike := 0, 0
 	for _, a := range t.Attempts {
 		if a.Lost {
 			lost++
 		}
+		if a.Code == string(trouble.Job) && a.Next != nextLater {
+			alike++
+		}
 	}
-	if lost > mostLost {
+	if lost > mostLost || alike > mostRejected && aboutInput(trouble.Job) {
 		return verdict{fail: telling(t)}
 	}
 	for _, line := range lines {
@@ -88,6 +94,16 @@ func after(t *trace, number int64, trouble *upstream.Trouble, lines []string) ve
 		}
 	}
 	return verdict{fail: telling(t)}
+}
+
+// aboutInput tells whether a code blames what the user sent, whatever line it
+// goes to. The parameters of invalid_request may suit another line.
+func aboutInput(code fault.Code) bool {
+	switch code {
+	case fault.ContentPolicy, fault.ModerationBlocked, fault.ContentPolicyViolation, fault.InvalidMaterial:
+		return true
+	}
+	return false
 }
 
 // allows tells whether a line may be given the job (again): one that it was not

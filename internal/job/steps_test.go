@@ -94,7 +94,7 @@ func TestSteps(t *testing.T) {
 		{name: "moderated prompt", kind: image, first: &maker{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
 		{name: "content policy", kind: image, first: &maker{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
 		{name: "moderated sound", kind: video, first: &maker{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &maker{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 2}},
+			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
 		{name: "moderated clip, once", kind: video, first: &maker{poll: func(n int, ticket string) (*upstream.Progress, error) {
 			if n == 1 {
 				return nil, upstream.Moderated(video, "nudity", true)
