@@ -51,6 +51,9 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(); err != nil {
 		return catalog.Plan{}, err
 	}
+	if err := s.Misnamed(m.Params); err != nil {
+		return catalog.Plan{}, err
+	}
 	return m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
 		Duration: s.Duration, References: s.Asked, ReferencesParam: s.ReferencesParam})
 }

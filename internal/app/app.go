@@ -210,6 +210,7 @@ func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger,
 	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")
 	}
+	a.life.later("media", func(context.Context) error { files.Close(); return nil })
 	a.life.loop("media upkeep", files.Run)
 	jobs := job.New(job.Options{
 		DB: db, Ledger: books, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,

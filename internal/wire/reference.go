@@ -20,8 +20,9 @@ type Reference struct {
 	// it.
 	Address string
 
-	text []byte // base64, or a data URI
-	file []byte // a file of a multipart form; nil: text holds it
+	typed bool   // an object may say that it is a video
+	text  []byte // base64, or a data URI
+	file  []byte // a file of a multipart form; nil: text holds it
 }
 
 // Data returns the bytes of a reference that came with the body. What is no
@@ -73,10 +74,12 @@ func hasFold(text []byte, prefix string) bool {
 type referenceField struct {
 	name  string
 	video bool // videos too
+	typed bool // videos too, where an object says so
 }
 
-func imageOnly(name string) referenceField { return referenceField{name, false} }
-func anyKind(name string) referenceField   { return referenceField{name, true} }
+func imageOnly(name string) referenceField   { return referenceField{name: name} }
+func unlessTyped(name string) referenceField { return referenceField{name: name, typed: true} }
+func anyKind(name string) referenceField     { return referenceField{name: name, video: true} }
 
 // readReferences reads the references of the given fields. Asked counts them up
 // to the first fault.
@@ -105,7 +108,7 @@ func (s *Submission) readReferences(fields ...referenceField) error {
 // addReference reads one reference: a string, or an object with its address.
 func (s *Submission) addReference(f referenceField, param string, raw []byte) error {
 	s.sawReference(f)
-	r := Reference{Param: param, Image: true, Video: f.video}
+	r := Reference{Param: param, Image: true, Video: f.video, typed: f.typed}
 	if raw[0] == '{' {
 		text, err := r.readObject(raw)
 		if err != nil {
@@ -149,11 +152,11 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 		case value == nil:
 		case string(name) == "type":
 			kind := strings.TrimSuffix(unquote(value), "_url")
-			if kind != "image" && (kind != "video" || !r.Video) {
+			if kind != "image" && (kind != "video" || !r.Video && !r.typed) {
 				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`%s.type` must be %s.", r.Param, r.kinds())
 			}
 			r.Image, r.Video = kind == "image", kind == "video"
-		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && r.Video:
+		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.typed):
 			if !isText(value) {
 				return nil, fault.At(fault.InvalidRequest, r.Param, "`%s.%s` must be a string.", r.Param, name)
 			}
@@ -169,7 +172,7 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 // kinds names what r may be.
 func (r *Reference) kinds() string {
 	switch {
-	case r.Image && r.Video:
+	case r.Image && (r.Video || r.typed):
 		return "image or video"
 	case r.Video:
 		return "video"

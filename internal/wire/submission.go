@@ -143,7 +143,7 @@ func (r *ImageRequest) Check(edit bool) error {
 
 // Check is ImageRequest.Check for videos.
 func (r *VideoRequest) Check() error {
-	err := r.readReferences(imageOnly("image"), imageOnly("images"), imageOnly("reference_images"), anyKind("references"))
+	err := r.readReferences(unlessTyped("image"), unlessTyped("images"), unlessTyped("reference_images"), anyKind("references"))
 	if err != nil {
 		return err
 	}
@@ -267,6 +267,18 @@ var owned = []string{
 // OwnsParam tells whether a submission's field is one that the gateway reads
 // itself, so that a model's further fields cannot have that name.
 func OwnsParam(name string) bool { return slices.Contains(owned, name) }
+
+// Misnamed refuses fields of other gateways' video forms that would change the
+// bill and are read by none here: leaving them out in silence would render, and
+// charge, something else. params are those that the model's entry lets pass.
+func (r *VideoRequest) Misnamed(params []string) error {
+	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
+		if r.doc.raw(name) != nil && !slices.Contains(params, name) {
+			return fault.At(fault.InvalidRequest, name, "Videos have no `%s` here. Use %s.", name, instead)
+		}
+	}
+	return nil
+}
 
 // Params returns the fields of the given names as one JSON object, as they were
 // sent, but for those that are absent or that the gateway reads itself; nil when

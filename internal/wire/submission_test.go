@@ -147,6 +147,7 @@ func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
 		{"video prompt no string", clip(`{"prompt":{},"image":"https://h/a"}`), fault.InvalidRequest, "prompt"},
 		{"duration a text", clip(`{"prompt":"x","duration":"5"}`), fault.InvalidRequest, "duration"},
 		{"duration a list", clip(`{"prompt":"x","duration":[5]}`), fault.InvalidRequest, "duration"},
+		{"image of a strange type", clip(`{"prompt":"x","images":[{"url":"https://h/a","type":"audio"}]}`), fault.InvalidRequest, "images[0].type"},
 		{"two ratios", clip(`{"prompt":"x","ratio":"1:1","aspect_ratio":"16:9"}`), fault.InvalidRequest, "aspect_ratio"},
 		{"ratio a number", clip(`{"prompt":"x","ratio":1.5}`), fault.InvalidRequest, "ratio"},
 		{"several clips", clip(`{"prompt":"x","n":2}`), fault.InvalidRequest, "n"},
@@ -313,5 +314,42 @@ func clientsFault(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && fault.Of(err).Status() != 400 {
 		t.Fatalf("%v", err)
+	}
+}
+
+// TestVideoReferencesSayTheirKind: in every field an object may say that it is a
+// video, and in those for images a plain text is an image.
+func TestVideoReferencesSayTheirKind(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"image", "images", "reference_images", "references"} {
+		r, err := OpenVideo([]byte(`{"model":"reel-1","prompt":"x","` + field + `":[{"url":"https://h/a.mp4","type":"video"},"https://h/b"]}`))
+		if err == nil {
+			err = r.Check()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", field, err)
+			continue
+		}
+		if got := r.References; len(got) != 2 || !got[0].Video || got[0].Image || !got[1].Image || got[1].Video != (field == "references") {
+			t.Errorf("%s: %+v", field, got)
+		}
+	}
+}
+
+// TestMisnamedVideoFields: what other services call the length and the size of a
+// video is refused, unless the model has a param of that name.
+func TestMisnamedVideoFields(t *testing.T) {
+	t.Parallel()
+	for field, value := range map[string]string{"size": `"1280x720"`, "seconds": `"8"`} {
+		r, err := OpenVideo([]byte(`{"model":"reel-1","prompt":"x","` + field + `":` + value + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := fault.Of(r.Misnamed(nil)); f == nil || f.Code != fault.InvalidRequest || f.Param != field {
+			t.Errorf("%s: %v", field, f)
+		}
+		if err := r.Misnamed([]string{field}); err != nil {
+			t.Errorf("%s as a param: %v", field, err)
+		}
 	}
 }
