@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"tollgate/internal/fault"
@@ -23,10 +24,15 @@ type TestResult struct {
 // disabled. Each call is an event of its own; a crash in between leaves no
 // trace of it.
 func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error) {
+	leave, err := w.manual.enter(ctx, account)
+	if err != nil {
+		return TestResult{}, err
+	}
+	defer leave()
 	var m message
 	var receiver string
 	var nowMS int64
-	err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
+	err = w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		if nowMS, err = tx.NowMS(); err != nil {
 			return err
 		}
@@ -47,10 +53,7 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 		return TestResult{}, err
 	}
 	m.body = string(envelope(m.event, TestEvent, nowMS, []byte(`{"message":"This is a test event. Your receiver works if it verifies the signature and answers with a 2xx status."}`)))
-	o, err := w.sendNow(ctx, m)
-	if err != nil {
-		return TestResult{}, err
-	}
+	o := w.sendNow(ctx, m)
 	state := stateFailed
 	if o.kind == delivered {
 		state = stateDelivered
@@ -76,8 +79,20 @@ const maxAttempts = 200
 // that there is no such delivery or that its account is disabled.
 func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error) {
 	var d Delivery
+	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+		d, _, err = w.deliveryTx(tx, delivery)
+		return err
+	})
+	if err != nil {
+		return Delivery{}, err
+	}
+	leave, err := w.manual.enter(ctx, d.Account)
+	if err != nil {
+		return Delivery{}, err
+	}
+	defer leave()
 	var m message
-	err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
+	err = w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		var found bool
 		if d, found, err = w.deliveryTx(tx, delivery); err != nil {
 			return err
@@ -101,10 +116,7 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	if err != nil {
 		return Delivery{}, err
 	}
-	o, err := w.sendNow(ctx, m)
-	if err != nil {
-		return Delivery{}, err
-	}
+	o := w.sendNow(ctx, m)
 	err = w.keep(ctx, func(tx *store.Tx) error {
 		if err := resentTx(tx, delivery, o); err != nil {
 			return err
@@ -143,18 +155,65 @@ func (w *Webhooks) enabledTx(tx *store.Tx, account string) error {
 	return err
 }
 
+// manual are the places of tests and resends. An account has a few of them, so
+// that receivers which stall hold up nobody else's.
+type manual struct {
+	all chan struct{}
+
+	mu   sync.Mutex
+	each map[string]*part // by account: those who are in, or wait
+}
+
+// part is what one account has.
+type part struct {
+	places chan struct{}
+	users  int // who is in or waits; the last one out removes it
+}
+
+func newManual() manual {
+	return manual{all: make(chan struct{}, maxManual), each: map[string]*part{}}
+}
+
+// enter waits for a place and returns what gives it back. Secrets are read
+// after it, since they may be rolled meanwhile.
+func (m *manual) enter(ctx context.Context, account string) (leave func(), err error) {
+	m.mu.Lock()
+	p := m.each[account]
+	if p == nil {
+		p = &part{places: make(chan struct{}, maxManualEach)}
+		m.each[account] = p
+	}
+	p.users++
+	m.mu.Unlock()
+	gone := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if p.users--; p.users == 0 {
+			delete(m.each, account)
+		}
+	}
+	select {
+	case p.places <- struct{}{}:
+	case <-ctx.Done():
+		gone()
+		return nil, fmt.Errorf("wait to send a webhook: %w", ctx.Err())
+	}
+	select {
+	case m.all <- struct{}{}:
+	case <-ctx.Done():
+		<-p.places
+		gone()
+		return nil, fmt.Errorf("wait to send a webhook: %w", ctx.Err())
+	}
+	return func() { <-m.all; <-p.places; gone() }, nil
+}
+
 // sendNow makes one attempt outside of the queue. Once it has begun, the caller
 // cannot break it off: the receiver may have it.
-func (w *Webhooks) sendNow(ctx context.Context, m message) (outcome, error) {
-	select {
-	case w.manual <- struct{}{}:
-	case <-ctx.Done():
-		return outcome{}, fmt.Errorf("wait to send a webhook: %w", ctx.Err())
-	}
-	defer func() { <-w.manual }()
+func (w *Webhooks) sendNow(ctx context.Context, m message) outcome {
 	o := w.send(context.WithoutCancel(ctx), m)
 	w.metrics.ended(o)
-	return o, nil
+	return o
 }
 
 // keep writes to the log what has happened, also for a caller that has left.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,6 +73,51 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) || len(r.got()) != 3 {
 			t.Errorf("disabled: %v", err)
 		}
+	})
+}
+
+// TestTestsDoNotWaitForOtherAccounts: tests of an account whose receiver stalls
+// are bounded, and what waits is signed with the secret of its turn.
+func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		hang := newGate()
+		stalling, well := newReceiver(t, hang.answer), newReceiver(t, nil)
+		in.endpoint(n, "acct_1", stalling.URL)
+		in.endpoint(n, "acct_2", well.URL)
+		var group sync.WaitGroup
+		try := func() {
+			if result, err := n.Test(context.Background(), "acct_1"); err != nil || result.Status != 200 {
+				t.Errorf("%+v, %v", result, err)
+			}
+		}
+		for range maxManualEach {
+			group.Go(try)
+		}
+		hang.wait(maxManualEach)
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := n.Test(left, "acct_1"); !errors.Is(err, context.Canceled) {
+			t.Errorf("one too many, whose caller has left: %v", err)
+		}
+		group.Go(try)
+		if result, err := n.Test(t.Context(), "acct_2"); err != nil || result.Status != 200 {
+			t.Errorf("beside them: %+v, %v", result, err)
+		}
+		var secret string
+		in.update(func(tx *store.Tx) (err error) { secret, err = RollTx(tx, "acct_1"); return err })
+		close(hang.open)
+		group.Wait()
+		posts := stalling.got()
+		if len(posts) != maxManualEach+1 || stalling.most > maxManualEach {
+			t.Fatalf("%d requests, %d at a time", len(posts), stalling.most)
+		}
+		verify(t, secret, posts[maxManualEach])
+		if n.manual.mu.Lock(); len(n.manual.each) != 0 {
+			t.Errorf("%d accounts are remembered", len(n.manual.each))
+		}
+		n.manual.mu.Unlock()
 	})
 }
 

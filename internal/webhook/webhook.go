@@ -66,7 +66,7 @@ type Webhooks struct {
 	client  *http.Client
 	metrics metrics
 	wake    chan struct{} // of one place: look now
-	manual  chan struct{} // places of tests and resends
+	manual  manual        // places of tests and resends
 
 	workers sync.WaitGroup // of attempts
 	running sync.Mutex     // held by Run and by turns of tests: one turn at a time
@@ -82,7 +82,8 @@ type Webhooks struct {
 const (
 	defaultTimeout   = 10 * time.Second
 	defaultRetention = 30 * 24 * time.Hour
-	maxManual        = 32 // tests and resends at a time, on this node
+	maxManual        = 128 // tests and resends at a time, on this node
+	maxManualEach    = 4   // of them for one account
 )
 
 // New returns Webhooks that do nothing yet.
@@ -100,7 +101,7 @@ func New(o Options) *Webhooks {
 		o.Now = time.Now
 	}
 	w := &Webhooks{opts: o, client: o.Guard.Client(o.Timeout), metrics: newMetrics(o.Registry),
-		wake: make(chan struct{}, 1), manual: make(chan struct{}, maxManual), flying: map[string]*flight{}}
+		wake: make(chan struct{}, 1), manual: newManual(), flying: map[string]*flight{}}
 	return w
 }
 
