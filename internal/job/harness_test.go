@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	flags "flag"
 	"fmt"
 	"image"
 	"image/png"
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +34,17 @@ import (
 	"tollgate/internal/webhook"
 )
 
+// atOnce is how many of these tests run at a time, at least: most of what they
+// do is waiting.
+const atOnce = 8
+
 func TestMain(m *testing.M) {
+	flags.Parse()
+	if f := flags.Lookup("test.parallel"); f != nil {
+		if n, err := strconv.Atoi(f.Value.String()); err == nil && n < atOnce {
+			_ = f.Value.Set(strconv.Itoa(atOnce)) // a number: it is taken
+		}
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 

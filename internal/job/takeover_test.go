@@ -434,9 +434,10 @@ func TestGracefulStop(t *testing.T) {
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		until(t, "the submission", func() bool { return m.count() == 1 })
 		stop()
+		until(t, "the end of all but submissions", func() bool { n.jobs.mu.Lock(); defer n.jobs.mu.Unlock(); return n.jobs.life == nil })
 		free <- struct{}{}
 		<-stopped
-		if _, p := h.stand(id); p.state != stateRendering || p.ticket != "ticket-1" {
+		if _, p := h.stand(id); p == nil || p.state != stateRendering || p.ticket != "ticket-1" {
 			t.Errorf("%+v", p)
 		}
 		n.end()
