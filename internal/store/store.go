@@ -21,8 +21,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
-	_ "modernc.org/sqlite"             // registers the driver "sqlite"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
 // Dialect is one of the two engines.
@@ -149,29 +150,25 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 		connections = 16
 	}
 	db := &DB{dialect: PostgreSQL, now: opts.Now}
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err) // without the password
+	}
 	writers := max(2, connections/4)
-	var err error
-	if db.write, err = openPool(url, writers); err != nil {
-		return nil, err
-	}
-	if db.read, err = openPool(url, max(2, connections-writers)); err != nil {
-		return nil, errors.Join(err, db.write.Close())
-	}
+	db.write = openPool(neverCancels(config), writers)
+	db.read = openPool(stdlib.GetConnector(*config), max(2, connections-writers))
 	if err := db.write.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reach the database: %w", err), db.Close())
 	}
 	return db, nil
 }
 
-func openPool(url string, connections int) (*sql.DB, error) {
-	pool, err := sql.Open("pgx", url)
-	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
-	}
+func openPool(connector driver.Connector, connections int) *sql.DB {
+	pool := sql.OpenDB(connector)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
-	return pool, nil
+	return pool
 }
 
 // Dialect returns the engine.
