@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
 )
 
 // retryAfter is what a 503 asks for: the database may be back in a moment
@@ -80,6 +83,9 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	f := fault.Of(err)
 	if f.Status() >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("operator API: request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
+		f.Message = "The database did not confirm the change, so it may have been made. Repeat the request with the same Idempotency-Key if it had one, or look before you repeat it."
 	}
 	if f.Code == fault.ServiceUnavailable && f.RetryAfter == 0 {
 		f.RetryAfter = retryAfter

@@ -153,8 +153,14 @@ func notAllowed(x *exchange, known methods) error {
 	return fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use %s.", shown(x.r.Method), list)
 }
 
-// refuse answers with an error, and logs it if it is a surprise.
+// refuse answers with an error, and logs it if it is a surprise. Where nobody
+// knows what became of the request the connection is cut: an error would say
+// that it was not charged.
 func (d *desk) refuse(x *exchange, err error) {
+	if errors.Is(err, ledger.ErrUnknown) {
+		d.Log.Error("request cut off", "request", x.request, "endpoint", x.endpoint(), "cause", err)
+		panic(http.ErrAbortHandler)
+	}
 	f := fault.Of(err)
 	if f.Cause != nil && x.r.Context().Err() == nil {
 		level := slog.LevelInfo

@@ -102,7 +102,7 @@ func AllSettings() []Setting {
 		{Key: "max_answer", Default: "64MiB", Help: "largest buffered (not streamed) answer of a provider",
 			read: func(s *Settings, t string) error { return readSize(&s.MaxAnswer, t) }},
 		{Key: "node_lease", Default: "15s", Help: "a node that has not renewed for this long is dead and its holds are taken over",
-			read: func(s *Settings, t string) error { return readDuration(&s.NodeLease, t) }},
+			read: func(s *Settings, t string) error { return readLease(&s.NodeLease, t) }},
 		{Key: "request_retention", Default: "2160h", Help: "how long rows of the request log are kept; movements of money stay",
 			read: func(s *Settings, t string) error { return readDuration(&s.RequestRetention, t) }},
 		{Key: "database_connections", Default: "16", Help: "PostgreSQL connections of this node",

@@ -128,6 +128,23 @@ func readDuration(to *time.Duration, text string) error {
 	return nil
 }
 
+// shortestLease leaves a node four heartbeats, each of which may wait for a lock
+// that a batch of its own holds.
+const shortestLease = time.Second
+
+// readLease reads how long a node may be silent.
+func readLease(to *time.Duration, text string) error {
+	var d time.Duration
+	if err := readDuration(&d, text); err != nil {
+		return err
+	}
+	if d < shortestLease {
+		return fmt.Errorf("must be at least %s: a node that waits for the database is silent for a moment, and would be declared dead", shortestLease)
+	}
+	*to = d
+	return nil
+}
+
 // mostRetries bounds the retries of a delivery.
 const mostRetries = 50
 

@@ -30,10 +30,6 @@ import (
 	"tollgate/internal/wire"
 )
 
-// statusClosed is what the request log shows for a client that left before the
-// first byte. No client sees it.
-const statusClosed = 499
-
 // errTimeOver is in the cause of a context that ended with the request timeout.
 var errTimeOver = errors.New("the request's time is over")
 
@@ -159,7 +155,6 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 	var err error
 	if x.hold, err = c.admit(ctx, x.admission()); err != nil {
 		if x.gone() {
-			x.logRefusal(statusClosed, fault.ClientClosed)
 			panic(http.ErrAbortHandler)
 		}
 		return err

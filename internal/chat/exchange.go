@@ -117,7 +117,7 @@ func (x *exchange) settleFirst(u wire.Usage) error {
 // the door.
 func (x *exchange) fail(err error) error {
 	if x.gone() {
-		x.release(ledger.Closed, statusClosed, fault.ClientClosed)
+		x.release(ledger.Closed, ledger.StatusClosed, fault.ClientClosed)
 		panic(http.ErrAbortHandler)
 	}
 	f := fault.Of(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -78,6 +79,17 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 		end.Tokens.Images = int64(len(e.files))
 	}
 	return end, true
+}
+
+// Orphaned implements ledger.EndRider.
+func (e *ending) Orphaned() bool {
+	if !e.found || (e.fence != anyFence && e.fence != e.row.fence) {
+		return false
+	}
+	_, _ = e.row.read() // what cannot be read of it is not shown
+	e.files, e.cost = nil, 0
+	e.fail = &failure{code: fault.UpstreamError, message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
+	return true
 }
 
 // Write implements ledger.Rider.

@@ -51,8 +51,8 @@ type Submission struct {
 // one transaction, and returns the body of the 202. With a known OnceKey it
 // returns that of the first job, and nothing is held: then the submission's
 // references are discarded, as they are with an error. Errors: those of
-// ledger.Admit, ErrKeyChanged among them; 400 invalid_request for a key that
-// was used for another request.
+// ledger.AdmitJob, ErrKeyChanged and ErrUnknown among them; 400 invalid_request
+// for a key that was used for another request.
 func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
 		// Twins on this node come one after the other, so that the second finds
@@ -71,6 +71,8 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	case errors.As(err, &known):
 		j.discard(ctx, s)
 		return known.body, nil
+	case errors.Is(err, ledger.ErrUnknown): // the job may be there, with its references
+		return nil, err
 	case err != nil:
 		if !errors.Is(err, ledger.ErrKeyChanged) {
 			j.discard(ctx, s)
@@ -91,7 +93,8 @@ func (j *Jobs) discard(ctx context.Context, s Submission) {
 
 // Known returns the body of the 202 of the job that was submitted with an
 // Idempotency-Key, nil if there is none. The key lives as long as the job's
-// record. 400 invalid_request: it belongs to another request.
+// record. 400 invalid_request: it belongs to another request. ledger.ErrUnknown:
+// a job is to be seen that may still be lost with its database server.
 func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte) ([]byte, error) {
 	var known knownJob
 	err := j.DB.View(ctx, func(tx *store.Tx) error {
@@ -116,6 +119,11 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 			return nil, err
 		}
 		return nil, away(fmt.Errorf("look for an Idempotency-Key: %w", err))
+	}
+	if known.body != nil {
+		if err := j.Ledger.Confirm(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", ledger.ErrUnknown, err)
+		}
 	}
 	return known.body, nil
 }
@@ -236,8 +244,13 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// Undo implements ledger.AdmissionRider.
+// Undo implements ledger.AdmissionRider. The client was cut off: with an
+// Idempotency-Key it finds the job by repeating the submission; without one it
+// has no way to the job, which is ended wherever it stands.
 func (a *admission) Undo() ledger.EndRider {
+	if a.once != "" {
+		return nil
+	}
 	e := a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
 		message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
 	e.undone = true

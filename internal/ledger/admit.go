@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/money"
 )
 
@@ -46,9 +48,9 @@ type Hold struct {
 	ended    atomic.Bool
 }
 
-// takenWait bounds how long an admission waits for a batch that has taken it:
-// then the client is told to come back, and what was held is given back as
-// soon as the database has answered.
+// takenWait bounds how long an admission to chat waits for a batch that has
+// taken it: then the client is told to come back, and what was held is given
+// back as soon as the database has answered. No such request is ever charged.
 const takenWait = 5 * time.Second
 
 // jobWait is how long the admission of a job waits to be taken: submissions are
@@ -60,51 +62,93 @@ const jobWait = 20 * time.Second
 // interface.md, Codes by category says, 503 service_unavailable with
 // Retry-After under overload or while the database is away, and ErrKeyChanged.
 // Refusals are logged here. When ctx ends first, whatever was held is given
-// back and the error wraps ctx's.
+// back, the request is logged as client_closed, and the error wraps ctx's.
 func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) {
+	o := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, done: make(chan struct{})}
+	return l.admit(ctx, o)
+}
+
+// admit lets an admission be decided, and sees to it that the request has
+// exactly one receipt if it was refused.
+func (l *Ledger) admit(ctx context.Context, o *op) (*Hold, error) {
 	start := time.Now()
-	hold, err := l.await(ctx, &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, done: make(chan struct{})})
-	l.admitted(ctx, a, start, err, false)
+	hold, answered, err := l.await(ctx, o)
+	if l.opts.Observer.Admitted != nil {
+		l.opts.Observer.Admitted(time.Since(start), err == nil)
+	}
+	if answered && err != nil && !o.ridden && !o.receipted && !errors.Is(err, ErrKeyChanged) {
+		f := fault.Of(err)
+		l.Refused(o.admission.refusal(f.Status(), f.Code))
+	}
 	return hold, err
 }
 
-// await lets an admission be decided.
-func (l *Ledger) await(ctx context.Context, op *op) (*Hold, error) {
-	if !l.queue.push(op) {
-		return nil, unavailable(errors.New("the node is shutting down"))
+// refusal is the log row of an admission that was refused now.
+func (a *Admission) refusal(status int, code fault.Code) Refusal {
+	return Refusal{
+		Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
+		Status: status, Code: string(code), Received: a.Received, Duration: time.Since(a.Received),
 	}
-	wait := l.opts.QueueWait
-	if op.admitting != nil {
-		wait = max(wait, jobWait)
+}
+
+// await waits for the answer to an admission. Not answered: its caller has left,
+// and the row of the log is written by whoever brings it to an end.
+func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, err error) {
+	if !l.queue.push(o) {
+		return nil, true, unavailable(errors.New("the node is shutting down"))
+	}
+	wait, patience := l.opts.QueueWait, takenWait
+	if o.admitting != nil {
+		// What was taken may be committed, and another node may run it: until that
+		// is known, nobody is told that it was not.
+		wait, patience = max(wait, jobWait), l.opts.OutageGrace
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	taken := false
 	for {
 		select {
-		case <-op.done:
-			return op.hold, op.err
+		case <-o.done:
+			return o.hold, true, o.err
 		case <-ctx.Done():
-			if l.leaveOp(op) {
-				return nil, ctx.Err()
+			if l.leave(o, StatusClosed, fault.ClientClosed) {
+				return nil, false, o.open(ctx.Err())
 			}
-			<-op.done // answered in this moment
+			<-o.done // answered in this moment
 		case <-timer.C:
-			if !taken && op.state.CompareAndSwap(opWaiting, opLeft) {
-				return nil, unavailable(fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", wait))
+			if !taken && o.state.CompareAndSwap(opWaiting, opLeft) {
+				return nil, true, unavailable(fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", wait))
 			}
-			if taken && l.leaveOp(op) {
-				return nil, unavailable(fmt.Errorf("the database has not answered the admission within %v", takenWait))
+			if taken && l.leave(o, http.StatusServiceUnavailable, fault.ServiceUnavailable) {
+				return nil, false, o.open(unavailable(fmt.Errorf("the database has not answered the admission within %v", patience)))
 			}
 			taken = true
-			timer.Reset(takenWait)
+			timer.Reset(patience)
 		}
 	}
 }
 
-// leaveOp makes an operation's caller leave. False: it has been answered. An
-// operation that was taken meanwhile is undone by the committer when it turns
-// out to have been committed.
-func (l *Ledger) leaveOp(op *op) bool {
-	return op.state.CompareAndSwap(opWaiting, opLeft) || op.state.CompareAndSwap(opTaken, opAbandoned)
+// open is the answer to a caller that has left: of a job that a batch has taken it
+// is not known whether it was made.
+func (o *op) open(err error) error {
+	if o.admitting != nil && o.state.Load() == opAbandoned {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
+}
+
+// StatusClosed is the status in the log of a request whose client left before
+// the first byte of its answer.
+const StatusClosed = 499
+
+// leave makes an admission's caller leave, who is told this status and code.
+// False: it has been answered. One that no batch has taken is logged now; one
+// that a batch has taken is undone and logged by the committer.
+func (l *Ledger) leave(o *op, status int, code fault.Code) bool {
+	o.told = o.admission.refusal(status, code)
+	if o.state.CompareAndSwap(opWaiting, opLeft) {
+		l.Refused(o.told)
+		return true
+	}
+	return o.state.CompareAndSwap(opTaken, opAbandoned)
 }

@@ -266,6 +266,12 @@ func (b *books) end(id string, end End, attempts string) (receiptRow, bool) {
 	return receipt, true
 }
 
+// homeless tells whether a hold is open whose account or key is gone.
+func (b *books) homeless(id string) bool {
+	hold := b.holds[id]
+	return hold != nil && (b.accounts[hold.account] == nil || b.keys[hold.key] == nil)
+}
+
 // sweep ends the request of a dead node's hold: what it had produced is
 // charged, and without that it is given back (interface.md, Billing rules 4
 // and 6).

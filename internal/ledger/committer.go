@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
@@ -17,7 +16,8 @@ import (
 // A batch begins by moving the node's batch number from n-1 to n, so a lost
 // answer to a COMMIT is resolved by trying the same batch again on a new
 // connection: the update waits for the old transaction, and if the number has
-// moved, the old one was committed.
+// moved, the old one was committed. The row of a node that was declared dead
+// tells it as well (ADR 3).
 type committer struct {
 	l     *Ledger
 	epoch string
@@ -27,12 +27,13 @@ type committer struct {
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
 }
 
-// phase names the two round trips of a batch, for tests that break them.
+// phase names the round trips of a batch, for tests that break them.
 type phase int
 
 const (
 	phaseRead phase = iota
 	phaseWrite
+	phaseProve // asks for the fate of a batch whose answer was lost
 )
 
 // Bounds of one batch on the database, and of the pauses between tries while
@@ -69,11 +70,13 @@ func (c *committer) run() {
 type verdict int
 
 const (
-	committed       verdict = iota
-	committedBefore         // an earlier try of this batch was
+	committed    verdict = iota
+	wasCommitted         // an earlier try of this batch was
 	notCommitted
-	unknown // the COMMIT was sent and its answer lost
-	fenced  // this node was declared dead
+	unknown  // the COMMIT was sent and its answer lost
+	fenced   // this node was declared dead, and no try was committed before
+	outlived // an earlier try was committed, and then this node was declared dead
+	vanished // this node was declared dead so long ago that nobody can tell any more
 )
 
 // commit brings a batch to an end, whatever the database does: it tries again
@@ -95,19 +98,6 @@ func (c *committer) commit(ops []*op) {
 				c.l.opts.Observer.Batch(len(ops), time.Since(start))
 			}
 			return
-		case committedBefore:
-			if lost == nil {
-				c.refuse(ops, fmt.Errorf("batch %d of this node was committed by somebody else", c.batch+1))
-				c.rejoin()
-				return
-			}
-			c.batch++
-			c.answer(ops, lost)
-			return
-		case fenced:
-			c.rejoin()
-			c.afterFence(ops)
-			return
 		case unknown:
 			lost = b
 		case notCommitted:
@@ -120,6 +110,9 @@ func (c *committer) commit(ops []*op) {
 					return
 				}
 			}
+		default:
+			c.ended(ops, v, lost, err)
+			return
 		}
 		if cause == nil || cause.Error() != err.Error() {
 			c.l.log.Warn("ledger: a batch was not committed and is tried again", "batch", c.batch+1, "operations", len(ops), "error", err)
@@ -176,22 +169,36 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	return committed, b, nil
 }
 
-// resolve finds out why the fence did not move.
+// resolve finds out why the fence did not move, in the transaction that is open.
+// Its commit is what proves what it has read (store.Batch.ProveNode).
 func (c *committer) resolve(ctx context.Context, session *store.Session) (verdict, *books, error) {
-	var batch int64
-	var alive bool
-	ask := c.l.db.NewBatch()
-	ask.NodeBatch(&batch, &alive, c.epoch)
-	if err := c.exec(ctx, session, ask, phaseRead); err != nil {
-		return notCommitted, nil, awayError{err}
+	var fate store.NodeFate
+	prove := c.l.db.NewBatch()
+	prove.ProveNode(&fate, c.epoch)
+	if err := c.exec(ctx, session, prove, phaseProve); err != nil {
+		return notCommitted, nil, awayError{fmt.Errorf("ask for this node's last batch: %w", err)}
 	}
+	v, err := judgeFate(fate, c.batch)
+	return v, nil, err
+}
+
+// judgeFate tells what became of batch last+1, whose fence did not move, from
+// what the epoch's row says. While a row stands its number only grows, and none
+// grows once the epoch is dead.
+func judgeFate(fate store.NodeFate, last int64) (verdict, error) {
 	switch {
-	case !alive:
-		return fenced, nil, store.ErrFenced
-	case batch == c.batch+1:
-		return committedBefore, nil, nil
+	case !fate.Found:
+		return vanished, store.ErrFenced
+	case fate.Batch == last+1 && fate.Dead:
+		return outlived, store.ErrFenced
+	case fate.Batch == last+1:
+		return wasCommitted, nil
+	case fate.Batch == last && fate.Dead:
+		return fenced, store.ErrFenced
+	case fate.Batch <= last: // the batch is not in these books, nor are some before it
+		return fenced, fmt.Errorf("this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last, fate.Batch)
 	}
-	return fenced, nil, fmt.Errorf("this node's batch number is %d, not %d: the database was restored or failed over", batch, c.batch)
+	return vanished, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
 }
 
 // awayError marks a failure that says nothing about the statements: the
@@ -219,56 +226,9 @@ func (c *committer) split(ops []*op, err error) {
 		c.commit(ops[half:])
 		return
 	}
+	err = fmt.Errorf("%w: %w", errPoisoned, err)
 	c.l.log.Error("ledger: an operation cannot be committed", "operation", ops[0].String(), "error", err)
 	c.refuse(ops, err)
-}
-
-// refuse answers operations that will never run.
-func (c *committer) refuse(ops []*op, cause error) {
-	for _, o := range ops {
-		switch o.kind {
-		case opAdmit:
-			o.err = unavailable(cause)
-		case opEnd:
-			o.err = fmt.Errorf("%w: %w", ErrNotSettled, cause)
-		default:
-			o.err = cause
-		}
-		c.finish(o, false)
-	}
-}
-
-// rejoin begins a new life of this node after it was declared dead.
-func (c *committer) rejoin() {
-	c.l.log.Error("ledger: this node was declared dead while it ran; it goes on under a new epoch, and what it held is taken over", "epoch", c.epoch)
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
-		err := c.l.register(ctx)
-		cancel()
-		if err == nil {
-			c.epoch, c.batch = *c.l.epoch.Load(), 0
-			return
-		}
-		c.l.log.Warn("ledger: the node cannot register", "error", err)
-		<-time.After(maxPause)
-	}
-}
-
-// afterFence refuses the endings of the former life, which settles nothing any
-// more, and commits the rest under the new one.
-func (c *committer) afterFence(ops []*op) {
-	var rest, gone []*op
-	for _, o := range ops {
-		if o.kind == opEnd && o.epoch != c.epoch {
-			gone = append(gone, o)
-		} else {
-			rest = append(rest, o)
-		}
-	}
-	c.refuse(gone, store.ErrFenced)
-	if len(rest) > 0 {
-		c.commit(rest)
-	}
 }
 
 // answer tells the callers what the committed books decided.
@@ -285,6 +245,9 @@ func (c *committer) answer(ops []*op, b *books) {
 			c.observe(o, d)
 		}
 		o.ridden = d.rode
+		if errors.Is(d.err, errDamaged) {
+			c.l.damages.add(o.holdID, errDamaged)
+		}
 		c.finish(o, d.hold != nil)
 	}
 	if len(b.lows) > 0 && c.l.opts.ToldLow != nil {
@@ -301,24 +264,6 @@ func (c *committer) observe(o *op, d decision) {
 	}
 }
 
-// finish closes an operation. An admission whose caller has left is undone.
-func (c *committer) finish(o *op, admitted bool) {
-	left := !o.state.CompareAndSwap(opTaken, opAnswered)
-	if o.done != nil {
-		close(o.done)
-	}
-	if left && admitted && o.admitting != nil {
-		a := o.admission
-		c.l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, free: a.FreeDaily > 0, holdID: a.Request, ending: o.admitting.Undo()})
-		return
-	}
-	if left && admitted {
-		h := o.hold
-		h.ended.Store(true)
-		c.l.queue.push(h.endOp(End{Outcome: Closed, Status: 499, Code: string(fault.ClientClosed)}))
-	}
-}
-
 // String names an operation in the log.
 func (o *op) String() string {
 	switch o.kind {
@@ -332,6 +277,8 @@ func (o *op) String() string {
 		return "end of the job of " + o.holdID
 	case opProgress:
 		return "progress " + o.note.row.id
+	case opConfirm:
+		return "confirm"
 	default:
 		return "log refusal " + o.refusal.Request
 	}

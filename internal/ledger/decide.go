@@ -52,10 +52,13 @@ func (b *books) decideOne(o *op, epoch string) decision {
 		b.holds[o.holdID] = o.hold.row
 		receipt, ended := b.end(o.holdID, end, o.attempts)
 		if !ended {
-			return decision{err: fmt.Errorf("%w: its account or key is gone", ErrNotSettled)}
+			return decision{err: fmt.Errorf("%w: %w", ErrNotSettled, errDamaged)}
 		}
 		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.over}
 	case opSweep:
+		if b.homeless(o.holdID) {
+			return decision{err: errDamaged}
+		}
 		receipt, ended := b.sweep(o.holdID)
 		return decision{ended: ended, charged: ended && receipt.end.Outcome == Billed, over: receipt.over}
 	case opJob:

@@ -74,6 +74,8 @@ type Observer struct {
 	OverHold func(money.Amount)
 	// Swept: a dead node's hold was ended; charged tells how.
 	Swept func(charged bool)
+	// Aside: a damaged hold was put aside.
+	Aside func()
 }
 
 // Ledger is the money of one node. It is safe for concurrent use.
@@ -85,6 +87,7 @@ type Ledger struct {
 
 	epoch   atomic.Pointer[string] // this node's life; changes when it was declared dead
 	refuses sampler
+	damages damages
 	watch   watcher // sweeping; used by Sweep alone
 
 	// exec stands between the committer and its connection; tests put faults
@@ -141,7 +144,10 @@ func (l *Ledger) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.sweepDead(ctx)
+	if err := l.sweepDead(ctx); err != nil {
+		l.log.Error("ledger: what the former process left is not swept yet", "error", err) // Run goes on with it
+	}
+	return nil
 }
 
 // register begins a new life of this node.
@@ -203,7 +209,7 @@ func (l *Ledger) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return l.leave(ctx)
+	return l.retire(ctx)
 }
 
 // unavailable is the answer to an admission that cannot be decided now.

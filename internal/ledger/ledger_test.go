@@ -110,6 +110,24 @@ func (f *fixture) mustAdmit(account string, amount money.Amount) *Hold {
 	return h
 }
 
+// fence declares this node dead, as another one does; it does not know.
+func (f *fixture) fence() {
+	f.t.Helper()
+	ctx, epoch := context.Background(), f.Epoch()
+	nodes, err := f.db.Nodes(ctx)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if n.Epoch != epoch {
+			continue
+		}
+		if dead, err := f.db.Fence(ctx, epoch, n.Beat); err != nil || !dead {
+			f.t.Fatal(dead, err)
+		}
+	}
+}
+
 func billed(cost money.Amount) End {
 	return End{Outcome: Billed, Cost: cost, Tokens: Tokens{Prompt: 10, Completion: 5}, Status: 200, Line: "line"}
 }

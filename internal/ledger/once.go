@@ -42,7 +42,10 @@ func OnceTx(tx *store.Tx, scope, key string, fingerprint []byte, window time.Dur
 	if print != hash(fingerprint) {
 		return nil, ErrOtherBody
 	}
-	return []byte(answer), nil
+	// A read proves nothing: the commit of this write is what proves that the
+	// saved answer, and what it tells of, cannot be lost (store.Batch.ProveNode).
+	_, err = tx.Exec(`UPDATE ledger_once SET created_ms = created_ms WHERE scope = $1 AND key = $2`, scope, key)
+	return []byte(answer), err
 }
 
 // SaveOnceTx saves the answer of an Idempotency-Key.

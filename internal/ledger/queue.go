@@ -22,10 +22,12 @@ type op struct {
 	admitting AdmissionRider // opAdmit of a job
 	ending    EndRider       // opJob
 
-	state  atomic.Int32
-	err    error         // the answer; read after done
-	ridden bool          // the rider has written, or err is its own; read after done
-	done   chan struct{} // closed when answered; nil when nobody waits
+	state     atomic.Int32
+	told      Refusal       // opAdmit: what its caller was told when it left; read once it has
+	err       error         // the answer; read after done
+	ridden    bool          // the rider has written, or err is its own; read after done
+	receipted bool          // opAdmit: refused, and the log has its row or may get one; read after done
+	done      chan struct{} // closed when answered; nil when nobody waits
 }
 
 type opKind int
@@ -37,6 +39,7 @@ const (
 	opProgress
 	opRefused
 	opJob
+	opConfirm // changes nothing: its commit proves all that was visible before it
 )
 
 // States of an operation. Its caller moves it from waiting to left, or from

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
@@ -34,7 +32,7 @@ type AdmissionRider interface {
 	// is written, and the error is Admit's.
 	Decide(nowMS int64) error
 	// Undo ends the job again if its admission was committed after its caller
-	// was told that it failed.
+	// was cut off without an answer; nil: the job stays, for a repetition to find.
 	Undo() EndRider
 }
 
@@ -44,25 +42,21 @@ type EndRider interface {
 	// Decide returns how the job ends, or false if it is not to end now: then
 	// nothing is written.
 	Decide(nowMS int64) (End, bool)
+	// Orphaned is asked instead of Decide where the hold is gone. True: the job is
+	// there and is to end, which only damage can have brought about (its hold was
+	// put aside). Then it ends as a failure: no money moves, and Write is called.
+	Orphaned() bool
 }
 
 // AdmitJob is Admit for a job: its hold stays until EndJob ends it, whatever
 // becomes of this node. The rider writes the job in the same transaction. An
-// error of the rider's is returned as it is and logged by nobody.
+// error of the rider's is returned as it is and logged by nobody. ErrUnknown: it
+// is not known whether the job was made, so its client must be told nothing.
 func (l *Ledger) AdmitJob(ctx context.Context, a Admission, with AdmissionRider) error {
 	if a.Job == "" {
 		return errors.New("ledger: a job without an id")
 	}
-	o := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, admitting: with, done: make(chan struct{})}
-	start := time.Now()
-	_, err := l.await(ctx, o)
-	rider := false
-	select {
-	case <-o.done:
-		rider = o.ridden
-	default: // its caller left, and the committer may still be at it
-	}
-	l.admitted(ctx, a, start, err, rider)
+	_, err := l.admit(ctx, &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, admitting: with, done: make(chan struct{})})
 	return err
 }
 
@@ -93,7 +87,14 @@ func (l *Ledger) EndJob(ctx context.Context, h JobHold, with EndRider) (bool, er
 
 // endJob decides the end of a job.
 func (b *books) endJob(o *op) decision {
-	if b.holds[o.holdID] == nil || b.accounts[o.account] == nil || b.keys[o.key] == nil {
+	if b.homeless(o.holdID) {
+		return decision{err: errDamaged}
+	}
+	if b.holds[o.holdID] == nil {
+		if o.ending.Orphaned() {
+			b.riders = append(b.riders, o.ending)
+			return decision{rode: true}
+		}
 		return decision{}
 	}
 	end, now := o.ending.Decide(b.nowMS)
@@ -120,19 +121,4 @@ func (b *books) admitJob(o *op, epoch string) decision {
 		b.riders = append(b.riders, o.admitting)
 	}
 	return decision{hold: hold, err: err}
-}
-
-// admitted tells the observer and the request log of an admission's answer.
-func (l *Ledger) admitted(ctx context.Context, a Admission, start time.Time, err error, rider bool) {
-	if l.opts.Observer.Admitted != nil {
-		l.opts.Observer.Admitted(time.Since(start), err == nil)
-	}
-	if err == nil || rider || errors.Is(err, ErrKeyChanged) || ctx.Err() != nil {
-		return
-	}
-	f := fault.Of(err)
-	l.Refused(Refusal{
-		Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
-		Status: f.Status(), Code: string(f.Code), Received: a.Received, Duration: time.Since(a.Received),
-	})
 }

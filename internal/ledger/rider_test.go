@@ -29,8 +29,9 @@ func (p *passenger) Undo() EndRider            { return &leaver{passenger: p} }
 // leaver ends the hold of a passenger.
 type leaver struct {
 	*passenger
-	end  End
-	stay bool
+	end      End
+	stay     bool
+	orphaned bool
 }
 
 func (p *leaver) Decide(int64) (End, bool) {
@@ -42,6 +43,8 @@ func (p *leaver) Decide(int64) (End, bool) {
 	}
 	return p.end, !p.stay
 }
+
+func (p *leaver) Orphaned() bool { return p.orphaned }
 
 func jobAdmission(amount money.Amount) (Admission, JobHold) {
 	a := admission("a", amount)

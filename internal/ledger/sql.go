@@ -220,17 +220,28 @@ func word(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
+// insert adds the statement that writes the receipt. A row that only logs a
+// refusal gives way to one that is there: it may be written twice where nobody
+// knows whether its batch was committed.
 func (r *receiptRow) insert(q *store.Batch) {
-	q.Exec(nil, `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
-		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
-		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
+	text := insertReceipt
+	if r.end.Outcome == Refused {
+		text = insertRefusal
+	}
+	q.Exec(nil, text,
 		r.hold.id, r.hold.account, r.seq, r.hold.key, word(r.hold.model), word(r.hold.endpoint), r.hold.day, r.hold.revision,
 		int64(r.end.Outcome), int64(r.end.Status), word(r.end.Code), word(r.end.Line), r.attempt,
 		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
 		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
 		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job)
 }
+
+const insertReceipt = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
+	prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+	first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
+
+const insertRefusal = insertReceipt + ` ON CONFLICT (id) DO NOTHING`
 
 // upsert adds one day's requests to the stored totals. The newest day's figures stand
 // beside them: an older day's requests count in the totals alone.

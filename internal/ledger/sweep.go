@@ -2,14 +2,41 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"tollgate/internal/store"
 )
 
-// Beat renews this node's lease.
+// Beat renews this node's lease. A node that was declared dead begins a new life.
 func (l *Ledger) Beat(ctx context.Context) error {
-	return l.db.Heartbeat(ctx, *l.epoch.Load())
+	epoch := *l.epoch.Load()
+	err := l.db.Heartbeat(ctx, epoch)
+	if errors.Is(err, store.ErrFenced) && epoch == *l.epoch.Load() {
+		l.queue.push(&op{kind: opConfirm}) // its batch meets the fence
+	}
+	return err
+}
+
+// Confirm returns nil once all that was visible to this node before it was called
+// is certain: committed, and on a synchronous standby where there is one. What
+// was only read may still be lost (store.Batch.ProveNode); an answer that rests
+// on a read alone, of money or of what a key has led to, waits for this.
+func (l *Ledger) Confirm(ctx context.Context) error {
+	if l.db.Dialect() == store.SQLite {
+		return nil // shows nothing before it is durable
+	}
+	o := &op{kind: opConfirm, done: make(chan struct{})}
+	l.queue.push(o)
+	select {
+	case <-o.done:
+		return o.err
+	case <-l.stopped:
+		return errors.New("the ledger is closed")
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a commit that confirms what was read: %w", ctx.Err())
+	}
 }
 
 // watcher remembers when the heartbeat of each other node last changed, on
@@ -76,40 +103,87 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 // sweepChunk bounds how many holds are ended at a time.
 const sweepChunk = 200
 
-// sweepDead ends the holds of all dead nodes and forgets the nodes.
+// sweepDead ends the open holds of all epochs that are dead or not known, and
+// forgets dead nodes. What cannot be ended is put aside if it is damaged, and
+// passed over otherwise: the next sweep tries it again, and the rest goes on.
 func (l *Ledger) sweepDead(ctx context.Context) error {
 	nodes, err := l.db.Nodes(ctx)
 	if err != nil {
 		return err
 	}
+	failed, err := l.sweepHolds(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.putAsideAll(ctx); err != nil {
+		return err
+	}
 	for _, node := range nodes {
-		if !node.Dead {
+		if !node.Dead || failed[node.Epoch] != nil {
 			continue
-		}
-		for {
-			n, err := l.sweepSome(ctx, node.Epoch)
-			if err != nil {
-				return err
-			}
-			if n == 0 {
-				break
-			}
-			l.log.Info("ledger: ended requests of a dead node", "epoch", node.Epoch, "requests", n)
 		}
 		if err := l.db.ForgetNode(ctx, node.Epoch); err != nil {
 			return err
 		}
 	}
-	return nil
+	errs := make([]error, 0, len(failed))
+	for epoch, err := range failed {
+		errs = append(errs, fmt.Errorf("requests of the dead node %s cannot be ended: %w", epoch, err))
+	}
+	return errors.Join(errs...)
 }
 
-// sweepSome ends some holds of a dead epoch through the committer and returns
-// how many it found.
-func (l *Ledger) sweepSome(ctx context.Context, epoch string) (int, error) {
+// sweepHolds returns, by their epochs, why holds could not be ended.
+func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, err error) {
+	failed = map[string]error{}
+	for after := ""; ; {
+		ops, err := l.deadHolds(ctx, after)
+		if err != nil || len(ops) == 0 {
+			return failed, err
+		}
+		after = ops[len(ops)-1].holdID
+		for _, o := range ops {
+			l.queue.push(o)
+		}
+		ended := 0
+		for _, o := range ops {
+			select {
+			case <-o.done:
+			case <-ctx.Done():
+				return failed, ctx.Err()
+			}
+			switch {
+			case o.err == nil:
+				ended++
+			case damaged(o.err): // by now among those to be put aside
+			default:
+				failed[o.epoch] = fmt.Errorf("%s: %w", o.holdID, o.err)
+			}
+		}
+		if ended > 0 {
+			l.log.Info("ledger: ended requests of dead nodes", "requests", ended)
+		}
+	}
+}
+
+// deadHolds reads a chunk of the holds that nobody will end but a sweep: an epoch
+// whose row is dead or gone commits nothing any more.
+func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 	var ops []*op
 	err := l.db.View(ctx, func(tx *store.Tx) error {
 		ops = nil
-		rows, err := tx.Query(`SELECT id, account, key, free FROM ledger_hold WHERE epoch = $1 ORDER BY id LIMIT $2`, epoch, sweepChunk)
+		nodes, err := store.NodesTx(tx)
+		if err != nil {
+			return err
+		}
+		others := []string{jobEpoch}
+		for _, node := range nodes {
+			if !node.Dead {
+				others = append(others, node.Epoch)
+			}
+		}
+		rows, err := tx.Query(`SELECT id, epoch, account, key, free FROM ledger_hold
+			WHERE id > $1 AND NOT (`+tx.In("epoch", 2)+`) ORDER BY id LIMIT $3`, after, store.List(others), sweepChunk)
 		if err != nil {
 			return err
 		}
@@ -117,7 +191,7 @@ func (l *Ledger) sweepSome(ctx context.Context, epoch string) (int, error) {
 		for rows.Next() {
 			o := &op{kind: opSweep, done: make(chan struct{})}
 			var free int64
-			if err := rows.Scan(&o.holdID, &o.account, &o.key, &free); err != nil {
+			if err := rows.Scan(&o.holdID, &o.epoch, &o.account, &o.key, &free); err != nil {
 				return err
 			}
 			o.free = free != 0
@@ -125,28 +199,12 @@ func (l *Ledger) sweepSome(ctx context.Context, epoch string) (int, error) {
 		}
 		return rows.Err()
 	})
-	if err != nil {
-		return 0, err
-	}
-	for _, o := range ops {
-		l.queue.push(o)
-	}
-	for _, o := range ops {
-		select {
-		case <-o.done:
-			if o.err != nil {
-				return 0, o.err
-			}
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-	return len(ops), nil
+	return ops, err
 }
 
-// leave ends this node's life: nothing can be committed under it any more. Its
+// retire ends this node's life: nothing can be committed under it any more. Its
 // row stays while requests run under it, for the sweep.
-func (l *Ledger) leave(ctx context.Context) error {
+func (l *Ledger) retire(ctx context.Context) error {
 	epoch := *l.epoch.Load()
 	nodes, err := l.db.Nodes(ctx)
 	if err != nil {
@@ -167,5 +225,5 @@ func (l *Ledger) leave(ctx context.Context) error {
 	if err != nil || open > 0 {
 		return err
 	}
-	return l.db.ForgetNode(ctx, epoch)
+	return l.db.LeaveNode(ctx, epoch)
 }

@@ -73,7 +73,7 @@ func (n *slotNode) die(t failer) {
 func (n *slotNode) forgotten(t failer) {
 	t.Helper()
 	n.die(t)
-	if err := n.db.ForgetNode(context.Background(), *n.life.Load()); err != nil {
+	if err := n.db.LeaveNode(context.Background(), *n.life.Load()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrFenced means that this node was declared dead: whatever it still runs
@@ -41,8 +42,8 @@ type Node struct {
 	Dead  bool
 }
 
-// Nodes lists all epochs that are known: the living, and the dead that still
-// have something to take over.
+// Nodes lists all epochs that are known: the living, and those that died within
+// nodeLinger.
 func (db *DB) Nodes(ctx context.Context) ([]Node, error) {
 	var nodes []Node
 	err := db.View(ctx, func(tx *Tx) (err error) {
@@ -81,15 +82,40 @@ func NodesTx(tx *Tx) ([]Node, error) {
 func (db *DB) Fence(ctx context.Context, epoch string, beat int64) (bool, error) {
 	var changed int64
 	err := db.Update(ctx, func(tx *Tx) error {
-		var err error
-		changed, err = tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1 AND beat = $2`, epoch, beat)
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		changed, err = tx.Exec(`UPDATE node SET dead = 1, dead_ms = CASE WHEN dead = 1 THEN dead_ms ELSE $1 END WHERE epoch = $2 AND beat = $3`, now, epoch, beat)
 		return err
 	})
 	return changed > 0, err
 }
 
-// ForgetNode removes the row of a dead epoch once nothing is left to take over.
+// nodeLinger is how long the row of a dead epoch stays on PostgreSQL: longer than
+// any node waits to ask what became of its last batch. On SQLite whoever could
+// ask is gone with its process.
+const nodeLinger = 24 * time.Hour
+
+// ForgetNode removes the row of a dead epoch of which nothing is left to take
+// over, once nobody can ask for its last batch any more.
 func (db *DB) ForgetNode(ctx context.Context, epoch string) error {
+	return db.Update(ctx, func(tx *Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		if db.dialect == PostgreSQL {
+			now -= nodeLinger.Milliseconds()
+		}
+		_, err = tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1 AND dead_ms <= $2`, epoch, now)
+		return err
+	})
+}
+
+// LeaveNode removes the row of an epoch that ends by itself: every batch of it
+// was answered.
+func (db *DB) LeaveNode(ctx context.Context, epoch string) error {
 	return db.Update(ctx, func(tx *Tx) error {
 		_, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch)
 		return err
@@ -97,17 +123,32 @@ func (db *DB) ForgetNode(ctx context.Context, epoch string) error {
 }
 
 // AdvanceNode adds the fence of a batch: it moves the epoch's batch number
-// from n-1 to n and stores in moved whether it did. Not moved means that batch
-// n has been committed before, or that the epoch is dead: NodeBatch tells.
+// from n-1 to n, which is a heartbeat too, and stores in moved whether it did.
+// Not moved means that batch n has been committed before, or that the epoch is
+// dead: ProveNode tells.
 func (b *Batch) AdvanceNode(moved *int64, epoch string, n int64) {
-	b.Exec(moved, `UPDATE node SET batch = $1 WHERE epoch = $2 AND batch = $3 AND dead = 0`, n, epoch, n-1)
+	b.Exec(moved, `UPDATE node SET batch = $1, beat = beat + 1 WHERE epoch = $2 AND batch = $3 AND dead = 0`, n, epoch, n-1)
 }
 
-// NodeBatch adds the reading of an epoch's batch number; found stays false if
-// the epoch is unknown or dead.
-func (b *Batch) NodeBatch(n *int64, found *bool, epoch string) {
+// NodeFate is what an epoch's row tells of its last batch.
+type NodeFate struct {
+	Found bool // false: the row is gone, and nobody can tell
+	Dead  bool
+	Batch int64 // the last batch that was committed
+}
+
+// ProveNode adds the reading of an epoch's row and the commit of the transaction
+// that b has begun. It writes the row before: what is read is only certain once
+// the commit of a write behind it was answered, since a read may see a commit
+// that no standby has yet.
+func (b *Batch) ProveNode(fate *NodeFate, epoch string) {
+	b.Exec(nil, `UPDATE node SET batch = batch WHERE epoch = $1`, epoch)
 	b.Query(func(row Row) error {
-		*found = true
-		return row.Scan(n)
-	}, `SELECT batch FROM node WHERE epoch = $1 AND dead = 0`, epoch)
+		var dead int64
+		fate.Found = true
+		err := row.Scan(&fate.Batch, &dead)
+		fate.Dead = dead != 0
+		return err
+	}, `SELECT batch, dead FROM node WHERE epoch = $1`, epoch)
+	b.Commit()
 }

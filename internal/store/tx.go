@@ -33,8 +33,8 @@ const (
 // database asked for it (a serialization fault, a deadlock, a busy file) or
 // ended the connection before the commit, so it must have no effect outside
 // the transaction. An error of fn rolls back and is returned as it is. An error
-// of the commit itself leaves open whether it took place: callers that move
-// money repeat with an idempotency key.
+// of the commit itself may leave open whether it took place: it is ErrUncertain
+// then, and callers that move money repeat with an idempotency key.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
@@ -83,19 +83,23 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("%w: %w", errCommit, err)
+		if Refused(err) {
+			return fmt.Errorf("commit: %w", err)
+		}
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	return nil
 }
 
-// errCommit is in the error of a transaction whose COMMIT failed.
-var errCommit = errors.New("commit")
+// ErrUncertain means that the answer to a COMMIT was lost: the transaction took
+// place or not.
+var ErrUncertain = errors.New("the database did not answer the commit")
 
 // endedBefore tells whether the server ended the connection before COMMIT was
 // sent, as a restart does: it is certain then that nothing was committed.
 func endedBefore(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "57P01" && !errors.Is(err, errCommit) // admin_shutdown
+	return errors.As(err, &pg) && pg.Code == "57P01" && !errors.Is(err, ErrUncertain) // admin_shutdown
 }
 
 // Context returns the context that the transaction runs under.

@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"context"
+	"testing"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// plant runs statements that leave damage in the books.
+func plant(t *testing.T, db *store.DB, texts ...string) {
+	t.Helper()
+	err := db.Update(context.Background(), func(tx *store.Tx) error {
+		for _, text := range texts {
+			if _, err := tx.Exec(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asides returns why holds were put aside.
+func (f *fixture) asides() map[string]string {
+	f.t.Helper()
+	causes := map[string]string{}
+	err := f.db.View(context.Background(), func(tx *store.Tx) error {
+		rows, err := tx.Query(`SELECT id, cause FROM ledger_aside`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id, cause string
+			if err := rows.Scan(&id, &cause); err != nil {
+				return err
+			}
+			causes[id] = cause
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return causes
+}
+
+// TestDamagedHoldsArePutAside: a hold that cannot be ended stops neither the
+// start nor a sweep: it is put aside, and the good ones beside it are ended.
+func TestDamagedHoldsArePutAside(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var told int
+		f := start(t, db, func(l *Ledger) { l.opts.Observer.Aside = func() { told++ } })
+		for _, account := range []string{"a", "b", "c"} {
+			f.open(account, 10*money.USD, 0, KeyLimits{})
+		}
+		for _, account := range []string{"a", "a", "b", "c"} {
+			f.mustAdmit(account, money.USD)
+		}
+		plant(t, db,
+			// A hold that has its receipt, one without its key, one without its account.
+			`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
+				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+				first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
+				SELECT id, '', 0, '', '', '', 0, 0, 4, 503, '', '', '[]', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, ''
+				FROM ledger_hold WHERE account = 'a' ORDER BY id LIMIT 1`,
+			`DELETE FROM ledger_key WHERE id = 'b_key'`,
+			`DELETE FROM ledger_account WHERE id = 'c'`,
+		)
+		f.fence()
+		next := start(t, db) // on SQLite it sweeps at once
+		if err := next.sweepDead(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if st := next.state("a"); st.Held != 0 || st.Balance != 10*money.USD {
+			t.Errorf("a: %+v; want nothing held or charged", st)
+		}
+		if st := next.state("b"); st.Held != 0 {
+			t.Errorf("b: %+v; want nothing held", st)
+		}
+		if causes := next.asides(); len(causes) != 3 {
+			t.Errorf("put aside: %v; want three", causes)
+		}
+		if k := next.keyState("a"); k.Held != 0 {
+			t.Errorf("the key holds %s", k.Held)
+		}
+		if n, err := next.deadHolds(context.Background(), ""); err != nil || len(n) != 0 {
+			t.Errorf("%d holds are left, %v", len(n), err)
+		}
+	})
+}
+
+// TestSettlementThatMeetsDamage: its client is not charged, and nothing is held
+// for it after the next sweep.
+func TestSettlementThatMeetsDamage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		h := f.mustAdmit("a", money.USD)
+		plant(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
+		if err := h.Settle(context.Background(), billed(money.USD)); err == nil {
+			t.Error("settled")
+		}
+		if err := f.sweepDead(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD {
+			t.Errorf("%+v; want nothing held or charged", st)
+		}
+		if causes := f.asides(); len(causes) != 1 {
+			t.Errorf("put aside: %v; want one", causes)
+		}
+	})
+}
+
+// TestJobWhoseHoldIsDamaged: the job ends all the same, as a failure.
+func TestJobWhoseHoldIsDamaged(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		ctx := context.Background()
+		j, hold := jobAdmission(money.USD)
+		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
+			t.Fatal(err)
+		}
+		plant(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
+		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}, orphaned: true}
+		if ended, err := f.EndJob(ctx, hold, end); err == nil || ended {
+			t.Fatal(ended, err)
+		}
+		if err := f.sweepDead(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if ended, err := f.EndJob(ctx, hold, end); err != nil || !ended || end.writes.Load() != 1 {
+			t.Errorf("%v, %v, %d writes", ended, err, end.writes.Load())
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD {
+			t.Errorf("%+v; want nothing held or charged", st)
+		}
+	})
+}

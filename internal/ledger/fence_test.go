@@ -1,0 +1,226 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// cutOff makes the next batch lose the answer to its COMMIT, after it took place
+// or before it arrived, and lets between run before the node tries again.
+func (s *script) cutOff(committed bool, between func()) {
+	var once sync.Once
+	s.set(func(p phase, run func() error) error {
+		cut := false
+		if p == phaseWrite {
+			once.Do(func() { cut = true })
+		}
+		if !cut {
+			return run()
+		}
+		if committed {
+			if err := run(); err != nil {
+				return err
+			}
+		}
+		between()
+		return errLost
+	})
+}
+
+// sweeper is a second node on the same database, which sweeps after the first.
+func (f *fixture) sweeper(db *store.DB) *Ledger {
+	other := New(Options{DB: db})
+	if err := other.register(context.Background()); err != nil {
+		f.t.Fatal(err)
+	}
+	go newCommitter(other).run()
+	f.t.Cleanup(other.queue.close)
+	return other
+}
+
+// TestLostCommitMeetsFence: the answer to a COMMIT is lost, and another node
+// declares this one dead and sweeps before it asks again. Whoever is told of an
+// error is not charged, whoever is charged is told of success, and nothing stays
+// held. (On SQLite there is no other node.)
+func TestLostCommitMeetsFence(t *testing.T) {
+	t.Parallel()
+	for name, committed := range map[string]bool{"committed": true, "not committed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+			var s script
+			f := start(t, db, s.install)
+			f.open("a", 100*money.USD, 0, KeyLimits{})
+			other := f.sweeper(db)
+			ctx := context.Background()
+			dies := func() {
+				f.fence()
+				if err := other.sweepDead(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+
+			// A settlement.
+			h := f.mustAdmit("a", money.USD)
+			s.cutOff(committed, dies)
+			err, charged := h.Settle(ctx, billed(money.USD)), money.Amount(0)
+			if committed {
+				charged = money.USD
+			}
+			if (err == nil) != committed || (err != nil && !errors.Is(err, ErrNotSettled)) {
+				t.Errorf("settled with %v", err)
+			}
+			s.set(nil)
+
+			// An admission: it runs in the new life, or was admitted in the old one
+			// and is refused, with the one receipt that the sweep has written.
+			s.cutOff(committed, dies)
+			a := admission("a", money.USD)
+			h, err = f.Admit(ctx, a)
+			s.set(nil)
+			if committed {
+				wantCode(t, err, fault.ServiceUnavailable)
+			} else if err != nil {
+				t.Error(err)
+			} else if err := h.Settle(ctx, billed(money.USD)); err != nil {
+				t.Error(err)
+			} else {
+				charged += money.USD
+			}
+
+			// The admission of a job outlives the node.
+			s.cutOff(committed, dies)
+			j, hold := jobAdmission(money.USD)
+			if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
+				t.Error(err)
+			}
+			s.set(nil)
+			if st := f.state("a"); st.Held != money.USD {
+				t.Errorf("%s held with one job queued", st.Held)
+			}
+
+			// Its end.
+			s.cutOff(committed, dies)
+			if ended, err := f.EndJob(ctx, hold, &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}}); err != nil || !ended {
+				t.Error(ended, err)
+			}
+			charged += money.USD
+			s.set(nil)
+
+			dies() // every later sweep works
+			if err := f.Confirm(ctx); err != nil {
+				t.Error(err)
+			}
+			if st := f.state("a"); st.Held != 0 || st.Balance != 100*money.USD-charged {
+				t.Errorf("%+v; want %s charged", st, charged)
+			}
+			for _, r := range f.requests(RequestFilter{}) {
+				if r.Status >= 400 && r.Cost > 0 {
+					t.Errorf("an error was charged: %+v", r)
+				}
+			}
+			f.audited()
+		})
+	}
+}
+
+// TestLifeThatNobodyRemembers: the row of the dead epoch is gone when the node
+// asks what became of its batch. No caller is told that it was not charged.
+func TestLifeThatNobodyRemembers(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	var s script
+	f := start(t, db, s.install)
+	f.open("a", 100*money.USD, 0, KeyLimits{})
+	ctx := context.Background()
+	gone := func() {
+		f.fence()
+		if err := db.LeaveNode(ctx, f.Epoch()); err != nil {
+			t.Error(err)
+		}
+	}
+	h := f.mustAdmit("a", money.USD)
+	s.cutOff(true, gone)
+	if err := h.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrUnknown) {
+		t.Errorf("settled with %v; want ErrUnknown", err)
+	}
+	s.cutOff(true, gone)
+	_, err := f.admit("a", money.USD)
+	wantCode(t, err, fault.ServiceUnavailable)
+	s.cutOff(true, gone)
+	j, _ := jobAdmission(money.USD)
+	if err := f.AdmitJob(ctx, j, &passenger{}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("admitted with %v; want ErrUnknown", err)
+	}
+	s.cutOff(true, gone)
+	f.Refused(Refusal{Request: "req_refused", Status: 402, Received: time.Now()})
+	for f.Confirm(ctx) != nil { // the first may have shared the batch of the row
+	}
+	s.set(nil)
+	if err := f.sweepDead(ctx); err != nil {
+		t.Error(err)
+	}
+	if st := f.state("a"); st.Held != money.USD || st.Balance != 99*money.USD { // the job's
+		t.Errorf("%+v; want one charge of 1 and the job's hold", st)
+	}
+	if n := len(f.requests(RequestFilter{Status: 402})); n != 1 {
+		t.Errorf("%d rows of the refusal; want 1", n)
+	}
+	f.audited()
+}
+
+// TestIdleNodeBeginsANewLife: a node that was declared dead while nothing ran on
+// it goes on without waiting for a request to meet the fence.
+func TestIdleNodeBeginsANewLife(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		epoch := f.Epoch()
+		f.fence()
+		if err := f.Beat(context.Background()); !errors.Is(err, store.ErrFenced) {
+			t.Fatal(err)
+		}
+		for f.Epoch() == epoch {
+			if err := f.Confirm(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Beat(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBatchNumberWentBack: the database was restored or failed over to a standby
+// that was behind. The node says so and begins a new life.
+func TestBatchNumberWentBack(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 100*money.USD, 0, KeyLimits{})
+		f.mustAdmit("a", money.USD).Release(failed())
+		epoch := f.Epoch()
+		err := db.Update(context.Background(), func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE node SET batch = 0 WHERE epoch = $1`, epoch)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.mustAdmit("a", money.USD).Settle(context.Background(), billed(1)); err != nil {
+			t.Error(err)
+		}
+		if f.Epoch() == epoch {
+			t.Error("the node goes on in its old life")
+		}
+		f.audited()
+	})
+}
