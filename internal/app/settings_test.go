@@ -124,6 +124,7 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "overflowing size", file: "max_body: 9223372036854775807GiB\n", want: []string{"max_body"}},
 		{name: "duration without unit", file: "shutdown_grace: 30\n", want: []string{"shutdown_grace", "duration"}},
 		{name: "duration of zero", file: "node_lease: 0s\n", want: []string{"node_lease", "above 0"}},
+		{name: "lease too short", file: "node_lease: 500ms\n", want: []string{"node_lease", "at least 1s"}},
 		{name: "retries", file: "webhook_retries: [1m, soon]\n", want: []string{"webhook_retries"}},
 		{name: "network", file: "trusted_proxies: [10.0.0.0/33]\n", want: []string{"trusted_proxies", "10.0.0.0/33"}},
 		{name: "wide mapped network", file: "trusted_proxies: [\"::ffff:0:0/64\"]\n", want: []string{"trusted_proxies"}},
