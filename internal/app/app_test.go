@@ -393,9 +393,12 @@ func TestMetricsObserveTheLedger(t *testing.T) {
 	observer.Batch(3, time.Millisecond)
 	observer.Admitted(time.Millisecond, true)
 	observer.Swept(true)
+	observer.Unswept(2)
+	observer.Aside()
 	body := ask(m.handler(), "GET", "/metrics").Body.String()
 	for _, line := range []string{"tollgate_charge_over_hold_usd 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
-		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`} {
+		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,
+		"tollgate_unswept_holds 2", "tollgate_damaged_holds_total 1"} {
 		if !strings.Contains(body, line) {
 			t.Errorf("no %s", line)
 		}

@@ -23,6 +23,8 @@ type metrics struct {
 	batches   prometheus.Histogram
 	excess    prometheus.Counter
 	swept     *prometheus.CounterVec
+	unswept   prometheus.Gauge
+	aside     prometheus.Counter
 }
 
 // newMetrics registers all figures.
@@ -47,11 +49,15 @@ func newMetrics(version string) *metrics {
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_swept_holds_total", Help: "Holds of dead nodes that were ended, by whether their progress was charged."},
 			[]string{"charged"}),
+		unswept: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_unswept_holds", Help: "Holds of dead nodes that the last sweep could not end."}),
+		aside: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_damaged_holds_total", Help: "Holds that were put aside because the rows around them are damaged."}),
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.aside, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -75,5 +81,7 @@ func (m *metrics) ledger() ledger.Observer {
 		Admitted: func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },
 		OverHold: func(excess money.Amount) { m.excess.Add(float64(excess) / float64(money.USD)) },
 		Swept:    func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },
+		Unswept:  func(holds int) { m.unswept.Set(float64(holds)) },
+		Aside:    m.aside.Inc,
 	}
 }

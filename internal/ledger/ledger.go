@@ -74,6 +74,8 @@ type Observer struct {
 	OverHold func(money.Amount)
 	// Swept: a dead node's hold was ended; charged tells how.
 	Swept func(charged bool)
+	// Unswept: so many holds of dead nodes could not be ended by a sweep.
+	Unswept func(holds int)
 	// Aside: a damaged hold was put aside.
 	Aside func()
 }

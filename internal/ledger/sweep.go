@@ -111,9 +111,12 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed, err := l.sweepHolds(ctx)
+	failed, left, err := l.sweepHolds(ctx)
 	if err != nil {
 		return err
+	}
+	if l.opts.Observer.Unswept != nil {
+		l.opts.Observer.Unswept(left)
 	}
 	if err := l.putAsideAll(ctx); err != nil {
 		return err
@@ -133,13 +136,13 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweepHolds returns, by their epochs, why holds could not be ended.
-func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, err error) {
+// sweepHolds returns, by their epochs, why holds could not be ended, and how many.
+func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left int, err error) {
 	failed = map[string]error{}
 	for after := ""; ; {
 		ops, err := l.deadHolds(ctx, after)
 		if err != nil || len(ops) == 0 {
-			return failed, err
+			return failed, left, err
 		}
 		after = ops[len(ops)-1].holdID
 		for _, o := range ops {
@@ -150,13 +153,14 @@ func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, err e
 			select {
 			case <-o.done:
 			case <-ctx.Done():
-				return failed, ctx.Err()
+				return failed, left, ctx.Err()
 			}
 			switch {
 			case o.err == nil:
 				ended++
 			case damaged(o.err): // by now among those to be put aside
 			default:
+				left++
 				failed[o.epoch] = fmt.Errorf("%s: %w", o.holdID, o.err)
 			}
 		}
