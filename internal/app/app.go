@@ -135,12 +135,14 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.life.later("database", func(context.Context) error { return db.Close() })
 	release, err := lockFile(ctx, db)
 	if err != nil {
-		return nil, &SettingError{"database", err}
+		return nil, errors.Join(&SettingError{"database", err}, db.Close())
 	}
+	// The lock outlives the connections: until they are closed nobody else may
+	// take this process for dead.
 	a.life.later("lock file", func(context.Context) error { return release() })
+	a.life.later("database", func(context.Context) error { return db.Close() })
 	if err := db.Migrate(ctx); err != nil {
 		return nil, fmt.Errorf("migrate the database: %w", err)
 	}

@@ -64,7 +64,7 @@ func open(ctx context.Context, s *Settings) (*store.DB, error) {
 	return db, nil
 }
 
-// lockWait is how long a starting service waits for the lock file: commands
+// lockWait is how long a starting service waits for the lock on the file: commands
 // that run beside it hold it for a moment.
 const (
 	lockWait  = time.Second

@@ -121,7 +121,7 @@ func New(opts Options) *Ledger {
 }
 
 // Start registers the node, starts the committer and, on SQLite, ends what a
-// former process left running: the caller holds the lock file, so that process
+// former process left running: the caller holds store.LockFile, so that process
 // is dead. Close ends what Start began.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.register(ctx); err != nil {

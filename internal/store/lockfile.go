@@ -3,31 +3,159 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// ErrServed means that another process serves this SQLite file.
-var ErrServed = errors.New("another tollgate process serves this database file")
+var (
+	// ErrServed means that another process serves this SQLite file.
+	ErrServed = errors.New("another tollgate process serves this database file")
+	// ErrOtherName means that an SQLite file is in use under another name, a hard
+	// link. SQLite names the write-ahead log after the file, so two names would be
+	// two logs of one file, which destroys it.
+	ErrOtherName = errors.New("this database file has another name (a hard link) and is in use under that one: use that name here too")
+)
 
-// LockFile takes the lock that lets one process serve an SQLite file; it is
-// gone when release is called or the process dies, so whoever gets it knows
-// that the former server is dead. Subcommands write beside it without it. On
-// PostgreSQL many nodes serve one database and LockFile does nothing.
+// liteFile is a process's own hold on an SQLite file beside SQLite's: a
+// descriptor that is open for as long as the database is.
+//
+// It is no os.File and is opened once and closed last, since closing any
+// descriptor of a file drops the POSIX locks that SQLite has on it in this
+// process. Its own locks belong to the descriptor and are on bytes far from
+// SQLite's, so neither sees the other's.
+type liteFile struct {
+	fd      int // -1: closed
+	path    string
+	serving atomic.Bool
+}
+
+// openLiteFile opens or creates the file (mode 0600) and refuses one that is in
+// use under another name. The path of what it returns has no symbolic links: it
+// is what SQLite names its log after.
+func openLiteFile(path string) (*liteFile, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the database file: %w", &fs.PathError{Op: "open", Path: path, Err: err})
+	}
+	f := &liteFile{fd: fd}
+	if f.path, err = filepath.EvalSymlinks(path); err == nil {
+		err = f.claimName()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database file: %w", err), f.close())
+	}
+	return f, nil
+}
+
+// claimName makes every process that opens the file under another name fail, or
+// fails itself with ErrOtherName. The claim ends with the descriptor.
+func (f *liteFile) claimName() error {
+	var file, folder unix.Stat_t
+	if err := unix.Fstat(f.fd, &file); err != nil {
+		return &fs.PathError{Op: "stat", Path: f.path, Err: err}
+	}
+	if err := unix.Stat(filepath.Dir(f.path), &folder); err != nil {
+		return &fs.PathError{Op: "stat", Path: filepath.Dir(f.path), Err: err}
+	}
+	// The folder itself, not its path: a container may see it elsewhere.
+	name := fmt.Sprintf("%d:%d:%s", folder.Dev, folder.Ino, filepath.Base(f.path))
+	free, err := lockName(f.fd, name, file.Nlink > 1)
+	if err == nil && free && file.Nlink > 1 {
+		free, err = f.logsAreOurs()
+	}
+	if err == nil && !free {
+		err = fmt.Errorf("%s: %w", f.path, ErrOtherName)
+	}
+	return err
+}
+
+// logsAreOurs looks among the other names in the file's folder for a log that a
+// killed process left behind: only under that name SQLite finds it.
+func (f *liteFile) logsAreOurs() (bool, error) {
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	if err != nil {
+		return false, err
+	}
+	self, err := os.Stat(f.path)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		base, isLog := strings.CutSuffix(entry.Name(), "-wal")
+		if !isLog || base == filepath.Base(f.path) {
+			continue
+		}
+		other, err := os.Stat(filepath.Join(filepath.Dir(f.path), base))
+		if err != nil || !os.SameFile(self, other) {
+			continue
+		}
+		if log, err := entry.Info(); err == nil && log.Size() > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// close drops all locks; SQLite must have closed the file.
+func (f *liteFile) close() error {
+	if f.fd < 0 {
+		return nil
+	}
+	fd := f.fd
+	f.fd = -1
+	f.serving.Store(false)
+	return unix.Close(fd)
+}
+
+// LockFile takes the lock that lets one process serve an SQLite file, whatever
+// name it has; it is gone when release is called, the database is closed or the
+// process dies, so whoever gets it knows that the former server is dead. A
+// server keeps it until the database is closed. Subcommands write beside it
+// without it. Errors: ErrServed. On PostgreSQL many nodes serve one database and
+// LockFile does nothing.
 func (db *DB) LockFile() (release func() error, err error) {
 	if db.dialect == PostgreSQL {
 		return func() error { return nil }, nil
 	}
-	file, err := os.OpenFile(db.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	f := db.file
+	// A file beside it too, for systems that have no other lock, and for versions
+	// that know no other.
+	beside, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = fmt.Errorf("%s: %w", db.path, ErrServed)
-		}
-		return nil, errors.Join(err, file.Close())
+	err = unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = lockServing(f.fd)
 	}
-	return file.Close, nil
+	if err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EACCES) {
+			err = ErrServed
+		}
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.path, err), beside.Close())
+	}
+	f.serving.Store(true)
+	return func() error {
+		f.serving.Store(false)
+		return errors.Join(unlockServing(f.fd), beside.Close())
+	}, nil
+}
+
+// Served tells whether a process serves this SQLite file, be it this one. For a
+// moment a subcommand that migrates counts as one. On PostgreSQL it is true: the
+// rows of the nodes say who is alive.
+func (db *DB) Served() (bool, error) {
+	if db.dialect == PostgreSQL || db.file.serving.Load() {
+		return true, nil
+	}
+	served, err := servingLocked(db.file)
+	if err != nil {
+		return false, fmt.Errorf("ask who serves %s: %w", db.file.path, err)
+	}
+	return served, nil
 }

@@ -14,7 +14,7 @@ import (
 var migrations embed.FS
 
 // Migrate brings the schema up to date. Several nodes may call it at once: on
-// PostgreSQL one works and the others wait; on SQLite the lock file lets only
+// PostgreSQL one works and the others wait; on SQLite the caller's LockFile lets only
 // one process in. It does nothing when the schema is current.
 func (db *DB) Migrate(ctx context.Context) error {
 	files, err := fs.Sub(migrations, "migrations")

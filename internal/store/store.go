@@ -1,6 +1,6 @@
 // Package store owns the connection to the database: opening either engine,
-// transactions, migrations, the rows of running nodes and the lock file of
-// SQLite. The tables belong to the rooms that use them.
+// transactions, migrations, the rows of running nodes and the lock on the file
+// of SQLite. The tables belong to the rooms that use them.
 //
 // Invariants: one SQL text serves both engines; a commit that was answered is
 // durable (SQLite: WAL with synchronous=FULL; PostgreSQL: synchronous_commit
@@ -59,9 +59,9 @@ type Options struct {
 // DB is one database. It is safe for concurrent use.
 type DB struct {
 	dialect Dialect
-	path    string  // SQLite: the file
-	write   *sql.DB // SQLite: exactly one connection
-	read    *sql.DB // a pool of its own, so that readers cannot keep writers waiting
+	file    *liteFile // SQLite alone
+	write   *sql.DB   // SQLite: exactly one connection
+	read    *sql.DB   // a pool of its own, so that readers cannot keep writers waiting
 	now     func() time.Time
 	lastMS  atomic.Int64 // SQLite: the process clock that never goes back
 	stmts   stmtCache    // SQLite: prepared statements of the write connection; used under its lock
@@ -73,7 +73,9 @@ const sqliteReaders = 4
 
 // Open connects to the database that url names and checks that it answers. It
 // creates a missing SQLite file (mode 0600) and its folder (0700), and does
-// not migrate. Errors never show the URL's password.
+// not migrate. Errors never show the URL's password; ErrOtherName. A process
+// opens an SQLite file once: closing it a first time would take SQLite's locks
+// from a second one.
 func Open(ctx context.Context, url string, opts Options) (*DB, error) {
 	switch {
 	case strings.HasPrefix(url, "sqlite:") && len(url) > len("sqlite:"):
@@ -88,19 +90,16 @@ func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database folder: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := openLiteFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the database file: %w", err)
+		return nil, err
 	}
-	if err := file.Close(); err != nil {
-		return nil, fmt.Errorf("open the database file: %w", err)
+	db := &DB{dialect: SQLite, file: file, now: opts.Now}
+	if db.write, err = sql.Open("sqlite", sqliteDSN(file.path, "_txlock=immediate")); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database: %w", err), file.close())
 	}
-	db := &DB{dialect: SQLite, path: path, now: opts.Now}
-	if db.write, err = sql.Open("sqlite", sqliteDSN(path, "_txlock=immediate")); err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
-	}
-	if db.read, err = sql.Open("sqlite", sqliteDSN(path, "_txlock=deferred&_pragma=query_only(1)")); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the database: %w", err), db.write.Close())
+	if db.read, err = sql.Open("sqlite", sqliteDSN(file.path, "_txlock=deferred&_pragma=query_only(1)")); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database: %w", err), db.write.Close(), file.close())
 	}
 	db.write.SetMaxOpenConns(1)
 	db.write.SetMaxIdleConns(1)
@@ -180,13 +179,20 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }
 
-// Close closes all connections; transactions that still run are rolled back.
+// Close closes all connections; transactions that still run are rolled back. The
+// lock of LockFile ends with the last of them.
 func (db *DB) Close() error {
 	errs := []error{db.read.Close()}
 	if db.dialect == SQLite {
 		errs = append(errs, db.finalize())
 	}
-	return errors.Join(append(errs, db.write.Close())...)
+	errs = append(errs, db.write.Close())
+	// A connection that is still in use lives until its user is done, or the
+	// process ends, and the locks with it.
+	if db.dialect == SQLite && db.read.Stats().OpenConnections+db.write.Stats().OpenConnections == 0 {
+		errs = append(errs, db.file.close())
+	}
+	return errors.Join(errs...)
 }
 
 // closeTimeout bounds how long Close waits for a transaction that still runs.

@@ -304,28 +304,6 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 	})
 }
 
-func TestOneProcessServesAFile(t *testing.T) {
-	t.Parallel()
-	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
-	release, err := db.LockFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.LockFile(); !errors.Is(err, store.ErrServed) {
-		t.Errorf("second lock: %v; want ErrServed", err)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := db.LockFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestProcessClockNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})

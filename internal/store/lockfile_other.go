@@ -1,0 +1,36 @@
+//go:build !linux
+
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where locks of a descriptor are missing, the file beside the database is the
+// lock, and a file with several names is refused.
+
+func lockName(_ int, _ string, several bool) (bool, error) { return !several, nil }
+
+func lockServing(int) error { return nil }
+
+func unlockServing(int) error { return nil }
+
+func servingLocked(f *liteFile) (bool, error) {
+	beside, err := os.Open(f.path + ".lock")
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	err = unix.Flock(int(beside.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	locked := errors.Is(err, unix.EWOULDBLOCK)
+	if locked {
+		err = nil
+	}
+	return locked, errors.Join(err, beside.Close())
+}

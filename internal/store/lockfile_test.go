@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestOneProcessServesAFile(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	served := func(want bool) {
+		t.Helper()
+		if got, err := db.Served(); err != nil || got != want {
+			t.Errorf("Served: %v, %v; want %v", got, err, want)
+		}
+	}
+	served(false)
+	release, err := db.LockFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served(true)
+	if _, err := db.LockFile(); !errors.Is(err, store.ErrServed) {
+		t.Errorf("second lock: %v; want ErrServed", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	served(false)
+	again, err := db.LockFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// otherName makes another name of a database file in a folder of its own.
+func otherName(t *testing.T, url string, link func(path, other string) error) string {
+	t.Helper()
+	other := filepath.Join(t.TempDir(), "other.db")
+	if err := link(strings.TrimPrefix(url, "sqlite:"), other); err != nil {
+		t.Fatal(err)
+	}
+	return "sqlite:" + other
+}
+
+// TestSymbolicLinkIsTheFile opens a served file through a link: its lock is
+// there, and what is written through either name is in both.
+func TestSymbolicLinkIsTheFile(t *testing.T) {
+	t.Parallel()
+	ctx, url := context.Background(), storetest.SQLite(t)
+	db := storetest.Open(t, url, store.Options{})
+	if _, err := db.LockFile(); err != nil {
+		t.Fatal(err)
+	}
+	linked := otherName(t, url, os.Symlink)
+	other := storetest.Open(t, linked, store.Options{})
+	if _, err := other.LockFile(); !errors.Is(err, store.ErrServed) {
+		t.Errorf("lock through a link: %v; want ErrServed", err)
+	}
+	if served, err := other.Served(); err != nil || !served {
+		t.Errorf("Served: %v, %v", served, err)
+	}
+	if err := errors.Join(other.RegisterNode(ctx, "b"), db.RegisterNode(ctx, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if nodes, err := other.Nodes(ctx); err != nil || len(nodes) != 2 {
+		t.Errorf("nodes %v, %v; want two", nodes, err)
+	}
+	if _, err := os.Stat(strings.TrimPrefix(linked, "sqlite:") + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a log beside the link: %v", err)
+	}
+}
+
+// TestHardLinkIsRefused opens a file under two names: while one is in use the
+// other is refused before anything is written beside it, served or not; after
+// that it may be used.
+func TestHardLinkIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx, url := context.Background(), storetest.SQLite(t)
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := otherName(t, url, os.Link)
+	refused := func(url string) {
+		t.Helper()
+		if _, err := store.Open(ctx, url, store.Options{}); !errors.Is(err, store.ErrOtherName) {
+			t.Errorf("Open(%q): %v; want ErrOtherName", url, err)
+		}
+	}
+	refused(linked)
+	if _, err := db.LockFile(); err != nil {
+		t.Fatal(err)
+	}
+	refused(linked)
+	beside, err := filepath.Glob(strings.TrimPrefix(linked, "sqlite:") + "-*")
+	if err != nil || len(beside) > 0 {
+		t.Errorf("beside the other name: %v, %v; want nothing", beside, err)
+	}
+	if err := errors.Join(db.Migrate(ctx), db.RegisterNode(ctx, "a"), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	other := storetest.Open(t, linked, store.Options{})
+	if nodes, err := other.Nodes(ctx); err != nil || len(nodes) != 1 {
+		t.Errorf("nodes %v, %v; want one", nodes, err)
+	}
+	refused(url)
+}
+
+// TestLogOfAnotherName refuses a name beside which SQLite would not find the log
+// that a killed process left.
+func TestLogOfAnotherName(t *testing.T) {
+	t.Parallel()
+	ctx, url := context.Background(), storetest.SQLite(t)
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimPrefix(url, "sqlite:")
+	if err := errors.Join(db.Migrate(ctx), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	linked := path + ".link"
+	if err := errors.Join(os.Link(path, linked), os.WriteFile(path+"-wal", []byte("frames"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(ctx, "sqlite:"+linked, store.Options{}); !errors.Is(err, store.ErrOtherName) {
+		t.Errorf("got %v; want ErrOtherName", err)
+	}
+	storetest.Open(t, url, store.Options{})
+}
+
+// TestLocksOfSQLiteStayFree does beside the lock what SQLite needs the whole
+// file for.
+func TestLocksOfSQLiteStayFree(t *testing.T) {
+	t.Parallel()
+	ctx, url := context.Background(), storetest.SQLite(t)
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := db.LockFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	session, err := db.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy int64
+	b := db.NewBatch()
+	b.Exec(nil, `VACUUM`)
+	b.Query(func(row store.Row) error {
+		var pages, moved int64
+		return row.Scan(&busy, &pages, &moved)
+	}, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	if err := errors.Join(session.Run(ctx, b), session.Close(true)); err != nil || busy != 0 {
+		t.Fatalf("busy %d, %v", busy, err)
+	}
+	if err := errors.Join(db.Close(), release()); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if _, err := os.Stat(strings.TrimPrefix(url, "sqlite:") + suffix); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s after Close: %v; want it gone", suffix, err)
+		}
+	}
+}
