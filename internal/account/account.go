@@ -38,6 +38,7 @@ type Account struct {
 	Email     string // contact address in canonical form; empty for none
 	CreatedMS int64
 	Money     ledger.AccountState
+	Over      money.Amount // what usage has exceeded its holds by
 }
 
 // Opening is what a new account begins with.
@@ -107,12 +108,9 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	if err != nil {
 		return Account{}, fmt.Errorf("read account: %w", err)
 	}
-	states, err := ledger.AccountsTx(tx, []string{account})
-	if err != nil {
-		return Account{}, err
-	}
-	a.Money = states[account]
-	return a, nil
+	list := []Account{a}
+	err = addMoney(tx, list)
+	return list[0], err
 }
 
 // ListTx returns up to limit accounts in the order of their creation,
@@ -130,14 +128,21 @@ func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
 		return nil, false, fmt.Errorf("list accounts: %w", err)
 	}
 	list, more := page(list, limit)
-	states, err := ledger.AccountsTx(tx, ids(list, func(a Account) string { return a.ID }))
+	return list, more, addMoney(tx, list)
+}
+
+// addMoney fills in the ledger's side of accounts.
+func addMoney(tx *store.Tx, list []Account) error {
+	accounts := ids(list, func(a Account) string { return a.ID })
+	states, err := ledger.AccountsTx(tx, accounts)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	for i := range list {
-		list[i].Money = states[list[i].ID]
+	over, err := ledger.OverOfAccountsTx(tx, accounts)
+	for i, a := range list {
+		list[i].Money, list[i].Over = states[a.ID], over[a.ID]
 	}
-	return list, more, nil
+	return err
 }
 
 // Change is what may change about an account; nil leaves a field as it is.

@@ -26,6 +26,7 @@ type Key struct {
 	AllowedIPs    []netip.Prefix // nil: all; canonical
 	CreatedMS     int64
 	Ledger        ledger.KeyState
+	Over          money.Amount // what usage has exceeded its holds by
 }
 
 // KeySettings is what an operator or user sets about a key.
@@ -171,7 +172,12 @@ func ListKeysTx(tx *store.Tx, account, after string, limit int) ([]Key, bool, er
 // addKeyStates fills in the ledger's side of keys. A key without one is an
 // error: it could be used without its limits.
 func addKeyStates(tx *store.Tx, list []Key) error {
-	states, err := ledger.KeysTx(tx, ids(list, func(k Key) string { return k.ID }))
+	keys := ids(list, func(k Key) string { return k.ID })
+	states, err := ledger.KeysTx(tx, keys)
+	if err != nil {
+		return err
+	}
+	over, err := ledger.OverOfKeysTx(tx, ids(list, func(k Key) string { return k.Account }), keys)
 	if err != nil {
 		return err
 	}
@@ -180,7 +186,7 @@ func addKeyStates(tx *store.Tx, list []Key) error {
 		if !ok {
 			return fmt.Errorf("key %s: %w", list[i].ID, ledger.ErrNoKey)
 		}
-		list[i].Ledger = state
+		list[i].Ledger, list[i].Over = state, over[list[i].ID]
 	}
 	return nil
 }

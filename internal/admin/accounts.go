@@ -15,13 +15,14 @@ type accountAnswer struct {
 	Disabled bool         `json:"disabled"`
 	Balance  money.Amount `json:"balance_usd"`
 	Held     money.Amount `json:"held_usd"`
+	Over     money.Amount `json:"over_hold_usd"`
 	Floor    money.Amount `json:"overdraft_floor_usd"`
 	Created  int64        `json:"created"`
 }
 
 func showAccount(a account.Account) accountAnswer {
 	return accountAnswer{ID: a.ID, Name: a.Name, Email: orNil(a.Email), Disabled: a.Money.Disabled,
-		Balance: a.Money.Balance, Held: a.Money.Held, Floor: a.Money.Floor, Created: seconds(a.CreatedMS)}
+		Balance: a.Money.Balance, Held: a.Money.Held, Over: a.Over, Floor: a.Money.Floor, Created: seconds(a.CreatedMS)}
 }
 
 func (s *server) createAccount(c *call) (any, error) {

@@ -12,7 +12,7 @@ func TestAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *operator) {
 		a := o.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
-		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "overdraft_floor_usd", "created")
+		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "created")
 		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
 		id := a.text("id")
 		if !strings.HasPrefix(id, "acct_") {

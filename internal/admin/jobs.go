@@ -21,6 +21,7 @@ type jobFields struct {
 	Steps    []stepAnswer  `json:"steps"`
 	Held     money.Amount  `json:"held_usd"`
 	Cost     money.Amount  `json:"cost_usd"`
+	Over     money.Amount  `json:"over_hold_usd"`
 	Started  int64         `json:"started,omitempty"`
 	Ended    int64         `json:"ended,omitempty"`
 	Node     string        `json:"node,omitempty"`
@@ -45,7 +46,7 @@ func showJob(v job.View) json.RawMessage {
 	}
 	more, _ := json.Marshal(jobFields{ // texts and numbers: cannot fail
 		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: steps,
-		Held: v.Held, Cost: v.Cost, Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
+		Held: v.Held, Cost: v.Cost, Over: v.Over, Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
 	})
 	out := append(json.RawMessage(nil), v.Body[:len(v.Body)-1]...)
 	out = append(out, ',')

@@ -22,6 +22,7 @@ type keyAnswer struct {
 	SpentToday    money.Amount  `json:"spent_today_usd"`
 	Spent         money.Amount  `json:"spent_usd"`
 	Held          money.Amount  `json:"held_usd"`
+	Over          money.Amount  `json:"over_hold_usd"`
 	LastUsed      *int64        `json:"last_used"`
 	Created       int64         `json:"created"`
 }
@@ -31,7 +32,7 @@ func showKey(k account.Key) keyAnswer {
 	out := keyAnswer{ID: k.ID, Account: k.Account, Name: k.Name, Hint: k.Hint, Disabled: l.Limits.Disabled,
 		RPM: l.Limits.RPM, DailyBudget: l.Limits.DailyBudget, TotalLimit: l.Limits.TotalLimit,
 		AllowedModels: k.AllowedModels, AllowedIPs: account.ShowIPs(k.AllowedIPs),
-		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Created: seconds(k.CreatedMS)}
+		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Over: k.Over, Created: seconds(k.CreatedMS)}
 	if l.LastUsedMS > 0 {
 		used := seconds(l.LastUsedMS)
 		out.LastUsed = &used

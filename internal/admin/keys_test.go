@@ -14,7 +14,7 @@ func TestKeys(t *testing.T) {
 		k := o.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","::ffff:10.1.2.3/104"]}`)
 		fields := []string{"id", "account", "name", "hint", "disabled", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_models",
-			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "last_used", "created"}
+			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"}
 		k.wantNames(append(fields, "key")...)
 		k.want(`{"account":"` + account + `","name":"ci","disabled":false,"rpm":60,"daily_budget_usd":5,"total_limit_usd":50.000000001,
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","10.0.0.0/8"],"spent_today_usd":0,"spent_usd":0,"held_usd":0,"last_used":null}`)

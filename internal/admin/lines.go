@@ -6,7 +6,9 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -37,7 +39,8 @@ func (s *server) listLines(c *call) (any, error) {
 		if s.Lines != nil {
 			found = s.Lines.States()
 		}
-		return newList(found, false, func(l line.State) line.State { return l }), nil
+		over := s.overOfLines(c.r.Context(), found)
+		return newList(found, false, func(l line.State) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
 	}
 	if values.Get("node") != "all" {
 		return nil, fault.At(fault.InvalidRequest, "node", "`node` can only be all; leave it out for the lines of this node.")
@@ -45,8 +48,52 @@ func (s *server) listLines(c *call) (any, error) {
 	s.report(c.r.Context())
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		reports, err := line.ReportsTx(tx)
-		return newList(line.Join(reports), false, func(l line.Joined) line.Joined { return l }), err
+		if err != nil {
+			return nil, err
+		}
+		found := line.Join(reports)
+		over, err := ledger.OverOfLinesTx(tx, names(found, func(l line.Joined) string { return l.Line }))
+		return newList(found, false, func(l line.Joined) joinedAnswer { return joinedAnswer{l, over[l.Line]} }), err
 	})
+}
+
+// lineAnswer is a line on this node. What its usage exceeded holds by is that of
+// all nodes; null where the database could not be asked, for the rest is known
+// without it.
+type lineAnswer struct {
+	line.State
+	Over *money.Amount `json:"over_hold_usd"`
+}
+
+// joinedAnswer is a line on all nodes.
+type joinedAnswer struct {
+	line.Joined
+	Over money.Amount `json:"over_hold_usd"`
+}
+
+// overOfLines returns how to find what a line's usage exceeded holds by.
+func (s *server) overOfLines(ctx context.Context, found []line.State) func(line string) *money.Amount {
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	var over map[string]money.Amount
+	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
+		over, err = ledger.OverOfLinesTx(tx, names(found, func(l line.State) string { return l.Line }))
+		return err
+	})
+	if err != nil {
+		s.Log.Warn("operator API: usage above holds could not be read", "error", err)
+		return func(string) *money.Amount { return nil }
+	}
+	return func(line string) *money.Amount { sum := over[line]; return &sum }
+}
+
+// names returns what a list's elements are called.
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, element := range list {
+		out[i] = name(element)
+	}
+	return out
 }
 
 // report makes this node's word in the joined list a fresh one. Where that

@@ -121,12 +121,12 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := here.ok("GET", "/lines", "").element(0)
-		own.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms")
+		own.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "over_hold_usd")
 		own.want(`{"id":"main","state":"in_service","in_flight":1,"success_rate":0.5}`)
 
 		all := here.ok("GET", "/lines?node=all", "").element(0)
 		all.wantNames("id", "provider", "state", "cooling_until", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms",
-			"cause", "cause_at", "nodes")
+			"cause", "cause_at", "nodes", "over_hold_usd")
 		all.want(`{"state":"circuit_open","in_flight":3,"recent_attempts":10,"success_rate":0.5,"first_byte_ms":30,"cause":"5 failures in a row","nodes":[
 			{"node":"node_a","at":1700000000,"id":"main","provider":"test","state":"in_service","in_flight":1,"max_concurrent":0,
 			 "recent_attempts":10,"success_rate":0.5,"first_byte_ms":30},

@@ -28,6 +28,7 @@ type requestAnswer struct {
 	Completion int64           `json:"completion_tokens"`
 	Cost       money.Amount    `json:"cost_usd"`
 	Held       money.Amount    `json:"held_usd"`
+	Over       money.Amount    `json:"over_hold_usd"`
 	FirstByte  int64           `json:"first_byte_ms"`
 	Duration   int64           `json:"duration_ms"`
 	Created    int64           `json:"created"`
@@ -38,7 +39,7 @@ func showRequest(r ledger.Receipt) requestAnswer {
 	out := requestAnswer{ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Endpoint: r.Endpoint,
 		Status: r.Status, Code: r.Code, Line: r.Line, Attempts: r.Attempts,
 		Prompt: r.Tokens.Prompt, Cached: r.Tokens.Cached, Completion: r.Tokens.Completion,
-		Cost: r.Cost, Held: r.Held, FirstByte: r.FirstByteMS, Duration: r.DurationMS, Created: seconds(r.CreatedMS)}
+		Cost: r.Cost, Held: r.Held, Over: r.Over, FirstByte: r.FirstByteMS, Duration: r.DurationMS, Created: seconds(r.CreatedMS)}
 	if !json.Valid(out.Attempts) || string(out.Attempts) == "null" {
 		out.Attempts = json.RawMessage("[]")
 	}

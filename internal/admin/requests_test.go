@@ -64,7 +64,7 @@ func TestRequests(t *testing.T) {
 			"line":"main","attempts":[{"line":"main"}],"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,"cost_usd":0.25,"held_usd":1,
 			"first_byte_ms":30,"duration_ms":90}`)
 		show(log[1]).wantNames("id", "account", "key", "model", "endpoint", "status", "line", "attempts", "prompt_tokens", "cached_tokens",
-			"completion_tokens", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "created")
+			"completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "first_byte_ms", "duration_ms", "created")
 
 		for query, want := range map[string]string{
 			"status=200": "req_1", "status=502": "req_2", "model=swift-1": "req_1", "line=main": "req_1", "after=req_2": "req_1",

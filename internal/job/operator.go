@@ -33,6 +33,7 @@ type View struct {
 	Steps              []Step
 	Attempts           []Attempt
 	Held, Cost         money.Amount
+	Over               money.Amount // what usage exceeded the hold by
 	StartedMS, EndedMS int64
 	// Node is the epoch of the node that looks after it; empty: none does.
 	Node string
@@ -116,7 +117,9 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 	}
 	v := rec.view(rec.trace)
 	v.Body = json.RawMessage(rec.body)
-	return v, nil
+	over, err := ledger.OverOfRequestsTx(tx, []string{rec.request})
+	v.Over = over[rec.request]
+	return v, err
 }
 
 // recordTx reads the record of a job. ErrNoJob.

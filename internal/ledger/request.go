@@ -25,6 +25,7 @@ type Receipt struct {
 	Attempts                          json.RawMessage
 	Tokens                            Tokens
 	Cost, Held                        money.Amount
+	Over                              money.Amount // what usage exceeded the hold by
 	FirstByteMS, DurationMS           int64
 	CreatedMS                         int64
 	// StandsFor is more than 1 where a flood of refusals was sampled.
@@ -56,7 +57,7 @@ func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 		add("id < ?", f.After)
 	}
 	text := `SELECT id, account, key, model, endpoint, status, code, line, attempts, prompt_tokens, cached_tokens, completion_tokens, images,
-		cost_nano, held_nano, first_byte_ms, duration_ms, created_ms, stands_for FROM ledger_receipt`
+		cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms, stands_for FROM ledger_receipt`
 	if len(where) > 0 {
 		text += ` WHERE ` + strings.Join(where, " AND ")
 	}
@@ -72,7 +73,7 @@ func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 		var attempts string
 		if err := rows.Scan(&r.ID, &r.Account, &r.Key, &r.Model, &r.Endpoint, &r.Status, &r.Code, &r.Line, &attempts,
 			&r.Tokens.Prompt, &r.Tokens.Cached, &r.Tokens.Completion, &r.Tokens.Images,
-			&r.Cost, &r.Held, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.StandsFor); err != nil {
+			&r.Cost, &r.Held, &r.Over, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.StandsFor); err != nil {
 			return nil, false, err
 		}
 		r.Attempts = json.RawMessage(attempts)

@@ -177,6 +177,7 @@ func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	for i := range b.receipts {
 		b.receipts[i].insert(q)
 	}
+	b.writeOver(q)
 	for k, t := range b.usage {
 		t.upsert(q, k)
 	}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestUsageAboveHolds lets two lines exceed the holds of two keys of one account
+// and of none of another: each list shows its sum, and the charge stays the hold.
+func TestUsageAboveHolds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		books := ledger.New(ledger.Options{DB: o.db})
+		if err := books.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := books.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		var accounts, keys []string
+		for i := range 2 {
+			accounts = append(accounts, o.ok("POST", "/accounts", fmt.Sprintf(`{"name":"%d"}`, i)).text("id"))
+			o.ok("POST", "/accounts/"+accounts[i]+"/credits", `{"usd":50}`)
+		}
+		for _, owner := range []int{0, 0, 1} {
+			keys = append(keys, o.ok("POST", "/accounts/"+accounts[owner]+"/keys", `{}`).text("id"))
+		}
+		for i, c := range []struct {
+			account, key int
+			line         string
+			cost         money.Amount // the hold is 1 USD
+		}{
+			{0, 0, "main", 2 * money.USD}, {0, 0, "main", 3 * money.USD}, {0, 0, "spare", 5 * money.USD},
+			{0, 1, "main", 9 * money.USD}, {0, 1, "main", money.USD}, {1, 2, "spare", money.USD / 2},
+		} {
+			admitted(t, books, ledger.Admission{Request: fmt.Sprintf("req_%d", i), Account: accounts[c.account], Key: keys[c.key], KeyVersion: 1,
+				Model: "swift-1", Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: time.Now()}, func(h *ledger.Hold) error {
+				return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: c.cost, Status: 200, Line: c.line})
+			})
+		}
+
+		log := o.ok("GET", "/requests?account="+accounts[0], "")
+		log.element(0).want(`{"id":"req_4","cost_usd":1,"over_hold_usd":0}`)
+		log.element(1).want(`{"id":"req_3","cost_usd":1,"over_hold_usd":8}`)
+		all := o.ok("GET", "/accounts", "")
+		all.element(0).want(`{"balance_usd":45,"over_hold_usd":15}`)
+		all.element(1).want(`{"balance_usd":49.5,"over_hold_usd":0}`)
+		o.ok("GET", "/accounts/"+accounts[0], "").want(`{"over_hold_usd":15}`)
+		list := o.ok("GET", "/accounts/"+accounts[0]+"/keys", "")
+		list.element(0).want(`{"spent_usd":3,"over_hold_usd":7}`)
+		list.element(1).want(`{"spent_usd":2,"over_hold_usd":8}`)
+		o.ok("GET", "/keys/"+keys[1], "").want(`{"over_hold_usd":8}`)
+		o.ok("GET", "/keys/"+keys[2], "").want(`{"over_hold_usd":0}`)
+
+		here, node := newNode(t, o.db, "node_a", line.State{Line: "main"}, line.State{Line: "spare"}, line.State{Line: "idle"})
+		for _, query := range []string{"", "?node=all"} {
+			lines := here.ok("GET", "/lines"+query, "")
+			lines.element(0).want(`{"id":"main","over_hold_usd":11}`)
+			lines.element(1).want(`{"id":"spare","over_hold_usd":4}`)
+			lines.element(2).want(`{"id":"idle","over_hold_usd":0}`)
+		}
+
+		// What lines do here is known without the database.
+		gone, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := gone.Close(); err != nil {
+			t.Fatal(err)
+		}
+		away := newOperator(t, gone, func(options *Options) { options.Lines = node })
+		away.ok("GET", "/lines", "").element(0).want(`{"id":"main","over_hold_usd":null}`)
+	})
+}

@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// TestUsageAboveHoldsIsKept exceeds a hold, folds its receipt away and exceeds
+// another: the sums stay, of the request the receipt alone told.
+func TestUsageAboveHoldsIsKept(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		ctx := context.Background()
+		f := start(t, db, func(l *Ledger) { l.opts.Retention = time.Hour })
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		f.open("b", 10*money.USD, 0, KeyLimits{})
+		exceed := func(account string) string {
+			a := admission(account, money.USD)
+			a.Request, a.Received = id.At("req_", c.now()), c.now()
+			h, err := f.Admit(ctx, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Settle(ctx, billed(3*money.USD)); err != nil {
+				t.Fatal(err)
+			}
+			return h.row.id
+		}
+		sums := func(want money.Amount, request string, wantRequest money.Amount) {
+			t.Helper()
+			err := db.View(ctx, func(tx *store.Tx) error {
+				accounts, err := OverOfAccountsTx(tx, []string{"a", "b", "none"})
+				if err != nil {
+					return err
+				}
+				keys, err := OverOfKeysTx(tx, []string{"a", "a"}, []string{"a_key", "none"})
+				if err != nil {
+					return err
+				}
+				lines, err := OverOfLinesTx(tx, []string{"line", "none"})
+				if err != nil {
+					return err
+				}
+				requests, err := OverOfRequestsTx(tx, []string{request, "none"})
+				if accounts["a"] != want || accounts["b"] != 2*money.USD || len(accounts) != 2 || keys["a_key"] != want || len(keys) != 1 ||
+					lines["line"] != want+2*money.USD || len(lines) != 1 || requests[request] != wantRequest {
+					t.Errorf("accounts %v, keys %v, lines %v, requests %v; want %s and %s", accounts, keys, lines, requests, want, wantRequest)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := exceed("a")
+		exceed("b")
+		sums(2*money.USD, first, 2*money.USD)
+		c.add(72 * time.Hour)
+		if err := f.Fold(ctx); err != nil {
+			t.Fatal(err)
+		}
+		sums(2*money.USD, first, 0)
+		sums(4*money.USD, exceed("a"), 2*money.USD)
+	})
+}
