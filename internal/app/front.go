@@ -78,6 +78,7 @@ func sameSecret(a, b string) bool {
 type readiness struct {
 	stopping atomic.Bool
 	database func(ctx context.Context) error
+	writable func() error
 }
 
 // readyBound is the longest that a readiness check waits for the database.
@@ -94,6 +95,8 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	defer cancel()
 	if err := s.database(ctx); err != nil {
 		faults["database"] = "is not reachable"
+	} else if err := s.writable(); err != nil {
+		faults["database"] = "takes no writes"
 	}
 	return faults
 }

@@ -28,7 +28,7 @@ func named(name string) http.Handler {
 
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
-	ready := &readiness{database: func(context.Context) error { return nil }}
+	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil }}
 	open := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, token: "secret"}
 	shut := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready}
 	for _, c := range []struct {
@@ -69,14 +69,16 @@ func TestReadiness(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		database error
+		writable error
 		stopping bool
 		fault    string // the part at fault
 	}{
-		{"ready", nil, false, ""},
-		{"database away", away, false, "database"},
-		{"stopping", nil, true, "process"},
+		{"ready", nil, nil, false, ""},
+		{"database away", away, away, false, "database"},
+		{"disk full", nil, away, false, "database"},
+		{"stopping", nil, nil, true, "process"},
 	} {
-		ready := &readiness{database: func(context.Context) error { return c.database }}
+		ready := &readiness{database: func(context.Context) error { return c.database }, writable: func() error { return c.writable }}
 		ready.stopping.Store(c.stopping)
 		f := &front{ready: ready}
 		got := ask(f, "GET", "/readyz")

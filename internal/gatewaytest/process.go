@@ -126,6 +126,9 @@ func (p *Process) read(stderr io.Reader, ready chan<- string) {
 // Output returns what the process has written to standard error.
 func (p *Process) Output() string { return p.output.String() }
 
+// Pid returns the id of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Kill ends the process with SIGKILL and waits until it is gone.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may be gone already

@@ -87,12 +87,14 @@ func (c *committer) commit(ops []*op) {
 	var lost *books // decisions of the try whose COMMIT has no answer
 	var cause error
 	pause := minPause
+	defer c.l.writing.over()
 	for {
 		start := time.Now()
 		v, b, err := c.try(ops)
 		switch v {
 		case committed:
 			c.batch++
+			c.l.writing.batch(nil, time.Now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
 				c.l.opts.Observer.Batch(len(ops), time.Since(start))
@@ -117,6 +119,9 @@ func (c *committer) commit(ops []*op) {
 		if cause == nil || cause.Error() != err.Error() {
 			c.l.log.Warn("ledger: a batch was not committed and is tried again", "batch", c.batch+1, "operations", len(ops), "error", err)
 			cause = err
+		}
+		if !store.Retryable(err) {
+			c.l.writing.batch(err, time.Now())
 		}
 		<-time.After(pause)
 		pause = min(2*pause, maxPause)

@@ -91,6 +91,7 @@ type Ledger struct {
 	refuses sampler
 	damages damages
 	watch   watcher // sweeping; used by Sweep alone
+	writing writing
 
 	// exec stands between the committer and its connection; tests put faults
 	// there before Start.
@@ -159,6 +160,7 @@ func (l *Ledger) register(ctx context.Context) error {
 		return err
 	}
 	l.epoch.Store(&epoch)
+	l.writing.beats(nil, time.Now())
 	return nil
 }
 

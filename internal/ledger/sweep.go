@@ -13,6 +13,7 @@ import (
 func (l *Ledger) Beat(ctx context.Context) error {
 	epoch := *l.epoch.Load()
 	err := l.db.Heartbeat(ctx, epoch)
+	l.writing.beats(err, time.Now())
 	if errors.Is(err, store.ErrFenced) && epoch == *l.epoch.Load() {
 		l.queue.push(&op{kind: opConfirm}) // its batch meets the fence
 	}

@@ -1,0 +1,102 @@
+package gatewaytest_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/store/storetest"
+)
+
+// TestFullDisk lets the files of the running service grow no more: it says that
+// it is not ready while it lives on, lets nobody in, and heals by itself when
+// there is room again; nothing of it was charged.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	provider := fakeprovider.New(t)
+	provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Answer("hello", 1000, 500) })
+	database := storetest.SQLite(t)
+	binary, settings := gatewaytest.Binary(t), map[string]string{
+		"database": database, "catalog": catalogFor(t, provider.URL()), "node_lease": "2s", "CRASH_TEST_KEY": "vendor-secret",
+	}
+	process := gatewaytest.Start(t, binary, settings)
+	account, key := process.Account(10, nil)
+	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 200 {
+		t.Fatalf("a request before: %d", s.status)
+	}
+	waitReady(t, process, "", 200)
+
+	log, err := os.Stat(strings.TrimPrefix(database, "sqlite:") + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := func(size uint64) {
+		t.Helper()
+		if err := unix.Prlimit(process.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(uint64(log.Size()))
+	waitReady(t, process, "takes no writes", 503)
+	if status, _ := get(t, process.URL+"/healthz"); status != 200 {
+		t.Errorf("healthz: %d", status)
+	}
+	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 503 {
+		t.Errorf("a request meanwhile: %d", s.status)
+	}
+	limit(unix.RLIM_INFINITY)
+	waitReady(t, process, "", 200)
+	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 200 {
+		t.Errorf("a request after: %d", s.status)
+	}
+	var state struct {
+		Balance float64 `json:"balance_usd"`
+	}
+	process.Admin("GET", "/accounts/"+account, nil, &state)
+	if want := 10 - 2*0.002; state.Balance != want {
+		t.Errorf("balance %v, want %v", state.Balance, want)
+	}
+	if code := process.Stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, process.Output())
+	}
+	if out, diag, code := gatewaytest.Run(t, binary, settings, "audit"); code != 0 {
+		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+	}
+}
+
+// waitReady waits for an answer of /readyz.
+func waitReady(t *testing.T, process *gatewaytest.Process, word string, status int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		got, body := get(t, process.URL+"/readyz")
+		if got == status && strings.Contains(body, word) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("readyz answers %d %s, want %d\n%s", got, body, status, process.Output())
+		}
+		tick := time.NewTimer(20 * time.Millisecond)
+		<-tick.C
+	}
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// TestWritable tells a story of writes; each step says whether the database
+// takes them then.
+func TestWritable(t *testing.T) {
+	t.Parallel()
+	full := errors.New("database or disk is full")
+	const lease = 4 * time.Second
+	var w writing
+	now := time.Now()
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		do    func()
+		ok    bool
+	}{
+		{"nothing is known", 0, func() {}, false},
+		{"registered", 0, func() { w.beats(nil, now) }, true},
+		{"a heartbeat is late", lease, func() {}, true},
+		{"it is gone", time.Millisecond, func() {}, false},
+		{"a batch came through", 0, func() { w.batch(nil, now) }, true},
+		{"a heartbeat failed", time.Second, func() { w.beats(full, now) }, false},
+		{"the next did not", time.Second, func() { w.beats(nil, now) }, true},
+		{"a batch is tried again", 0, func() { w.batch(full, now) }, false},
+		{"small writes get through", time.Second, func() { w.beats(nil, now) }, false},
+		{"the batch was committed", 0, func() { w.batch(nil, now) }, true},
+		{"another is tried again", 0, func() { w.batch(full, now) }, false},
+		{"it was given up", 0, w.over, true},
+		{"declared dead: that was a write", lease, func() { w.beats(store.ErrFenced, now) }, true},
+	} {
+		now = now.Add(step.after)
+		step.do()
+		if err := w.fault(now, lease); (err == nil) != step.ok {
+			t.Errorf("%s: %v, want ok %v", step.name, err, step.ok)
+		}
+	}
+}
