@@ -78,11 +78,18 @@ func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
 // Now adds Tx.NowMS: it stores the time that decides, as of this place in the
 // batch.
 func (b *Batch) Now(ms *int64) {
-	if b.db.dialect == SQLite || b.db.now != nil {
-		b.items = append(b.items, batchItem{scan: func(Row) error { *ms = b.db.processMS(); return nil }})
+	if b.db.local {
+		b.items = append(b.items, batchItem{scan: func(Row) error { *ms = b.db.localMS(); return nil }})
 		return
 	}
-	b.Query(func(row Row) error { return row.Scan(ms) }, clockText)
+	begun := b.db.clock.begin()
+	b.Query(func(row Row) error {
+		err := row.Scan(ms)
+		if err == nil {
+			b.db.clock.observe(*ms, begun)
+		}
+		return err
+	}, clockText)
 }
 
 // Session is one write connection on which the caller runs batches. On SQLite

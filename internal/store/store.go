@@ -18,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,9 +50,16 @@ var ErrURL = errors.New("must be sqlite:PATH or postgres://USER:PASSWORD@HOST/NA
 type Options struct {
 	// Connections bounds the PostgreSQL connections of this node; 0: 16.
 	Connections int
-	// Now replaces the database's clock on both engines. For tests: in
-	// production the time that decides comes from the database.
+	// Now replaces the database's clock on both engines, and on SQLite the
+	// machine's. For tests: in production the time that decides comes from the
+	// database.
 	Now func() time.Time
+	// Elapsed replaces the process's monotonic clock beside Now. Where Now
+	// stands alone, no jump is noticed and nothing follows from one.
+	Elapsed func() time.Duration
+	// Stepped is told, once a jump, that the time that decides has jumped, and by
+	// how much; negative: back. It must not wait. nil: nobody is told.
+	Stepped func(jump time.Duration)
 }
 
 // DB is one database. It is safe for concurrent use.
@@ -62,9 +68,9 @@ type DB struct {
 	file    *liteFile // SQLite alone
 	write   *sql.DB   // SQLite: exactly one connection
 	read    *sql.DB   // a pool of its own, so that readers cannot keep writers waiting
-	now     func() time.Time
-	lastMS  atomic.Int64 // SQLite: the process clock that never goes back
-	stmts   stmtCache    // SQLite: prepared statements of the write connection; used under its lock
+	local   bool      // the time that decides is this process's: on SQLite, and in tests
+	clock   *clock
+	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
 }
 
 // sqliteReaders bounds the read connections on SQLite: reads are short and
@@ -94,7 +100,7 @@ func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{dialect: SQLite, file: file, now: opts.Now}
+	db := &DB{dialect: SQLite, file: file, local: true, clock: newClock(opts)}
 	if db.write, err = sql.Open("sqlite", sqliteDSN(file.path, "_txlock=immediate")); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database: %w", err), file.close())
 	}
@@ -148,7 +154,7 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	if connections <= 0 {
 		connections = 16
 	}
-	db := &DB{dialect: PostgreSQL, now: opts.Now}
+	db := &DB{dialect: PostgreSQL, local: opts.Now != nil, clock: newClock(opts)}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err) // without the password
@@ -210,22 +216,4 @@ func (db *DB) finalize() error {
 	}
 	defer conn.Close()
 	return conn.Raw(func(raw any) error { return db.stmts.finalize(raw.(driver.Conn)) })
-}
-
-// processMS is the clock of SQLite: this process's wall clock that never goes
-// back. Several processes write one file only for moments (subcommands).
-func (db *DB) processMS() int64 {
-	now := time.Now().UnixMilli()
-	if db.now != nil {
-		return db.now().UnixMilli()
-	}
-	for {
-		last := db.lastMS.Load()
-		if now <= last {
-			return last
-		}
-		if db.lastMS.CompareAndSwap(last, now) {
-			return now
-		}
-	}
 }

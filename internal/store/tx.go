@@ -209,14 +209,19 @@ func (db *DB) In(column string, n int) string {
 }
 
 // NowMS returns the time that decides, in Unix milliseconds: the database
-// server's at this very moment on PostgreSQL, the process clock that never
-// goes back on SQLite. Read it after taking locks.
+// server's at this very moment on PostgreSQL, the machine's on SQLite. It may
+// jump, ahead and back, as those do: what was written with it may lie in the
+// future. Read it after taking locks.
 func (tx *Tx) NowMS() (int64, error) {
-	if tx.db.dialect == SQLite || tx.db.now != nil {
-		return tx.db.processMS(), nil
+	if tx.db.local {
+		return tx.db.localMS(), nil
 	}
+	begun := tx.db.clock.begin()
 	var now int64
 	err := tx.QueryRow(clockText).Scan(&now)
+	if err == nil {
+		tx.db.clock.observe(now, begun)
+	}
 	return now, err
 }
 
