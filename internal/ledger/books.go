@@ -18,6 +18,7 @@ type books struct {
 	holds    map[string]*holdRow // open holds that an operation may end
 	free     map[modelKey]*freeRow
 	hits     map[hitKey]int64 // when a numbered hit was, in ms
+	days     days             // figures of other days than the rows'
 
 	// What the batch writes, in the order of the decisions.
 	newHolds  []*holdRow
@@ -25,6 +26,7 @@ type books struct {
 	progress  []*Hold
 	receipts  []receiptRow
 	newHits   []hitKey
+	rewound   []string         // keys whose hits lie in the future
 	oldHits   map[string]int64 // per key: hits up to this number are out of every window
 	usage     map[usageKey]*Totals
 	riders    []Rider
@@ -37,6 +39,7 @@ type accountRow struct {
 	balance, held, floor money.Amount
 	disabled             bool
 	seq                  int64
+	day                  int64 // the day that its usage is on
 	low                  lowRow
 	dirty                bool
 }
@@ -111,6 +114,7 @@ func newBooks() *books {
 		hits:     map[hitKey]int64{},
 		oldHits:  map[string]int64{},
 		usage:    map[usageKey]*Totals{},
+		days:     newDays(),
 	}
 }
 
@@ -125,19 +129,16 @@ func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 	if key.version != a.KeyVersion {
 		return nil, ErrKeyChanged
 	}
-	// The day never goes back for a key, whatever the clock does: an older
-	// day's budget is closed.
-	day := max(dayOf(b.nowMS), key.day)
-	daySpent, dayHeld := key.daySpent, key.dayHeld
-	if day > key.day {
-		daySpent, dayHeld = 0, 0
+	if key.lastUsedMS > b.nowMS {
+		b.rewind(key)
 	}
+	day := dayOf(b.nowMS)
+	daySpent, dayHeld := b.spentOn(key, day)
 	hit := key.hits + 1
 	if err := b.checkRate(key, hit); err != nil {
 		return nil, err
 	}
-	free := b.free[modelKey{a.Account, a.Model}]
-	if a.FreeDaily > 0 && free != nil && free.day == day && free.used >= a.FreeDaily {
+	if a.FreeDaily > 0 && b.usedOn(modelKey{a.Account, a.Model}, day) >= a.FreeDaily {
 		return nil, refuseFreeQuota(a)
 	}
 	if a.Amount < 0 || a.Amount > money.Max {
@@ -162,7 +163,8 @@ func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 	acct.held += a.Amount
 	acct.dirty = true
 	key.held += a.Amount
-	key.day, key.daySpent, key.dayHeld = day, daySpent, dayHeld+a.Amount
+	b.turnKey(key, day)
+	key.dayHeld += a.Amount
 	key.lastUsedMS = b.nowMS
 	key.dirty = true
 	if key.rpm >= 0 {
@@ -174,10 +176,7 @@ func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 		}
 	}
 	if hold.free {
-		if free == nil || free.day < day {
-			free = &freeRow{day: day}
-			b.free[modelKey{a.Account, a.Model}] = free
-		}
+		free := b.turnFree(modelKey{a.Account, a.Model}, day)
 		free.used++
 		free.dirty = true
 	}
@@ -186,8 +185,8 @@ func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 }
 
 // checkRate passes hit number n when hit n - rpm is absent or has left the
-// window: an exact sliding window for one look-up. The clock may step back;
-// then the window only lasts longer.
+// window: an exact sliding window for one look-up. No hit lies in the future:
+// see rewind.
 func (b *books) checkRate(key *keyRow, n int64) error {
 	if key.rpm < 0 {
 		return nil
@@ -248,14 +247,14 @@ func (b *books) end(id string, end End, attempts string) (receiptRow, bool) {
 	if key.day == hold.day {
 		key.dayHeld -= hold.amount
 		key.daySpent += cost
+	} else {
+		b.leave(keyDay{key.id, hold.day}, cost, -hold.amount, false)
 	}
 	key.dirty = true
 	if hold.free && end.Outcome == Failed {
-		if free := b.free[modelKey{hold.account, hold.model}]; free != nil && free.day == hold.day && free.used > 0 {
-			free.used--
-			free.dirty = true
-		}
+		b.giveBack(modelKey{hold.account, hold.model}, hold.day)
 	}
+	b.turnUsage(acct)
 	receipt := receiptRow{
 		hold: *hold, seq: acct.seq, end: end, attempt: attempts,
 		cost: cost, over: over, balance: acct.balance, standsFor: 1, endedMS: b.nowMS,

@@ -35,7 +35,7 @@ func (l *Ledger) Fold(ctx context.Context) error {
 		}
 	}
 	return l.db.Update(ctx, func(tx *store.Tx) error {
-		now, err := tx.NowMS()
+		now, err := tx.ExpiryMS()
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	more := false
 	err := l.db.Update(ctx, func(tx *store.Tx) error {
 		more = false
-		now, err := tx.NowMS()
+		now, err := tx.ExpiryMS()
 		if err != nil {
 			return err
 		}
@@ -62,10 +62,12 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 		// hour is for requests that were admitted after midnight but made before.
 		today := dayOf(now)
 		cutoff := min(now-l.opts.Retention.Milliseconds(), (time.Duration(today)*24*time.Hour - time.Hour).Milliseconds())
-		// Request ids sort by the time they were made.
+		// Request ids sort by the time they were made. A day that is to come, since
+		// the clock was ahead, keeps its receipts.
+		below := id.At("req_", time.UnixMilli(cutoff))
 		var account string
-		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 ORDER BY id LIMIT 1), '-')`,
-			id.At("req_", time.UnixMilli(cutoff))).Scan(&account)
+		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
+			below, today).Scan(&account)
 		if err != nil || account == "-" {
 			return err
 		}
@@ -75,11 +77,11 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 				return err
 			}
 		}
-		chunk, err := readFoldTx(tx, account, id.At("req_", time.UnixMilli(cutoff)))
+		chunk, err := readFoldTx(tx, account, below, today)
 		if err != nil {
 			return err
 		}
-		return chunk.foldTx(tx, account, today)
+		return chunk.foldTx(tx, account)
 	})
 	return more, err
 }
@@ -97,11 +99,12 @@ type foldChunkRows struct {
 	ids    []string
 	totals map[foldKey]*Totals
 	months map[int64]*foldMonth
+	last   int64 // the newest day among them
 }
 
-func readFoldTx(tx *store.Tx, account, below string) (*foldChunkRows, error) {
+func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRows, error) {
 	rows, err := tx.Query(`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
-		FROM ledger_receipt WHERE account = $1 AND id < $2 ORDER BY seq LIMIT $3`, account, below, foldChunk)
+		FROM ledger_receipt WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +120,7 @@ func readFoldTx(tx *store.Tx, account, below string) (*foldChunkRows, error) {
 		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion, &tokens.Images, &m.createdMS); err != nil {
 			return nil, err
 		}
-		chunk.ids = append(chunk.ids, receipt)
+		chunk.ids, chunk.last = append(chunk.ids, receipt), max(chunk.last, day)
 		if Outcome(outcome) == Refused {
 			continue
 		}
@@ -144,7 +147,7 @@ func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
 	c.months[month] = &m
 }
 
-func (c *foldChunkRows) foldTx(tx *store.Tx, account string, today int64) error {
+func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	for k, t := range c.totals {
 		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -172,12 +175,7 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string, today int64) error 
 			return err
 		}
 	}
-	// A day whose receipts go is closed: its figures are shown to nobody.
-	if _, err := tx.Exec(`UPDATE ledger_usage SET day = $1, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0
-		WHERE account = $2 AND day < $1`, today, account); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(`UPDATE ledger_key SET day = $1, day_spent_nano = 0, day_held_nano = 0 WHERE account = $2 AND day < $1`, today, account); err != nil {
+	if err := closeDaysTx(tx, account, c.last); err != nil {
 		return err
 	}
 	_, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids))

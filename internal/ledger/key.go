@@ -97,9 +97,11 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 	if err != nil {
 		return nil, err
 	}
+	today := dayOf(now)
 	rows, err := tx.Query(`SELECT k.id, k.account, k.version, k.disabled, k.rpm, k.daily_budget_nano, k.total_limit_nano,
-		k.spent_nano, k.held_nano, k.day, k.day_spent_nano, k.last_used_ms, a.disabled
-		FROM ledger_key k JOIN ledger_account a ON a.id = k.account WHERE `+tx.In("k.id", 1), store.List(keys))
+		k.spent_nano, k.held_nano, k.day, k.day_spent_nano, COALESCE(d.spent_nano, 0), k.last_used_ms, a.disabled
+		FROM ledger_key k JOIN ledger_account a ON a.id = k.account LEFT JOIN ledger_key_day d ON d.key = k.id AND d.day = $1
+		WHERE `+tx.In("k.id", 2), today, store.List(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +111,15 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 		var key string
 		var s KeyState
 		var disabled, rpm, budget, limit, day, accountDisabled int64
+		var aside money.Amount // of today, when the row is on another day
 		if err := rows.Scan(&key, &s.Account, &s.Version, &disabled, &rpm, &budget, &limit,
-			&s.Spent, &s.Held, &day, &s.SpentToday, &s.LastUsedMS, &accountDisabled); err != nil {
+			&s.Spent, &s.Held, &day, &s.SpentToday, &aside, &s.LastUsedMS, &accountDisabled); err != nil {
 			return nil, err
 		}
-		if day < dayOf(now) {
-			s.SpentToday = 0
+		if day != today {
+			s.SpentToday = aside
 		}
+		s.LastUsedMS = min(s.LastUsedMS, now)
 		s.AccountDisabled = accountDisabled != 0
 		s.Limits = KeyLimits{
 			RPM: orNil[int64](rpm), DailyBudget: orNil[money.Amount](budget), TotalLimit: orNil[money.Amount](limit),

@@ -93,6 +93,8 @@ type Ledger struct {
 	watch   watcher // sweeping; used by Sweep alone
 	writing writing
 
+	stepsSeen int64 // jumps of the clock; used by KeepTime alone. -1: whatever was before the start
+
 	// exec stands between the committer and its connection; tests put faults
 	// there before Start.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
@@ -118,13 +120,16 @@ func New(opts Options) *Ledger {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ledger{db: opts.DB, opts: opts, log: opts.Log, queue: newQueue(), stopped: make(chan struct{})}
+	return &Ledger{db: opts.DB, opts: opts, log: opts.Log, queue: newQueue(), stepsSeen: -1, stopped: make(chan struct{})}
 }
 
 // Start registers the node, starts the committer and, on SQLite, ends what a
 // former process left running: the caller holds store.LockFile, so that process
 // is dead. Close ends what Start began.
 func (l *Ledger) Start(ctx context.Context) error {
+	if err := l.resumeTime(ctx); err != nil {
+		return err
+	}
 	if err := l.register(ctx); err != nil {
 		return err
 	}
@@ -198,6 +203,7 @@ func (l *Ledger) Run(ctx context.Context) {
 	}
 	every(l.opts.Lease/4, "renew the node's lease", l.Beat)
 	every(l.opts.Lease/4, "sweep after dead nodes", l.Sweep)
+	every(keepTimeEvery, "keep the time", l.KeepTime)
 	every(time.Second, "log sampled refusals", l.flushRefusals)
 	every(10*time.Minute, "fold old receipts", l.Fold)
 	group.Wait()

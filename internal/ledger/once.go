@@ -35,7 +35,14 @@ func OnceTx(tx *store.Tx, scope, key string, fingerprint []byte, window time.Dur
 	if err != nil {
 		return nil, err
 	}
-	if now-created > window.Milliseconds() {
+	if created > now { // saved while the clock was ahead
+		if _, err := tx.Exec(`UPDATE ledger_once SET created_ms = $1 WHERE scope = $2 AND key = $3`, now, scope, key); err != nil {
+			return nil, err
+		}
+	}
+	// What ran out for a clock that is ahead has not run out: doing it again
+	// could move money twice.
+	if tx.Expiry(now)-created > window.Milliseconds() {
 		_, err := tx.Exec(`DELETE FROM ledger_once WHERE scope = $1 AND key = $2`, scope, key)
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = distinct(accounts); len(accounts) > 0 {
-		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
+		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	for _, o := range ops {
@@ -82,7 +82,7 @@ func distinct(ids []string) []string {
 func (b *books) scanAccount(row store.Row) error {
 	var a accountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq, &set, &armed, (*int64)(&a.low.level)); err != nil {
+	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq, &a.day, &set, &armed, (*int64)(&a.low.level)); err != nil {
 		return err
 	}
 	a.disabled, a.low.set, a.low.armed = disabled != 0, set != 0, armed != 0
@@ -139,8 +139,8 @@ func (b *books) scanHold(row store.Row) error {
 func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
 	for _, a := range b.accounts {
 		if a.dirty {
-			q.Exec(nil, `UPDATE ledger_account SET balance_nano = $1, held_nano = $2, seq = $3 WHERE id = $4`,
-				int64(a.balance), int64(a.held), a.seq, a.id)
+			q.Exec(nil, `UPDATE ledger_account SET balance_nano = $1, held_nano = $2, seq = $3, day = $4 WHERE id = $5`,
+				int64(a.balance), int64(a.held), a.seq, a.day, a.id)
 		}
 	}
 	for _, k := range b.keys {
@@ -150,6 +150,7 @@ func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 				int64(k.spent), int64(k.held), k.day, int64(k.daySpent), int64(k.dayHeld), k.hits, k.lastUsedMS, k.id)
 		}
 	}
+	b.writeDays(q)
 	for key, n := range b.oldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
 	}
@@ -179,7 +180,7 @@ func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 	b.writeOver(q)
 	for k, t := range b.usage {
-		t.upsert(q, k)
+		t.upsert(q, k, dayOf(b.nowMS))
 	}
 	for _, r := range b.riders {
 		r.Write(q, b.nowMS)
@@ -244,12 +245,21 @@ const insertReceipt = `INSERT INTO ledger_receipt (id, account, seq, key, model,
 
 const insertRefusal = insertReceipt + ` ON CONFLICT (id) DO NOTHING`
 
-// upsert adds one day's requests to the stored totals. The newest day's figures stand
-// beside them: an older day's requests count in the totals alone.
-func (t *Totals) upsert(q *store.Batch, k usageKey) {
+// upsert adds one day's requests to the stored totals, beside which stand the
+// figures of today; those of another day are put aside.
+func (t *Totals) upsert(q *store.Batch, k usageKey, today int64) {
+	var now Totals
+	if k.day == today {
+		now = *t
+	} else {
+		q.Exec(nil, `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			ON CONFLICT (account, model, day) DO UPDATE SET cost_nano = ledger_usage_day.cost_nano + excluded.cost_nano,
+			requests = ledger_usage_day.requests + excluded.requests, billed = ledger_usage_day.billed + excluded.billed,
+			failed = ledger_usage_day.failed + excluded.failed`, k.account, k.model, k.day, int64(t.Cost), t.Requests, t.Billed, t.Failed)
+	}
 	q.Exec(nil, `INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
 		day, day_cost_nano, day_requests, day_billed, day_failed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $3, $4, $5, $6)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (account, model) DO UPDATE SET
 		cost_nano = ledger_usage.cost_nano + excluded.cost_nano,
 		requests = ledger_usage.requests + excluded.requests,
@@ -258,14 +268,11 @@ func (t *Totals) upsert(q *store.Batch, k usageKey) {
 		prompt_tokens = ledger_usage.prompt_tokens + excluded.prompt_tokens,
 		completion_tokens = ledger_usage.completion_tokens + excluded.completion_tokens,
 		images = ledger_usage.images + excluded.images,
-		day = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day ELSE ledger_usage.day END,
-		day_cost_nano = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_cost_nano
-			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_cost_nano + excluded.day_cost_nano ELSE ledger_usage.day_cost_nano END,
-		day_requests = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_requests
-			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_requests + excluded.day_requests ELSE ledger_usage.day_requests END,
-		day_billed = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_billed
-			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_billed + excluded.day_billed ELSE ledger_usage.day_billed END,
-		day_failed = CASE WHEN excluded.day > ledger_usage.day THEN excluded.day_failed
-			WHEN excluded.day = ledger_usage.day THEN ledger_usage.day_failed + excluded.day_failed ELSE ledger_usage.day_failed END`,
-		k.account, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images, k.day)
+		day = excluded.day,
+		day_cost_nano = excluded.day_cost_nano + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_cost_nano ELSE 0 END,
+		day_requests = excluded.day_requests + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_requests ELSE 0 END,
+		day_billed = excluded.day_billed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_billed ELSE 0 END,
+		day_failed = excluded.day_failed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_failed ELSE 0 END`,
+		k.account, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
+		today, int64(now.Cost), now.Requests, now.Billed, now.Failed)
 }

@@ -46,30 +46,36 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 		return Usage{}, err
 	}
 	u := Usage{Balance: state.Balance}
-	rows, err := tx.Query(`SELECT model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
-		day, day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage WHERE account = $1 ORDER BY model`, account)
+	current := dayOf(now)
+	rows, err := tx.Query(`SELECT u.model, u.cost_nano, u.requests, u.billed, u.failed, u.prompt_tokens, u.completion_tokens, u.images,
+		u.day, u.day_cost_nano, u.day_requests, u.day_billed, u.day_failed,
+		COALESCE(d.cost_nano, 0), COALESCE(d.requests, 0), COALESCE(d.billed, 0), COALESCE(d.failed, 0)
+		FROM ledger_usage u LEFT JOIN ledger_usage_day d ON d.account = u.account AND d.model = u.model AND d.day = $1
+		WHERE u.account = $2 ORDER BY u.model`, current, account)
 	if err != nil {
 		return Usage{}, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var m ModelTotals
-		var today Totals
+		var today, aside Totals // aside: of today, when the row is on another day
 		var day int64
 		if err := rows.Scan(&m.Model, &m.Cost, &m.Requests, &m.Billed, &m.Failed, &m.Prompt, &m.Completion, &m.Images,
-			&day, &today.Cost, &today.Requests, &today.Billed, &today.Failed); err != nil {
+			&day, &today.Cost, &today.Requests, &today.Billed, &today.Failed,
+			&aside.Cost, &aside.Requests, &aside.Billed, &aside.Failed); err != nil {
 			return Usage{}, err
 		}
 		u.ByModel = append(u.ByModel, m)
 		u.Total.add(m.Totals)
-		if day >= dayOf(now) {
-			u.Today.add(today)
+		if day != current {
+			today = aside
 		}
+		u.Today.add(today)
 	}
 	if err := rows.Err(); err != nil {
 		return Usage{}, err
 	}
-	return u, u.addRunningTx(tx, account, dayOf(now))
+	return u, u.addRunningTx(tx, account, current)
 }
 
 // addRunningTx counts the jobs of an account that have not ended.
@@ -86,7 +92,7 @@ func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
 			return err
 		}
 		u.Total.Requests += n
-		if day >= today {
+		if day == today {
 			u.Today.Requests += n
 		}
 		i := slices.IndexFunc(u.ByModel, func(m ModelTotals) bool { return m.Model == model })

@@ -157,3 +157,6 @@ func (tx *Tx) ExpiryMS() (int64, error) {
 	now, err := tx.NowMS()
 	return tx.db.Expiry(now), err
 }
+
+// Expiry is the database's.
+func (tx *Tx) Expiry(nowMS int64) int64 { return tx.db.Expiry(nowMS) }

@@ -1,0 +1,546 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// jumpy are a database's clock that jumps, and the monotonic one beside it.
+type jumpy struct {
+	clock
+	elapsed atomic.Int64 // of the monotonic clock
+}
+
+func (c *jumpy) pass(d time.Duration) { c.add(d); c.elapsed.Add(int64(d)) }
+
+// eachJumpy runs a test on both engines, each with clocks of its own.
+func eachJumpy(t *testing.T, test func(t *testing.T, db *store.DB, c *jumpy)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		c := &jumpy{}
+		c.ms.Store(newClock().ms.Load())
+		elapsed := func() time.Duration { return time.Duration(c.elapsed.Load()) }
+		test(t, storetest.Open(t, url, store.Options{Now: c.now, Elapsed: elapsed}), c)
+	})
+}
+
+// request is what an admission of these tests asks for.
+func (c *jumpy) request(account, model string, amount money.Amount, free int64) Admission {
+	a := admission(account, amount)
+	a.Request, a.Model, a.FreeDaily, a.Received = id.At("req_", c.now()), model, free, c.now()
+	return a
+}
+
+const day = 24 * time.Hour
+
+var jumps = []time.Duration{time.Hour, day, 40 * day, 400 * day, -time.Hour, -day, -40 * day}
+
+// TestLimitsHealAfterAJump lets the clock be wrong for a moment, with requests
+// that are admitted before, while and after it is, and settled while and after.
+// Back at the right time every limit is as if the clock had been right, but for
+// what was admitted on the wrong day, which is that day's.
+func TestLimitsHealAfterAJump(t *testing.T) {
+	t.Parallel()
+	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+		f := start(t, db)
+		for i, jump := range jumps {
+			t.Run(jump.String(), func(t *testing.T) {
+				f := &fixture{Ledger: f.Ledger, t: t}
+				healsAfter(t, f, c, fmt.Sprint("a", i), jump)
+			})
+		}
+	})
+}
+
+func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Duration) {
+	ctx := t.Context()
+	budget, rpm := money.USD, int64(5)
+	f.open(account, 100*money.USD, 0, KeyLimits{DailyBudget: &budget, RPM: &rpm})
+	admit := func(model string, amount money.Amount, free int64) *Hold {
+		t.Helper()
+		h, err := f.Admit(ctx, c.request(account, model, amount, free))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	refused := func(what string, model string, amount money.Amount, free int64, want fault.Code) {
+		t.Helper()
+		_, err := f.Admit(ctx, c.request(account, model, amount, free))
+		if err == nil {
+			t.Errorf("%s: admitted", what)
+			return
+		}
+		wantCode(t, err, want)
+	}
+	settle := func(h *Hold, cost money.Amount) {
+		t.Helper()
+		if err := h.Settle(ctx, billed(cost)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	today := func(spent money.Amount, requests int64) {
+		t.Helper()
+		if k := f.keyState(account); k.SpentToday != spent {
+			t.Errorf("the key's spent_today is %s, want %s", k.SpentToday, spent)
+		}
+		if u := f.usage(account); u.Today.Cost != spent || u.Today.Requests != requests {
+			t.Errorf("usage.today is %s over %d requests, want %s over %d", u.Today.Cost, u.Today.Requests, spent, requests)
+		}
+		f.audited()
+		f.daysAdd()
+	}
+	settle(admit("m", budget/2, 0), budget/4)
+	across, broken := admit("m", budget/4, 0), admit("gift", 0, 2)
+	today(budget/4, 1)
+	c.pass(time.Minute)
+
+	c.add(jump)
+	if err := f.KeepTime(ctx); err != nil { // of a step back: the hits of before count from now
+		t.Fatal(err)
+	}
+	c.pass(window)
+	otherDay := jump > 12*time.Hour || jump < -12*time.Hour
+	spent, count := budget/4, int64(1)
+	if otherDay {
+		today(0, 0)
+		settle(admit("m", budget/2, 0), budget/2)
+		today(budget/2, 1)
+	} else {
+		refused("the same day, its budget", "m", budget, 0, fault.InsufficientQuota)
+		settle(admit("m", budget/4, 0), 0)
+		count++
+	}
+	late := admit("m", budget/4, 0)
+	for range 3 {
+		admit("gift", 0, 9).Release(failed()) // fills the window, takes no place
+	}
+	settle(across, budget/8)
+	spent, count = spent+budget/8, count+1
+	broken.Release(failed())
+	count++
+
+	c.pass(10 * time.Second)
+	c.add(-jump)
+	if jump > 0 {
+		refused("the rate, while the window of before may last", "m", 0, 0, fault.RateLimitExceeded)
+	}
+	c.pass(window)
+	settle(late, budget/16)
+	if !otherDay {
+		spent, count = spent+budget/16, count+1+3
+	}
+	today(spent, count)
+	refused("a budget that a jump began anew", "m", budget-spent+1, 0, fault.InsufficientQuota)
+	rest := admit("m", budget-spent, 0)
+	refused("a budget that is used up", "m", 1, 0, fault.InsufficientQuota)
+	rest.Release(failed())
+	count++
+	for range 2 {
+		admit("gift", 0, 2)
+	}
+	c.pass(window)
+	refused("a free quota that a jump began anew", "gift", 0, 2, fault.RateLimitExceeded)
+	today(spent, count)
+
+	// The day that the clock was on for a moment knows of it when it comes.
+	c.pass(day)
+	if jump == day {
+		spent, count = budget/2+budget/16, 1+1+3
+	} else {
+		spent, count = 0, 0
+	}
+	today(spent, count)
+	refused("tomorrow's budget", "m", budget-spent+1, 0, fault.InsufficientQuota)
+	admit("m", budget-spent, 0).Release(failed())
+	today(spent, count+1)
+}
+
+// TestRateHealsByItself lets a key's window be filled while the clock is ahead
+// and asks only long after.
+func TestRateHealsByItself(t *testing.T) {
+	t.Parallel()
+	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+		f := start(t, db)
+		rpm := int64(2)
+		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
+		if err := f.KeepTime(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.add(day)
+		f.mustAdmit("a", 0)
+		f.mustAdmit("a", 0)
+		c.add(-day)
+		if err := f.KeepTime(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(window - time.Second)
+		_, err := f.admit("a", 0)
+		wantCode(t, err, fault.RateLimitExceeded)
+		c.pass(time.Second)
+		f.mustAdmit("a", 0)
+		if used := f.keyState("a").LastUsedMS; used > c.ms.Load() {
+			t.Error("the key was last used in the future")
+		}
+	})
+}
+
+// TestRateForgetsAHitOfTheFuture: requests that came after a hit of the future
+// prove that it is as old as they are.
+func TestRateForgetsAHitOfTheFuture(t *testing.T) {
+	t.Parallel()
+	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+		f := start(t, db)
+		rpm := int64(2)
+		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
+		c.add(day)
+		f.mustAdmit("a", 0)
+		c.add(-day)
+		f.mustAdmit("a", 0)
+		c.pass(window)
+		for range 6 {
+			f.mustAdmit("a", 0)
+			c.pass(31 * time.Second)
+		}
+	})
+}
+
+// TestAJumpDeletesNothing lets the clock be a year ahead for a minute while
+// everything that deletes runs.
+func TestAJumpDeletesNothing(t *testing.T) {
+	t.Parallel()
+	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{})
+		ctx := t.Context()
+		save := func(key string) (saved []byte) {
+			t.Helper()
+			err := db.Update(ctx, func(tx *store.Tx) (err error) {
+				if saved, err = OnceTx(tx, "s", key, []byte("body"), day); err != nil || saved != nil {
+					return err
+				}
+				return SaveOnceTx(tx, "s", key, []byte("body"), []byte("answer"))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return saved
+		}
+		tidy := func() {
+			t.Helper()
+			if err := f.KeepTime(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Fold(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			h, err := f.Admit(ctx, c.request("a", "m", 1000, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Settle(ctx, billed(100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		save("early")
+		c.pass(time.Minute)
+		tidy()
+		c.add(400 * day)
+		for range 6 {
+			tidy()
+			c.pass(10 * time.Second)
+		}
+		if save("early") == nil {
+			t.Error("while the clock was ahead, a request with its Idempotency-Key would have been done again")
+		}
+		save("ahead")
+		// A node that starts in this moment knows no better time; the books do.
+		f.close()
+		g := &fixture{Ledger: New(Options{DB: db, OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second}), t: t}
+		db.ResumeExpiry(c.ms.Load(), c.ms.Load())
+		if err := g.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		f.Ledger = g.Ledger
+		tidy()
+		c.add(-400 * day)
+		tidy()
+		if list := f.requests(RequestFilter{}); len(list) != 5 {
+			t.Errorf("%d receipts are left of 5", len(list))
+		}
+		if u := f.usage("a"); u.Today.Requests != 5 || u.Today.Cost != 500 {
+			t.Errorf("usage.today: %+v", u.Today)
+		}
+		if save("early") == nil || save("ahead") == nil {
+			t.Error("an Idempotency-Key was forgotten")
+		}
+		for range 25 { // in which an hour passes at a time
+			c.pass(time.Hour)
+			tidy()
+		}
+		if save("early") != nil || save("ahead") != nil {
+			t.Error("an Idempotency-Key outlived its window")
+		}
+		f.audited()
+		f.daysAdd()
+		c.pass(200 * day)
+		tidy()
+		if list := f.requests(RequestFilter{}); len(list) != 0 {
+			t.Errorf("%d receipts outlived their retention", len(list))
+		}
+		f.audited()
+		f.daysAdd()
+	})
+}
+
+// daysAdd checks that the figures of every day that is kept, current or not,
+// are the sums of that day's receipts and holds.
+func (f *fixture) daysAdd() {
+	f.t.Helper()
+	check := func(what, text string) {
+		f.t.Helper()
+		err := f.db.View(context.Background(), func(tx *store.Tx) error {
+			rows, err := tx.Query(text)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var name string
+				var day, recorded, computed int64
+				if err := rows.Scan(&name, &day, &recorded, &computed); err != nil {
+					return err
+				}
+				if recorded != computed {
+					f.t.Errorf("%s of %s on day %d: %d is recorded, %d computed", what, name, day, recorded, computed)
+				}
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			f.t.Fatalf("%s: %v", what, err)
+		}
+	}
+	sum := func(figures, of string) string {
+		return `SELECT name, day, CAST(SUM(recorded) AS BIGINT), CAST(SUM(computed) AS BIGINT) FROM (` + figures + ` UNION ALL ` + of + `) AS f
+			WHERE day > 0 GROUP BY name, day`
+	}
+	check("spent", sum(`SELECT id AS name, day, day_spent_nano AS recorded, 0 AS computed FROM ledger_key
+		UNION ALL SELECT key, day, spent_nano, 0 FROM ledger_key_day`, `SELECT key, day, 0, cost_nano FROM ledger_receipt`))
+	check("held", sum(`SELECT id AS name, day, day_held_nano AS recorded, 0 AS computed FROM ledger_key
+		UNION ALL SELECT key, day, held_nano, 0 FROM ledger_key_day`, `SELECT key, day, 0, amount_nano FROM ledger_hold`))
+	check("requests", sum(`SELECT account || ' ' || model AS name, day, day_requests AS recorded, 0 AS computed FROM ledger_usage
+		UNION ALL SELECT account || ' ' || model, day, requests, 0 FROM ledger_usage_day`,
+		`SELECT account || ' ' || model, day, 0, 1 FROM ledger_receipt WHERE outcome <> 4`))
+	check("cost", sum(`SELECT account || ' ' || model AS name, day, day_cost_nano AS recorded, 0 AS computed FROM ledger_usage
+		UNION ALL SELECT account || ' ' || model, day, cost_nano, 0 FROM ledger_usage_day`,
+		`SELECT account || ' ' || model, day, 0, cost_nano FROM ledger_receipt WHERE outcome <> 4`))
+	check("days of the same thing twice", `SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
+		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = u.model AND d.day = u.day GROUP BY u.model, u.day
+		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_free u JOIN ledger_free_day d ON d.account = u.account AND d.model = u.model AND d.day = u.day GROUP BY u.model, u.day`)
+}
+
+// TestLimitsAgreeWithAModel walks the clock at random, forward, back and over
+// midnights, and compares every decision and figure with a plain model of the
+// limits that knows of no clock but the one that was.
+func TestLimitsAgreeWithAModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+				w := &walk{fixture: start(t, db), c: c, random: rand.New(rand.NewPCG(seed, 11)), model: newLimits()}
+				w.budget, w.rpm, w.free = 1000, 6, 4
+				w.open("a", 100*money.USD, 0, KeyLimits{DailyBudget: &w.budget, RPM: &w.rpm})
+				w.open("b", 100*money.USD, 0, KeyLimits{DailyBudget: &w.budget})
+				for step := range 250 {
+					w.step()
+					if step%10 == 0 {
+						w.compare()
+					}
+					if t.Failed() {
+						t.Fatalf("after step %d", step)
+					}
+				}
+			})
+		})
+	}
+}
+
+// limits are the model: what each day saw, and when the window's requests were.
+type limits struct {
+	spent, held map[keyDay]money.Amount
+	ended       map[usageKey]int64
+	places      map[usageKey]int64
+	hits        map[string][]int64
+}
+
+func newLimits() *limits {
+	return &limits{map[keyDay]money.Amount{}, map[keyDay]money.Amount{}, map[usageKey]int64{}, map[usageKey]int64{}, map[string][]int64{}}
+}
+
+// running is an admitted request of the walk.
+type running struct {
+	hold   *Hold   // chat
+	job    JobHold // or a job
+	at     keyDay
+	model  usageKey
+	amount money.Amount
+	free   bool
+}
+
+type walk struct {
+	*fixture
+	c       *jumpy
+	random  *rand.Rand
+	model   *limits
+	running []running
+	wrong   time.Duration // how far the clock is off
+
+	budget    money.Amount
+	rpm, free int64
+}
+
+func (w *walk) step() {
+	switch n := w.random.IntN(20); {
+	case n < 9:
+		w.admitOne()
+	case n < 15:
+		w.endOne()
+	case n < 18:
+		w.c.pass(time.Duration(w.random.IntN(40)) * time.Second)
+	case n == 18 && w.wrong == 0:
+		w.wrong = []time.Duration{time.Hour, 12 * time.Hour, day, 2 * day, 40 * day, 400 * day, -time.Hour, -12 * time.Hour, -day, -40 * day, 2 * time.Second}[w.random.IntN(11)]
+		w.c.add(w.wrong)
+	case n == 18:
+		w.c.add(-w.wrong)
+		w.wrong = 0
+	default:
+		w.c.pass(time.Duration(w.random.IntN(16)) * time.Hour)
+		if err := w.Fold(context.Background()); err != nil {
+			w.t.Fatal(err)
+		}
+		w.forgetHits()
+	}
+}
+
+// forgetHits forgets what Fold does: hits that are out of every window, as long
+// as the clock does not go back to them.
+func (w *walk) forgetHits() {
+	oldest := w.db.Expiry(w.c.ms.Load()) - hitsLinger.Milliseconds()
+	for account, hits := range w.model.hits {
+		w.model.hits[account] = slices.DeleteFunc(hits, func(at int64) bool { return at < oldest })
+	}
+}
+
+func (w *walk) admitOne() {
+	account := []string{"a", "b"}[w.random.IntN(2)]
+	now := w.c.ms.Load()
+	a := w.c.request(account, "m", money.Amount(w.random.IntN(400)), 0)
+	r := running{at: keyDay{account + "_key", dayOf(now)}, amount: a.Amount, free: w.random.IntN(3) == 0}
+	if r.free {
+		a.Model, a.FreeDaily = "gift", w.free
+	}
+	r.model = usageKey{account, a.Model, dayOf(now)}
+	m := w.model
+	want := ""
+	hits := m.hits[account]
+	for i := range hits {
+		hits[i] = min(hits[i], now)
+	}
+	switch {
+	case account == "a" && int64(len(hits)) >= w.rpm && now-hits[int64(len(hits))-w.rpm] < window.Milliseconds():
+		want = "rate"
+	case r.free && m.places[r.model] >= w.free:
+		want = "free quota"
+	case m.spent[r.at]+m.held[r.at]+a.Amount > w.budget:
+		want = "budget"
+	}
+	var err error
+	if w.random.IntN(4) == 0 {
+		a.Job = "job_" + a.Request
+		r.job = JobHold{Request: a.Request, Account: a.Account, Key: a.Key, Free: r.free}
+		err = w.AdmitJob(context.Background(), a, &passenger{})
+	} else {
+		r.hold, err = w.Admit(context.Background(), a)
+	}
+	if (err == nil) != (want == "") {
+		w.t.Errorf("at %v: admitting %+v: %v; the model refuses it for %q", w.c.now().UTC(), r, err, want)
+	}
+	if err != nil {
+		return
+	}
+	m.held[r.at] += a.Amount
+	m.hits[account] = append(hits, now)
+	if r.free {
+		m.places[r.model]++
+	}
+	w.running = append(w.running, r)
+}
+
+func (w *walk) endOne() {
+	if len(w.running) == 0 {
+		return
+	}
+	i := w.random.IntN(len(w.running))
+	r := w.running[i]
+	w.running = append(w.running[:i], w.running[i+1:]...)
+	end := billed(money.Amount(w.random.IntN(400)))
+	if w.random.IntN(3) == 0 {
+		end = failed()
+	}
+	var err error
+	switch {
+	case r.hold == nil:
+		_, err = w.EndJob(context.Background(), r.job, &leaver{passenger: &passenger{}, end: end})
+	case end.Outcome == Failed:
+		r.hold.Release(end)
+	default:
+		err = r.hold.Settle(context.Background(), end)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := w.model
+	m.held[r.at] -= r.amount
+	m.ended[r.model]++
+	if end.Outcome == Billed {
+		m.spent[r.at] += min(end.Cost, r.amount)
+	} else if r.free {
+		m.places[r.model]--
+	}
+}
+
+func (w *walk) compare() {
+	for _, account := range []string{"a", "b"} {
+		today := dayOf(w.c.ms.Load())
+		at := keyDay{account + "_key", today}
+		if k := w.keyState(account); k.SpentToday != w.model.spent[at] {
+			w.t.Errorf("spent_today of %s is %s, the model's %s", account, k.SpentToday, w.model.spent[at])
+		}
+		requests := w.model.ended[usageKey{account, "m", today}] + w.model.ended[usageKey{account, "gift", today}]
+		for _, r := range w.running {
+			if r.hold == nil && r.model.account == account && r.model.day == today {
+				requests++
+			}
+		}
+		if u := w.usage(account); u.Today.Cost != w.model.spent[at] || u.Today.Requests != requests {
+			w.t.Errorf("usage.today of %s is %s over %d requests, the model's %s over %d", account, u.Today.Cost, u.Today.Requests, w.model.spent[at], requests)
+		}
+	}
+	w.audited()
+	w.daysAdd()
+}
