@@ -14,27 +14,26 @@ import (
 // nothing.
 const keepTimeEvery = 10 * time.Second
 
-// resumeTime lets the time of expiry go on where the service had brought it, so
+// resumeTime lets the steady time go on where the service had brought it, so
 // that a start while the clock is ahead deletes nothing.
 func (l *Ledger) resumeTime(ctx context.Context) error {
 	return l.db.View(ctx, func(tx *store.Tx) error {
-		now, err := tx.NowMS()
-		if err != nil {
+		if _, err := tx.NowMS(); err != nil { // the first reading, from which it would begin
 			return err
 		}
 		var ms int64
-		err = tx.QueryRow(`SELECT expiry_ms FROM ledger_clock WHERE id = 1`).Scan(&ms)
+		err := tx.QueryRow(`SELECT steady_ms FROM ledger_clock WHERE id = 1`).Scan(&ms)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err == nil {
-			l.db.ResumeExpiry(ms, now)
+			l.db.ResumeSteady(ms)
 		}
 		return err
 	})
 }
 
-// KeepTime looks at the clock, notes the time of expiry for the next start and,
+// KeepTime looks at the clock, notes the steady time for the next start and,
 // if the clock has jumped, takes what was written with a time of the future for
 // written now: then it runs out as if it had been. It is one step of Run.
 func (l *Ledger) KeepTime(ctx context.Context) error {
@@ -44,15 +43,15 @@ func (l *Ledger) KeepTime(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO ledger_clock (id, expiry_ms) VALUES (1, $1)
-			ON CONFLICT (id) DO UPDATE SET expiry_ms = excluded.expiry_ms`, l.db.Expiry(now))
+		_, err = tx.Exec(`INSERT INTO ledger_clock (id, steady_ms) VALUES (1, $1)
+			ON CONFLICT (id) DO UPDATE SET steady_ms = excluded.steady_ms`, l.db.Steady(now))
 		if steps = l.db.Steps(); err != nil || l.stepsSeen == steps {
 			return err
 		}
 		if _, err := tx.Exec(`UPDATE ledger_hit SET at_ms = $1 WHERE at_ms > $1`, now); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`UPDATE ledger_once SET created_ms = $1 WHERE created_ms > $1`, now)
+		_, err = tx.Exec(`UPDATE ledger_once SET created_ms = $1 WHERE created_ms > $2`, now, tx.Latest(now))
 		return err
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ func OnceTx(tx *store.Tx, scope, key string, fingerprint []byte, window time.Dur
 	if err != nil {
 		return nil, err
 	}
-	if created > now { // saved while the clock was ahead
+	if created > tx.Latest(now) { // saved while the clock was ahead
 		if _, err := tx.Exec(`UPDATE ledger_once SET created_ms = $1 WHERE scope = $2 AND key = $3`, now, scope, key); err != nil {
 			return nil, err
 		}

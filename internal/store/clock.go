@@ -10,11 +10,11 @@ import (
 // runs at half its pace until it is right; PostgreSQL's is taken as it is.
 const smallStep = time.Second
 
-// expiryPace is how many times faster than the process's monotonic clock the
-// time may pass by which things run out. An hour of a wrong clock takes at most
-// four hours of anything's life; a service that was down for a day deletes as
-// it should after eight hours.
-const expiryPace = 4
+// steadyPace is how many times faster than the process's monotonic clock the
+// steady time may pass, by which things run out. An hour of a wrong clock takes
+// at most four hours of anything's life; a service that was down for a day
+// deletes as it should after eight hours.
+const steadyPace = 4
 
 // clock watches the time that decides with the process's monotonic clock, which
 // runs on whatever is done to the other one. It is safe for concurrent use.
@@ -30,8 +30,8 @@ type clock struct {
 	last     int64         // it, in Unix milliseconds
 	from, to time.Duration // and between when and when it was made
 	steps    int64
-	expiry   int64 // in Unix milliseconds
-	expiryAt time.Duration
+	steady   int64         // the steady time, in Unix milliseconds
+	steadyAt time.Duration // and when it was that
 }
 
 func newClock(o Options) *clock {
@@ -96,7 +96,7 @@ func (c *clock) note(ms int64, begun, ended time.Duration) (jump time.Duration) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.read {
-		c.expiry, c.expiryAt = ms, ended
+		c.steady, c.steadyAt = ms, ended
 	} else {
 		passed := time.Duration(ms-c.last) * time.Millisecond
 		if passed < begun-c.to-smallStep || passed > ended-c.from+smallStep {
@@ -104,21 +104,22 @@ func (c *clock) note(ms int64, begun, ended time.Duration) (jump time.Duration) 
 			c.steps++
 		}
 	}
-	c.expiry, c.expiryAt = c.expiryBy(ms, ended), max(c.expiryAt, ended)
+	c.steady, c.steadyAt = c.steadyBy(ms, ended), max(c.steadyAt, ended)
 	c.read, c.last, c.from, c.to = true, ms, begun, ended
 	return jump
 }
 
-// expiryBy returns the time of expiry when the time that decides is ms.
-func (c *clock) expiryBy(ms int64, at time.Duration) int64 {
-	return min(ms, c.expiry+expiryPace*max(0, at-c.expiryAt).Milliseconds())
+// steadyBy returns the steady time when the time that decides is ms: it follows
+// it at steadyPace and never goes back.
+func (c *clock) steadyBy(ms int64, at time.Duration) int64 {
+	return max(c.steady, min(ms, c.steady+steadyPace*max(0, at-c.steadyAt).Milliseconds()))
 }
 
-// Expiry returns the time by which things run out when the time that decides
-// is nowMS, both in Unix milliseconds. It is nowMS, unless that jumped ahead or
-// the service was down: then it follows at expiryPace, so that a clock that is
-// wrong for a moment deletes nothing that has time left.
-func (db *DB) Expiry(nowMS int64) int64 {
+// Steady returns the steady time when the time that decides is nowMS, both in
+// Unix milliseconds. It is the same, unless the clock has jumped or the service
+// was down: it follows a clock that is ahead at steadyPace only, and waits for
+// one that went back.
+func (db *DB) Steady(nowMS int64) int64 {
 	c := db.clock
 	if c.elapsed == nil {
 		return nowMS
@@ -128,20 +129,30 @@ func (db *DB) Expiry(nowMS int64) int64 {
 	if !c.read {
 		return nowMS
 	}
-	return c.expiryBy(nowMS, c.elapsed())
+	return c.steadyBy(nowMS, c.elapsed())
 }
 
-// ResumeExpiry lets the time of expiry go on from ms, where a former process
-// had brought it. Call it before anything is deleted; nowMS is the time that
-// decides now.
-func (db *DB) ResumeExpiry(ms, nowMS int64) {
+// Expiry returns the time by which things run out when the time that decides
+// is nowMS: the earlier of it and the steady time. So a clock that is wrong for
+// a moment deletes nothing that has time left.
+func (db *DB) Expiry(nowMS int64) int64 { return min(nowMS, db.Steady(nowMS)) }
+
+// Latest returns the latest time that can have been written by a clock that was
+// right, when the time that decides is nowMS: the later of it and the steady
+// time. What is later was written while the clock was ahead, and is to be taken
+// for written now.
+func (db *DB) Latest(nowMS int64) int64 { return max(nowMS, db.Steady(nowMS)) }
+
+// ResumeSteady lets the steady time go on from ms, where a former process had
+// brought it. Call it before anything is deleted.
+func (db *DB) ResumeSteady(ms int64) {
 	c := db.clock
 	if c.elapsed == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expiry, c.expiryAt = min(ms, nowMS), c.elapsed()
+	c.steady, c.steadyAt = ms, c.elapsed()
 }
 
 // Steps counts the jumps of the time that decides that this process has seen.
@@ -151,7 +162,7 @@ func (db *DB) Steps() int64 {
 	return db.clock.steps
 }
 
-// ExpiryMS is Expiry of NowMS: what ended before it less its retention is
+// ExpiryMS is the Expiry of NowMS: what ended before it less its retention is
 // deleted.
 func (tx *Tx) ExpiryMS() (int64, error) {
 	now, err := tx.NowMS()
@@ -160,3 +171,6 @@ func (tx *Tx) ExpiryMS() (int64, error) {
 
 // Expiry is the database's.
 func (tx *Tx) Expiry(nowMS int64) int64 { return tx.db.Expiry(nowMS) }
+
+// Latest is the database's.
+func (tx *Tx) Latest(nowMS int64) int64 { return tx.db.Latest(nowMS) }

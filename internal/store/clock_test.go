@@ -155,11 +155,9 @@ func TestExpiryDoesNotJump(t *testing.T) {
 	if l := lag(); l != 0 {
 		t.Errorf("the clock is right again, and expiry %v behind", l)
 	}
-	f.wall = f.wall.Add(-time.Hour)
-	if l := lag(); l != 0 {
-		t.Errorf("after a step back: %v behind", l)
-	}
-	// A clock that had been wrong catches up.
+	// A clock that was put ahead for good is caught up with.
+	f.pass(5 * time.Minute)
+	lag()
 	f.wall = f.wall.Add(3 * time.Hour)
 	lag()
 	f.pass(30 * time.Minute)
@@ -170,12 +168,28 @@ func TestExpiryDoesNotJump(t *testing.T) {
 	if l := lag(); l != 0 {
 		t.Errorf("an hour after a jump of 3 h: %v behind", l)
 	}
+	// One that goes back takes expiry along, and proves nothing to be of the future.
+	written := db.localMS()
+	f.wall = f.wall.Add(-40 * 24 * time.Hour)
+	f.pass(time.Hour)
+	if l := lag(); l != 0 || db.Latest(db.localMS()) < written {
+		t.Errorf("after a step back: %v behind, and what was written before it is of the future", l)
+	}
+	f.wall = f.wall.Add(40 * 24 * time.Hour)
+	if l := lag(); l > time.Hour {
+		t.Errorf("the clock is right again, and expiry %v behind", l)
+	}
+	if now := db.localMS(); db.Latest(now) >= now+1 {
+		t.Errorf("times up to %d ms from now are not of the future", db.Latest(now)-now)
+	}
 	// The next process starts while the clock is wrong.
+	f.pass(30 * time.Minute)
+	lag()
 	before := f.wall.UnixMilli()
 	f.wall, f.elapsed = f.wall.Add(year), 0
 	next := liteClock(t, f)
 	now := next.localMS()
-	next.ResumeExpiry(before, now)
+	next.ResumeSteady(before)
 	if got := next.Expiry(now); got != before {
 		t.Errorf("a restart moved expiry by %d ms", got-before)
 	}

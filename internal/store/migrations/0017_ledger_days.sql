@@ -33,8 +33,8 @@ CREATE TABLE ledger_usage_day (
 -- The day that the account's usage is on.
 ALTER TABLE ledger_account ADD COLUMN day BIGINT NOT NULL DEFAULT 0;
 
--- One row: the time by which things run out, for the next start.
+-- One row: the steady time, by which things run out, for the next start.
 CREATE TABLE ledger_clock (
     id        BIGINT NOT NULL PRIMARY KEY,
-    expiry_ms BIGINT NOT NULL
+    steady_ms BIGINT NOT NULL
 );
