@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
@@ -131,7 +132,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 
 // openDatabase opens, locks and migrates the database.
 func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
-	db, err := open(ctx, a.settings)
+	db, err := open(ctx, a.settings, a.clockJumped)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +148,17 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 		return nil, fmt.Errorf("migrate the database: %w", err)
 	}
 	return db, nil
+}
+
+// clockJumped tells the operator of a jump of the time that decides.
+func (a *App) clockJumped(jump time.Duration) {
+	direction := "ahead"
+	if jump < 0 {
+		direction = "back"
+	}
+	a.metrics.jumps.WithLabelValues(direction).Inc()
+	a.log.Warn("the clock that limits go by has jumped: see that it is right; nothing is deleted for it",
+		"direction", direction, "by", jump.Abs().Round(time.Millisecond).String())
 }
 
 // takeAddresses listens, so that a start which cannot has changed nothing.

@@ -404,3 +404,22 @@ func TestMetricsObserveTheLedger(t *testing.T) {
 		}
 	}
 }
+
+func TestAJumpOfTheClockIsTold(t *testing.T) {
+	t.Parallel()
+	var log gatewaytest.Buffer
+	a := &App{metrics: newMetrics("test"), log: slog.New(slog.NewTextHandler(&log, nil))}
+	a.clockJumped(40*24*time.Hour + 1234567)
+	a.clockJumped(-time.Hour)
+	body := ask(a.metrics.handler(), "GET", "/metrics").Body.String()
+	for _, want := range []string{`tollgate_clock_jumps_total{direction="ahead"} 1`, `tollgate_clock_jumps_total{direction="back"} 1`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in\n%s", want, body)
+		}
+	}
+	for _, want := range []string{"direction=ahead by=960h0m0.001s", "direction=back by=1h0m0s"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in %q", want, log.String())
+		}
+	}
+}

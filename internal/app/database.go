@@ -38,7 +38,7 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 			return nil, &SettingError{"database", fmt.Errorf("%s %w", s.Database, ErrNoDatabase)}
 		}
 	}
-	db, err := open(ctx, s)
+	db, err := open(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +55,9 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 	return db, nil
 }
 
-// open connects to the database of the settings.
-func open(ctx context.Context, s *Settings) (*store.DB, error) {
-	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections})
+// open connects to the database of the settings; stepped is told of its clock.
+func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*store.DB, error) {
+	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections, Stepped: stepped})
 	if err != nil {
 		return nil, &SettingError{"database", err}
 	}

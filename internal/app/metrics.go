@@ -25,6 +25,7 @@ type metrics struct {
 	swept     *prometheus.CounterVec
 	unswept   prometheus.Gauge
 	aside     prometheus.Counter
+	jumps     *prometheus.CounterVec
 }
 
 // newMetrics registers all figures.
@@ -53,11 +54,17 @@ func newMetrics(version string) *metrics {
 			Name: "tollgate_unswept_holds", Help: "Holds of dead nodes that the last sweep could not end."}),
 		aside: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_damaged_holds_total", Help: "Holds that were put aside because the rows around them are damaged."}),
+		jumps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_clock_jumps_total", Help: "Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction."},
+			[]string{"direction"}),
+	}
+	for _, direction := range []string{"ahead", "back"} {
+		m.jumps.WithLabelValues(direction)
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.aside, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.aside, m.jumps, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

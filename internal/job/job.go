@@ -77,6 +77,7 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
+	stepsSeen  int64 // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
 	pen        pen   // of the tasks' steps
 	submitting turns // by account and Idempotency-Key
 
@@ -108,6 +109,7 @@ func New(o Options) *Jobs {
 		Options: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
 		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
+		stepsSeen: -1,
 	}
 	j.pen.db = o.DB
 	j.board = newBoard(j)

@@ -257,8 +257,9 @@ func (a *admission) Undo() ledger.EndRider {
 	return e
 }
 
-// oldest returns the end of the oldest record that is kept.
-func (j *Jobs) oldest(nowMS int64) int64 { return nowMS - j.Retention.Milliseconds() }
+// oldest returns the end of the oldest record that is kept. No record is given
+// up, and no Idempotency-Key with it, for a clock that is ahead for a moment.
+func (j *Jobs) oldest(nowMS int64) int64 { return j.DB.Expiry(nowMS) - j.Retention.Milliseconds() }
 
 func flag(set bool) int64 {
 	if set {

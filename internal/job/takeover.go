@@ -173,6 +173,9 @@ func (j *Jobs) pricedBy(ctx context.Context, r *record) (*catalog.Model, error) 
 // Housekeep fails jobs that have waited too long or whose account was disabled,
 // and removes the records that have run out. It is one step of Run.
 func (j *Jobs) Housekeep(ctx context.Context) error {
+	if err := j.keepTime(ctx); err != nil {
+		return err
+	}
 	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget} {
 		for more := true; more && ctx.Err() == nil; {
 			var err error

@@ -54,6 +54,7 @@ type Store struct {
 	log       *slog.Logger
 	now       func() time.Time
 	wake      chan struct{} // Run looks at once for files to delete
+	stepsSeen int64         // jumps of the clock; used by Run alone. -1: whatever was before the start
 }
 
 // Open opens the place that o.Location names and checks that files can be
@@ -84,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		db: o.DB, place: at, base: base, public: publicAddress(base), retention: o.Retention,
+		db: o.DB, place: at, base: base, public: publicAddress(base), retention: o.Retention, stepsSeen: -1,
 		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
 	}, nil
 }

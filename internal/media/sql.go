@@ -50,6 +50,8 @@ const (
 	expireText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE state = $2 AND name IN (
 		SELECT name FROM media_file WHERE state = $3 AND at_ms <= $4 ORDER BY at_ms LIMIT $5)`
 
+	rewindText = `UPDATE media_file SET at_ms = $1 WHERE state = $2 AND at_ms > $3`
+
 	claimText = `SELECT name FROM media_file WHERE state = 'gone' AND at_ms <= $1 ORDER BY at_ms LIMIT $2`
 
 	deferText = `UPDATE media_file SET at_ms = $1 WHERE state = 'gone' AND `

@@ -38,7 +38,7 @@ func (s *Store) Run(ctx context.Context) {
 	for {
 		err := s.step(ctx)
 		if now := s.now(); err == nil && now.Sub(tidied) >= tidyEvery {
-			err = s.place.tidy(ctx, now.Add(-unpublishedFor))
+			err = s.place.tidy(ctx, time.UnixMilli(s.db.Expiry(now.UnixMilli())).Add(-unpublishedFor))
 			tidied = now
 		}
 		switch {
@@ -62,6 +62,9 @@ func (s *Store) Run(ctx context.Context) {
 // step gives up what is due and deletes what was given up, as much as a step
 // may take. What is left is for the next one.
 func (s *Store) step(ctx context.Context) error {
+	if err := s.keepTime(ctx); err != nil {
+		return err
+	}
 	due, err := s.due(ctx)
 	if err != nil {
 		return err
@@ -95,6 +98,36 @@ func (s *Store) step(ctx context.Context) error {
 	return nil
 }
 
+// keepTime takes files that came into their state while the clock was ahead for
+// come now: else they would stay until that date. It does nothing while the
+// clock has not jumped.
+func (s *Store) keepTime(ctx context.Context) error {
+	steps := s.db.Steps()
+	if steps == s.stepsSeen {
+		return nil
+	}
+	err := s.db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.Serialize(sweeping); err != nil {
+			return err
+		}
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		for state := range s.ages() {
+			if _, err := tx.Exec(rewindText, nowMS, state, tx.Latest(nowMS)+again.Milliseconds()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("mend times of the future: %w", err)
+	}
+	s.stepsSeen = steps
+	return nil
+}
+
 // ages returns how long files stay in a state that ends by itself.
 func (s *Store) ages() map[string]time.Duration {
 	return map[string]time.Duration{
@@ -104,6 +137,15 @@ func (s *Store) ages() map[string]time.Duration {
 		stateKept:    unpublishedFor,
 		stateGone:    0,
 	}
+}
+
+// ageMS returns since when a file is in its state that has this age. A clock that
+// is ahead for a moment makes no file old; what was given up may go at once.
+func ageMS(tx *store.Tx, nowMS int64, age time.Duration) int64 {
+	if age == 0 {
+		return nowMS
+	}
+	return tx.Expiry(nowMS) - age.Milliseconds()
 }
 
 // due returns the states in which there are files whose time is over. It only
@@ -117,7 +159,7 @@ func (s *Store) due(ctx context.Context) (states []string, err error) {
 		}
 		for state, age := range s.ages() {
 			var is bool
-			if err := tx.QueryRow(dueText, state, nowMS-age.Milliseconds()).Scan(&is); err != nil {
+			if err := tx.QueryRow(dueText, state, ageMS(tx, nowMS, age)).Scan(&is); err != nil {
 				return err
 			}
 			if is {
@@ -147,7 +189,7 @@ func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
 		if err != nil {
 			return err
 		}
-		n, err = tx.Exec(expireText, nowMS, state, state, nowMS-s.ages()[state].Milliseconds(), expireChunk)
+		n, err = tx.Exec(expireText, nowMS, state, state, ageMS(tx, nowMS, s.ages()[state]), expireChunk)
 		return err
 	})
 	if err != nil {

@@ -62,9 +62,10 @@ func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) 
 	return list, more, attemptsTx(tx, list)
 }
 
-// oldestTx is when an entry was written that is only just in the log.
+// oldestTx is when an entry was written that is only just in the log. None is
+// given up for a clock that is ahead for a moment.
 func (w *Webhooks) oldestTx(tx *store.Tx) (int64, error) {
-	now, err := tx.NowMS()
+	now, err := tx.ExpiryMS()
 	return now - w.opts.Retention.Milliseconds(), err
 }
 
@@ -129,6 +130,9 @@ const maxForget = 500
 // their attempts. Those that have attempts to come stay. Run calls it now and
 // then; any number of nodes may.
 func (w *Webhooks) Forget(ctx context.Context) error {
+	if err := w.keepTime(ctx); err != nil {
+		return err
+	}
 	for {
 		var found []string
 		err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
@@ -142,6 +146,33 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// keepTime makes due what was put off while the clock was ahead: else it would
+// wait until that date.
+func (w *Webhooks) keepTime(ctx context.Context) error {
+	err := w.opts.DB.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.Serialize(turnName); err != nil {
+			return err
+		}
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		latest := tx.Latest(now)
+		for _, wait := range w.opts.Retries {
+			latest = max(latest, tx.Latest(now)+wait.Milliseconds())
+		}
+		if _, err := tx.Exec(`UPDATE webhook_queue SET due_ms = $1 WHERE lease = '' AND due_ms > $2`, now, latest); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`UPDATE webhook_receiver SET ready_ms = $1 WHERE ready_ms > $2 AND ready_ms < $3`, now, latest, int64(never))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("mend deliveries of the future: %w", err)
+	}
+	return nil
 }
 
 func (w *Webhooks) forgetTx(tx *store.Tx) ([]string, error) {

@@ -1,0 +1,55 @@
+package media
+
+import (
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestAJumpDeletesNoFile lets the clock be far ahead for a moment while files
+// are looked after.
+func TestAJumpDeletesNoFile(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		c := newClock()
+		var elapsed time.Duration
+		db := storetest.Open(t, url, store.Options{Now: c.read, Elapsed: func() time.Duration { return elapsed }})
+		b := newBench(t, db, c, "file:"+t.TempDir())
+		pass := func(d time.Duration) {
+			t.Helper()
+			c.advance(d)
+			elapsed += d
+			if err := b.step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept := func(file File) bool {
+			t.Helper()
+			var r *record
+			b.update(func(tx *store.Tx) (err error) {
+				r, err = recordTx(tx, file.Name)
+				return err
+			})
+			return r != nil
+		}
+		early := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		pass(time.Minute)
+		c.advance(400 * 24 * time.Hour)
+		pass(10 * time.Second)
+		meanwhile := b.put("job_2", picture(t, "image/png", 4, 4, 1))
+		pass(10 * time.Second)
+		c.advance(-400 * 24 * time.Hour)
+		pass(10 * time.Second)
+		if !kept(early) || !kept(meanwhile) {
+			t.Error("a file with time left was deleted")
+		}
+		for range 26 {
+			pass(time.Hour)
+		}
+		if kept(early) || kept(meanwhile) {
+			t.Error("a file outlived its time")
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package webhook
+
+import (
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestAJumpKeepsTheLogAndTheSchedule lets the clock be far ahead for a moment:
+// the log stays, and what was put off in that moment is not for as long.
+func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		c := newClock()
+		var elapsed time.Duration
+		db := storetest.Open(t, url, store.Options{Now: c.read, Elapsed: func() time.Duration { return elapsed }})
+		in := &world{t: t, db: db, clock: c}
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		c.advance(400 * 24 * time.Hour)
+		in.callback(n, "acct_1", "http://127.0.0.1:9/") // nobody listens: it is put off
+		n.settle()
+		if err := n.Forget(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.advance(-400 * 24 * time.Hour)
+		if err := n.Forget(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n.settle()
+		log := in.log("acct_1")
+		if len(log) != 2 {
+			t.Fatalf("%d entries are in the log, want 2", len(log))
+		}
+		attempts := 0
+		for _, d := range log {
+			attempts += len(d.Attempts)
+			if d.NextMS > c.read().Add(time.Hour).UnixMilli() {
+				t.Errorf("the next attempt is in %v", time.Duration(d.NextMS-c.read().UnixMilli())*time.Millisecond)
+			}
+		}
+		if attempts != 3 {
+			t.Errorf("%d attempts, want 3: one that was taken, two that were not", attempts)
+		}
+	})
+}
