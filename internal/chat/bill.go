@@ -10,8 +10,9 @@ import (
 const imageTokens = 765
 
 // usage completes what a provider reported. Without a report, or before its
-// last word, what is missing is counted by ourselves; the prompt never above
-// what it can have.
+// last word, we count ourselves: a prompt that it has not counted, never above
+// what it can have, and of the completion the larger of the two counts
+// (readings: Charges).
 func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
 	if known {
 		return reported
@@ -19,8 +20,36 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 	if reported.Prompt == 0 {
 		reported.Prompt = min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
 	}
-	reported.Completion = completion(x.opts.Counter)
+	reported.Completion = max(reported.Completion, completion(x.opts.Counter))
 	return reported
+}
+
+// reported is what the provider has reported of a stream, and whether that is
+// its last word. While the end has not come a zero is none: the rest may hold
+// the counts.
+func (s *stream) reported() (wire.Usage, bool) {
+	u, known := s.meter.Usage()
+	return u, known && (s.ended || u.Completion > 0)
+}
+
+// produced is the usage of what the stream has brought.
+func (x *exchange) produced() wire.Usage {
+	reported, known := x.stream.reported()
+	return x.usage(reported, known, x.stream.meter.Completion)
+}
+
+// estimated is produced without counting, which would cost too much while the
+// stream flows.
+func (x *exchange) estimated() wire.Usage {
+	u, known := x.stream.reported()
+	if known {
+		return u
+	}
+	if u.Prompt == 0 {
+		u.Prompt = x.Body.Estimate()
+	}
+	u.Completion = max(u.Completion, x.stream.meter.Estimate())
+	return u
 }
 
 // tokens are a usage's counts on the receipt.

@@ -26,8 +26,8 @@ type Request interface {
 // what they cost.
 type meter interface {
 	Read(wire.Event) (wire.Frame, error)
-	// Usage is the provider's last word on usage. While false, its parts that
-	// are not 0 are known already.
+	// Usage is what the provider has reported. While false, that is not its last
+	// word: parts that are 0 are not known, and the completion may be larger.
 	Usage() (wire.Usage, bool)
 	// Complete tells whether the answer has come to its end.
 	Complete() bool

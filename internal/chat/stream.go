@@ -49,6 +49,7 @@ type stream struct {
 	out      []byte // edited events that were not sent yet
 	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
 	token    bool   // a token came
+	ended    bool   // the provider has ended it
 	progress time.Time
 }
 
@@ -171,6 +172,7 @@ func (x *exchange) pass() error {
 
 // finish ends a stream that its provider has ended.
 func (x *exchange) finish() error {
+	x.stream.ended = true
 	switch {
 	case x.gone():
 		return x.left()
@@ -247,7 +249,7 @@ func (x *exchange) send(ready int) error {
 }
 
 // note tells the ledger what was produced so far, now and then, so that it is
-// charged if this node dies. It is estimated: counting would cost too much.
+// charged if this node dies.
 func (x *exchange) note() {
 	s, now := x.stream, x.opts.Now()
 	switch {
@@ -257,21 +259,9 @@ func (x *exchange) note() {
 		s.progress = now
 	case now.Sub(s.progress) >= progressEvery:
 		s.progress = now
-		u, known := s.meter.Usage()
-		if !known {
-			if u.Prompt == 0 {
-				u.Prompt = x.Body.Estimate()
-			}
-			u.Completion = s.meter.Estimate()
-		}
+		u := x.estimated()
 		x.hold.Progress(ledger.Progress{Cost: x.Model.Cost(u, x.choice), Tokens: tokens(u), Line: x.on.Line.ID})
 	}
-}
-
-// produced is the usage of what the stream has brought.
-func (x *exchange) produced() wire.Usage {
-	reported, known := x.stream.meter.Usage()
-	return x.usage(reported, known, x.stream.meter.Completion)
 }
 
 // complete settles a stream that is whole, and sends its end.

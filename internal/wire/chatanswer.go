@@ -28,8 +28,7 @@ type ChatAnswer struct {
 	made produced
 	tier string
 
-	usage Usage
-	known bool
+	reports reports
 }
 
 // ReadChatAnswer reads a provider's answer; ErrMalformed when it is no JSON
@@ -103,15 +102,13 @@ func (a *ChatAnswer) readChoice(choice []byte) (failed string) {
 }
 
 func (a *ChatAnswer) setUsage(raw []byte) {
-	if usage, ok := readUsage(raw); ok {
-		a.usage, a.known = usage, true
-	}
+	a.reports.take(readUsage(raw), true)
 }
 
 // Usage returns what the provider reported, with the tier and the hosted tools
-// that the answer shows; false when it reported no tokens.
+// that the answer shows; false when it did not count both prompt and completion.
 func (a *ChatAnswer) Usage() (Usage, bool) {
-	return withShown(a.usage, a.tier, a.made.tools), a.known
+	return a.reports.with(a.tier, a.made.tools.ToolCalls), a.reports.known()
 }
 
 // Text returns what was produced (text, reasoning, tool calls), as far as it

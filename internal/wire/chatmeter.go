@@ -54,9 +54,8 @@ type ChatMeter struct {
 	choices int // asked for
 
 	made     produced
-	usage    Usage
-	known    bool // usage was reported
-	shown    bool // and at the top level of a frame, where clients look
+	reports  reports
+	shown    bool // the last word on usage stood at the top level of a frame, where clients look
 	tier     string
 	filtered bool
 	limited  bool
@@ -103,8 +102,10 @@ func (m *ChatMeter) Read(e Event) (Frame, error) {
 	case data[0] != '{' || data[len(data)-1] != '}':
 		return Frame{}, ErrMalformed
 	case m.begun && m.like.read(data, &m.made, &f.Token):
+		m.reports.final = false // another choice goes on
 	case m.begun && isOrdinary(data):
 		f.Token = m.readDeltas(data)
+		m.reports.final = m.reports.final && !f.Token
 	default:
 		if !isValid(data) {
 			return Frame{}, ErrMalformed
@@ -171,6 +172,7 @@ func (m *ChatMeter) readDeltas(data []byte) (token bool) {
 // readWhole reads every member of a frame that matters.
 func (m *ChatMeter) readWhole(data []byte, f *Frame) {
 	choices := 0
+	var usage, vendors, ofChoice []byte
 	for name, value := range members(data) {
 		if isNull(value) {
 			continue
@@ -187,26 +189,31 @@ func (m *ChatMeter) readWhole(data []byte, f *Frame) {
 		case "service_tier":
 			m.tier = unquote(value)
 		case "usage":
-			if m.setUsage(value) {
-				f.Usage = true
-			}
+			usage = value
 		case "x_groq":
-			m.setUsage(field(value, "usage"))
+			vendors = field(value, "usage")
 		case "choices":
 			for i, choice := range elements(value) {
 				choices++
-				m.readChoice(choice, i, f)
+				if raw := m.readChoice(choice, i, f); raw != nil {
+					ofChoice = raw
+				}
 			}
 		}
 	}
+	m.setUsage(vendors)
+	m.setUsage(ofChoice)
+	f.Usage = m.setUsage(usage)
+	m.reports.final = m.reports.final && m.Complete() // not when another choice begins
 	f.UsageOnly = f.Usage && choices == 0
-	m.shown = m.shown || f.Usage
+	m.shown = m.shown || f.Usage && m.reports.final
 	if isError(data, choices > 0) {
 		f.Err = &ProviderError{Body: bytes.Clone(data)}
 	}
 }
 
-func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) {
+// readChoice reads a choice and returns the usage that it shows, if any.
+func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) (usage []byte) {
 	index := position
 	reason := ""
 	for name, value := range members(choice) {
@@ -220,7 +227,7 @@ func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) {
 		case "finish_reason":
 			reason = unquote(value)
 		case "usage":
-			m.setUsage(value)
+			usage = present(value)
 		}
 	}
 	m.seen.add(index)
@@ -234,33 +241,25 @@ func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) {
 		m.filtered = m.filtered || kind == finishFiltered
 		m.limited = m.limited || kind == finishLimit
 	}
+	return usage
 }
 
-// setUsage keeps the last usage that says something.
+// setUsage takes a usage object and tells whether it counts the prompt and the
+// completion.
 func (m *ChatMeter) setUsage(raw []byte) bool {
-	usage, ok := readUsage(raw)
-	if ok {
-		m.usage, m.known = usage, true
+	if raw == nil {
+		return false
 	}
-	return ok
+	u := readUsage(raw)
+	m.reports.take(u, m.Complete())
+	return u.prompt && u.completion
 }
 
-// Usage returns the last usage that the provider reported, wherever it stood,
-// with the tier and the hosted tools that the frames showed; false when it
-// reported none: only those two are set then.
+// Usage returns what the provider reported, wherever it stood, with the tier
+// and the hosted tools that the frames showed; false until its last word, which
+// comes with the finish or behind it. Before that, counts may be too low.
 func (m *ChatMeter) Usage() (Usage, bool) {
-	return withShown(m.usage, m.tier, m.made.tools), m.known
-}
-
-// withShown completes a usage by what the rest of an answer shows.
-func withShown(u Usage, tier string, tools Usage) Usage {
-	if tier != "" {
-		u.ServiceTier = tier
-	}
-	if u.ToolCalls == nil {
-		u.ToolCalls = tools.ToolCalls
-	}
-	return u
+	return m.reports.with(m.tier, m.made.tools.ToolCalls), m.reports.known()
 }
 
 // Complete tells whether every choice that was seen has ended.

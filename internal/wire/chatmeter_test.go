@@ -77,6 +77,7 @@ func TestChatMeter(t *testing.T) {
 	end := delta(`{}`, stop)
 	const done = "[DONE]"
 	const usage = `{"id":"c1","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`
+	const zeros = `{"id":"c1","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`
 	counted := Usage{Prompt: 5, Completion: 2}
 	for name, test := range map[string]struct {
 		stream string
@@ -95,14 +96,26 @@ func TestChatMeter(t *testing.T) {
 		"usage in the last frame": {frames(delta(`{"content":"x"}`, null), `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, done), 1,
 			metered{"t fFu d", counted, true, true, "x"}},
 		"usage in every frame": {frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, `{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
-			metered{"tu tu", counted, true, false, "xy"}},
+			metered{"tu tu", counted, false, false, "xy"}},
+		"usage before the finish": {frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, end, done), 1,
+			metered{"tu fF d", counted, false, true, "x"}},
+		"usage, then zeros":              {frames(delta(`{"content":"x"}`, stop), usage, zeros), 1, metered{"tfF U U", counted, true, true, "x"}},
+		"usage early, then zeros":        {frames(delta(`{"content":"x"}`, null), usage, end, zeros), 1, metered{"t U fF U", counted, false, true, "x"}},
+		"zeros, then usage":              {frames(delta(`{"content":"x"}`, stop), zeros, usage), 1, metered{"tfF U U", counted, true, true, "x"}},
+		"usage, then more of the answer": {frames(delta(`{"content":"x"}`, stop), usage, delta(`{"content":"y"}`, null)), 2, metered{"tf U t", counted, false, true, "xy"}},
+		"usage, then another choice": {frames(delta(`{"content":"x"}`, stop), usage, `{"choices":[{"index":1,"delta":{"content":"y","annotations":[]}}]}`), 2,
+			metered{"tf U t", counted, false, false, "xy"}},
+		"usage before the choice's finish in its frame": {frames(delta(`{"content":"x"}`, null), `{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), 1,
+			metered{"t fFu", counted, true, true, "x"}},
+		"calls counted too early": {frames(`{"choices":[{"delta":{"annotations":[{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]}}],"usage":{"prompt_tokens":5,"completion_tokens":2,"server_tool_use":{"code_interpreter_requests":1}}}`), 1,
+			metered{"u", Usage{Prompt: 5, Completion: 2, ToolCalls: map[string]int64{"code_interpreter": 2, "web_search": 1}}, false, false, ""}},
 		"usage in the choice": {frames(delta(`{"content":"x"}`, null), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}`), 1,
 			metered{"t fF", counted, true, true, "x"}},
 		"usage in x_groq": {frames(`{"x_groq":{"id":"r"},"choices":[{"delta":{"content":"x"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`), 1,
 			metered{"t fF", counted, true, true, "x"}},
 		"usage of zero":             {frames(delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`), 1, metered{"tfF U", Usage{}, true, true, "x"}},
 		"empty usage":               {frames(delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{}}`), 1, metered{"tfF .", Usage{}, false, true, "x"}},
-		"later usage says nothing":  {frames(usage, `{"choices":[],"usage":{"total_tokens":9}}`), 1, metered{"U .", counted, true, false, ""}},
+		"later usage says nothing":  {frames(end, usage, `{"choices":[],"usage":{"total_tokens":9}}`), 1, metered{"fF U .", counted, true, true, ""}},
 		"two choices":               {frames(`{"choices":[{"index":0,"delta":{"content":"x"}}]}`, `{"choices":[{"index":1,"delta":{"content":"y"}}]}`, end, `{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`), 2, metered{"t t f fF", Usage{}, false, true, "xy"}},
 		"two in one frame":          {frames(role, delta(`{"content":"1"}`, null), `{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, metered{". t t", Usage{}, false, false, "1xy"}},
 		"one of two left open":      {frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},"finish_reason":"stop"}]}`), 2, metered{"tf", Usage{}, false, false, "xy"}},
@@ -264,18 +277,27 @@ func TestUsageSpellings(t *testing.T) {
 		`{"prompt_tokens":9,"total_tokens":11}`: {Prompt: 9, Completion: 2},
 		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`:                                     {Prompt: 9, Cached: 1, Completion: 4, Reasoning: 2},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9, Cached: 9, Completion: 4, Reasoning: 4},
-		`{"prompt_tokens":-5,"completion_tokens":1e30}`:                                                                   {Completion: maxCount},
+		`{"prompt_tokens":5,"completion_tokens":1e30}`: {Prompt: 5, Completion: maxCount},
+		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":-3,"prompt_tokens_details":{"cached_tokens":-3,"cache_write_tokens":-0.5},"completion_tokens_details":{"reasoning_tokens":-1e30},"server_tool_use":{"web_search_requests":-2}}`: {Prompt: 9, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":-4,"total_tokens":11}`:                                                    {Prompt: 9, Completion: 2},
 		`{"prompt_tokens":9.0,"completion_tokens":4.7}`:                                                                   {Prompt: 9, Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":4,"service_tier":"priority","server_tool_use":{"web_search_requests":2}}`: {Prompt: 9, Completion: 4, ServiceTier: "priority", ToolCalls: map[string]int64{"web_search": 2}},
 	} {
-		got, ok := readUsage([]byte(raw))
-		if !ok || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %v; want %+v", raw, got, ok, want)
+		got := readUsage([]byte(raw))
+		if !got.prompt || !got.completion || !reflect.DeepEqual(got.Usage, want) {
+			t.Errorf("%s: %+v; want %+v", raw, got, want)
 		}
 	}
-	for _, raw := range []string{"", "null", "{}", `"x"`, `{"prompt_tokens":5}`, `{"completion_tokens":5}`, `{"prompt_tokens":"5","completion_tokens":"1"}`, `{"total_tokens":5}`, `{"prompt_tokens":9,"total_tokens":5}`} {
-		if got, ok := readUsage([]byte(raw)); ok {
-			t.Errorf("%s: %+v", raw, got)
+	prompt, completion := report{Usage: Usage{Prompt: 5}, prompt: true}, report{Usage: Usage{Completion: 5}, completion: true}
+	for raw, want := range map[string]report{
+		"": {}, "null": {}, "{}": {}, `"x"`: {}, `{"prompt_tokens":"5","completion_tokens":"1"}`: {}, `{"total_tokens":5}`: {},
+		`{"prompt_tokens":5}`: prompt, `{"prompt_tokens":5,"total_tokens":3}`: prompt, `{"prompt_tokens":5,"total_tokens":-3}`: prompt,
+		`{"prompt_tokens":5,"completion_tokens":-5}`: prompt,
+		`{"completion_tokens":5}`:                    completion, `{"prompt_tokens":-5,"completion_tokens":5,"cached_tokens":3}`: completion,
+		`{"prompt_tokens":-5,"completion_tokens":-5,"total_tokens":-10}`: {},
+	} {
+		if got := readUsage([]byte(raw)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v; want %+v", raw, got, want)
 		}
 	}
 }

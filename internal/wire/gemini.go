@@ -121,15 +121,15 @@ func isGeminiBlock(feedback []byte) bool {
 }
 
 // readGeminiUsage reads a usageMetadata. Cached tokens are part of the prompt,
-// thoughts are not part of the candidates. ok is false when it does not say how
-// long the prompt is, counted when it does not count the candidates: events
-// before the last often leave that out.
-func readGeminiUsage(raw []byte) (u Usage, counted, ok bool) {
+// thoughts are not part of the candidates. counted is false when it does not
+// count the candidates: events before the last often leave that out, and its
+// completion is that of the thoughts then.
+func readGeminiUsage(raw []byte) (u report, counted bool) {
 	var candidates, toolUse, total int64
 	for name, value := range members(raw) {
 		switch string(name) {
 		case "promptTokenCount":
-			u.Prompt, ok = count(value)
+			u.Prompt, u.prompt = count(value)
 		case "toolUsePromptTokenCount":
 			toolUse, _ = count(value)
 		case "cachedContentTokenCount":
@@ -144,13 +144,17 @@ func readGeminiUsage(raw []byte) (u Usage, counted, ok bool) {
 			u.ServiceTier = geminiTier(value)
 		}
 	}
+	if !u.prompt {
+		toolUse = 0
+	}
 	u.Prompt = min(u.Prompt+toolUse, maxCount)
-	if rest := total - u.Prompt - u.Reasoning; !counted && rest > 0 {
+	if rest := total - u.Prompt - u.Reasoning; !counted && u.prompt && rest > 0 {
 		candidates, counted = rest, true
 	}
 	u.Completion = min(candidates+u.Reasoning, maxCount)
+	u.completion = counted || u.Reasoning > 0
 	u.Cached = min(u.Cached, u.Prompt)
-	return u, counted, ok
+	return u, counted
 }
 
 // geminiTier returns a tier under the name that the other forms have for it.

@@ -262,7 +262,8 @@ func TestGeminiTrapUsage(t *testing.T) {
 		`"promptTokenCount":10,"candidatesTokenCount":3,"cachedContentTokenCount":99`:                                                                         {Prompt: 10, Cached: 10, Completion: 3},
 		`"promptTokenCount":10,"candidatesTokenCount":3,"totalTokenCount":99`:                                                                                 {Prompt: 10, Completion: 3},
 		`"promptTokenCount":1e30,"candidatesTokenCount":1e30,"thoughtsTokenCount":1e30`:                                                                       {Prompt: 1 << 40, Completion: 1 << 40, Reasoning: 1 << 40},
-		`"promptTokenCount":-1,"candidatesTokenCount":3,"serviceTier":"PRIORITY"`:                                                                             {Completion: 3, ServiceTier: "priority"},
+		`"promptTokenCount":10,"cachedContentTokenCount":-4,"toolUsePromptTokenCount":-5,"candidatesTokenCount":3,"thoughtsTokenCount":-20`:                   {Prompt: 10, Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":-3,"totalTokenCount":13`:                                                                                {Prompt: 10, Completion: 3},
 	} {
 		a, err := wire.ReadGeminiAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
 		if err != nil {
@@ -273,9 +274,11 @@ func TestGeminiTrapUsage(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]wire.Usage{
-		``: {}, `"candidatesTokenCount":3`: {}, `"totalTokenCount":13`: {}, `"promptTokenCount":"10","candidatesTokenCount":3`: {},
-		`"promptTokenCount":10,"cachedContentTokenCount":4`: {Prompt: 10, Cached: 4},
-		`"promptTokenCount":10,"totalTokenCount":10`:        {Prompt: 10},
+		``: {}, `"totalTokenCount":13`: {}, `"candidatesTokenCount":3`: {Completion: 3}, `"promptTokenCount":"10","candidatesTokenCount":3`: {Completion: 3},
+		`"promptTokenCount":-1,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"totalTokenCount":9,"serviceTier":"PRIORITY"`: {Completion: 3, ServiceTier: "priority"},
+		`"promptTokenCount":10,"candidatesTokenCount":-3`:                                                                         {Prompt: 10},
+		`"promptTokenCount":10,"cachedContentTokenCount":4`:                                                                       {Prompt: 10, Cached: 4},
+		`"promptTokenCount":10,"totalTokenCount":10`:                                                                              {Prompt: 10},
 	} {
 		a, err := wire.ReadGeminiAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
 		if err != nil {
@@ -298,10 +301,12 @@ func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
 		known bool
 	}{
 		{`{"candidates":[{"content":{"parts":[{"text":"Hm, hm, hm.","thought":true}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9}, false},
-		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, true},
-		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, true},
-		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"candidatesTokenCount":4}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, true},
-		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, true},
+		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
+		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"candidatesTokenCount":4}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
+		{`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90,"candidatesTokenCount":5}}`, wire.Usage{Prompt: 9, Completion: 95, Reasoning: 90}, true},
+		{`{"usageMetadata":{"promptTokenCount":0,"candidatesTokenCount":0,"totalTokenCount":0}}`, wire.Usage{Prompt: 9, Completion: 95, Reasoning: 90}, true},
 	} {
 		if _, err := m.Read(wire.Event{Data: []byte(step.event)}); err != nil {
 			t.Fatal(err)

@@ -7,12 +7,13 @@ import "bytes"
 // is no closing event. Not for concurrent use.
 type GeminiMeter struct {
 	choices int     // asked for
+	whole   bool    // the answer is not streamed: its one event is the last
 	scan    scanner // kept for its memory
 
 	made     produced
 	spoken   int64 // bytes of it that are no thoughts
-	usage    Usage
-	counted  bool   // usage counts the candidates
+	reports  reports
+	counted  bool   // its completion counts the candidates
 	failed   []byte // the last finishReason that means failure
 	filtered bool
 	limited  bool
@@ -57,6 +58,7 @@ func (m *GeminiMeter) Read(e Event) (Frame, error) {
 // read reads every member of an event that matters.
 func (m *GeminiMeter) read(object []byte, f *Frame) {
 	candidates, blocked, failed := 0, false, false
+	var usage []byte
 	for name, value := range members(object) {
 		if isNull(value) {
 			continue
@@ -70,11 +72,13 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 		case "promptFeedback":
 			blocked = isGeminiBlock(value)
 		case "usageMetadata":
-			f.Usage = m.setUsage(value) || f.Usage
+			usage = value
 		case "error":
 			failed = true
 		}
 	}
+	f.Usage = m.setUsage(usage)
+	m.reports.final = m.reports.final && (m.whole || m.Complete()) // not when another candidate begins
 	f.UsageOnly = f.Usage && candidates == 0
 	if blocked && candidates == 0 || (failed || candidates == 0) && isError(object, candidates > 0) {
 		f.Err = &ProviderError{Body: bytes.Clone(object)}
@@ -132,24 +136,32 @@ func (p *produced) noteGemini(part geminiPart) (token bool) {
 	return token
 }
 
-// setUsage keeps the last usage, unless it says less than the one before it.
+// setUsage takes a usageMetadata and tells whether it counts the prompt. One
+// that leaves out the candidates says less than one that has counted them.
 func (m *GeminiMeter) setUsage(raw []byte) bool {
-	u, counted, ok := readGeminiUsage(raw)
-	if ok && (counted || !m.counted && u.Completion >= m.usage.Completion) {
-		m.usage, m.counted = u, counted
+	if raw == nil {
+		return false
 	}
-	return ok
+	u, counted := readGeminiUsage(raw)
+	switch {
+	case counted:
+		m.counted = m.counted || u.Completion > 0
+	case m.counted:
+		u.Completion, u.Reasoning, u.completion = 0, 0, false
+	}
+	m.reports.take(u, m.whole || m.Complete())
+	return u.prompt
 }
 
-// Usage returns the last usage that the provider reported; false while it has
-// not said how much it produced. Where it counted the thoughts alone, what it
-// said besides is estimated.
+// Usage returns what the provider reported; false until its last word, which
+// comes with the finish. Before that, counts may be too low. Where it counted
+// the thoughts alone, what it said besides is estimated.
 func (m *GeminiMeter) Usage() (Usage, bool) {
-	u := m.usage
+	u := m.reports.usage
 	if !m.counted && u.Reasoning > 0 {
 		u.Completion = min(u.Reasoning+(m.spoken+bytesPerToken-1)/bytesPerToken, maxCount)
 	}
-	return u, m.counted || u.Reasoning > 0
+	return u, m.reports.known()
 }
 
 // Complete tells whether every candidate that was seen has ended.
@@ -188,6 +200,7 @@ func ReadGeminiAnswer(body []byte) (*GeminiAnswer, error) {
 		return nil, ErrMalformed
 	}
 	m := NewGeminiMeter(1) // an answer is like a stream of one event
+	m.whole = true
 	f, err := m.Read(Event{Data: body})
 	if err != nil {
 		return nil, err

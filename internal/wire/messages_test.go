@@ -206,15 +206,54 @@ func TestMessagesUsageMerges(t *testing.T) {
 		"more was written":        {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"cache_creation":{"ephemeral_1h_input_tokens":6}}`, `{"cache_creation_input_tokens":12}`}, Usage{Prompt: 13, CacheWrite: 6, CacheWrite1h: 6}},
 		"split above the whole":   {[]string{`{"input_tokens":1,"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":6}}`}, Usage{Prompt: 4, CacheWrite1h: 3}},
 		"odd values":              {[]string{`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`}, Usage{Completion: maxCount}},
-		"thinking above all":      {[]string{`{"input_tokens":1,"output_tokens":3,"output_tokens_details":{"thinking_tokens":9}}`}, Usage{Prompt: 1, Completion: 3, Reasoning: 3}},
-		"no bounds":               {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`}, Usage{Prompt: maxCount, Cached: maxCount}},
+		"negative says nothing": {[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"server_tool_use":{"web_search_requests":1}}`,
+			`{"input_tokens":-9,"cache_read_input_tokens":-5,"cache_creation_input_tokens":-4,"cache_creation":{"ephemeral_5m_input_tokens":-4,"ephemeral_1h_input_tokens":-4},"output_tokens":-3,"output_tokens_details":{"thinking_tokens":-2},"server_tool_use":{"web_search_requests":-1}}`},
+			Usage{Prompt: 18, Cached: 5, CacheWrite: 4, Completion: 3, Reasoning: 2, ToolCalls: map[string]int64{"web_search": 1}}},
+		"parts of no prompt": {[]string{`{"input_tokens":-9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3}`}, Usage{Completion: 3}},
+		"thinking above all": {[]string{`{"input_tokens":1,"output_tokens":3,"output_tokens_details":{"thinking_tokens":9}}`}, Usage{Prompt: 1, Completion: 3, Reasoning: 3}},
+		"no bounds":          {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`}, Usage{Prompt: maxCount, Cached: maxCount}},
 	} {
 		var m messagesUsage
 		for _, object := range test.objects {
-			m.merge([]byte(object))
+			m.merge([]byte(object), true)
 		}
 		if got := m.result(nil); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// TestMessagesCalls: calls of hosted tools that a stream shows are charged
+// unless the usage counts others from the finish on.
+func TestMessagesCalls(t *testing.T) {
+	t.Parallel()
+	const (
+		none, one, two = `{"web_search_requests":0}`, `{"web_search_requests":1}`, `{"web_search_requests":2}`
+		start          = `{"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1,"server_tool_use":%s}}}`
+		search         = `{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","name":"web_search","input":{}}}`
+		end            = `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3,"server_tool_use":%s}}`
+	)
+	for name, test := range map[string]struct {
+		events []string
+		calls  int64
+	}{
+		"left, zero at first":       {[]string{fmt.Sprintf(start, none), search, search}, 2},
+		"left, one counted":         {[]string{fmt.Sprintf(start, one), search, search}, 2},
+		"left, more than is shown":  {[]string{fmt.Sprintf(start, two), search}, 2},
+		"zero at first, none later": {[]string{fmt.Sprintf(start, none), search, fmt.Sprintf(end, "null")}, 1},
+		"zero at the end":           {[]string{fmt.Sprintf(start, none), search, fmt.Sprintf(end, none)}, 0},
+		"two at the end":            {[]string{fmt.Sprintf(start, none), search, fmt.Sprintf(end, two)}, 2},
+		"two, then zero":            {[]string{fmt.Sprintf(start, two), search, fmt.Sprintf(end, none)}, 2},
+		"two, then negative":        {[]string{fmt.Sprintf(start, two), search, fmt.Sprintf(end, `{"web_search_requests":-2}`)}, 2},
+	} {
+		m := NewMessagesMeter()
+		for _, event := range test.events {
+			if _, err := m.Read(Event{Data: []byte(event)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if u, _ := m.Usage(); u.ToolCalls["web_search"] != test.calls {
+			t.Errorf("%s: %+v; want %d calls", name, u, test.calls)
 		}
 	}
 }

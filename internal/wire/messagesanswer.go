@@ -12,7 +12,6 @@ type MessagesAnswer struct {
 	body  []byte
 	made  produced
 	usage messagesUsage
-	known bool
 }
 
 // ReadMessagesAnswer reads a provider's answer; ErrMalformed when it is no
@@ -36,7 +35,7 @@ func ReadMessagesAnswer(body []byte) (*MessagesAnswer, error) {
 		case "stop_reason":
 			reason = unquote(value)
 		case "usage":
-			a.known = a.usage.merge(value) && a.usage.hasInput
+			a.usage.merge(value, true)
 		}
 	}
 	a.Content, a.Reasoning = a.made.content, a.made.reasoning
@@ -111,7 +110,7 @@ func (p *produced) noteHosted(name string) {
 // Usage returns what the provider reported; false when it did not count the
 // prompt and the answer.
 func (a *MessagesAnswer) Usage() (Usage, bool) {
-	return a.usage.result(a.made.tools.ToolCalls), a.known
+	return a.usage.result(a.made.tools.ToolCalls), a.usage.known()
 }
 
 // Text returns what was produced (text, thinking, tool calls), as far as it is

@@ -8,7 +8,6 @@ import "bytes"
 type MessagesMeter struct {
 	made  produced
 	usage messagesUsage
-	final bool // usage came with the end: it counts the whole answer
 
 	begun    bool // a token came
 	ended    bool // a stop_reason or message_stop came
@@ -115,12 +114,11 @@ func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 	case "content_block_start":
 		f.Token = m.made.noteBlock(block)
 	case "message_start":
-		m.usage.merge(field(message, "usage"))
+		m.usage.merge(field(message, "usage"), false)
 		f.Usage = m.usage.hasInput
 	case "message_delta":
-		f.Usage = m.usage.merge(usage)
-		m.final = m.final || f.Usage
 		m.readEnd(data[delta.from:delta.to], f)
+		f.Usage = m.usage.merge(usage, m.ended)
 	case "message_stop":
 		f.Done, m.ended = true, true
 	default:
@@ -205,14 +203,10 @@ func (m *MessagesMeter) readEnd(delta []byte, f *Frame) {
 }
 
 // Usage returns what the provider reported; false until it has counted the
-// whole answer. The prompt's counts come with the first event and are there
-// before; what that says about the completion, a token or two, counts nothing.
+// whole answer. The prompt's counts come with the first event; before the end
+// the completion's may be too low.
 func (m *MessagesMeter) Usage() (Usage, bool) {
-	u := m.usage.result(m.made.tools.ToolCalls)
-	if !m.final {
-		u.Completion, u.Reasoning = 0, 0
-	}
-	return u, m.final && m.usage.hasInput
+	return m.usage.result(m.made.tools.ToolCalls), m.usage.known()
 }
 
 // Complete tells whether the end of the answer was seen.

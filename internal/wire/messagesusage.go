@@ -8,14 +8,16 @@ type messagesUsage struct {
 	input, creation, read, output int64
 	write5m, write1h, thinking    int64
 	hasInput, hasCreation         bool
+	final                         bool // the output was counted from the finish on: it is the last word
 	tier                          string
 	calls                         map[string]int64 // of hosted tools; nil until one is named
 }
 
 // merge takes the counts that an object names; null says nothing. The counts
 // of a stream only grow, so a zero never takes back a count: some hosts send
-// zeros for what they said before. It tells whether the output was counted.
-func (m *messagesUsage) merge(raw []byte) (output bool) {
+// zeros for what they said before. last says that the answer has finished with
+// the object, or had before. It tells whether the output was counted.
+func (m *messagesUsage) merge(raw []byte, last bool) (output bool) {
 	set := func(to *int64, value []byte) bool {
 		n, ok := count(value)
 		if ok && n > 0 {
@@ -28,7 +30,10 @@ func (m *messagesUsage) merge(raw []byte) (output bool) {
 		case "input_tokens":
 			m.hasInput = set(&m.input, value) || m.hasInput
 		case "output_tokens":
-			output = set(&m.output, value)
+			var n int64
+			if n, output = count(value); n > 0 || output && m.output == 0 {
+				m.output, m.final = n, last
+			}
 		case "cache_creation_input_tokens":
 			m.hasCreation = set(&m.creation, value) || m.hasCreation
 		case "cache_read_input_tokens":
@@ -43,18 +48,19 @@ func (m *messagesUsage) merge(raw []byte) (output bool) {
 				m.tier = unquote(value)
 			}
 		case "server_tool_use":
-			m.mergeCalls(value)
+			m.mergeCalls(value, last)
 		}
 	}
 	return output
 }
 
-// mergeCalls takes the counts of hosted tools' calls.
-func (m *messagesUsage) mergeCalls(raw []byte) {
+// mergeCalls takes the counts of hosted tools' calls. A zero means something at
+// the end alone.
+func (m *messagesUsage) mergeCalls(raw []byte, last bool) {
 	for name, value := range members(raw) {
 		known := hostedTool(strings.TrimSuffix(string(name), "_requests"))
 		n, ok := count(value)
-		if known == "" || !ok {
+		if known == "" || !ok || n == 0 && !last {
 			continue
 		}
 		if m.calls == nil {
@@ -64,10 +70,17 @@ func (m *messagesUsage) mergeCalls(raw []byte) {
 	}
 }
 
-// result returns the counts with the parts inside their wholes. shown counts
-// the calls of hosted tools that the answer shows; it serves for tools that
-// the usage does not name.
+// known tells whether the counts are the provider's last word.
+func (m *messagesUsage) known() bool { return m.hasInput && m.final }
+
+// result returns the counts with the parts inside their wholes; of a prompt
+// that was not counted there are no parts. shown counts the calls of hosted
+// tools that the answer shows; it serves for tools that the usage does not name,
+// or may not have counted to the end.
 func (m *messagesUsage) result(shown map[string]int64) Usage {
+	if !m.hasInput {
+		m = &messagesUsage{output: m.output, thinking: m.thinking, tier: m.tier, calls: m.calls}
+	}
 	creation := m.creation
 	if !m.hasCreation {
 		creation = m.write5m + m.write1h
@@ -88,8 +101,8 @@ func (m *messagesUsage) result(shown map[string]int64) Usage {
 		}
 	}
 	for name, n := range shown {
-		if _, named := m.calls[name]; !named {
-			u.addCalls(name, n)
+		if counted, named := m.calls[name]; !named || !m.final && n > counted {
+			u.addCalls(name, n-counted)
 		}
 	}
 	return u

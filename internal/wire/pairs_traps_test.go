@@ -179,8 +179,8 @@ func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 		if input < 0 || input+read+written < u.Prompt || read != u.Cached || written != u.CacheWrite+u.CacheWrite1h {
 			t.Errorf("%+v is %s", u, split)
 		}
-		whole, ok := readUsage(appendChatUsage(nil, u))
-		if !ok || whole.Prompt != u.Prompt || whole.Completion != u.Completion || whole.Reasoning != u.Reasoning {
+		whole := readUsage(appendChatUsage(nil, u))
+		if !whole.prompt || !whole.completion || whole.Prompt != u.Prompt || whole.Completion != u.Completion || whole.Reasoning != u.Reasoning {
 			t.Errorf("%+v is %+v", u, whole)
 		}
 	}

@@ -10,8 +10,7 @@ type ResponsesAnswer struct {
 	made produced
 	tier string
 
-	usage Usage
-	known bool
+	reports reports
 }
 
 // ReadResponsesAnswer reads a provider's answer; ErrMalformed when it is no
@@ -23,7 +22,8 @@ func ReadResponsesAnswer(body []byte) (*ResponsesAnswer, error) {
 	}
 	object := body[from:]
 	r := readResponse(object)
-	a := &ResponsesAnswer{body: body, tier: r.tier, usage: r.usage, known: r.known}
+	a := &ResponsesAnswer{body: body, tier: r.tier}
+	a.reports.take(r.usage, true)
 	for _, item := range elements(r.output) {
 		a.made.noteItem(item)
 		a.made.noteHostedItem(item)
@@ -38,9 +38,9 @@ func ReadResponsesAnswer(body []byte) (*ResponsesAnswer, error) {
 }
 
 // Usage returns what the provider reported, with the tier and the hosted tools
-// that the answer shows; false when it reported no tokens.
+// that the answer shows; false when it did not count both prompt and completion.
 func (a *ResponsesAnswer) Usage() (Usage, bool) {
-	return withShown(a.usage, a.tier, a.made.tools), a.known
+	return a.reports.with(a.tier, a.made.tools.ToolCalls), a.reports.known()
 }
 
 // Text returns what was produced (text, reasoning, tool calls), as far as it
@@ -92,8 +92,7 @@ type responseBody struct {
 	output     []byte // the array; nil when absent
 	failure    []byte // the error object; nil when absent
 
-	usage Usage
-	known bool
+	usage report
 }
 
 func readResponse(object []byte) (r responseBody) {
@@ -113,7 +112,7 @@ func readResponse(object []byte) (r responseBody) {
 		case "error":
 			r.failure = value
 		case "usage":
-			r.usage, r.known = readResponsesUsage(value)
+			r.usage = readResponsesUsage(value)
 		}
 	}
 	return r
@@ -121,14 +120,14 @@ func readResponse(object []byte) (r responseBody) {
 
 // readResponsesUsage is readUsage with the parts that were written to the
 // provider's cache for longer than the ordinary time, as this form tells them.
-func readResponsesUsage(raw []byte) (Usage, bool) {
-	u, ok := readUsage(raw)
+func readResponsesUsage(raw []byte) report {
+	u := readUsage(raw)
 	details := field(field(raw, "input_tokens_details"), "cache_write_tokens_details")
 	if long, found := count(field(details, "ttl_12h_tokens")); found {
 		u.CacheWrite1h = min(long, u.CacheWrite)
 		u.CacheWrite -= u.CacheWrite1h
 	}
-	return u, ok
+	return u
 }
 
 func (r *responseBody) limited() bool {

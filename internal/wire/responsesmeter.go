@@ -10,8 +10,7 @@ import (
 // for concurrent use.
 type ResponsesMeter struct {
 	made     produced
-	usage    Usage
-	known    bool // usage was reported
+	reports  reports
 	tier     string
 	filtered bool
 	limited  bool
@@ -116,6 +115,8 @@ func (m *ResponsesMeter) readEvent(kind string, data []byte, f *Frame) {
 		m.made.noteHostedItem(item)
 	case "response.image_generation_call.partial_image":
 		m.made.content, f.Token, m.shown = true, true, true
+	case "response.created", "response.in_progress", "response.queued":
+		m.reports.take(readResponsesUsage(field(field(data, "response"), "usage")), false)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		m.readEnd(field(data, "response"), kind, f)
 	case "error":
@@ -131,9 +132,8 @@ func (m *ResponsesMeter) readEvent(kind string, data []byte, f *Frame) {
 // counts also where the answer failed.
 func (m *ResponsesMeter) readEnd(response []byte, kind string, f *Frame) {
 	r := readResponse(response)
-	if r.known {
-		m.usage, m.known, f.Usage = r.usage, true, true
-	}
+	m.reports.take(r.usage, true)
+	f.Usage = r.usage.prompt && r.usage.completion
 	m.tier = r.tier
 	counted := m.made.tools
 	m.made.tools = Usage{}
@@ -159,10 +159,11 @@ func (m *ResponsesMeter) readEnd(response []byte, kind string, f *Frame) {
 	m.ended = true
 }
 
-// Usage returns what the terminal event reported, with the tier and the hosted
-// tools that the events showed; false when no tokens were reported.
+// Usage returns what the provider reported, with the tier and the hosted tools
+// that the events showed; false until its last word, which comes with the
+// terminal event. Before that, counts may be too low.
 func (m *ResponsesMeter) Usage() (Usage, bool) {
-	return withShown(m.usage, m.tier, m.made.tools), m.known
+	return m.reports.with(m.tier, m.made.tools.ToolCalls), m.reports.known()
 }
 
 // Complete tells whether the answer's terminal event was seen.

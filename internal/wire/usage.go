@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -10,7 +11,8 @@ import (
 // without overflow up to it.
 const maxCount = 1 << 40
 
-// count reads a count of tokens: a number, not negative, at most maxCount.
+// count reads a count of tokens: a number, at most maxCount. A negative one is
+// no count.
 func count(raw []byte) (int64, bool) {
 	if len(raw) == 0 || (raw[0] != '-' && (raw[0] < '0' || raw[0] > '9')) {
 		return 0, false
@@ -18,12 +20,15 @@ func count(raw []byte) (int64, bool) {
 	n, ok := integer(raw)
 	if !ok {
 		f, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || math.IsNaN(f) {
+		if err != nil || math.IsNaN(f) || f < 0 {
 			return 0, false
 		}
-		n = int64(min(max(f, 0), maxCount))
+		n = int64(min(f, maxCount))
 	}
-	return min(max(n, 0), maxCount), true
+	if n < 0 {
+		return 0, false
+	}
+	return min(n, maxCount), true
 }
 
 // firstCount returns the first of the named members that is a count.
@@ -36,25 +41,26 @@ func firstCount(object []byte, names ...string) (int64, bool) {
 	return 0, false
 }
 
+// report is one usage object. Counts that it does not tell are 0; counts of
+// zero are counts.
+type report struct {
+	Usage
+	prompt, completion bool // told
+}
+
 // readUsage reads a usage object of the chat-completions form in every
-// vendor's spelling. It returns false when the object does not say how many
-// tokens went in and out; counts of zero are counts.
-func readUsage(raw []byte) (Usage, bool) {
+// vendor's spelling.
+func readUsage(raw []byte) (u report) {
 	if len(raw) == 0 || raw[0] != '{' {
-		return Usage{}, false
+		return u
 	}
-	var u Usage
 	total, hasTotal := firstCount(raw, "total_tokens")
 	prompt, ok := firstCount(raw, "prompt_tokens", "input_tokens")
-	if !ok {
-		return Usage{}, false
-	}
+	u.prompt = ok
 	completion, ok := firstCount(raw, "completion_tokens", "output_tokens")
-	if !ok {
-		if !hasTotal || total < prompt {
-			return Usage{}, false
-		}
-		completion = total - prompt
+	u.completion = ok
+	if !ok && u.prompt && hasTotal && total >= prompt {
+		completion, u.completion = total-prompt, true
 	}
 	details := field(raw, "prompt_tokens_details")
 	if details == nil {
@@ -96,7 +102,70 @@ func readUsage(raw []byte) (Usage, bool) {
 			}
 		}
 	}
-	return u, true
+	return u
+}
+
+// reports are the usage objects of one answer, of which a stream may have many.
+// A count of zero never takes back another one: hosts send zeros for what they
+// do not know yet, or have said before.
+type reports struct {
+	usage  Usage
+	prompt bool // the prompt was counted
+	final  bool // and the completion, from the finish on: it is the last word
+}
+
+// take adds a report. last says that the answer has finished with it, or had
+// before.
+func (r *reports) take(u report, last bool) {
+	all := &r.usage
+	r.prompt = r.prompt || u.prompt
+	if u.Completion > 0 || u.completion && all.Completion == 0 {
+		r.final = last
+	}
+	keep := func(to *int64, n int64) {
+		if n > 0 {
+			*to = n
+		}
+	}
+	keep(&all.Prompt, u.Prompt)
+	keep(&all.Cached, u.Cached)
+	keep(&all.CacheWrite, u.CacheWrite)
+	keep(&all.CacheWrite1h, u.CacheWrite1h)
+	keep(&all.Completion, u.Completion)
+	keep(&all.Reasoning, u.Reasoning)
+	all.Cached = min(all.Cached, all.Prompt)
+	all.CacheWrite = min(all.CacheWrite, all.Prompt-all.Cached)
+	all.CacheWrite1h = min(all.CacheWrite1h, all.Prompt-all.Cached-all.CacheWrite)
+	all.Reasoning = min(all.Reasoning, all.Completion)
+	if u.ServiceTier != "" {
+		all.ServiceTier = u.ServiceTier
+	}
+	for name, n := range u.ToolCalls {
+		all.addCalls(name, n-all.ToolCalls[name])
+	}
+}
+
+// known tells whether usage is the provider's last word.
+func (r *reports) known() bool { return r.prompt && r.final }
+
+// with returns the usage, completed by what the rest of the answer shows: its
+// tier and the calls of hosted tools. Where the usage is not the last word, more
+// calls than it counts may have been made.
+func (r *reports) with(tier string, shown map[string]int64) Usage {
+	u := r.usage
+	if tier != "" {
+		u.ServiceTier = tier
+	}
+	switch {
+	case u.ToolCalls == nil:
+		u.ToolCalls = shown
+	case !r.known():
+		u.ToolCalls = maps.Clone(u.ToolCalls)
+		for name, n := range shown {
+			u.ToolCalls[name] = max(n, u.ToolCalls[name])
+		}
+	}
+	return u
 }
 
 // addCalls counts calls of a hosted tool.

@@ -1,0 +1,286 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/ledger"
+	"tollgate/internal/wire"
+)
+
+// reportedUsage is a usage object of a form with a prompt, a part of it that
+// was cached, and a completion.
+func reportedUsage(on wire.Form, prompt, cached, completion int) string {
+	switch on {
+	case wire.FormResponses:
+		return fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"total_tokens":%d}`, prompt, cached, completion, prompt+completion)
+	case wire.FormMessages: // the cached tokens stand beside the others
+		return fmt.Sprintf(`{"input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`, prompt-max(cached, 0), cached, completion)
+	case wire.FormGemini:
+		return fmt.Sprintf(`{"promptTokenCount":%d,"cachedContentTokenCount":%d,"candidatesTokenCount":%d,"totalTokenCount":%d}`, prompt, cached, completion, prompt+completion)
+	}
+	return fmt.Sprintf(`{"prompt_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens":%d,"total_tokens":%d}`, prompt, cached, completion, prompt+completion)
+}
+
+// reportingStream is a stream that says "Hello\n world". Its events before the
+// finish carry the usage early, those from the finish on late, as far as the
+// form has a place for it; empty ones carry none. begun of the events stand
+// before the finish.
+func reportingStream(on wire.Form, early, late string) (events []string, begun int) {
+	with := func(name, usage string) string {
+		if usage == "" {
+			return ""
+		}
+		return `,"` + name + `":` + usage
+	}
+	switch on {
+	case wire.FormResponses:
+		for i, e := range append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("Hello\n"), fakeprovider.ResponsesText(" world")) {
+			if i < 2 && early != "" {
+				e = strings.Replace(e, `"usage":null`, `"usage":`+early, 1)
+			}
+			events = append(events, e)
+		}
+		if late == "" {
+			late = "null"
+		}
+		end := fakeprovider.ResponsesEnd("completed", late, fakeprovider.ResponsesMessage("Hello\n world"))
+		return append(events, end), len(events)
+	case wire.FormMessages:
+		start := `"message":{"id":"m","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null` + with("usage", early) + `}`
+		events = []string{
+			fakeprovider.NativeEvent("message_start", start),
+			fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`),
+			fakeprovider.NativeText("Hello\n"), fakeprovider.NativeText(" world"),
+			fakeprovider.NativeEvent("message_delta", `"delta":{"stop_reason":null}`+with("usage", early)),
+		}
+		end := fakeprovider.NativeEvent("message_delta", `"delta":{"stop_reason":"end_turn","stop_sequence":null}`+with("usage", late))
+		return append(events, end, fakeprovider.NativeStop()), len(events)
+	case wire.FormGemini:
+		event := func(text, finish, usage string) string {
+			return `data: {"candidates":[{"content":{"parts":[` + fakeprovider.GeminiText(text) + `],"role":"model"}` + finish + `,"index":0}]` + with("usageMetadata", usage) + "}\n\n"
+		}
+		return []string{event("Hello\n", "", early), event(" world", "", early), event("", `,"finishReason":"STOP"`, late)}, 2
+	}
+	frame := func(delta, finish, usage string) string {
+		return `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` + with("usage", usage) + "}\n\n"
+	}
+	events = []string{frame(`{"role":"assistant","content":""}`, "null", early), frame(`{"content":"Hello\n"}`, "null", early), frame(`{"content":" world"}`, "null", early), frame(`{}`, `"stop"`, late)}
+	if late != "" {
+		events = append(events, `data: {"id":"c","choices":[],"usage":`+late+"}\n\n")
+	}
+	return append(events, doneEvent), 3
+}
+
+// Where a stream ends.
+const (
+	isWhole   = "whole"
+	breaksOff = "breaks off"
+	isLeft    = "left by its client"
+)
+
+// TestUsageOfStreams: in a stream usage is the last word only from the finish
+// on, a later zero takes back no count, and a stream that breaks off or is left
+// is charged by the larger of what was reported and what was counted here: 8
+// tokens of prompt, 3 of the answer.
+func TestUsageOfStreams(t *testing.T) {
+	t.Parallel()
+	type counts struct{ prompt, cached, completion int }
+	none, zero, negative := (*counts)(nil), &counts{}, &counts{-5, -5, -5}
+	for _, test := range []struct {
+		name        string
+		early, late *counts
+		end         string
+		want        counts
+	}{
+		{"zeros in every event", zero, zero, isLeft, counts{8, 0, 3}},
+		{"zeros in every event", zero, zero, breaksOff, counts{8, 0, 3}},
+		{"zeros in every event", zero, zero, isWhole, counts{}},
+		{"zeros before the finish alone", zero, none, isWhole, counts{8, 0, 3}},
+		{"usage, then zeros", &counts{100, 40, 10}, zero, isWhole, counts{100, 40, 10}},
+		{"usage before the finish alone", &counts{100, 40, 10}, none, isWhole, counts{100, 40, 10}},
+		{"usage before the finish alone", &counts{100, 40, 10}, none, breaksOff, counts{100, 40, 10}},
+		{"usage before the finish alone", &counts{100, 40, 10}, none, isLeft, counts{100, 40, 10}},
+		{"the prompt alone", &counts{100, 40, 0}, none, isWhole, counts{100, 40, 3}},
+		{"the prompt alone", &counts{100, 40, 0}, none, breaksOff, counts{100, 40, 3}},
+		{"the prompt alone", &counts{100, 40, 0}, none, isLeft, counts{100, 40, 3}},
+		{"one token at first", &counts{100, 0, 1}, none, isLeft, counts{100, 0, 3}},
+		{"one token at first, then zeros", &counts{100, 0, 1}, zero, isWhole, counts{100, 0, 3}},
+		{"less at the finish", &counts{100, 40, 500}, &counts{90, 30, 10}, isWhole, counts{90, 30, 10}},
+		{"one token at the finish", zero, &counts{100, 0, 1}, isWhole, counts{100, 0, 1}},
+		{"negative", negative, negative, isWhole, counts{8, 0, 3}},
+		{"negative", negative, negative, isLeft, counts{8, 0, 3}},
+		{"usage, then negative", &counts{100, 40, 10}, negative, isWhole, counts{100, 40, 10}},
+		{"negative, then usage", negative, &counts{100, 40, 10}, isWhole, counts{100, 40, 10}},
+		{"only the cached part negative", none, &counts{100, -40, 10}, isWhole, counts{100, 0, 10}},
+	} {
+		t.Run(test.name+", "+test.end, func(t *testing.T) {
+			t.Parallel()
+			eachPair(t, func(t *testing.T, client, on wire.Form) {
+				said := func(c *counts) string {
+					if c == nil {
+						return ""
+					}
+					return reportedUsage(on, c.prompt, c.cached, c.completion)
+				}
+				tr := playReporting(t, client, on, said(test.early), said(test.late), test.end)
+				e := tr.end()
+				want := ledger.Tokens{Prompt: int64(test.want.prompt), Cached: int64(test.want.cached), Completion: int64(test.want.completion)}
+				if cost := int64(e.Cost); e.Outcome != ledger.Billed || e.Tokens != want || cost != want.Prompt*1000+want.Completion*10_000 {
+					t.Errorf("outcome %d, charged %d for %+v; want %+v", e.Outcome, cost, e.Tokens, want)
+				}
+			})
+		})
+	}
+}
+
+// playReporting plays a reportingStream to an end. It runs in a bubble of time
+// of its own.
+func playReporting(t *testing.T, client, on wire.Form, early, late, end string) (tr *trial) {
+	events, begun := reportingStream(on, early, late)
+	synctest.Test(t, func(t *testing.T) {
+		r := reply{pieces: events}
+		if end != isWhole {
+			r.pieces, r.stall = events[:begun], end == isLeft
+		}
+		tr = newTrial(t, r)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		tr.ctx = ctx
+		if end == isLeft {
+			time.AfterFunc(time.Second, leave)
+		}
+		out := tr.conduct(formCall(t, client, on, true))
+		code := map[string]fault.Code{isLeft: fault.ClientClosed, breaksOff: fault.UpstreamConnectionError}[end]
+		if out.err != nil || out.cut != (end == isLeft) || tr.end().Code != string(code) {
+			t.Errorf("%+v, end %+v", out, tr.end())
+		}
+	})
+	return tr
+}
+
+// TestZerosBesideTheFinish: zeros that come with the finish are no last word
+// while the rest of the stream, where the usage may stand, did not come.
+func TestZerosBesideTheFinish(t *testing.T) {
+	t.Parallel()
+	zero := reportedUsage(wire.FormChat, 0, 0, 0)
+	events, begun := reportingStream(wire.FormChat, zero, zero)
+	for name, rest := range map[string]reply{"stalls": {stall: true}, "resets": {err: errors.New("reset")}, "left": {stall: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rest.pieces = events[:begun+1]
+				tr := newTrial(t, rest)
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				tr.ctx = ctx
+				code := fault.Code("")
+				if name == "left" {
+					time.AfterFunc(time.Second, leave)
+					code = fault.ClientClosed
+				}
+				tr.run(askStream)
+				tr.want(ledger.Billed, "0.000038", 200, code)
+			})
+		})
+	}
+}
+
+// TestUsageOfWholeAnswers: the same of answers that are not streamed; an
+// explicit zero is the provider's word there.
+func TestUsageOfWholeAnswers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		prompt, cached, completion int
+		want                       ledger.Tokens
+	}{
+		"zero":                     {0, 0, 0, ledger.Tokens{}},
+		"negative":                 {-5, -5, -5, ledger.Tokens{Prompt: 8, Completion: 1}},
+		"negative prompt":          {-5, 0, 10, ledger.Tokens{Prompt: 8, Completion: 10}},
+		"negative completion":      {100, 0, -5, ledger.Tokens{Prompt: 100, Completion: 1}},
+		"negative cached part":     {100, -40, 10, ledger.Tokens{Prompt: 100, Completion: 10}},
+		"no completion, says it":   {100, 0, 0, ledger.Tokens{Prompt: 100}},
+		"more cached than prompts": {100, 900, 10, ledger.Tokens{Prompt: 100, Cached: 100, Completion: 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachPair(t, func(t *testing.T, client, on wire.Form) {
+				said := reportedUsage(on, test.prompt, test.cached, test.completion)
+				if on == wire.FormMessages && test.cached > test.prompt { // it has no such thing: both are parts
+					said = reportedUsage(on, test.prompt, test.prompt, test.completion)
+				}
+				tr := newTrial(t, reply{pieces: []string{withUsage(on, said)}})
+				if out := tr.conduct(formCall(t, client, on, false)); out.err != nil || out.cut {
+					t.Fatalf("%+v", out)
+				}
+				if e := tr.end(); e.Tokens != test.want || int64(e.Cost) != test.want.Prompt*1000+test.want.Completion*10_000 {
+					t.Errorf("charged %s for %+v; want %+v", e.Cost, e.Tokens, test.want)
+				}
+			})
+		})
+	}
+}
+
+// withUsage is a good answer of a form with a usage.
+func withUsage(on wire.Form, usage string) string {
+	body, name := goodWhole(on), `"usage":`
+	if on == wire.FormGemini {
+		name = `"usageMetadata":`
+	}
+	before, after, _ := strings.Cut(body, name)
+	depth, end := 0, 0
+	for i, c := range after {
+		if c == '{' {
+			depth++
+		} else if c == '}' {
+			if depth--; depth == 0 {
+				end = i + 1
+				break
+			}
+		}
+	}
+	return before + name + usage + after[end:]
+}
+
+// TestProgressOfPlaceholders: what is charged when the node dies does not
+// believe in placeholders either.
+func TestProgressOfPlaceholders(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, client, on wire.Form) {
+		noted := formCall(t, client, on, true).Body.Estimate()
+		for _, test := range []struct {
+			prompt, completion int
+			want               ledger.Tokens
+		}{
+			{0, 0, ledger.Tokens{Prompt: noted, Completion: 3}}, {100, 0, ledger.Tokens{Prompt: 100, Completion: 3}}, {100, 70, ledger.Tokens{Prompt: 100, Completion: 70}},
+		} {
+			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
+			synctest.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				tr := newTrial(t, reply{pieces: events[:begun], gate: gate})
+				go func() {
+					for range begun - 1 {
+						gate <- struct{}{}
+					}
+					time.Sleep(progressEvery)
+					gate <- struct{}{}
+				}()
+				tr.conduct(formCall(t, client, on, true))
+				if len(tr.books.progress) != 1 {
+					t.Fatalf("%d notes of progress", len(tr.books.progress))
+				}
+				last := tr.books.progress[0]
+				if last.Tokens != test.want || int64(last.Cost) != test.want.Prompt*1000+test.want.Completion*10_000 {
+					t.Errorf("%d and %d reported: noted %+v; want %+v", test.prompt, test.completion, last, test.want)
+				}
+			})
+		}
+	})
+}
