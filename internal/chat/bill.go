@@ -2,6 +2,7 @@ package chat
 
 import (
 	"tollgate/internal/ledger"
+	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
 
@@ -50,6 +51,21 @@ func (x *exchange) estimated() wire.Usage {
 	}
 	u.Completion = max(u.Completion, x.stream.meter.Estimate())
 	return u
+}
+
+// spent is what a stream has used at its provider: what that has reported, and
+// of a stream that has brought tokens what we have counted.
+func (x *exchange) spent(s *stream) upstream.Tokens {
+	u, known := s.reported()
+	return upstream.TokensOf(x.usage(u, known || !s.token, s.meter.Completion))
+}
+
+// waste notes what the answer used that has begun and that nobody got. It is
+// not charged, so the request's own tokens do not contain it.
+func (x *exchange) waste(t upstream.Tokens) {
+	if n := len(x.attempts); n > 0 {
+		x.attempts[n-1].Tokens = t
+	}
 }
 
 // tokens are a usage's counts on the receipt.

@@ -295,6 +295,40 @@ func replyOf(t *testing.T, head, answer string) fakeprovider.Reply {
 	return r
 }
 
+// TestWasteIsInTheLog: what attempts used that brought no answer stands with
+// them in the request log, as the provider has told it. Nobody is charged.
+func TestWasteIsInTheLog(t *testing.T) {
+	t.Parallel()
+	const usage = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7,"total_tokens":77}`
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFlow(t, db, nil)
+		for _, r := range []fakeprovider.Reply{
+			{Status: 400, Body: `{"error":{"message":"too long","type":"invalid_request_error"},` + usage + `}`},
+			{Status: 500, Body: `{"error":{"message":"x","type":"server_error"},` + usage + `}`},
+			{Body: `{"choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"stop"}],` + usage + `}`},
+		} {
+			f.provider.Expect(r)
+			if status, got, err := f.ask([]byte(ask)); status < 400 || err != nil {
+				t.Fatalf("%d %s %v", status, got, err)
+			}
+			receipt, state := f.books()
+			if !bytes.Contains(receipt.Attempts, []byte(`"prompt_tokens":70,"cached_tokens":40,"completion_tokens":7`)) {
+				t.Errorf("attempts %s", receipt.Attempts)
+			}
+			if receipt.Cost != 0 || receipt.Tokens != (ledger.Tokens{}) || state.Balance != money.USD || state.Held != 0 {
+				t.Errorf("receipt %+v, account %+v", receipt, state)
+			}
+		}
+		f.provider.Expect(fakeprovider.Answer("Hello", 100, 10))
+		if status, got, err := f.ask([]byte(ask)); status != 200 || err != nil {
+			t.Fatalf("%d %s %v", status, got, err)
+		}
+		if receipt, _ := f.books(); bytes.Contains(receipt.Attempts, []byte("tokens")) || receipt.Tokens.Prompt != 100 {
+			t.Errorf("a good attempt repeats the request's tokens: %s", receipt.Attempts)
+		}
+	})
+}
+
 // TestManyAtOnce: requests of all kinds at once, some of which fail, add up.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()

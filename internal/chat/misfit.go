@@ -30,7 +30,7 @@ func (x *exchange) misfit(on line.On, err error) error {
 	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
 		return err
 	}
-	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Cause: f.Cause}
+	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Used: f.Used, Cause: f.Cause}
 }
 
 // added tells whether a rejection is about a field that the client has not

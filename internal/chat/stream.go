@@ -60,26 +60,36 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 		reader: wire.NewEventReader(answer.Body, maxEvent),
 	}
 	s.meter, s.writer = x.voice.stream()
+	f := x.beginning(s)
+	if f == nil {
+		return s, nil
+	}
+	f.Used = x.spent(s)
+	return nil, f
+}
+
+// beginning reads a stream until it shows whether it is good: nil then.
+func (x *exchange) beginning(s *stream) *upstream.Failure {
 	for {
-		more, err := x.next(s)
+		more, f := x.next(s)
 		switch {
-		case err != nil:
-			return nil, err
+		case f != nil:
+			return f
 		case !more || s.held >= 0:
-			return s, x.judgeEnded(s)
+			return x.judgeEnded(s)
 		case len(s.out) > maxHeld:
-			return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
+			return upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
 		case s.token && len(x.on.Line.ErrorSentences) == 0:
-			return s, nil
+			return nil
 		case s.token && (len(s.meter.Text()) >= sentence || bytes.IndexByte(s.meter.Text(), '\n') >= 0):
-			return s, x.judgeSentence(s)
+			return x.judgeSentence(s)
 		}
 	}
 }
 
 // judgeEnded judges a stream that has ended, or finished its last choice,
 // before anything of it was sent.
-func (x *exchange) judgeEnded(s *stream) error {
+func (x *exchange) judgeEnded(s *stream) *upstream.Failure {
 	switch {
 	case !s.meter.Complete():
 		return upstream.Fail(fault.UpstreamConnectionError, errNotFinished)
@@ -95,7 +105,7 @@ func (x *exchange) judgeEnded(s *stream) error {
 	return upstream.Fail(fault.EmptyCompletion, errors.New("stream without content"))
 }
 
-func (x *exchange) judgeSentence(s *stream) error {
+func (x *exchange) judgeSentence(s *stream) *upstream.Failure {
 	if text := s.meter.Text(); x.on.Line.IsErrorSentence(string(text)) {
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", text))
 	}
@@ -103,11 +113,12 @@ func (x *exchange) judgeSentence(s *stream) error {
 }
 
 // next reads one event and adds to out what the client gets of it. It returns
-// false at the end of the stream. Its error is a *upstream.Failure.
-func (x *exchange) next(s *stream) (more bool, err error) {
+// false at the end of the stream.
+func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	e, err := s.reader.Next()
 	switch {
 	case s.reader.Ended():
+		s.ended = true
 		return false, nil
 	case errors.Is(err, wire.ErrEventTooLarge):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
@@ -133,6 +144,7 @@ func (x *exchange) next(s *stream) (more bool, err error) {
 	default:
 		s.out = s.writer.Append(s.out, e, f)
 	}
+	s.ended = f.Done
 	return !f.Done, nil
 }
 
@@ -152,13 +164,13 @@ func (x *exchange) pass() error {
 			before = len(s.out)
 			x.run.again(x.patience())
 		}
-		more, err := x.next(s)
-		if err == nil && len(s.out) > maxHeld {
-			err = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came at once, or after the finish"))
+		more, f := x.next(s)
+		if f == nil && len(s.out) > maxHeld {
+			f = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came at once, or after the finish"))
 		}
 		switch {
-		case err != nil:
-			return x.interrupted(err)
+		case f != nil:
+			return x.interrupted(f)
 		case !more:
 			return x.finish()
 		case !wait && len(s.out) > x.packet():
@@ -172,7 +184,6 @@ func (x *exchange) pass() error {
 
 // finish ends a stream that its provider has ended.
 func (x *exchange) finish() error {
-	x.stream.ended = true
 	switch {
 	case x.gone():
 		return x.left()
@@ -184,11 +195,7 @@ func (x *exchange) finish() error {
 
 // interrupted ends a stream that failed. If only the rest behind the whole
 // answer is missing, it is complete.
-func (x *exchange) interrupted(err error) error {
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		f = upstream.Fail(fault.UpstreamUnavailable, err)
-	}
+func (x *exchange) interrupted(f *upstream.Failure) error {
 	if errors.Is(context.Cause(x.run.ctx), errTimeOver) {
 		f.Health = upstream.HealthNone // the line went on answering; the request took too long
 	}
@@ -301,6 +308,7 @@ func (x *exchange) broken(f *upstream.Failure) error {
 	}
 	x.run.close()
 	if !x.begun {
+		x.waste(x.spent(x.stream))
 		return x.fail(f.Fault())
 	}
 	_ = x.settle(x.produced(), f.Code) // logged; what was streamed is charged later
@@ -323,6 +331,7 @@ func (x *exchange) say(f *fault.Error) {
 func (x *exchange) left() error {
 	x.run.close()
 	if !x.begun {
+		x.waste(x.spent(x.stream))
 		return x.fail(fault.New(fault.ClientClosed, "The client left."))
 	}
 	_ = x.settle(x.produced(), fault.ClientClosed) // logged; charged later

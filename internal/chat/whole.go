@@ -74,21 +74,33 @@ func (x *exchange) judge(contentType string, raw []byte) (result, error) {
 	if err != nil {
 		return nil, malformed(contentType, raw, err)
 	}
+	f := x.misjudged(a)
+	if f == nil {
+		return a, nil
+	}
+	u, _ := a.Usage()
+	f.Used = upstream.TokensOf(u)
+	return nil, f
+}
+
+// misjudged is the verdict on an answer that only looks like a good one; nil: it
+// is one.
+func (x *exchange) misjudged(a result) *upstream.Failure {
 	switch o := a.Judged(); {
 	case o.Err != nil:
-		return nil, reported(o.Err)
+		return reported(o.Err)
 	case o.Content && !o.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
-		return nil, upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
+		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 	case o.Content:
-		return a, nil
+		return nil
 	case x.passesEmpty(o.Filtered, o.Limited) && (o.Ended || o.Filtered || o.Limited):
-		return a, nil
+		return nil
 	case o.Filtered:
-		return nil, upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
+		return upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
 	case o.Limited && x.asked.Limit > 0:
-		return nil, upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
+		return upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
 	}
-	return nil, upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
+	return upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
 }
 
 // passesEmpty tells whether an answer without content that has come to its end
@@ -104,16 +116,18 @@ func (x *exchange) passesEmpty(filtered, limited bool) bool {
 
 // deliver settles and sends a whole answer.
 func (x *exchange) deliver() error {
+	reported, known := x.whole.Usage()
 	if x.gone() {
+		x.waste(upstream.TokensOf(reported))
 		return x.fail(x.client.Err())
 	}
 	x.run.close()
-	reported, known := x.whole.Usage()
 	u := x.usage(reported, known, x.whole.Completion)
 	pieces, err := x.voice.render(x.whole.result, x.whole.raw, u)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)
 		x.on.Broke(f)
+		x.waste(upstream.TokensOf(reported))
 		return x.fail(f.Fault())
 	}
 	if err := x.settleFirst(u); err != nil {

@@ -157,6 +157,9 @@ type Attempt struct {
 	Code string `json:"code,omitempty"`
 	// Cause is for the operator, at most a few hundred bytes.
 	Cause string `json:"cause,omitempty"`
+	// Tokens are what the attempt used at the provider and the request's own
+	// tokens do not contain: those of an attempt whose answer nobody got.
+	upstream.Tokens
 	// FirstByteMS is the time until the answer had begun; 0 if it never did.
 	FirstByteMS int64 `json:"first_byte_ms"`
 	// DurationMS is the time until the attempt had failed or the answer had

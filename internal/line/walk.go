@@ -207,7 +207,7 @@ func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt,
 	if failure.Code == fault.UpstreamTimeout && ctx.Err() != nil && len(w.failures) > 0 {
 		failure.Health = upstream.HealthNone // others have used up the request's time
 	}
-	a.Status, a.Code = failure.Status, string(failure.Code)
+	a.Status, a.Code, a.Tokens = failure.Status, string(failure.Code), failure.Used
 	if failure.Cause != nil {
 		a.Cause = failure.Cause.Error()
 	}

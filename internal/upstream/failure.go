@@ -67,6 +67,9 @@ type Failure struct {
 	RetryAfter time.Duration
 	// Status is the provider's HTTP status; 0 when no head arrived.
 	Status int
+	// Used is what the provider counted of the failed call, or what we counted
+	// of what it had streamed; zero: it did not say. It is the operator's cost.
+	Used Tokens
 	// Cause is for the operator: what the provider said or which step failed,
 	// bounded in length.
 	Cause error

@@ -25,6 +25,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 // userAgent is sent in place of the client's.
@@ -126,7 +127,7 @@ func (l *Line) Send(ctx context.Context, p Post) (*upstream.Answer, error) {
 		return nil, f
 	}
 	from := &body{from: resp.Body, cancel: cancel}
-	if f := judge(resp, from, p.Call.Stream, l.secret); f != nil {
+	if f := judge(resp, from, p.Call, l.secret); f != nil {
 		from.Close()
 		return nil, f
 	}
@@ -194,10 +195,10 @@ func (l *Line) request(ctx context.Context, p Post) *http.Request {
 
 // judge reads the head of an answer: nil for one that looks right, else the
 // failure, for which it reads a bounded part of the body.
-func judge(resp *http.Response, from *body, stream bool, secret string) *upstream.Failure {
+func judge(resp *http.Response, from *body, call upstream.Call, secret string) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
-	if ok && rightType(contentType, stream) && plain(resp.Header) {
+	if ok && rightType(contentType, call.Stream) && plain(resp.Header) {
 		return nil
 	}
 	said := from.beginning(maxErrorBody, errorBodyWait)
@@ -212,6 +213,7 @@ func judge(resp *http.Response, from *body, stream bool, secret string) *upstrea
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
+	f.Used = upstream.TokensOf(wire.ReportedUsage(call.Form, said))
 	return f.Redact(secret)
 }
 

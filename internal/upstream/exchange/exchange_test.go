@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,10 +71,38 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
 		}
 		said := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
-		if f := judge(resp, said, false, ""); f.RetryAfter != 30*time.Second {
+		if f := judge(resp, said, upstream.Call{}, ""); f.RetryAfter != 30*time.Second {
 			t.Errorf("wait of %s, want 30s", f.RetryAfter)
 		}
 	})
+}
+
+// TestErrorsTellWhatTheyUsed: usage beside an error is the failure's, in the
+// words of the call's form.
+func TestErrorsTellWhatTheyUsed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		form  wire.Form
+		usage string
+		want  upstream.Tokens
+	}{
+		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormChat, `"usage":{"prompt_tokens":70}`, upstream.Tokens{Prompt: 70}},
+		{wire.FormChat, `"usage":{"prompt_tokens":-70,"completion_tokens":-7}`, upstream.Tokens{}},
+		{wire.FormChat, `"usage":"none"`, upstream.Tokens{}},
+		{wire.FormChat, `"param":null`, upstream.Tokens{}},
+	} {
+		for _, status := range []int{400, 429, 500} {
+			said := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
+			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}}
+			if f := judge(resp, said, upstream.Call{Form: test.form}, ""); f == nil || f.Used != test.want {
+				t.Errorf("%d with %s: %+v; want %+v", status, test.usage, f, test.want)
+			}
+		}
+	}
 }
 
 // TestOwn: only addresses at the line's own scheme, host and port may get the

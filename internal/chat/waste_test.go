@@ -1,0 +1,150 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// spentOn are the tokens of a request's attempts.
+func spentOn(e ledger.End) []upstream.Tokens {
+	attempts, _ := e.Attempts.([]line.Attempt)
+	out := make([]upstream.Tokens, len(attempts))
+	for i, a := range attempts {
+		out[i] = a.Tokens
+	}
+	return out
+}
+
+// TestFailedAttemptsAreCounted: what an attempt used at its provider and nobody
+// was charged for stands beside it. The request's own tokens are not repeated.
+func TestFailedAttemptsAreCounted(t *testing.T) {
+	t.Parallel()
+	const counted = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`
+	used := upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}
+	answer := func(content, usage string) string {
+		return `{"choices":[{"index":0,"message":{"role":"assistant","content":` + content + `},"finish_reason":"stop"}]` + usage + `}`
+	}
+	said := func(words string) string { return strings.Replace(hello, "Hello", words, 1) }
+	report := `data: {"choices":[],` + counted + "}\n\n"
+	rejected := upstream.Fail(fault.UpstreamBusy, errors.New("busy"))
+	rejected.Used = used
+	failure := `data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}` + "\n\n"
+	for name, test := range map[string]struct {
+		first  reply
+		stream bool
+		want   upstream.Tokens
+	}{
+		"error status":                   {first: reply{failure: rejected}, want: used},
+		"error status, streamed":         {first: reply{failure: rejected}, stream: true, want: used},
+		"empty":                          {first: reply{pieces: []string{answer(`""`, ","+counted)}}, want: used},
+		"empty, no usage":                {first: reply{pieces: []string{answer(`""`, "")}}},
+		"error sentence":                 {first: reply{pieces: []string{answer(`"service overloaded"`, ","+counted)}}, want: used},
+		"error inside":                   {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + counted + `}`}}, want: used},
+		"no JSON":                        {first: reply{pieces: []string{"oops"}}},
+		"stream, empty":                  {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
+		"stream, empty with usage":       {first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
+		"stream, error sentence":         {first: reply{pieces: []string{role, said("service overloaded"), stop}}, stream: true, want: upstream.Tokens{Prompt: 8, Completion: 2}},
+		"stream, error behind a token":   {first: reply{pieces: []string{role + hello + failure}}, stream: true, want: upstream.Tokens{Prompt: 8, Completion: 1}},
+		"stream, error behind usage":     {first: reply{pieces: []string{role + report + hello + failure}}, stream: true, want: used},
+		"stream, breaks behind a token":  {first: reply{pieces: []string{role, hello}, err: errors.New("reset")}, stream: true, want: upstream.Tokens{Prompt: 8, Completion: 1}},
+		"stream, breaks before a token":  {first: reply{pieces: []string{role}, err: errors.New("reset")}, stream: true},
+		"stream, breaks behind a prompt": {first: reply{pieces: []string{`data: {"choices":[],"usage":{"prompt_tokens":70}}` + "\n\n"}}, stream: true, want: upstream.Tokens{Prompt: 70}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body, good := ask, reply{pieces: []string{whole1}}
+			if test.stream {
+				body, good = askStream, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}}
+			}
+			tr := newTrial(t, test.first, good)
+			if out := tr.run(body); out.err != nil || out.cut {
+				t.Fatalf("%+v", out)
+			}
+			tr.want(ledger.Billed, costUsage, 200, "")
+			if got := spentOn(tr.end()); len(got) != 2 || got[0] != test.want || got[1] != (upstream.Tokens{}) {
+				t.Errorf("attempts %+v; want %+v of the first", got, test.want)
+			}
+		})
+	}
+}
+
+// TestFailedAttemptsOfAllForms: the counts are those of the line's form.
+func TestFailedAttemptsOfAllForms(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, client, on wire.Form) {
+		if client != wire.FormChat && client == on {
+			return // an answer without content passes there
+		}
+		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
+		tr := newTrial(t, reply{pieces: []string{body}})
+		faultOf(t, tr.conduct(formCall(t, client, on, false)), fault.EmptyCompletion)
+		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}) {
+			t.Errorf("attempts %+v", got)
+		}
+	})
+}
+
+// left is a client that has left, of which nobody is told who does not ask.
+type left struct{ context.Context }
+
+// Err implements context.Context.
+func (left) Err() error { return context.Canceled }
+
+// TestAnswersThatNobodyGot: an answer that had begun, or was whole, when its
+// client was found gone costs the client nothing and us what it used.
+func TestAnswersThatNobodyGot(t *testing.T) {
+	t.Parallel()
+	used := upstream.Tokens{Prompt: 100, Completion: 10}
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	for name, test := range map[string]struct {
+		body   string
+		pieces []string
+		want   upstream.Tokens
+	}{
+		"whole":          {ask, []string{whole1}, used},
+		"a whole stream": {askStream, []string{role, begin, stop, usage, doneEvent}, upstream.Tokens{Prompt: 8, Completion: 2}}, // the usage is not waited for
+		"part of one":    {askStream, []string{role, begin}, upstream.Tokens{Prompt: 8, Completion: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, reply{pieces: test.pieces})
+			tr.ctx = left{t.Context()}
+			if out := tr.run(test.body); !out.cut {
+				t.Fatalf("%+v", out)
+			}
+			tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
+			if got := spentOn(tr.end()); len(got) != 1 || got[0] != test.want {
+				t.Errorf("attempts %+v; want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestLeftWhileJudged: so does a stream that its client leaves while its
+// beginning is held back.
+func TestLeftWhileJudged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTrial(t, reply{pieces: []string{role, hello}, stall: true})
+		ctx, leave := context.WithCancel(t.Context())
+		tr.ctx = ctx
+		time.AfterFunc(time.Second, leave)
+		if out := tr.run(askStream); !out.cut {
+			t.Fatalf("%+v", out)
+		}
+		tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
+		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.Tokens{Prompt: 8, Completion: 1}) {
+			t.Errorf("attempts %+v", got)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+
+	"tollgate/internal/wire"
+)
+
+// Tokens are the counts of a usage as the trace of an attempt keeps them: what
+// the provider will have on its invoice. They are 0 where it did not say.
+type Tokens struct {
+	Prompt     int64 `json:"prompt_tokens,omitempty"`
+	Cached     int64 `json:"cached_tokens,omitempty"`
+	Completion int64 `json:"completion_tokens,omitempty"`
+}
+
+// TokensOf are the counts of a usage.
+func TokensOf(u wire.Usage) Tokens {
+	return Tokens{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
+}
+
+// Spending adds up what a provider counts in its answers to one step of a work:
+// its Maker may make several calls for that. Ways to providers tell it with
+// Spend. It is safe for concurrent use; the zero value is ready.
+type Spending struct {
+	mu    sync.Mutex
+	total Tokens
+}
+
+// Total is what was counted so far.
+func (s *Spending) Total() Tokens {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
+
+// spendingKey is the key of a context's Spending.
+type spendingKey struct{}
+
+// In returns a context for the calls that s adds up.
+func (s *Spending) In(ctx context.Context) context.Context {
+	return context.WithValue(ctx, spendingKey{}, s)
+}
+
+// Spend tells the Spending of a context, if it has one, what an answer counts.
+func Spend(ctx context.Context, answer []byte) {
+	s, ok := ctx.Value(spendingKey{}).(*Spending)
+	if !ok {
+		return
+	}
+	u := wire.ReportedUsage("", answer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total.Prompt += u.Prompt
+	s.total.Cached += u.Cached
+	s.total.Completion += u.Completion
+}
