@@ -107,6 +107,8 @@ type Attempt struct {
 	Next string `json:"next,omitempty"`
 	// Lost says that its answer did not arrive.
 	Lost bool `json:"lost,omitempty"`
+	// Tokens are what the provider has counted for it, however it ended.
+	upstream.Tokens
 }
 
 // The values of Attempt.Next.
@@ -153,6 +155,14 @@ func (t *trace) current() *Attempt {
 		return nil
 	}
 	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// spent notes what the provider has counted for the current attempt. It may say
+// so more than once, and knows all at the end.
+func (t *trace) spent(tokens upstream.Tokens) {
+	if a := t.current(); a != nil {
+		a.Prompt, a.Cached, a.Completion = max(a.Prompt, tokens.Prompt), max(a.Cached, tokens.Cached), max(a.Completion, tokens.Completion)
+	}
 }
 
 // clone returns a copy that changes apart from t.

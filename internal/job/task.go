@@ -211,7 +211,9 @@ func (t *task) send(life, calls context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(calls, wait)
 	defer cancel()
-	made, err := t.berth.Maker.Submit(ctx, work)
+	var spending upstream.Spending
+	made, err := t.berth.Maker.Submit(spending.In(ctx), work)
+	t.run.trace.spent(spending.Total())
 	t.sent()
 	if err != nil {
 		var trouble *upstream.Trouble
@@ -329,7 +331,9 @@ func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
-	return t.berth.Maker.Poll(ctx, t.work(), t.run.ticket)
+	var spending upstream.Spending
+	defer func() { t.run.trace.spent(spending.Total()) }()
+	return t.berth.Maker.Poll(spending.In(ctx), t.work(), t.run.ticket)
 }
 
 // tooLong is the trouble of a job that took longer than its line allows.

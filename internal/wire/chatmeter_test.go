@@ -219,6 +219,10 @@ func FuzzChatMeter(f *testing.F) {
 		if u.Prompt < 0 || u.Cached+u.CacheWrite > u.Prompt || u.Reasoning > u.Completion || u.Prompt > maxCount || u.Completion > maxCount {
 			t.Fatalf("usage %+v", u)
 		}
+		for _, form := range []Form{"", FormChat, FormResponses, FormMessages, FormGemini} {
+			checkMessagesUsage(t, first, ReportedUsage(form, first))
+			checkMessagesUsage(t, second, ReportedUsage(form, append([]byte(`{"usage":`), second...)))
+		}
 		if a, err := ReadChatAnswer(first); err == nil {
 			_, _ = a.Usage()
 			pieces := a.Pieces("x")

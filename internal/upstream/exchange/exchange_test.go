@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -132,5 +133,41 @@ func TestOwn(t *testing.T) {
 		if ok != want || ok && u.String() != address {
 			t.Errorf("%q: %v", address, ok)
 		}
+	}
+}
+
+// answering is a transport that answers every call with the next body.
+type answering struct{ bodies chan string }
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(<-a.bodies))}, nil
+}
+
+// TestWorkTellsWhatItUsed: what the answers to the calls of one step count is
+// added up; calls that nobody adds up are not looked into.
+func TestWorkTellsWhatItUsed(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan string, 4)
+	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com"}, upstream.Info{CheckOptions: NoOptions("x")}, answering{bodies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spending upstream.Spending
+	for ctx, body := range map[context.Context]string{
+		spending.In(t.Context()): `{"data":[],"usage":{"input_tokens":10,"output_tokens":4000}}`,
+		t.Context():              `{"usage":{"input_tokens":1,"output_tokens":1}}`,
+		spending.In(context.WithoutCancel(t.Context())): `{"usageMetadata":{"promptTokenCount":8,"cachedContentTokenCount":3,"candidatesTokenCount":1290}}`,
+	} {
+		bodies <- body
+		if _, err := line.Tell(ctx, Request{Method: http.MethodPost, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bodies <- `{"usage":{"completion_tokens":100,"total_tokens":100}}`
+	if _, err := line.Look(spending.In(t.Context()), Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := spending.Total(), (upstream.Tokens{Prompt: 18, Cached: 3, Completion: 5390}); got != want {
+		t.Errorf("%+v; want %+v", got, want)
 	}
 }

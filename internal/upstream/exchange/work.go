@@ -134,6 +134,7 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 	if l.secret != "" && resp.StatusCode >= 300 {
 		body = bytes.ReplaceAll(body, []byte(l.secret), []byte("[redacted]"))
 	}
+	upstream.Spend(ctx, body)
 	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 

@@ -1,0 +1,86 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// counting is a hold in which the provider counts tokens: in its answer to a
+// submission and in those to the polls.
+func counting(submission, poll string) func(context.Context, string) error {
+	return func(ctx context.Context, step string) error {
+		switch step {
+		case "submit":
+			upstream.Spend(ctx, []byte(submission))
+		case "poll":
+			upstream.Spend(ctx, []byte(poll))
+		}
+		return nil
+	}
+}
+
+// TestAttemptsAreCounted: what a provider has counted for an attempt stands with
+// it, in the job's trace and in the request log, also where the job was refunded
+// after the provider had accepted it.
+func TestAttemptsAreCounted(t *testing.T) {
+	t.Parallel()
+	const google, openai = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1290}}`, `{"error":{"message":"x"},"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":4000}}`
+	failed := says(trouble(fault.RenderFailed, upstream.NextLine))
+	for name, test := range map[string]struct {
+		first, second *maker
+		want          []upstream.Tokens
+	}{
+		"submission":                {&maker{hold: counting(openai, "")}, &maker{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}}},
+		"poll":                      {&maker{hold: counting("{}", google)}, &maker{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}}},
+		"refused":                   {&maker{hold: counting(openai, ""), submit: refuses(0, trouble(fault.UpstreamError, upstream.NextLine))}, &maker{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
+		"failed after acceptance":   {&maker{hold: counting("{}", google), poll: failed}, &maker{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {}}},
+		"failed on both":            {&maker{hold: counting("{}", google), poll: failed}, &maker{hold: counting("", openai), poll: failed}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
+		"no word, or none of sense": {&maker{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed}, &maker{}, []upstream.Tokens{{}, {}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				h := newHouse(t, url, map[string]upstream.Adapter{
+					"first":  &maker{hold: test.first.hold, submit: test.first.submit, poll: test.first.poll},
+					"second": &maker{hold: test.second.hold, submit: test.second.submit, poll: test.second.poll},
+				})
+				n := h.still()
+				id := h.submit(n, h.submission(n, "easel-1", 1))
+				h.finish(n, id, upstream.KindImage)
+				v, _, err := h.view(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var logged []Attempt
+				err = h.db.View(t.Context(), func(tx *store.Tx) error {
+					receipts, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 1})
+					if err != nil || len(receipts) != 1 || receipts[0].ID != v.Request {
+						return fmt.Errorf("receipts %+v, %w", receipts, err)
+					}
+					return json.Unmarshal(receipts[0].Attempts, &logged)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, attempts := range [][]Attempt{v.Attempts, logged} {
+					if len(attempts) != len(test.want) {
+						t.Fatalf("attempts %+v; want %+v", attempts, test.want)
+					}
+					for i, a := range attempts {
+						if a.Tokens != test.want[i] {
+							t.Errorf("attempt %d %+v; want %+v", i, a, test.want[i])
+						}
+					}
+				}
+			})
+		})
+	}
+}
