@@ -193,6 +193,35 @@ func TestZerosBesideTheFinish(t *testing.T) {
 	}
 }
 
+// TestClientsSeeWhatTheyPay: a client that asked for the usage frame gets ours
+// where the provider's frames showed placeholders alone.
+func TestClientsSeeWhatTheyPay(t *testing.T) {
+	t.Parallel()
+	zero, real := reportedUsage(wire.FormChat, 0, 0, 0), reportedUsage(wire.FormChat, 100, 40, 10)
+	for name, test := range map[string]struct {
+		early, late string
+		want        string // the last frame's usage
+	}{
+		"zeros before the finish": {zero, "", `"usage":{"prompt_tokens":8,"completion_tokens":3,"total_tokens":11,`},
+		"usage, then zeros":       {real, zero, `"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110,`},
+		"zeros, then usage":       {zero, real, `"usage":` + real + "}\n\n"},
+		"zeros to the end":        {zero, zero, `"usage":` + zero + "}\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			events, _ := reportingStream(wire.FormChat, test.early, test.late)
+			tr := newTrial(t, reply{pieces: events})
+			if out := tr.run(askUsage); out.err != nil || out.cut {
+				t.Fatalf("%+v", out)
+			}
+			got := tr.client.body()
+			if last := got[strings.LastIndex(got, `"usage":{`):]; !strings.HasPrefix(last, test.want) || !strings.HasSuffix(last, "}\n\n"+doneEvent) {
+				t.Errorf("the client's last usage is %s", last)
+			}
+		})
+	}
+}
+
 // TestUsageOfWholeAnswers: the same of answers that are not streamed; an
 // explicit zero is the provider's word there.
 func TestUsageOfWholeAnswers(t *testing.T) {
