@@ -87,7 +87,7 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 		}
 		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
 		tr := newTrial(t, reply{pieces: []string{body}})
-		faultOf(t, tr.conduct(formCall(t, client, on, false)), fault.EmptyCompletion)
+		wantFault(t, tr.conduct(formCall(t, client, on, false)), fault.EmptyCompletion)
 		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
 		}
