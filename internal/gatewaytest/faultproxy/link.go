@@ -1,0 +1,305 @@
+package faultproxy
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// link is a node's connection and the one to the server that belongs to it.
+type link struct {
+	proxy  *Proxy
+	client *net.TCPConn
+	ended  sync.Once
+	done   chan struct{} // closed when the link ends
+
+	silent atomic.Bool // nothing passes any more
+
+	// Of the goroutine that reads the node's messages: the texts of prepared
+	// statements and bound portals, and of what was run since BEGIN.
+	statements, portals map[string]string
+	since               []string
+	commit              *Commit // that the messages at hand end with
+
+	mu      sync.Mutex
+	server  *net.TCPConn
+	pid     uint32
+	waiting []turn // what the server has still to say that it is ready after, in order
+}
+
+// turn is one Sync or simple query that was passed on.
+type turn struct {
+	commit bool
+	hit    *Hit // what becomes of its answer; nil: it passes
+}
+
+// end ends both connections. reset: the node sees a reset connection.
+func (l *link) end(reset bool) {
+	l.ended.Do(func() {
+		close(l.done)
+		if reset {
+			_ = l.client.SetLinger(0) // it may be closed already
+		}
+		_ = l.client.Close()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.server != nil {
+			_ = l.server.Close()
+		}
+	})
+}
+
+// dial connects to the server. False: the link has ended.
+func (l *link) dial() bool {
+	conn, err := net.Dial("tcp", l.proxy.server)
+	if err != nil {
+		return false
+	}
+	l.mu.Lock()
+	l.server = conn.(*net.TCPConn)
+	l.mu.Unlock()
+	select {
+	case <-l.done:
+		_ = conn.Close() // end may have come before the field was set
+		return false
+	default:
+		return true
+	}
+}
+
+// run serves the link until it ends.
+func (l *link) run() {
+	defer l.end(false)
+	in := bufio.NewReaderSize(l.client, 32<<10)
+	first, err := readStartup(in, l.client)
+	if err != nil || !l.proxy.wait(l.done) || !l.dial() {
+		return
+	}
+	if key, ok := cancelKey(first); ok {
+		l.proxy.cancelled(key)
+	}
+	if _, err := l.server.Write(first); err != nil {
+		return
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		l.answers(bufio.NewReaderSize(l.server, 32<<10))
+		if l.silent.Load() {
+			<-l.done // the node does not hear that the server has left, either
+		}
+		l.finish()
+	})
+	l.requests(in)
+	l.finish()
+	group.Wait()
+}
+
+// finish ends the link once its end may be seen.
+func (l *link) finish() {
+	if l.proxy.wait(l.done) {
+		l.end(false)
+	}
+}
+
+// cancelled counts a request to cancel.
+func (p *Proxy) cancelled(pid uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancels.All++
+	for l := range p.links {
+		l.mu.Lock()
+		for _, turn := range l.waiting {
+			if l.pid == pid && turn.commit {
+				p.cancels.Commits++
+			}
+		}
+		l.mu.Unlock()
+	}
+}
+
+// requests passes on what the node says, up to each point at which the server
+// is to answer.
+func (l *link) requests(in *bufio.Reader) {
+	var out []byte
+	for {
+		m, err := readMessage(in)
+		if err != nil {
+			return
+		}
+		if l.silent.Load() {
+			continue
+		}
+		l.note(m)
+		if out = append(out, m.raw...); !m.flushes() {
+			continue
+		}
+		if !l.proxy.wait(l.done) {
+			return
+		}
+		if !l.pass(m) {
+			continue
+		}
+		if _, err := l.server.Write(out); err != nil {
+			return
+		}
+		out = out[:0]
+	}
+}
+
+// pass decides whether messages that end with m go to the server.
+func (l *link) pass(m message) bool {
+	if !m.asks() {
+		return true
+	}
+	next := turn{}
+	if l.commit != nil {
+		next.commit, next.hit = true, l.proxy.strike(*l.commit)
+		l.commit = nil
+	}
+	l.mu.Lock()
+	l.waiting = append(l.waiting, next)
+	l.mu.Unlock()
+	if next.hit != nil && next.hit.fault.Strike == DropCommit {
+		l.silent.Store(true)
+		l.struck(next.hit, false)
+		return false
+	}
+	return true
+}
+
+// note learns from a message what is run.
+func (l *link) note(m message) {
+	switch m.kind {
+	case 'P': // Parse: statement, text
+		name, rest := cString(m.body())
+		l.statements[name], _ = cString(rest)
+	case 'B': // Bind: portal, statement
+		portal, rest := cString(m.body())
+		name, _ := cString(rest)
+		l.portals[portal] = l.statements[name]
+	case 'E': // Execute: portal
+		portal, _ := cString(m.body())
+		l.ran(l.portals[portal])
+	case 'Q':
+		text, _ := cString(m.body())
+		l.ran(text)
+	}
+}
+
+// ran notes a statement that is run.
+func (l *link) ran(text string) {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	switch strings.ToUpper(strings.TrimSuffix(first, ";")) {
+	case "BEGIN":
+		l.since = nil
+	case "COMMIT":
+		l.commit = &Commit{Statements: l.since}
+		l.since = nil
+	default:
+		l.since = append(l.since, text)
+	}
+}
+
+// struck carries out what a fault does to the link, and reports it.
+func (l *link) struck(h *Hit, committed bool) {
+	switch h.fault.Cut {
+	case Reset:
+		l.end(true)
+	case Close:
+		l.end(false)
+	case Silence:
+		l.silent.Store(true)
+	}
+	l.proxy.struck(h, committed)
+}
+
+// answers passes on what the server says.
+func (l *link) answers(in *bufio.Reader) {
+	var held []byte // of an answer that is struck
+	committed := false
+	for {
+		m, err := readMessage(in)
+		hit := l.hit()
+		if err != nil {
+			if hit != nil { // the connection broke: nobody knows
+				l.struck(hit, false)
+			}
+			return
+		}
+		if m.kind == 'K' {
+			l.mu.Lock()
+			l.pid = binary.BigEndian.Uint32(m.body())
+			l.mu.Unlock()
+		}
+		if hit == nil {
+			if m.kind == 'Z' {
+				l.ready()
+			}
+			if l.silent.Load() {
+				continue
+			}
+			if !l.proxy.wait(l.done) || !l.tell(m.raw) {
+				return
+			}
+			continue
+		}
+		held = append(held, m.raw...)
+		if m.kind == 'C' {
+			tag, _ := cString(m.body())
+			committed = tag == "COMMIT"
+		}
+		if m.kind != 'Z' {
+			continue
+		}
+		if !l.release(hit, committed, held) {
+			return
+		}
+		held, committed = nil, false
+	}
+}
+
+// release ends the turn of a struck COMMIT that the server has answered. One
+// whose answer is lost stays open: the node still waits. False: the link has
+// ended.
+func (l *link) release(h *Hit, committed bool, answer []byte) bool {
+	if h.fault.Strike != HoldAnswer {
+		l.struck(h, committed)
+		return l.silent.Load()
+	}
+	l.proxy.struck(h, committed)
+	select {
+	case <-h.fault.Release:
+	case <-l.done:
+		return false
+	}
+	l.ready()
+	return l.proxy.wait(l.done) && l.tell(answer)
+}
+
+// tell writes to the node.
+func (l *link) tell(raw []byte) bool {
+	_, err := l.client.Write(raw)
+	return err == nil
+}
+
+// hit returns the fault that the answer at hand meets.
+func (l *link) hit() *Hit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	return l.waiting[0].hit
+}
+
+// ready ends a turn; there is none when the connection begins.
+func (l *link) ready() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) > 0 {
+		l.waiting = l.waiting[1:]
+	}
+}

@@ -1,0 +1,99 @@
+package faultproxy
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// longest bounds one message.
+const longest = 256 << 20
+
+// What a connection may begin with in place of a version.
+const (
+	codeCancel = 80877102
+	codeTLS    = 80877103
+	codeGSS    = 80877104
+)
+
+// message is one message of the protocol, version 3.
+type message struct {
+	kind byte
+	raw  []byte // all of it
+}
+
+func (m message) body() []byte { return m.raw[5:] }
+
+// asks tells whether the server says that it is ready once it has answered.
+func (m message) asks() bool { return m.kind == 'S' || m.kind == 'Q' || m.kind == 'F' }
+
+// flushes tells whether a node may wait for an answer after m: all but the
+// steps of the extended protocol.
+func (m message) flushes() bool { return !bytes.ContainsRune([]byte("PBDEC"), rune(m.kind)) }
+
+func readMessage(in *bufio.Reader) (message, error) {
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return message{}, err
+	}
+	raw, err := readRest(in, head, 1)
+	return message{head[0], raw}, err
+}
+
+// readRest reads what the length in head, after skip bytes, announces.
+func readRest(in *bufio.Reader, head []byte, skip int) ([]byte, error) {
+	size := int64(binary.BigEndian.Uint32(head[skip:]))
+	if size < 4 || size > longest {
+		return nil, errors.New("not a message of the protocol")
+	}
+	raw := make([]byte, int64(skip)+size)
+	copy(raw, head)
+	_, err := io.ReadFull(in, raw[len(head):])
+	return raw, err
+}
+
+// readStartup reads a connection's first packet; encryption is declined.
+func readStartup(in *bufio.Reader, back io.Writer) ([]byte, error) {
+	for {
+		head := make([]byte, 4)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return nil, err
+		}
+		raw, err := readRest(in, head, 0)
+		if err != nil {
+			return nil, err
+		}
+		if code := startupCode(raw); code != codeTLS && code != codeGSS {
+			return raw, nil
+		}
+		if _, err := back.Write([]byte("N")); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func startupCode(raw []byte) uint32 {
+	if len(raw) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(raw[4:])
+}
+
+// cancelKey returns the process that a request to cancel is aimed at.
+func cancelKey(raw []byte) (pid uint32, ok bool) {
+	if startupCode(raw) != codeCancel || len(raw) < 12 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(raw[8:]), true
+}
+
+// cString splits off a text that a zero byte ends.
+func cString(b []byte) (text string, rest []byte) {
+	i := bytes.IndexByte(b, 0)
+	if i < 0 {
+		return string(b), nil
+	}
+	return string(b[:i]), b[i+1:]
+}
