@@ -1,0 +1,332 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/money"
+)
+
+// soon waits until something holds and tells whether it did. Other than
+// eventually it goes on, so that a run shows all that is wrong with it, and it
+// waits for longer: many nodes share one machine here.
+func soon(t testing.TB, what string, holds func() bool) bool {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Errorf("waited in vain: %s", what)
+			return false
+		}
+		<-tick.C
+	}
+	return true
+}
+
+// check opens all ways, waits until everything has come to its end, and
+// compares the gateway's books with the clients' own:
+//   - no error was charged, and nothing of which a client was told so;
+//   - every complete answer was charged once, by what it costs;
+//   - anything else was charged only if its answer broke off or never came;
+//   - nothing is held, the audit finds nothing, and no COMMIT was cancelled;
+//   - a node that dies after all this is swept, too.
+func (c *cluster) check() {
+	t := c.t
+	t.Helper()
+	for _, n := range c.nodes {
+		n.proxy.Disarm()
+		n.proxy.Open()
+	}
+	for i, n := range c.nodes { // one that was declared dead notices it with its next request
+		soon(t, fmt.Sprintf("node %d answers", i), func() bool {
+			return n.ready() && c.probe.say(t.Context(), n, false, fateFine).saw() == sawComplete
+		})
+	}
+	for _, s := range c.jobs {
+		s.Process = c.nodes[0].Process // it may have been started again
+		c.settleOrders(s)
+	}
+	if !soon(t, "nothing is held", func() bool { return c.held() == 0 }) {
+		t.Logf("held: %s", c.dump(`SELECT id || ' of ' || epoch || CASE job WHEN '' THEN '' ELSE ' for ' || job END FROM ledger_hold`))
+	}
+	for _, a := range c.chats {
+		c.checkChats(a)
+	}
+	for _, s := range c.jobs {
+		c.checkOrders(s)
+	}
+	c.audited()
+	c.checkCancels()
+	c.checkSweep()
+	if t.Failed() {
+		for i, n := range c.nodes {
+			t.Logf("node %d:\n%s", i, tail(n.Output()))
+		}
+	}
+}
+
+// checkCancels checks that no node has asked the server to cancel a COMMIT.
+func (c *cluster) checkCancels() {
+	c.t.Helper()
+	for i, n := range c.nodes {
+		if cancels := n.proxy.Cancels(); cancels.Commits > 0 {
+			c.t.Errorf("node %d has sent %d requests to cancel for a COMMIT under way", i, cancels.Commits)
+		}
+	}
+}
+
+// tail is the end of a log.
+func tail(log string) string { return log[max(0, len(log)-6000):] }
+
+// ready asks the node whether it is.
+func (n *node) ready() bool {
+	res, err := n.client.Get(n.URL + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// dump lists the rows of a query of one text.
+func (c *cluster) dump(query string) (all []string) {
+	rows, err := c.db.QueryContext(c.t.Context(), query)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return append(all, err.Error())
+		}
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		all = append(all, err.Error())
+	}
+	return all
+}
+
+// charge is a row of the request log.
+type charge struct {
+	ID     string       `json:"id"`
+	Status int          `json:"status"`
+	Code   string       `json:"code"`
+	Cost   money.Amount `json:"cost_usd"`
+}
+
+// requestLog returns an account's rows and what was charged in all.
+func (c *cluster) requestLog(account string) (rows map[string]charge, total money.Amount) {
+	t := c.t
+	t.Helper()
+	rows = map[string]charge{}
+	for after := ""; ; {
+		var page struct {
+			Data    []charge `json:"data"`
+			HasMore bool     `json:"has_more"`
+		}
+		c.nodes[0].Admin("GET", "/requests?limit=200&account="+account+"&after="+after, nil, &page)
+		for _, r := range page.Data {
+			if _, twice := rows[r.ID]; twice {
+				t.Errorf("%s has two receipts", r.ID)
+			}
+			rows[r.ID] = r
+			total += r.Cost
+			after = r.ID
+		}
+		if !page.HasMore {
+			break
+		}
+	}
+	var state purse
+	c.nodes[0].Admin("GET", "/accounts/"+account, nil, &state)
+	if state.Balance != creditOfCluster*money.USD-total || state.Held != 0 {
+		t.Errorf("account %s: balance %s and %s held; want %d less charges of %s, and nothing held",
+			account, state.Balance, state.Held, creditOfCluster, total)
+	}
+	return rows, total
+}
+
+// checkChats compares a client's calls with the request log.
+func (c *cluster) checkChats(a *chatter) {
+	t := c.t
+	t.Helper()
+	rows, _ := c.requestLog(a.account)
+	asked := map[string]int{} // how often the provider was
+	for _, r := range c.provider.Requests() {
+		if m := chatText.FindSubmatch(r.Body); m != nil {
+			asked[string(m[1])]++
+		}
+	}
+	counts, codes := map[string]int{}, map[string]int{}
+	var dearest money.Amount
+	for _, k := range a.calls {
+		saw := k.saw()
+		counts[saw]++
+		if saw == sawError {
+			codes[k.seen.err.Code]++
+		}
+		dearest = max(dearest, k.cost)
+		r, logged := rows[k.seen.id]
+		delete(rows, k.seen.id)
+		if wrong := judgeCall(k, r, logged); wrong != "" {
+			t.Errorf("%s\n  of %s\n  with receipt %+v (there: %t)", wrong, k, r, logged)
+		}
+		if k.fate != fateFails && k.fate != fateBreaks && asked[k.tag] > 1 {
+			t.Errorf("%s ran %d times", k, asked[k.tag])
+		}
+	}
+	extra := 0
+	for _, r := range rows { // of answers that never began
+		if r.Cost > 0 {
+			extra++
+		}
+		if r.Cost > dearest {
+			t.Errorf("charged more than any answer costs: %+v", r)
+		}
+	}
+	if extra > counts[sawNothing] {
+		t.Errorf("%d charges for %d requests whose answers never began", extra, counts[sawNothing])
+	}
+	t.Logf("chat: %v %v, %d charged without a beginning of an answer", counts, codes, extra)
+}
+
+// judgeCall says what is wrong about the charge of a call; empty: nothing.
+func judgeCall(k *chatCall, r charge, logged bool) string {
+	switch saw := k.saw(); {
+	case saw == sawComplete && (!logged || r.Cost != k.cost || r.Status != http.StatusOK):
+		return fmt.Sprintf("a complete answer that costs %s is not charged so", k.cost)
+	case saw == sawError && r.Cost != 0:
+		return "an error is charged"
+	case uncharged(k.seen.err.Message) && r.Cost != 0:
+		return "a client was told that it was not charged, and was"
+	case saw == sawCut && !k.stream && r.Cost != 0 && r.Cost != k.cost:
+		return fmt.Sprintf("an answer that costs %s is charged otherwise", k.cost)
+	case r.Cost > k.cost:
+		return fmt.Sprintf("charged more than %s", k.cost)
+	}
+	return ""
+}
+
+// settleOrders repeats the submissions whose outcome their client does not
+// know, and waits until every job of the account has ended.
+func (c *cluster) settleOrders(s *submitter) {
+	t := c.t
+	t.Helper()
+	for _, o := range s.orders {
+		soon(t, "a repetition is answered: "+o.tag, func() bool {
+			if !o.settled() {
+				s.submit(c.nodes[0], o)
+			}
+			return o.settled()
+		})
+	}
+	soon(t, "every job has ended", func() bool {
+		for _, j := range s.jobsOf(t, s.account) {
+			if !j.final() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// checkOrders compares a client's orders with the jobs and the request log.
+func (c *cluster) checkOrders(s *submitter) {
+	t := c.t
+	t.Helper()
+	jobs := map[string]operated{}
+	for _, j := range s.jobsOf(t, s.account) {
+		jobs[j.ID] = j
+	}
+	_, total := c.requestLog(s.account)
+	var sum money.Amount
+	counts := map[string]int{}
+	owner := map[string]string{}
+	for _, o := range s.orders {
+		made := 0
+		for _, sub := range c.studio.Submissions() {
+			if bytes.Contains(sub.Body, []byte(o.tag+".")) {
+				made++
+			}
+		}
+		if o.id == "" {
+			counts["refused"]++
+			if made > 0 {
+				t.Errorf("%d times at the provider, and its client was told that there is no job: %s", made, o)
+			}
+			continue
+		}
+		if other, twice := owner[o.id]; twice {
+			t.Errorf("%s and %s are the same job", other, o.tag)
+		}
+		owner[o.id] = o.tag
+		j, there := jobs[o.id]
+		delete(jobs, o.id)
+		shown, err := s.ended(o)
+		switch {
+		case !there || err != nil:
+			t.Errorf("%s: there %t, %v", o, there, err)
+		case j.Status == "succeeded" && (j.Cost != pricePicture || o.unsafe || made == 0):
+			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, made, shown.raw)
+		case j.Status != "succeeded" && j.Cost != 0:
+			t.Errorf("%s: failed, and charged %s: %s", o, j.Cost, shown.raw)
+		}
+		counts[j.Status]++
+		sum += j.Cost
+	}
+	for _, j := range jobs {
+		if j.Cost != 0 || j.Status == "succeeded" {
+			t.Errorf("nobody knows of job %s, which is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
+		}
+		counts["undone"]++
+	}
+	if total != sum {
+		t.Errorf("%s were charged for jobs, which cost %s", total, sum)
+	}
+	t.Logf("jobs: %v", counts)
+}
+
+// checkSweep kills the first node, under which nothing is to be left, and one
+// under which a request runs, and waits until another one has given back what
+// was held.
+func (c *cluster) checkSweep() {
+	t := c.t
+	t.Helper()
+	last := c.join()
+	c.provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Stall} })
+	under := func() (holds int) {
+		c.ask(&holds, `SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1`, last.epoch)
+		return holds
+	}
+	var done <-chan *chatCall
+	soon(t, "the last request is admitted", func() bool {
+		if done == nil || len(done) > 0 { // it was refused, as under overload
+			done = c.probe.begin(last, false, fateFine)
+		}
+		return under() > 0
+	})
+	c.nodes[0].Kill()
+	last.Kill()
+	<-done
+	if !soon(t, "the node that died last is swept", func() bool { return under() == 0 }) {
+		t.Logf("nodes: %s", c.dump(`SELECT epoch || ' dead ' || dead FROM node`))
+	}
+}
+
+// Conditions on COMMITs.
+func settles(c faultproxy.Commit) bool {
+	return c.Has("INSERT INTO ledger_receipt") && c.Has("DELETE FROM ledger_hold")
+}
+
+func admits(c faultproxy.Commit) bool { return c.Has("INSERT INTO ledger_hold") }
+
+func submits(c faultproxy.Commit) bool { return c.Has("INSERT INTO job") }

@@ -1,0 +1,213 @@
+package gatewaytest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/money"
+)
+
+// chatter is a client of chat with an account of its own, who notes what it saw
+// of each request.
+type chatter struct {
+	c            *cluster
+	client       *http.Client
+	account, key string
+
+	mu    sync.Mutex
+	calls []*chatCall
+}
+
+// chatCall is one request and what its client saw of it.
+type chatCall struct {
+	tag    string
+	stream bool
+	fate   string
+	cost   money.Amount // of the complete answer
+	node   *node
+	seen   answer // the zero value if no answer began
+}
+
+// What a client saw.
+const (
+	sawNothing  = "nothing"
+	sawError    = "an error"
+	sawCut      = "an answer that broke off"
+	sawComplete = "a complete answer"
+)
+
+// saw sums up what the client saw.
+func (k *chatCall) saw() string {
+	switch a := k.seen; {
+	case a.status == 0:
+		return sawNothing
+	case a.status >= 400:
+		return sawError
+	case a.complete && !a.cut && a.err.Type == "" && a.finish == "stop":
+		return sawComplete
+	}
+	return sawCut
+}
+
+func (k *chatCall) String() string {
+	a := k.seen
+	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", k.tag, k.stream, k.fate, a.id, k.saw(), a.status, a.err, a.text)
+}
+
+// creditOfCluster is what each account has, in dollars.
+const creditOfCluster = 1000
+
+// patience is how long a client waits for an answer: longer than any fault.
+const patience = 2 * time.Minute
+
+// chatter opens an account for a client of chat.
+func (c *cluster) chatter() *chatter {
+	c.t.Helper()
+	a := &chatter{c: c, client: newPatientClient(c)}
+	a.account, a.key = c.nodes[0].Account(creditOfCluster, nil)
+	c.chats = append(c.chats, a)
+	return a
+}
+
+// newPatientClient is a client with connections of its own.
+func newPatientClient(c *cluster) *http.Client {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: patience}
+	c.t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// say sends a request to a node and reads its answer to the end, or until ctx
+// ends.
+func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *chatCall {
+	prompt, completion := 500+rand.IntN(500), 100+rand.IntN(400)
+	k := &chatCall{tag: a.c.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
+	model := chatOfCluster
+	if fate == fateFails || fate == fateBreaks {
+		model = badOfCluster
+	}
+	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
+		model, stream, k.tag, prompt, completion, fate)
+	k.seen, _ = converse(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, k)
+	return k
+}
+
+// begin is say in the background.
+func (a *chatter) begin(n *node, stream bool, fate string) <-chan *chatCall {
+	done := make(chan *chatCall, 1)
+	go func() { done <- a.say(a.c.t.Context(), n, stream, fate) }()
+	return done
+}
+
+// strike sends a request to a node until a fault has happened to it: one that
+// is refused before, as under overload, is sent again.
+func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chatCall {
+	a.c.t.Helper()
+	done := a.begin(n, stream, fateFine)
+	eventually(a.c.t, "the COMMIT is struck", func() bool {
+		if len(done) > 0 && !hit.Happened() {
+			done = a.begin(n, stream, fateFine)
+		}
+		return hit.Happened()
+	})
+	return done
+}
+
+// submitter is a client of jobs with an account of its own, who notes what
+// became of each submission.
+type submitter struct {
+	customer
+
+	mu     sync.Mutex
+	orders []*jobOrder
+}
+
+// jobOrder is a job that a client wants.
+type jobOrder struct {
+	tag    string
+	unsafe bool
+	id     string // once it was accepted
+	broken int    // tries that had no answer: the job may be there
+	told   reply  // the last answer
+}
+
+// settled tells whether the client knows what became of its order: the job's
+// id, or that nobody will make one.
+func (o *jobOrder) settled() bool { return o.id != "" || o.broken == 0 && o.told.status >= 400 }
+
+func (o *jobOrder) String() string {
+	return fmt.Sprintf("%s (job %q, %d tries without an answer), last told %s", o.tag, o.id, o.broken, o.told)
+}
+
+// submitter opens an account for a client of jobs.
+func (c *cluster) submitter() *submitter {
+	c.t.Helper()
+	p := *c.nodes[0].plant
+	p.client = newPatientClient(c)
+	s := &submitter{customer: customer{plant: &p}}
+	s.account, s.key = p.Account(creditOfCluster, nil)
+	c.jobs = append(c.jobs, s)
+	return s
+}
+
+// order notes a new order.
+func (s *submitter) order(c *cluster, unsafe bool) *jobOrder {
+	o := &jobOrder{tag: c.tag(), unsafe: unsafe}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orders = append(s.orders, o)
+	return o
+}
+
+// submit sends an order to a node, once, with its Idempotency-Key.
+func (s *submitter) submit(n *node, o *jobOrder) {
+	prompt := o.tag + "."
+	if o.unsafe {
+		prompt += " " + unsafeJob
+	}
+	r, err := s.try("POST", n.address()+pathGenerate, order(imageOfCluster, prompt, nil), "Idempotency-Key", o.tag)
+	if err != nil && r.status < 400 {
+		o.broken++
+		return
+	}
+	o.told = r
+	if r.status == http.StatusAccepted {
+		var j struct{ ID string }
+		if err := json.Unmarshal(r.raw, &j); err != nil || j.ID == "" {
+			s.t.Errorf("%s: %v in %s", o.tag, err, r)
+		}
+		o.id = j.ID
+	}
+}
+
+// errNotEnded is why a job of an order is asked for again.
+var errNotEnded = errors.New("not ended")
+
+// ended polls the job of an order.
+func (s *submitter) ended(o *jobOrder) (shownJob, error) {
+	r, err := s.try("GET", "/v1/images/jobs/"+o.id, nil)
+	if err != nil {
+		return shownJob{}, err
+	}
+	if r.status != http.StatusOK {
+		return shownJob{}, errors.New(r.String())
+	}
+	j := readJob(s.t, r)
+	if !j.final() {
+		return j, errNotEnded
+	}
+	return j, nil
+}
+
+// uncharged tells whether a message promises that nothing was charged.
+func uncharged(message string) bool { return strings.Contains(message, "not charged") }

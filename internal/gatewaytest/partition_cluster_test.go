@@ -1,0 +1,228 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/faultproxy"
+)
+
+// cluster is some nodes on one PostgreSQL database, each of which reaches it
+// through a proxy of its own, a chat model and an image model.
+type cluster struct {
+	t        testing.TB
+	binary   string
+	database string // past the proxies
+	db       *sql.DB
+	nodes    []*node
+	provider *fakeprovider.Server
+	studio   *fakestudio.Fal
+	gate     chan struct{} // what the answers of gated requests wait for
+	steps    chan struct{} // and each piece of others
+	tags     atomic.Int64
+	chats    []*chatter
+	probe    *chatter // the first of them, who asks whether a node works
+	jobs     []*submitter
+}
+
+// node is one of them.
+type node struct {
+	*plant
+	proxy *faultproxy.Proxy
+	epoch string // of its first life
+
+	mu sync.RWMutex // the process may be another one after a kill
+}
+
+// address is the node's base address as it runs now.
+func (n *node) address() string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.URL
+}
+
+// revive kills the node and starts it again.
+func (n *node) revive() {
+	n.Kill()
+	p := *n.plant
+	p.restart()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.plant = &p
+}
+
+// The models of a cluster.
+const (
+	chatOfCluster  = "talk"
+	badOfCluster   = "babble" // on a line of its own, which bad answers may take out of service
+	imageOfCluster = "easel"
+)
+
+// newCluster starts nodes with a lease.
+func newCluster(t testing.TB, binary, database string, nodes int, lease string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, binary: binary, database: database, provider: fakeprovider.New(t), studio: fakestudio.NewFal(t),
+		gate: make(chan struct{}), steps: make(chan struct{})}
+	c.provider.Always(c.talk)
+	c.studio.Always(draws)
+	first := faultproxy.New(t, database)
+	c.nodes = []*node{{plant: newPlant(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
+	c.db = openPostgres(t, database)
+	c.nodes[0].epoch = c.newest()
+	c.nodes[0].catalog(
+		[]map[string]any{chatModel(chatOfCluster, nil), chatModel(badOfCluster, nil), imageModel(imageOfCluster, nil)},
+		[]map[string]any{
+			chatLine("talks", c.provider.URL(), nil, chatOfCluster),
+			chatLine("babbles", c.provider.URL(), nil, badOfCluster),
+			makerOf(t, "fal").jobLine("paints", c.studio, "image", nil, imageOfCluster),
+		})
+	c.probe = c.chatter()
+	for range nodes - 1 {
+		c.join()
+	}
+	return c
+}
+
+// openPostgres opens the database beside the nodes.
+func openPostgres(t testing.TB, database string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(2)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// join starts one more node.
+func (c *cluster) join() *node {
+	c.t.Helper()
+	proxy := faultproxy.New(c.t, c.database)
+	p := *c.nodes[0].plant
+	p.settings = maps.Clone(p.settings)
+	p.settings["database"] = proxy.URL()
+	p.restart()
+	n := &node{plant: &p, proxy: proxy, epoch: c.newest()}
+	c.nodes = append(c.nodes, n)
+	return n
+}
+
+// ask reads one value from the database.
+func (c *cluster) ask(into any, query string, args ...any) {
+	c.t.Helper()
+	if err := c.db.QueryRowContext(c.t.Context(), query, args...).Scan(into); err != nil {
+		c.t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// newest is the epoch of the node that has begun last.
+func (c *cluster) newest() (epoch string) {
+	c.t.Helper()
+	c.ask(&epoch, `SELECT epoch FROM node WHERE dead = 0 ORDER BY started_ms DESC, epoch DESC LIMIT 1`)
+	return epoch
+}
+
+// held counts what requests hold.
+func (c *cluster) held() (n int) {
+	c.t.Helper()
+	c.ask(&n, `SELECT COUNT(*) FROM ledger_hold`)
+	return n
+}
+
+// dies waits until a node's first life was declared dead and nothing is held
+// under it any more.
+func (c *cluster) dies(n *node) {
+	c.t.Helper()
+	dead := soon(c.t, "the node is declared dead and swept", func() bool {
+		var left int
+		c.ask(&left, `SELECT (SELECT COUNT(*) FROM node WHERE epoch = $1 AND dead = 0)
+			+ (SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1)`, n.epoch)
+		return left == 0
+	})
+	if !dead {
+		c.t.FailNow()
+	}
+}
+
+// A chat request says in its text which it is, what its answer costs, and how
+// the provider fares with it.
+var chatText = regexp.MustCompile(`(tag-\d+) p=(\d+) c=(\d+) fate (\w+)`)
+
+// The fates of chat requests.
+const (
+	fateFine   = "fine"
+	fateSlow   = "slow"   // a stream over a second or two
+	fateGated  = "gated"  // the answer waits for the cluster's gate
+	fateSteps  = "steps"  // a stream whose pieces wait for the cluster's steps
+	fateFails  = "fails"  // the provider answers an error
+	fateBreaks = "breaks" // the answer breaks off
+)
+
+// talk is how the chat provider answers.
+func (c *cluster) talk(r fakeprovider.Request) fakeprovider.Reply {
+	m := chatText.FindSubmatch(r.Body)
+	if m == nil {
+		return fakeprovider.Error(400, "invalid_request_error", "", "no tag")
+	}
+	prompt, _ := strconv.Atoi(string(m[2])) // digits
+	completion, _ := strconv.Atoi(string(m[3]))
+	streamed := bytes.Contains(r.Body, []byte(`"stream":true`))
+	reply := fakeprovider.Answer("all is well", prompt, completion)
+	if streamed {
+		reply = fakeprovider.Stream(prompt, completion, "all ", "is ", "well", ", ", "is ", "it", "?")
+	}
+	switch fate := string(m[4]); {
+	case fate == fateSteps:
+		reply.Gate = c.steps
+	case fate == fateGated:
+		reply.Wait = c.gate
+	case fate == fateFails:
+		return fakeprovider.Error(500, "server_error", "", "down")
+	case fate == fateBreaks && streamed:
+		reply.Events, reply.End = reply.Events[:4], fakeprovider.Cut
+	case fate == fateBreaks:
+		reply.Length = len(reply.Body) + 10
+	case fate == fateSlow && streamed:
+		reply.Gap = 200 * time.Millisecond
+	case fate == fateSlow:
+		reply.Delay = 700 * time.Millisecond
+	}
+	return reply
+}
+
+// unsafeJob in a job's prompt makes the provider refuse it.
+const unsafeJob = "fate unsafe"
+
+// draws is how the provider of images fares with a job.
+func draws(body []byte) fakestudio.Behaviour {
+	if strings.Contains(string(body), unsafeJob) {
+		return fakestudio.Behaviour{Failed: `{"status":422,"header":{"X-Fal-Retryable":"false"},
+			"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`}
+	}
+	return fakestudio.Behaviour{}
+}
+
+// tag names a request.
+func (c *cluster) tag() string { return fmt.Sprintf("tag-%06d", c.tags.Add(1)) }
+
+// audited proves the books from outside.
+func (c *cluster) audited() {
+	c.t.Helper()
+	settings := map[string]string{"database": c.database}
+	if out, diag, code := gatewaytest.Run(c.t, c.binary, settings, "audit"); code != 0 {
+		c.t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+	}
+}

@@ -1,0 +1,260 @@
+package gatewaytest_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/store/storetest"
+)
+
+// leaseOfScenes is the shortest there is.
+const leaseOfScenes = "1s"
+
+// TestPartitions loses COMMITs and their answers at each place where money
+// moves, cuts the node off until another one has declared it dead, and lets it
+// come back; and stops nodes for longer than their lease. After each the
+// clients' own books are compared with the gateway's.
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	type play func(t *testing.T, binary string)
+	settlement := func(stream bool, strike faultproxy.Strike) play {
+		return func(t *testing.T, binary string) { lostSettlement(t, binary, stream, strike) }
+	}
+	admission := func(strike faultproxy.Strike, late bool) play {
+		return func(t *testing.T, binary string) { lostAdmission(t, binary, strike, late) }
+	}
+	submission := func(strike faultproxy.Strike, late bool) play {
+		return func(t *testing.T, binary string) { lostSubmission(t, binary, strike, late) }
+	}
+	scenes := []struct {
+		name string
+		play play
+	}{ // the longest first
+		{"submission committed, answer lost, client answered before", submission(faultproxy.DropAnswer, true)},
+		{"slow commits", slowCommits},
+		{"settlement committed, answer lost, whole", settlement(false, faultproxy.DropAnswer)},
+		{"settlement committed, answer lost, streamed", settlement(true, faultproxy.DropAnswer)},
+		{"settlement lost, whole", settlement(false, faultproxy.DropCommit)},
+		{"settlement lost, streamed", settlement(true, faultproxy.DropCommit)},
+		{"admission committed, answer lost", admission(faultproxy.DropAnswer, false)},
+		{"admission committed, answer lost, client answered before", admission(faultproxy.DropAnswer, true)},
+		{"admission lost", admission(faultproxy.DropCommit, false)},
+		{"submission committed, answer lost", submission(faultproxy.DropAnswer, false)},
+		{"submission lost", submission(faultproxy.DropCommit, false)},
+		{"process stopped", func(t *testing.T, binary string) { stoppedNode(t, binary, (*node).pause, (*node).resume) }},
+		{"network frozen", func(t *testing.T, binary string) { stoppedNode(t, binary, (*node).freeze, (*node).thaw) }},
+	}
+	// They mostly wait, but each has processes of its own: a few at a time.
+	turns := make(chan struct{}, 5)
+	var all sync.WaitGroup
+	for _, s := range scenes {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			t.Run(s.name, func(t *testing.T) { s.play(t, binary) })
+		})
+	}
+	all.Wait()
+}
+
+// twoNodes is a cluster of two.
+func twoNodes(t *testing.T, binary string) (c *cluster, first, second *node) {
+	t.Helper()
+	c = newCluster(t, binary, storetest.PostgreSQL(t), 2, leaseOfScenes)
+	return c, c.nodes[0], c.nodes[1]
+}
+
+// cutOff arms a fault that strikes a COMMIT of the node and cuts the node off
+// in the same moment.
+func cutOff(n *node, which func(faultproxy.Commit) bool, strike faultproxy.Strike) *faultproxy.Hit {
+	return n.proxy.Arm(faultproxy.Fault{Match: which, Strike: strike, Cut: faultproxy.Silence, Then: faultproxy.Frozen})
+}
+
+// struck checks that a fault has done what it was to do.
+func struck(t *testing.T, h *faultproxy.Hit, strike faultproxy.Strike) {
+	t.Helper()
+	if h.Committed() != (strike == faultproxy.DropAnswer) {
+		t.Fatalf("the COMMIT that was struck was committed: %t", h.Committed())
+	}
+}
+
+// lostSettlement: a client that reads "not charged" was not charged, and one
+// that was charged has its answer or none.
+func lostSettlement(t *testing.T, binary string, stream bool, strike faultproxy.Strike) {
+	c, first, _ := twoNodes(t, binary)
+	a := c.chatter()
+	hit := cutOff(first, settles, strike)
+	done := a.strike(hit, first, stream)
+	struck(t, hit, strike)
+	c.dies(first)
+	first.proxy.Reopen()
+	t.Logf("%s", <-done)
+	c.check()
+}
+
+// lostAdmission: nothing is held for ever, and the request runs once at most.
+// late: the node comes back after its client was answered.
+func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
+	c, first, _ := twoNodes(t, binary)
+	a := c.chatter()
+	hit := cutOff(first, admits, strike)
+	done := a.strike(hit, first, false)
+	struck(t, hit, strike)
+	c.dies(first)
+	if !late {
+		first.proxy.Reopen()
+	}
+	t.Logf("%s", <-done)
+	if late {
+		first.proxy.Reopen()
+	}
+	// What waited behind it comes to its end, too.
+	if next := a.say(t.Context(), first, false, fateFine); next.saw() == sawNothing {
+		t.Errorf("after it: %s", next)
+	}
+	c.check()
+}
+
+// lostSubmission: whoever is told that there is no job has none, and whoever
+// is told nothing finds it by its Idempotency-Key.
+func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
+	c, first, second := twoNodes(t, binary)
+	a, s := c.chatter(), c.submitter()
+	hit := cutOff(first, submits, strike)
+	o := s.order(c, false)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.submit(first, o)
+	}()
+	eventually(t, "the COMMIT is struck", hit.Happened)
+	struck(t, hit, strike)
+	c.dies(first)
+	if !late {
+		first.proxy.Reopen()
+	}
+	<-done
+	t.Logf("%s", o)
+	if o.broken > 0 {
+		eventually(t, "the other node answers the repetition", func() bool {
+			s.submit(second, o)
+			return o.settled()
+		})
+	}
+	if late {
+		first.proxy.Reopen()
+	}
+	if next := a.say(t.Context(), first, false, fateFine); next.saw() == sawNothing {
+		t.Errorf("after it: %s", next)
+	}
+	c.check()
+}
+
+// How long COMMITs are held back in slowCommits: longer than a batch may take,
+// and longer than any other transaction may.
+const (
+	slowBatch  = 8 * time.Second
+	slowUpdate = 17 * time.Second
+)
+
+// slowCommits: a COMMIT that takes long is waited for, or its connection is
+// given up; the server is never asked to cancel it.
+func slowCommits(t *testing.T, binary string) {
+	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, "15s")
+	n := c.nodes[0]
+	a := c.chatter()
+	slow := func(which func(faultproxy.Commit) bool) (hit *faultproxy.Hit, release func()) {
+		released := make(chan struct{})
+		hit = n.proxy.Arm(faultproxy.Fault{Match: which, Strike: faultproxy.HoldAnswer, Release: released})
+		return hit, sync.OnceFunc(func() { close(released) })
+	}
+	credits := faultproxy.Having("INSERT INTO ledger_entry")
+	var all sync.WaitGroup
+	defer all.Wait()
+
+	// An operator leaves while the COMMIT of a credit is under way; another one
+	// waits for longer than a transaction may take.
+	credited, _ := n.Account(1, nil)
+	for _, leaves := range []bool{true, false} {
+		hit, release := slow(credits)
+		defer release()
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		all.Go(func() { n.credit(ctx, credited) })
+		eventually(t, "the credit is committed", hit.Happened)
+		if leaves {
+			leave()
+		} else {
+			all.Go(func() {
+				wait(slowUpdate)
+				release()
+			})
+		}
+	}
+	for _, which := range []func(faultproxy.Commit) bool{admits, settles} {
+		hit, release := slow(which)
+		defer release()
+		done := a.strike(hit, n, false)
+		wait(slowBatch)
+		release()
+		t.Logf("%s", <-done)
+	}
+	wait(slowUpdate - 2*slowBatch)
+	all.Wait()
+	c.checkCancels()
+	c.checkChats(a)
+	c.audited()
+}
+
+// credit sends a credit of nothing that matters and forgets its answer.
+func (n *node) credit(ctx context.Context, account string) {
+	req, err := http.NewRequestWithContext(ctx, "POST", n.URL+"/admin/v1/accounts/"+account+"/credits", strings.NewReader(`{"usd":1}`))
+	if err != nil {
+		n.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
+	req.Header.Set("Content-Type", "application/json")
+	if res, err := n.client.Do(req); err == nil {
+		_ = res.Body.Close()
+	}
+}
+
+func (n *node) pause()  { n.Pause() }
+func (n *node) resume() { n.Resume() }
+func (n *node) freeze() { n.proxy.Freeze() }
+func (n *node) thaw()   { n.proxy.Open() }
+
+// stoppedNode stops a node for longer than its lease while requests and jobs
+// run on it, and lets it go on: what it goes on with was taken over.
+func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
+	c, first, second := twoNodes(t, binary)
+	a, s := c.chatter(), c.submitter()
+	streamed := a.begin(first, true, fateSteps)
+	for range 3 { // the role and a piece of text are under way
+		c.steps <- struct{}{}
+	}
+	whole := a.begin(first, false, fateGated)
+	o := s.order(c, false)
+	s.submit(first, o)
+	eventually(t, "both requests run", func() bool { return len(c.provider.Requests()) == 2 })
+	stop(first)
+	c.dies(first)
+	eventually(t, "the other node answers while the first stands still", func() bool {
+		return a.say(t.Context(), second, false, fateFine).saw() == sawComplete
+	})
+	close(c.steps)
+	close(c.gate)
+	resume(first)
+	for _, k := range []*chatCall{<-streamed, <-whole} {
+		t.Logf("%s", k)
+	}
+	c.check()
+}
