@@ -16,6 +16,7 @@ GO ?= go
 ARGS ?=
 FUZZTIME ?= 10s
 COUNT ?= 10
+ROUNDS ?= 100
 
 .PHONY: help
 help: ## list these targets
@@ -69,9 +70,11 @@ fuzz: ## run every fuzz test for FUZZTIME (10s) each
 	@scripts/fuzz $(FUZZTIME)
 
 .PHONY: torture
-torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times
-	@TOLLGATE_TORTURE=yes scripts/postgres run $(GO) test -race -count=$(COUNT) -timeout=2h \
+torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times, then ROUNDS (100) minutes of a faulty network
+	@TOLLGATE_TORTURE=yes scripts/postgres run $(GO) test -race -count=$(COUNT) -timeout=2h -skip='^TestPartitionsUnderLoad$$' \
 		./internal/store ./internal/ledger ./internal/chat ./internal/gatewaytest/...
+	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run $(GO) test -race -count=1 -timeout=6h -v \
+		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest
 
 .PHONY: agents
 agents: ## let coding agents work through the gateway (needs Node, downloads 800 MB)

@@ -1,0 +1,234 @@
+package gatewaytest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/store/storetest"
+)
+
+// weather is one run of TestPartitionsUnderLoad: all that is drawn in it is the
+// seed's.
+type weather struct {
+	seed   uint64
+	nodes  int
+	lease  time.Duration
+	length time.Duration
+}
+
+func (w weather) String() string {
+	return fmt.Sprintf("seed %d, %d nodes, lease %s, %s", w.seed, w.nodes, w.lease, w.length)
+}
+
+// TestPartitionsUnderLoad lets clients of chat and of jobs ask nodes whose ways
+// to the database, and whose processes, fail at random, and compares the
+// clients' own books with the gateway's. TOLLGATE_TORTURE lets it run for 100
+// rounds of a minute (TOLLGATE_TORTURE_ROUNDS: another number) from the seed
+// TOLLGATE_TORTURE_SEED on; a seed that fails fails again with one round.
+func TestPartitionsUnderLoad(t *testing.T) {
+	t.Parallel()
+	binary := gatewaytest.Binary(t)
+	if os.Getenv("TOLLGATE_TORTURE") != "" {
+		tortureByWeather(t, binary)
+		return
+	}
+	const length = 6 * time.Second
+	var all sync.WaitGroup
+	for _, w := range []weather{
+		{seed: 1, nodes: 2, lease: time.Second, length: length},
+		{seed: 2, nodes: 3, lease: time.Second, length: length},
+		{seed: 3, nodes: 2, lease: 2 * time.Second, length: length},
+	} {
+		all.Go(func() {
+			t.Run(w.String(), func(t *testing.T) { underWeather(t, binary, w) })
+		})
+	}
+	all.Wait()
+}
+
+// tortureByWeather runs rounds one after the other and says how far it is.
+func tortureByWeather(t *testing.T, binary string) {
+	rounds, first := number(t, "TOLLGATE_TORTURE_ROUNDS", 100), number(t, "TOLLGATE_TORTURE_SEED", 1)
+	leases := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second}
+	failed := 0
+	for i := range rounds {
+		seed := first + i
+		w := weather{seed: uint64(seed), nodes: 2 + seed%2, lease: leases[seed/2%len(leases)], length: time.Minute}
+		if !t.Run(w.String(), func(t *testing.T) { underWeather(t, binary, w) }) {
+			failed++
+		}
+		t.Logf("round %d of %d: %s; %d failed so far", i+1, rounds, w, failed)
+		if failed == 10 {
+			t.Fatal("ten rounds have failed: the rest would say nothing new")
+		}
+	}
+}
+
+// number reads a whole number from the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s is %q", name, text)
+	}
+	return n
+}
+
+func underWeather(t *testing.T, binary string, w weather) {
+	const chatters, submitters = 6, 2
+	c := newCluster(t, binary, storetest.PostgreSQL(t), w.nodes, w.lease.String())
+	for range chatters {
+		c.chatter()
+	}
+	for range submitters {
+		c.submitter()
+	}
+	until := time.Now().Add(w.length)
+	var load, storm sync.WaitGroup
+	stop := make(chan struct{})
+	for i, a := range c.chats[1:] {
+		load.Go(func() { a.talkOn(rand.New(rand.NewPCG(w.seed, uint64(100+i))), stop) })
+	}
+	for i, s := range c.jobs {
+		load.Go(func() { c.orderOn(s, rand.New(rand.NewPCG(w.seed, uint64(200+i))), stop) })
+	}
+	for i, n := range c.nodes {
+		storm.Go(func() { n.suffer(rand.New(rand.NewPCG(w.seed, uint64(i))), w.lease, until) })
+	}
+	storm.Wait()
+	close(stop)
+	load.Wait()
+	c.check()
+	saw := map[string]int{}
+	for _, a := range c.chats {
+		for _, k := range a.calls {
+			saw[k.saw()]++
+		}
+	}
+	accepted := 0
+	for _, s := range c.jobs {
+		for _, o := range s.orders {
+			if o.id != "" {
+				accepted++
+			}
+		}
+	}
+	if saw[sawComplete] == 0 || saw[sawError] == 0 || accepted == 0 {
+		t.Errorf("the load or the faults did not reach the gateway: chat %v, %d jobs", saw, accepted)
+	}
+	for _, n := range c.nodes[1:w.nodes] {
+		if code := n.Stop(); code != 0 {
+			t.Errorf("exit code %d\n%s", code, n.Output())
+		}
+	}
+}
+
+// talkOn sends one request after the other until it is told to stop. Some of
+// them it leaves early.
+func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
+	fates := []string{fateFine, fateFine, fateFine, fateFine, fateFine, fateFine, fateSlow, fateFails, fateBreaks}
+	for !over(stop) {
+		n, fate, stream := a.c.nodes[r.IntN(len(a.c.nodes))], fates[r.IntN(len(fates))], r.IntN(2) == 0
+		ctx, leave := a.c.t.Context(), func() {}
+		if r.IntN(12) == 0 {
+			ctx, leave = context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Millisecond)
+		}
+		k := a.say(ctx, n, stream, fate)
+		leave()
+		think := 5 + r.IntN(20)
+		if k.saw() != sawComplete { // a node that refuses is not asked a thousand times a second
+			think += 50
+		}
+		wait(time.Duration(think) * time.Millisecond)
+	}
+}
+
+func over(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// orderOn orders one job after the other until it is told to stop. It repeats
+// what was not answered, and what was refused it repeats or gives up.
+func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
+	for !over(stop) {
+		o := s.order(c, r.IntN(5) == 0)
+		for again := true; again && !over(stop); {
+			s.submit(c.nodes[r.IntN(len(c.nodes))], o)
+			again = !o.settled() || o.id == "" && r.IntN(2) == 0
+			wait(time.Duration(100+r.IntN(200)) * time.Millisecond)
+		}
+	}
+}
+
+// suffer lets the node's way to the database and its process fail, one fault
+// after the other, until a time. Then everything works again.
+func (n *node) suffer(r *rand.Rand, lease time.Duration, until time.Time) {
+	heal := func() {
+		if r.IntN(2) == 0 {
+			n.proxy.Open() // what was held back comes late
+		} else {
+			n.proxy.Reopen()
+		}
+	}
+	outage := func() { // mostly shorter than the lease, often longer
+		span := time.Duration(float64(lease) * []float64{0.05, 0.3, 0.8, 1.4, 2, 3}[r.IntN(6)])
+		wait(min(span, max(0, time.Until(until))))
+	}
+	for {
+		wait(time.Duration(200+r.IntN(1000)) * time.Millisecond)
+		if time.Now().After(until) {
+			return
+		}
+		switch r.IntN(10) {
+		default:
+			n.strike(r, outage)
+			heal()
+		case 6:
+			n.proxy.Freeze()
+			outage()
+			heal()
+		case 7:
+			n.proxy.Down()
+			outage()
+			heal()
+		case 8:
+			n.Pause()
+			outage()
+			n.Resume()
+		case 9:
+			n.revive()
+		}
+	}
+}
+
+// strike loses one COMMIT or its answer, and what else goes with it.
+func (n *node) strike(r *rand.Rand, outage func()) {
+	hit := n.proxy.Arm(faultproxy.Draw(r, []string{
+		"INSERT INTO ledger_hold", "INSERT INTO ledger_receipt", "DELETE FROM ledger_hold", "INSERT INTO job", "UPDATE job", "UPDATE node",
+	}))
+	defer n.proxy.Disarm()
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-hit.Done():
+		outage()
+	case <-timer.C: // nothing of the kind came by
+	}
+}
