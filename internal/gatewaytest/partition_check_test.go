@@ -38,6 +38,18 @@ func soon(t testing.TB, what string, holds func() bool) bool {
 //   - nothing is held, the audit finds nothing, and no COMMIT was cancelled;
 //   - a node that dies after all this is swept, too.
 func (c *cluster) check() {
+	c.t.Helper()
+	c.checkBooks()
+	c.checkSweep()
+	if c.t.Failed() {
+		for i, n := range c.nodes {
+			c.t.Logf("node %d:\n%s", i, tail(n.Output()))
+		}
+	}
+}
+
+// checkBooks is check but for the sweep.
+func (c *cluster) checkBooks() {
 	t := c.t
 	t.Helper()
 	for _, n := range c.nodes {
@@ -64,12 +76,6 @@ func (c *cluster) check() {
 	}
 	c.audited()
 	c.checkCancels()
-	c.checkSweep()
-	if t.Failed() {
-		for i, n := range c.nodes {
-			t.Logf("node %d:\n%s", i, tail(n.Output()))
-		}
-	}
 }
 
 // checkCancels checks that no node has asked the server to cancel a COMMIT.
@@ -222,12 +228,7 @@ func (c *cluster) settleOrders(s *submitter) {
 	t := c.t
 	t.Helper()
 	for _, o := range s.orders {
-		soon(t, "a repetition is answered: "+o.tag, func() bool {
-			if !o.settled() {
-				s.submit(c.nodes[0], o)
-			}
-			return o.settled()
-		})
+		c.settleOrder(s, o)
 	}
 	soon(t, "every job has ended", func() bool {
 		for _, j := range s.jobsOf(t, s.account) {
@@ -236,6 +237,17 @@ func (c *cluster) settleOrders(s *submitter) {
 			}
 		}
 		return true
+	})
+}
+
+// settleOrder submits an order until its client knows what became of it.
+func (c *cluster) settleOrder(s *submitter, o *jobOrder) {
+	c.t.Helper()
+	soon(c.t, "a submission is answered: "+o.tag, func() bool {
+		if !o.settled() {
+			s.submit(c.nodes[0], o)
+		}
+		return o.settled()
 	})
 }
 

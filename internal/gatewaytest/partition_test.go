@@ -49,6 +49,9 @@ func TestPartitions(t *testing.T) {
 		{"submission committed, answer lost", submission(faultproxy.DropAnswer, false)},
 		{"submission lost", submission(faultproxy.DropCommit, false)},
 		{"process stopped", func(t *testing.T, binary string) { stoppedNode(t, binary, (*node).pause, (*node).resume) }},
+		{"a job's steps", lostSteps},
+		{"a job's take-over", lostTakeover},
+		{"an idle node's return", idleReturn},
 		{"network frozen", func(t *testing.T, binary string) { stoppedNode(t, binary, (*node).freeze, (*node).thaw) }},
 	}
 	// They mostly wait, but each has processes of its own: a few at a time.

@@ -1,0 +1,106 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/store/storetest"
+)
+
+// writesRun are COMMITs of a job's steps between submission and end.
+func writesRun(c faultproxy.Commit) bool { return c.Has("UPDATE job_run") }
+
+// takesOver are those with which a node takes over a job.
+func takesOver(c faultproxy.Commit) bool { return c.Has("UPDATE job_run SET epoch = $1, fence") }
+
+// lostSteps loses the COMMIT of each step of a job, and the answer to it, with
+// nothing but its connection: the node lives, so nobody else will look after
+// the job, which has to come to its end all the same.
+func lostSteps(t *testing.T, binary string) {
+	const steps = 5
+	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, leaseOfScenes)
+	n, s := c.nodes[0], c.submitter()
+	for _, strike := range []faultproxy.Strike{faultproxy.DropAnswer, faultproxy.DropCommit} {
+		for nth := range steps {
+			hit := n.proxy.Arm(faultproxy.Fault{Match: writesRun, Nth: nth + 1, Strike: strike})
+			o := s.order(c, false)
+			c.settleOrder(s, o)
+			ended := soon(t, fmt.Sprintf("the job ends whose step %d is struck (%d): %s", nth+1, strike, o), func() bool {
+				_, err := s.ended(o)
+				return err == nil
+			})
+			if !ended {
+				t.Fatalf("the job: %s\n%s", n.operated(t, o.id), tail(n.Output()))
+			}
+			if nth < 3 && !hit.Happened() {
+				t.Errorf("step %d was not struck", nth+1)
+			}
+			n.proxy.Disarm()
+		}
+	}
+	c.checkBooks()
+}
+
+// lostTakeover loses the answer to the COMMIT with which a node takes over the
+// job of one that has died.
+func lostTakeover(t *testing.T, binary string) {
+	c, first, second := twoNodes(t, binary)
+	s := c.submitter()
+	rendered := make(chan struct{})
+	defer close(rendered)
+	c.studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
+	second.proxy.Freeze() // it would start the job itself
+	o := s.order(c, false)
+	c.settleOrder(s, o)
+	first.reaches(t, o.id, "ticket")
+	hit := second.proxy.Arm(faultproxy.Fault{Match: takesOver, Strike: faultproxy.DropAnswer})
+	first.Kill()
+	second.proxy.Reopen()
+	eventually(t, "the job is taken over", hit.Happened)
+	polls := c.studio.Polls()
+	if !soon(t, "somebody looks after the job", func() bool { return c.studio.Polls() > polls+1 }) {
+		t.Logf("the job: %s\n%s", second.operated(t, o.id), tail(second.Output()))
+	}
+}
+
+// idleReturn: a node that was declared dead while it had nothing to do comes
+// back and takes over the job of another one, once: what it takes over belongs
+// to a life that counts.
+func idleReturn(t *testing.T, binary string) {
+	c, first, second := twoNodes(t, binary)
+	s := c.submitter()
+	rendered := make(chan struct{})
+	release := sync.OnceFunc(func() { close(rendered) })
+	defer release()
+	c.studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
+	second.proxy.Freeze()
+	o := s.order(c, false)
+	c.settleOrder(s, o)
+	first.reaches(t, o.id, "ticket")
+	c.dies(second)
+	second.proxy.Reopen()
+	first.Kill()
+	second.reaches(t, o.id, "taken_over")
+	polls := c.studio.Polls()
+	if !soon(t, "somebody looks after the job", func() bool { return c.studio.Polls() > polls+5 }) {
+		t.Logf("the job: %s\n%s", second.operated(t, o.id), tail(second.Output()))
+	}
+	takeovers := 0
+	for _, step := range second.operated(t, o.id).Steps {
+		if step.Name == "taken_over" {
+			takeovers++
+		}
+	}
+	if takeovers != 1 {
+		t.Errorf("taken over %d times: %s", takeovers, second.operated(t, o.id))
+	}
+	release()
+	s.Process = second.Process
+	soon(t, "the job ends", func() bool {
+		j, err := s.ended(o)
+		return err == nil && j.Status == "succeeded"
+	})
+}
