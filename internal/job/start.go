@@ -78,10 +78,11 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 		return false, nil
 	}
 	s := &starting{jobs: j, snapshot: snapshot, model: model, berths: berths, room: min(room, startAtOnce)}
-	if err := j.DB.Update(ctx, s.tx); err != nil {
+	started, err := j.assign(ctx, s.tx, func() []*task { return s.started })
+	if err != nil {
 		return false, err
 	}
-	for _, t := range s.started {
+	for _, t := range started {
 		j.metrics.step(stepLine)
 		j.metrics.step(stepSubmitted)
 		j.take(t)

@@ -73,9 +73,9 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 	t := &task{jobs: j}
 	epoch := j.Ledger.Epoch()
-	taken := false
-	err := j.DB.Update(ctx, func(tx *store.Tx) error {
-		taken = false
+	var moved []*task
+	taken, err := j.assign(ctx, func(tx *store.Tx) error {
+		moved = nil
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
@@ -93,11 +93,12 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 			}
 		}
 		changed, err := tx.Exec(`UPDATE job_run SET epoch = $1, fence = $2, trace = $3 WHERE id = $4 AND fence = $5`, epoch, p.fence, text(p.trace), id, before)
-		taken = changed > 0
-		t.rec, t.run = rec, p
+		if t.rec, t.run = rec, p; changed > 0 {
+			moved = []*task{t}
+		}
 		return err
-	})
-	if err != nil || !taken {
+	}, func() []*task { return moved })
+	if err != nil || len(taken) == 0 {
 		return err
 	}
 	j.metrics.step(stepTakenOver)
