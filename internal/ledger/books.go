@@ -284,7 +284,8 @@ func (b *books) sweep(id string) (receiptRow, bool) {
 		Duration: time.Duration(max(0, b.nowMS-hold.createdMS)) * time.Millisecond,
 	}
 	if hold.cost > 0 || hold.tokens != (Tokens{}) {
-		end.Outcome, end.Cost, end.Tokens = Billed, hold.cost, hold.tokens
+		// A stream that broke off, whose client saw the status of its beginning.
+		end.Outcome, end.Status, end.Cost, end.Tokens = Billed, 200, hold.cost, hold.tokens
 	}
 	return b.end(id, end, "[]")
 }

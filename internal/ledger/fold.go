@@ -58,13 +58,8 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		// The day's own figures are proved by its receipts, so today's stay; the
-		// hour is for requests that were admitted after midnight but made before.
-		today := dayOf(now)
-		cutoff := min(now-l.opts.Retention.Milliseconds(), (time.Duration(today)*24*time.Hour - time.Hour).Milliseconds())
-		// Request ids sort by the time they were made. A day that is to come, since
-		// the clock was ahead, keeps its receipts.
-		below := id.At("req_", time.UnixMilli(cutoff))
+		// A day that is to come, since the clock was ahead, keeps its receipts.
+		below, today := foldBelow(now, l.opts.Retention), dayOf(now)
 		var account string
 		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
 			below, today).Scan(&account)
@@ -86,6 +81,16 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	return more, err
 }
 
+// foldBelow returns the request id below which receipts go: ids sort by the
+// time they were made. The day's own figures are proved by its receipts, so
+// today's stay; the hour is for requests that were admitted after midnight but
+// made before.
+func foldBelow(nowMS int64, retention time.Duration) string {
+	midnight := time.Duration(dayOf(nowMS)) * 24 * time.Hour
+	cutoff := min(nowMS-retention.Milliseconds(), (midnight - time.Hour).Milliseconds())
+	return id.At("req_", time.UnixMilli(cutoff))
+}
+
 // foldKey is what sums of deleted receipts are kept by.
 type foldKey struct{ key, model string }
 
@@ -100,6 +105,7 @@ type foldChunkRows struct {
 	totals map[foldKey]*Totals
 	months map[int64]*foldMonth
 	last   int64 // the newest day among them
+	chain  chain // of the deleted, so that the running balance can be proved without them
 }
 
 func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRows, error) {
@@ -128,6 +134,7 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 			chunk.totals[k] = &Totals{}
 		}
 		chunk.totals[k].count(Outcome(outcome), cost, tokens)
+		chunk.chain.move(m.seq, m.balance, -cost)
 		if cost > 0 {
 			chunk.month(day, m, cost)
 		}
@@ -161,6 +168,11 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 			images = ledger_folded.images + excluded.images`,
 			account, k.key, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images)
 		if err != nil {
+			return err
+		}
+	}
+	if c.chain.movements > 0 {
+		if err := c.chain.noteTx(tx, account); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/money"
 )
 
@@ -90,7 +91,7 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 		return ErrUnknown
 	}
 	if op.state.CompareAndSwap(opWaiting, opLeft) {
-		e.Outcome, e.Cost = Failed, 0
+		e.Outcome, e.Cost, e.Status, e.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
 		h.ledger.queue.push(h.endOp(e))
 		return ErrNotSettled
 	}

@@ -235,13 +235,13 @@ func (r *receiptRow) insert(q *store.Batch) {
 		int64(r.end.Outcome), int64(r.end.Status), word(r.end.Code), word(r.end.Line), r.attempt,
 		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
 		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
-		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job)
+		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job, flag(r.hold.free))
 }
 
 const insertReceipt = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 	prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
-	first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
+	first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job, free)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`
 
 const insertRefusal = insertReceipt + ` ON CONFLICT (id) DO NOTHING`
 

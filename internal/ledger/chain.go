@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// chain proves the running balances of an account without an order. Each
+// movement leads from the state before it, its number less one and the balance
+// without it, to the state after it; the first begins at nothing, the last ends
+// at the account's row. Every state between is the end of one movement and the
+// beginning of the next, so the marks of all ends and of the account's begin
+// are those of all beginnings and of the account's end: numbers only grow, so
+// nothing but one whole chain adds up. Marks are added modulo 2^64.
+type chain struct {
+	movements    int64
+	begun, ended uint64
+}
+
+// move adds a movement: its number, the balance after it and what it changed.
+func (c *chain) move(seq int64, balance, delta money.Amount) {
+	c.movements++
+	c.begun += mark(seq-1, balance-delta)
+	c.ended += mark(seq, balance)
+}
+
+// whole tells whether the movements lead from nothing to the account's newest
+// number and balance.
+func (c *chain) whole(seq int64, balance money.Amount) bool {
+	return c.movements == seq && c.ended+mark(0, 0) == c.begun+mark(seq, balance)
+}
+
+// join adds the movements of another part of the chain.
+func (c *chain) join(o chain) {
+	c.movements += o.movements
+	c.begun += o.begun
+	c.ended += o.ended
+}
+
+// noteTx adds movements that are being deleted to those that have been.
+func (c *chain) noteTx(tx *store.Tx, account string) error {
+	if err := tx.Lock("ledger_folded_chain", "account", account); err != nil {
+		return err
+	}
+	noted, err := notedChainsTx(tx, account)
+	if err != nil {
+		return err
+	}
+	sum := noted[account]
+	sum.join(*c)
+	_, err = tx.Exec(`INSERT INTO ledger_folded_chain (account, receipts, begun, ended) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (account) DO UPDATE SET receipts = excluded.receipts, begun = excluded.begun, ended = excluded.ended`,
+		account, sum.movements, int64(sum.begun), int64(sum.ended))
+	return err
+}
+
+// notedChainsTx returns what noteTx has noted, of an account or with "" of all.
+func notedChainsTx(tx *store.Tx, account string) (map[string]chain, error) {
+	rows, err := tx.Query(`SELECT account, receipts, begun, ended FROM ledger_folded_chain WHERE account = $1 OR $1 = ''`, account)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	noted := map[string]chain{}
+	for rows.Next() {
+		var of string
+		var begun, ended int64
+		var c chain
+		if err := rows.Scan(&of, &c.movements, &begun, &ended); err != nil {
+			return nil, err
+		}
+		c.begun, c.ended = uint64(begun), uint64(ended)
+		noted[of] = c
+	}
+	return noted, rows.Err()
+}
+
+// mark spreads a state over 64 bits (the finalizer of SplitMix64, twice).
+func mark(seq int64, balance money.Amount) uint64 {
+	return mix(mix(uint64(seq)+0x9e3779b97f4a7c15) ^ uint64(balance))
+}
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
