@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 
+	"tollgate/internal/account"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 )
@@ -18,7 +19,11 @@ func (s *server) audit(c *call) (any, error) {
 		return nil, fmt.Errorf("wait for the audit that runs: %w", c.r.Context().Err())
 	}
 	defer func() { <-s.audits }()
-	report, err := ledger.Audit(c.r.Context(), s.DB, job.AuditTx)
+	jobs := job.AuditTx
+	if s.Jobs != nil {
+		jobs = job.Audit(s.Jobs.Retention)
+	}
+	report, err := ledger.Audit(c.r.Context(), s.DB, account.AuditTx, jobs)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
@@ -156,7 +157,7 @@ func Audit(ctx context.Context, s *Settings) (report ledger.AuditReport, err err
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return ledger.Audit(ctx, db, job.AuditTx)
+	return ledger.Audit(ctx, db, ledger.NobodyServes(db.Served), account.AuditTx, job.Audit(s.JobRetention))
 }
 
 // view reads one snapshot of the settings' database.

@@ -1,61 +1,176 @@
 package job
 
 import (
+	"time"
+
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
+// auditTime bounds for how long after its end a job's record must be there: the
+// retention may have been raised since. Of older ones those must be that ended
+// after the oldest that is.
+const auditTime = time.Hour
+
+// audit compares what the ledger has of jobs with the jobs.
+type audit struct {
+	books *ledger.AuditBooks
+	ended map[string]endedJob // by request, until its receipt has come
+	since int64               // records of jobs that ended from then on are there
+}
+
+// endedJob is the record of a job that has ended.
+type endedJob struct {
+	job, account string
+	billed       bool
+	cost         money.Amount
+	ended        int64
+}
+
+// Audit is AuditTx where records are kept for less than an hour.
+func Audit(retention time.Duration) ledger.AuditCheck {
+	return func(tx *store.Tx, books *ledger.AuditBooks) error {
+		return auditTx(tx, books, min(retention, auditTime))
+	}
+}
+
 // AuditTx checks that the open holds of jobs are those of running jobs, to the
-// nano-dollar, and that each slot of a line belongs to a job that was submitted
-// there. It is a ledger.AuditCheck.
-func AuditTx(tx *store.Tx) ([]ledger.Difference, map[string]int64, error) {
-	holds, err := ledger.JobHoldsTx(tx)
-	if err != nil {
-		return nil, nil, err
+// nano-dollar; that each job that has ended has a receipt that says the same,
+// and each receipt of a job that is so young a job; and that each slot of a line
+// belongs to a job that was submitted there. It is a ledger.AuditCheck.
+func AuditTx(tx *store.Tx, books *ledger.AuditBooks) error { return auditTx(tx, books, auditTime) }
+
+func auditTx(tx *store.Tx, books *ledger.AuditBooks, kept time.Duration) error {
+	a := &audit{books: books, ended: map[string]endedJob{}}
+	if err := a.running(tx); err != nil {
+		return err
 	}
-	slots, err := line.SlotsTx(tx)
-	if err != nil {
-		return nil, nil, err
+	if err := a.read(tx, kept); err != nil {
+		return err
 	}
-	rows, err := tx.Query(`SELECT j.id, j.account, j.request, j.held_nano, r.state, r.line FROM job_run r JOIN job j ON j.id = r.id`)
+	books.JobReceipts(a.receipt)
+	books.Finally(a.end)
+	return nil
+}
+
+// read reads the jobs that have ended, and those that neither have nor run.
+func (a *audit) read(tx *store.Tx, kept time.Duration) error {
+	now, err := tx.NowMS()
 	if err != nil {
-		return nil, nil, err
+		return err
+	}
+	a.since = now - kept.Milliseconds()
+	rows, err := tx.Query(`SELECT j.id, j.request, j.account, j.status, j.cost_nano, j.ended_ms, CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
+		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.ended_ms > 0 OR r.id IS NULL`)
+	if err != nil {
+		return err
 	}
 	defer rows.Close()
-	var found []ledger.Difference
-	checked := map[string]int64{"running jobs": 0, "holds of jobs": int64(len(holds))}
 	for rows.Next() {
-		var id, account, request, onLine string
+		var request, status string
+		var e endedJob
+		var runs int64
+		if err := rows.Scan(&e.job, &request, &e.account, &status, (*int64)(&e.cost), &e.ended, &runs); err != nil {
+			return err
+		}
+		a.books.Checked("ended jobs", 1)
+		at := ledger.Difference{Account: e.account, Request: request}
+		switch {
+		case e.ended == 0:
+			at.What = "a job has not ended and does not run: " + e.job
+		case runs != 0:
+			at.What = "a job has ended and runs: " + e.job
+		case (status != statusSucceeded && status != statusFailed) || e.cost < 0 || (status == statusFailed && e.cost != 0):
+			at.What, at.Recorded = "a job that has ended has a state or a cost that it cannot have: "+e.job, status+", "+e.cost.String()
+		}
+		if at.What != "" {
+			a.books.Differ(at)
+		}
+		if e.ended > 0 {
+			a.since = min(a.since, e.ended)
+			e.billed = status == statusSucceeded
+			a.ended[request] = e
+		}
+	}
+	return rows.Err()
+}
+
+// receipt compares the receipt of a job with its record.
+func (a *audit) receipt(r ledger.JobReceipt) {
+	at := ledger.Difference{Account: r.Account, Request: r.Request, Recorded: r.Cost.String()}
+	e, ok := a.ended[r.Request]
+	delete(a.ended, r.Request)
+	switch {
+	case !ok && r.EndedMS >= a.since:
+		at.What = "a receipt is of a job that does not exist or has not ended: " + r.Job
+	case ok && (e.job != r.Job || e.account != r.Account || e.billed != r.Billed || e.cost != r.Cost):
+		at.What, at.Computed = "the receipt of a job is not what the job says: "+e.job, e.cost.String()
+	default:
+		return
+	}
+	a.books.Differ(at)
+}
+
+// end reports the jobs that have ended without a receipt.
+func (a *audit) end() error {
+	for request, e := range a.ended {
+		if a.books.MayBeDeleted(e.account, request) {
+			continue
+		}
+		a.books.Differ(ledger.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job, Recorded: e.cost.String()})
+	}
+	return nil
+}
+
+// running compares open holds and slots with the jobs that run.
+func (a *audit) running(tx *store.Tx) error {
+	holds := a.books.JobHolds()
+	slots, err := line.SlotsTx(tx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
+		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	a.books.Checked("holds of jobs", int64(len(holds)))
+	differ := func(account, request, what, recorded, computed string) {
+		a.books.Differ(ledger.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
+	}
+	for rows.Next() {
+		var id, account, key, request, onLine string
 		var held money.Amount
 		var state int64
-		if err := rows.Scan(&id, &account, &request, (*int64)(&held), &state, &onLine); err != nil {
-			return nil, nil, err
+		if err := rows.Scan(&id, &account, &key, &request, (*int64)(&held), &state, &onLine); err != nil {
+			return err
 		}
-		checked["running jobs"]++
+		a.books.Checked("running jobs", 1)
 		hold, ok := holds[id]
 		switch {
+		case request == "":
+			differ(account, "", "a running job has no record: "+id, "", hold.Request)
 		case !ok:
-			found = append(found, ledger.Difference{Account: account, Request: request, What: "a running job has no hold: " + id, Recorded: held.String()})
-		case hold.Amount != held || hold.Account != account || hold.Request != request:
-			found = append(found, ledger.Difference{Account: account, Request: request, What: "the hold of a job is another one: " + id,
-				Recorded: held.String(), Computed: hold.Amount.String()})
+			differ(account, request, "a running job has no hold: "+id, held.String(), "")
+		case hold.Amount != held || hold.Account != account || hold.Key != key || hold.Request != request:
+			differ(account, request, "the hold of a job is another one: "+id, held.String(), hold.Amount.String())
 		}
 		delete(holds, id)
-		if state > stateQueued && slots[id] != onLine {
-			found = append(found, ledger.Difference{Account: account, Request: request, What: "a submitted job has no slot of its line: " + id,
-				Recorded: onLine, Computed: slots[id]})
-		}
 		if state > stateQueued {
+			if slots[id] != onLine {
+				differ(account, request, "a submitted job has no slot of its line: "+id, onLine, slots[id])
+			}
 			delete(slots, id)
 		}
 	}
 	for id, hold := range holds {
-		found = append(found, ledger.Difference{Account: hold.Account, Request: hold.Request, What: "a hold belongs to no running job: " + id, Recorded: hold.Amount.String()})
+		differ(hold.Account, hold.Request, "a hold belongs to no running job: "+id, hold.Amount.String(), "")
 	}
 	for id, onLine := range slots {
-		found = append(found, ledger.Difference{Request: id, What: "a slot of a line belongs to no submitted job", Recorded: onLine})
+		differ("", id, "a slot of a line belongs to no submitted job", onLine, "")
 	}
-	return found, checked, rows.Err()
+	return rows.Err()
 }

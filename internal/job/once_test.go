@@ -129,13 +129,16 @@ func TestOnceKey(t *testing.T) {
 	})
 }
 
-// age makes the end of a job older.
+// age makes the end of a job older, and with it its receipt.
 func (h *house) age(id string, by time.Duration) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, by.Milliseconds(), id)
 		if err == nil && changed != 1 {
 			err = fmt.Errorf("%d jobs have ended", changed)
+		}
+		if err == nil {
+			_, err = tx.Exec(`UPDATE ledger_receipt SET ended_ms = ended_ms - $1 WHERE job = $2`, by.Milliseconds(), id)
 		}
 		return err
 	})

@@ -1,13 +1,10 @@
 package job
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
 )
@@ -71,41 +68,4 @@ func TestForgetMany(t *testing.T) {
 			t.Errorf("%d records are left", jobs)
 		}
 	})
-}
-
-// TestAuditFinds breaks one thing after the other: the audit finds each.
-func TestAuditFinds(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ name, breaks, finds string }{
-		{"a hold is gone", `DELETE FROM ledger_hold`, "has no hold"},
-		{"a hold is of another amount", `UPDATE ledger_hold SET amount_nano = amount_nano + 1`, "another one"},
-		{"a hold is of another request", `UPDATE ledger_hold SET id = 'req_x'`, "another one"},
-		{"a job is gone", `DELETE FROM job_run`, "belongs to no running job"},
-		{"a slot is gone", `DELETE FROM line_job`, "no slot"},
-		{"a slot is of another line", `UPDATE line_job SET line = 'second'`, "no slot"},
-		{"a slot too many", `INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`, "belongs to no submitted job"},
-		{"a slot of a queued job", `UPDATE job_run SET state = 0, line = ''`, "belongs to no submitted job"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				reached := make(chan struct{}, 1)
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{hold: stuck("poll", reached)}})
-				h.apply(oneLine)
-				n := h.still()
-				h.submit(n, h.submission(n, "easel-1", 1))
-				n.step(n.jobs.Start)
-				<-reached
-				h.audit(0)
-				h.update(c.breaks)
-				report, err := ledger.Audit(t.Context(), h.db, AuditTx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if report.OK || !slices.ContainsFunc(report.Differences, func(d ledger.Difference) bool { return strings.Contains(d.What, c.finds) }) {
-					t.Errorf("%+v", report)
-				}
-			})
-		})
-	}
 }

@@ -135,9 +135,9 @@ func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (mon
 	if err != nil {
 		return 0, nil, err
 	}
-	kind := "credit"
+	kind := entryCredit
 	if amount < 0 {
-		kind = "take_back"
+		kind = entryTakeBack
 	}
 	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
 		return 0, nil, fmt.Errorf("credit the account: %w", err)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -13,10 +14,11 @@ type AuditReport struct {
 	OK          bool             `json:"ok"`
 	Checked     map[string]int64 `json:"checked"`
 	Differences []Difference     `json:"differences"`
+	// Omitted counts the differences beyond those that are listed.
+	Omitted int64 `json:"omitted,omitempty"`
 }
 
-// Difference is one figure that is not the sum of what it stands for. Money is
-// in US dollars.
+// Difference is one thing that does not agree. Money is in US dollars.
 type Difference struct {
 	Account  string `json:"account,omitempty"`
 	Key      string `json:"key,omitempty"`
@@ -27,126 +29,209 @@ type Difference struct {
 	Computed string `json:"computed"`
 }
 
-// auditChunk is how many accounts are checked in one snapshot.
-const auditChunk = 100
+// maxDifferences bounds the list of differences.
+const maxDifferences = 1000
 
-// Audit recomputes, account by account, every figure that is kept: balance =
-// credits - charges; what accounts and keys show as held = the sum of their
-// open holds; what keys have spent and usage totals = the sums of the
-// receipts; each open hold belongs to a node that is not forgotten or to a
-// job. All figures of an account come from one snapshot, so it is safe while
-// the service runs. Other rooms add checks of theirs, each in a snapshot of its
-// own: what they checked is added to the report.
+// auditTimeout bounds an audit, and with it how long its snapshot keeps the
+// database from clearing up: SQLite's write-ahead log, PostgreSQL's dead rows.
+const auditTimeout = 15 * time.Minute
+
+// Audit recomputes every figure that is kept and judges every row, all in one
+// snapshot, so it is safe while the service runs. It reads each receipt once,
+// whatever its age, in the order in which the table has them:
+//   - balance = credits less charges, and each movement's running balance is
+//     the one before it and its amount, up to the account's row;
+//   - what accounts and keys show as held is the sum of their open holds, what
+//     keys have spent and usage totals are the sums of the receipts, those of
+//     the day and the places of free quotas included;
+//   - each receipt, hold and movement is one that the rules of billing allow,
+//     and belongs to an account and to a key of that account;
+//   - each open hold is of a node that lives or of a job, and has no receipt.
+//
+// Other rooms add checks of theirs in the same snapshot.
 func Audit(ctx context.Context, db *store.DB, others ...AuditCheck) (AuditReport, error) {
-	report := AuditReport{Checked: map[string]int64{}, Differences: []Difference{}}
-	for after, more := "", true; more; {
-		var a audit
-		err := db.View(ctx, func(tx *store.Tx) error {
-			a = audit{tx: tx, checked: map[string]int64{}}
-			var err error
-			more, err = a.chunk(&after)
-			return err
-		})
-		if err != nil {
-			return report, fmt.Errorf("audit: %w", err)
-		}
-		for what, n := range a.checked {
-			report.Checked[what] += n
-		}
-		report.Differences = append(report.Differences, a.differences...)
-	}
-	err := db.View(ctx, func(tx *store.Tx) error {
-		a := audit{tx: tx, checked: report.Checked}
-		err := a.strays()
-		report.Differences = append(report.Differences, a.differences...)
+	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	var report AuditReport
+	err := db.View(ctx, func(tx *store.Tx) (err error) {
+		report, err = AuditTx(tx, others...)
 		return err
 	})
-	if err != nil {
-		return report, fmt.Errorf("audit: %w", err)
-	}
-	for _, check := range others {
-		var found []Difference
-		var checked map[string]int64
-		err := db.View(ctx, func(tx *store.Tx) (err error) {
-			found, checked, err = check(tx)
-			return err
-		})
-		if err != nil {
-			return report, fmt.Errorf("audit: %w", err)
-		}
-		for what, n := range checked {
-			report.Checked[what] += n
-		}
-		report.Differences = append(report.Differences, found...)
-	}
-	report.OK = len(report.Differences) == 0
-	return report, nil
+	return report, err
 }
 
-// AuditCheck is what another room knows about open holds: what differs, and how
-// much was checked of what.
-type AuditCheck func(tx *store.Tx) (differences []Difference, checked map[string]int64, err error)
+// AuditTx is Audit as of the caller's transaction, which should be one of View.
+func AuditTx(tx *store.Tx, others ...AuditCheck) (AuditReport, error) {
+	b := newAuditBooks(tx)
+	if err := b.run(others); err != nil {
+		return b.report, fmt.Errorf("audit: %w", err)
+	}
+	b.report.OK = len(b.report.Differences) == 0
+	return b.report, nil
+}
+
+// AuditCheck is what another room knows. It is called when the ledger's
+// tables have been read but for the receipts; what is to be said after them it
+// gives to JobReceipts and Finally.
+type AuditCheck func(tx *store.Tx, books *AuditBooks) error
+
+// NobodyServes is the check of a database that no process may be serving, as
+// served tells: then the open holds of nodes are those of a process that was
+// killed. It is asked after the snapshot was taken: who starts later has ended
+// what was left.
+func NobodyServes(served func() (bool, error)) AuditCheck {
+	return func(_ *store.Tx, books *AuditBooks) error {
+		is, err := served()
+		books.unserved = !is
+		return err
+	}
+}
+
+// AuditBooks are the books of one snapshot.
+type AuditBooks struct {
+	tx       *store.Tx
+	report   AuditReport
+	unserved bool
+	foldable string // requests from this id on have their receipts
+
+	accounts map[string]*auditAccount
+	keys     map[string]*auditKey
+	holds    map[string]*auditHold // open, by request
+	receipts []func(JobReceipt)
+	finally  []func() error
+}
+
+func newAuditBooks(tx *store.Tx) *AuditBooks {
+	return &AuditBooks{
+		tx:       tx,
+		report:   AuditReport{Checked: map[string]int64{}, Differences: []Difference{}},
+		accounts: map[string]*auditAccount{},
+		keys:     map[string]*auditKey{},
+		holds:    map[string]*auditHold{},
+	}
+}
+
+func (b *AuditBooks) run(others []AuditCheck) error {
+	now, err := b.tx.NowMS()
+	if err != nil {
+		return err
+	}
+	b.foldable = foldBelow(now, 0)
+	for _, read := range []func() error{
+		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readHolds, b.readEntries, b.readHits, b.readAside,
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	for _, check := range others {
+		if err := check(b.tx, b); err != nil {
+			return err
+		}
+	}
+	if err := b.readReceipts(); err != nil {
+		return err
+	}
+	if err := b.compareHolds(); err != nil {
+		return err
+	}
+	if err := b.compare(); err != nil {
+		return err
+	}
+	for _, end := range b.finally {
+		if err := end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAside reports damaged holds that were put aside. There is no table of
+// such yet: it is read here once there is.
+func (b *AuditBooks) readAside() error { return nil }
+
+// Differ reports a difference.
+func (b *AuditBooks) Differ(d Difference) {
+	if len(b.report.Differences) == maxDifferences {
+		b.report.Omitted++
+		return
+	}
+	b.report.Differences = append(b.report.Differences, d)
+}
+
+// compareMoney reports amounts that should be equal.
+func (b *AuditBooks) compareMoney(d Difference, recorded, computed money.Amount) {
+	if recorded != computed {
+		d.Recorded, d.Computed = recorded.String(), computed.String()
+		b.Differ(d)
+	}
+}
+
+// Checked counts what was checked.
+func (b *AuditBooks) Checked(what string, n int64) { b.report.Checked[what] += n }
 
 // OpenJobHold is the open hold of a job.
 type OpenJobHold struct {
-	Request, Job, Account string
-	Amount                money.Amount
+	Request, Job, Account, Key string
+	Amount                     money.Amount
 }
 
-// JobHoldsTx returns the open holds of jobs by the job's id.
-func JobHoldsTx(tx *store.Tx) (map[string]OpenJobHold, error) {
-	a := audit{tx: tx}
+// JobHolds returns the open holds of jobs by the job's id.
+func (b *AuditBooks) JobHolds() map[string]OpenJobHold {
 	holds := map[string]OpenJobHold{}
-	err := a.each(func(scan scanner) error {
-		var h OpenJobHold
-		err := scan(&h.Request, &h.Job, &h.Account, (*int64)(&h.Amount))
-		holds[h.Job] = h
-		return err
-	}, `SELECT id, job, account, amount_nano FROM ledger_hold WHERE epoch = $1`, jobEpoch)
-	return holds, err
-}
-
-// audit checks one snapshot.
-type audit struct {
-	tx          *store.Tx
-	checked     map[string]int64
-	differences []Difference
-}
-
-func (a *audit) chunk(after *string) (bool, error) {
-	ids, err := a.accounts(*after)
-	if err != nil || len(ids) == 0 {
-		return false, err
-	}
-	*after = ids[len(ids)-1]
-	states, err := AccountsTx(a.tx, ids)
-	if err != nil {
-		return false, err
-	}
-	for _, step := range []func([]string, map[string]AccountState) error{a.balances, a.keys, a.usage} {
-		if err := step(ids, states); err != nil {
-			return false, err
+	for id, h := range b.holds {
+		if h.epoch == jobEpoch {
+			holds[h.job] = OpenJobHold{Request: id, Job: h.job, Account: h.account, Key: h.key, Amount: h.amount}
 		}
 	}
-	a.checked["accounts"] += int64(len(ids))
-	return len(ids) == auditChunk, nil
+	return holds
 }
 
-func (a *audit) accounts(after string) ([]string, error) {
-	var ids []string
-	err := a.each(func(scan scanner) error {
-		var account string
-		err := scan(&account)
-		ids = append(ids, account)
-		return err
-	}, `SELECT id FROM ledger_account WHERE id > $1 ORDER BY id LIMIT $2`, after, auditChunk)
-	return ids, err
+// JobReceipt is the receipt of a job that has ended.
+type JobReceipt struct {
+	Request, Job, Account string
+	Billed                bool
+	Cost                  money.Amount
+	EndedMS               int64
+}
+
+// JobReceipts has fn called with the receipt of each job, and after them
+// Finally's.
+func (b *AuditBooks) JobReceipts(fn func(JobReceipt)) { b.receipts = append(b.receipts, fn) }
+
+// Finally has fn called at the end.
+func (b *AuditBooks) Finally(fn func() error) { b.finally = append(b.finally, fn) }
+
+// MayBeDeleted tells whether the receipt of an account's request may have been
+// deleted for its age.
+func (b *AuditBooks) MayBeDeleted(account, request string) bool {
+	a := b.accounts[account]
+	return a != nil && a.folded > 0 && request < b.foldable
+}
+
+// Accounts calls fn with each account that the ledger has.
+func (b *AuditBooks) Accounts(fn func(id string)) {
+	for id, a := range b.accounts {
+		if a.there {
+			fn(id)
+		}
+	}
+}
+
+// Keys calls fn with each key that the ledger has, and whether it was closed.
+func (b *AuditBooks) Keys(fn func(id, account string, closed bool)) {
+	for id, k := range b.keys {
+		if k.there {
+			fn(id, k.account, k.closed)
+		}
+	}
 }
 
 type scanner func(dest ...any) error
 
-func (a *audit) each(row func(scan scanner) error, text string, args ...any) error {
-	rows, err := a.tx.Query(text, args...)
+// each calls row for every row of an answer.
+func (b *AuditBooks) each(row func(scan scanner) error, text string, args ...any) error {
+	rows, err := b.tx.Query(text, args...)
 	if err != nil {
 		return err
 	}
@@ -157,186 +242,4 @@ func (a *audit) each(row func(scan scanner) error, text string, args ...any) err
 		}
 	}
 	return rows.Err()
-}
-
-// sums reads a statement that answers a name, a count and a sum a row.
-func (a *audit) sums(what, text string, args ...any) (map[string]money.Amount, error) {
-	sums := map[string]money.Amount{}
-	err := a.each(func(scan scanner) error {
-		var name string
-		var n, sum int64
-		if err := scan(&name, &n, &sum); err != nil {
-			return err
-		}
-		a.checked[what] += n
-		sums[name] += money.Amount(sum)
-		return nil
-	}, text, args...)
-	return sums, err
-}
-
-func (a *audit) compare(d Difference, recorded, computed money.Amount) {
-	if recorded != computed {
-		d.Recorded, d.Computed = recorded.String(), computed.String()
-		a.differences = append(a.differences, d)
-	}
-}
-
-func (a *audit) balances(ids []string, states map[string]AccountState) error {
-	list := store.List(ids)
-	entries, err := a.sums("entries", `SELECT account, COUNT(*), CAST(SUM(amount_nano) AS BIGINT) FROM ledger_entry WHERE `+a.tx.In("account", 1)+` GROUP BY account`, list)
-	if err != nil {
-		return err
-	}
-	charges, err := a.sums("receipts", `SELECT account, COUNT(*), CAST(SUM(cost_nano) AS BIGINT) FROM ledger_receipt WHERE `+a.tx.In("account", 1)+` GROUP BY account`, list)
-	if err != nil {
-		return err
-	}
-	held, err := a.sums("holds", `SELECT account, COUNT(*), CAST(SUM(amount_nano) AS BIGINT) FROM ledger_hold WHERE `+a.tx.In("account", 1)+` GROUP BY account`, list)
-	if err != nil {
-		return err
-	}
-	for _, account := range ids {
-		a.compare(Difference{Account: account, What: "balance is not credits less charges"}, states[account].Balance, entries[account]-charges[account])
-		a.compare(Difference{Account: account, What: "held is not the sum of the account's open holds"}, states[account].Held, held[account])
-	}
-	return nil
-}
-
-func (a *audit) keys(ids []string, _ map[string]AccountState) error {
-	list := store.List(ids)
-	held, err := a.sums("holds of keys", `SELECT key, COUNT(*), CAST(SUM(amount_nano) AS BIGINT) FROM ledger_hold WHERE `+a.tx.In("account", 1)+` GROUP BY key`, list)
-	if err != nil {
-		return err
-	}
-	spent, err := a.sums("charges of keys", `SELECT key, COUNT(*), CAST(SUM(cost_nano) AS BIGINT) FROM ledger_receipt WHERE `+a.tx.In("account", 1)+` GROUP BY key
-		UNION ALL SELECT key, 0, CAST(SUM(cost_nano) AS BIGINT) FROM ledger_folded WHERE `+a.tx.In("account", 1)+` GROUP BY key`, list)
-	if err != nil {
-		return err
-	}
-	dayHeld, err := a.sums("holds of a day", `SELECT h.key, COUNT(*), CAST(SUM(h.amount_nano) AS BIGINT) FROM ledger_hold h JOIN ledger_key k ON k.id = h.key AND k.day = h.day
-		WHERE `+a.tx.In("h.account", 1)+` GROUP BY h.key`, list)
-	if err != nil {
-		return err
-	}
-	daySpent, err := a.sums("charges of a day", `SELECT r.key, COUNT(*), CAST(SUM(r.cost_nano) AS BIGINT) FROM ledger_receipt r JOIN ledger_key k ON k.id = r.key AND k.day = r.day
-		WHERE `+a.tx.In("r.account", 1)+` GROUP BY r.key`, list)
-	if err != nil {
-		return err
-	}
-	return a.each(func(scan scanner) error {
-		var account, key string
-		var keySpent, keyHeld, keyDaySpent, keyDayHeld money.Amount
-		var day int64
-		if err := scan(&account, &key, &keySpent, &keyHeld, &day, &keyDaySpent, &keyDayHeld); err != nil {
-			return err
-		}
-		a.checked["keys"]++
-		at := Difference{Account: account, Key: key}
-		check := func(what string, recorded, computed money.Amount) {
-			at.What = what
-			a.compare(at, recorded, computed)
-		}
-		check("held is not the sum of the key's open holds", keyHeld, held[key])
-		check("spent is not the sum of the key's charges", keySpent, spent[key])
-		check("held today is not the sum of the key's open holds of that day", keyDayHeld, dayHeld[key])
-		check("spent today is not the sum of the key's charges of that day", keyDaySpent, daySpent[key])
-		return nil
-	}, `SELECT account, id, spent_nano, held_nano, day, day_spent_nano, day_held_nano FROM ledger_key WHERE `+a.tx.In("account", 1), list)
-}
-
-// totalNames are the figures that usage compares, in the order of its columns.
-var totalNames = [...]string{"cost", "requests", "billed requests", "failed requests", "prompt tokens", "completion tokens", "images",
-	"cost of the day", "requests of the day", "billed requests of the day", "failed requests of the day"}
-
-func (a *audit) usage(ids []string, _ map[string]AccountState) error {
-	type row [len(totalNames)]int64
-	list := store.List(ids)
-	computed := map[modelKey]row{}
-	read := func(into map[modelKey]row) func(scanner) error {
-		return func(scan scanner) error {
-			var k modelKey
-			var r row
-			dest := []any{&k.account, &k.model}
-			for i := range r {
-				dest = append(dest, &r[i])
-			}
-			if err := scan(dest...); err != nil {
-				return err
-			}
-			sum := into[k]
-			for i := range r {
-				sum[i] += r[i]
-			}
-			into[k] = sum
-			return nil
-		}
-	}
-	err := a.each(read(computed), `SELECT r.account, r.model, CAST(SUM(r.cost_nano) AS BIGINT), COUNT(*),
-			SUM(CASE WHEN r.outcome = 1 THEN 1 ELSE 0 END), SUM(CASE WHEN r.outcome = 2 THEN 1 ELSE 0 END),
-			CAST(SUM(r.prompt_tokens) AS BIGINT), CAST(SUM(r.completion_tokens) AS BIGINT), CAST(SUM(r.images) AS BIGINT),
-			CAST(SUM(CASE WHEN r.day = u.day THEN r.cost_nano ELSE 0 END) AS BIGINT), SUM(CASE WHEN r.day = u.day THEN 1 ELSE 0 END),
-			SUM(CASE WHEN r.day = u.day AND r.outcome = 1 THEN 1 ELSE 0 END), SUM(CASE WHEN r.day = u.day AND r.outcome = 2 THEN 1 ELSE 0 END)
-		FROM ledger_receipt r LEFT JOIN ledger_usage u ON u.account = r.account AND u.model = r.model
-		WHERE `+a.tx.In("r.account", 1)+` AND r.outcome <> 4 GROUP BY r.account, r.model`, list)
-	if err != nil {
-		return err
-	}
-	err = a.each(read(computed), `SELECT account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images, 0, 0, 0, 0
-		FROM ledger_folded WHERE `+a.tx.In("account", 1), list)
-	if err != nil {
-		return err
-	}
-	recorded := map[modelKey]row{}
-	err = a.each(read(recorded), `SELECT account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
-			day_cost_nano, day_requests, day_billed, day_failed
-		FROM ledger_usage WHERE `+a.tx.In("account", 1), list)
-	if err != nil {
-		return err
-	}
-	a.checked["usage totals"] += int64(len(recorded))
-	for k := range computed {
-		if _, ok := recorded[k]; !ok {
-			recorded[k] = row{}
-		}
-	}
-	for k, r := range recorded {
-		for i, name := range totalNames {
-			if r[i] == computed[k][i] {
-				continue
-			}
-			d := Difference{Account: k.account, Model: k.model, What: "usage: " + name + " is not the sum of the receipts",
-				Recorded: fmt.Sprint(r[i]), Computed: fmt.Sprint(computed[k][i])}
-			if i == 0 || i == 7 {
-				d.Recorded, d.Computed = money.Amount(r[i]).String(), money.Amount(computed[k][i]).String()
-			}
-			a.differences = append(a.differences, d)
-		}
-	}
-	return nil
-}
-
-// strays looks for open holds that nobody will end: of an epoch that is not
-// known, or of an account or key that the ledger does not have.
-func (a *audit) strays() error {
-	nodes, err := store.NodesTx(a.tx)
-	if err != nil {
-		return err
-	}
-	known := make([]string, 0, len(nodes)+1)
-	known = append(known, jobEpoch)
-	for _, node := range nodes {
-		known = append(known, node.Epoch)
-	}
-	return a.each(func(scan scanner) error {
-		var request, account, key, epoch string
-		if err := scan(&request, &account, &key, &epoch); err != nil {
-			return err
-		}
-		a.differences = append(a.differences, Difference{Account: account, Key: key, Request: request,
-			What: "an open hold belongs to no live node, account and key", Recorded: epoch, Computed: ""})
-		return nil
-	}, `SELECT h.id, h.account, h.key, h.epoch FROM ledger_hold h
-		LEFT JOIN ledger_account a ON a.id = h.account LEFT JOIN ledger_key k ON k.id = h.key
-		WHERE NOT (`+a.tx.In("h.epoch", 1)+`) OR a.id IS NULL OR k.id IS NULL ORDER BY h.id LIMIT 1000`, store.List(known))
 }

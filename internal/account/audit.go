@@ -1,0 +1,89 @@
+package account
+
+import (
+	"fmt"
+
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// AuditTx checks that accounts, their keys and their sign-ins have each other
+// and their rows in the ledger, of the same account and in the same state. It is
+// a ledger.AuditCheck.
+func AuditTx(tx *store.Tx, books *ledger.AuditBooks) error {
+	accounts := map[string]bool{}
+	err := eachText(tx, `SELECT id, '', 0 FROM account`, func(id, _ string, _ bool) { accounts[id] = true })
+	if err != nil {
+		return fmt.Errorf("read accounts: %w", err)
+	}
+	differ := func(account, key, what string) {
+		books.Differ(ledger.Difference{Account: account, Key: key, What: what})
+	}
+	booked := map[string]bool{}
+	books.Accounts(func(id string) {
+		booked[id] = true
+		if !accounts[id] {
+			differ(id, "", "an account that has money has no record")
+		}
+	})
+	for id := range accounts {
+		if !booked[id] {
+			differ(id, "", "an account's row is gone from the ledger, and it has a record")
+		}
+	}
+	type state struct {
+		account string
+		closed  bool
+	}
+	keys := map[string]state{}
+	books.Keys(func(id, account string, closed bool) { keys[id] = state{account, closed} })
+	err = eachText(tx, `SELECT id, account, deleted FROM api_key`, func(id, account string, deleted bool) {
+		booked, ok := keys[id]
+		delete(keys, id)
+		switch {
+		case !ok:
+			differ(account, id, "a key's row is gone from the ledger, and it has a record")
+		case booked.account != account:
+			books.Differ(ledger.Difference{Account: account, Key: id, What: "a key is of another account in the ledger", Recorded: booked.account, Computed: account})
+		case booked.closed != deleted:
+			differ(account, id, "a key is deleted in its record or in the ledger, and not in both")
+		}
+		if !accounts[account] {
+			differ(account, id, "a key's account has no record")
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read keys: %w", err)
+	}
+	for id, k := range keys {
+		differ(k.account, id, "a key that the ledger has has no record")
+	}
+	err = eachText(tx, `SELECT id, account, 0 FROM account_user`, func(_, account string, _ bool) {
+		if !accounts[account] {
+			differ(account, "", "a sign-in's account has no record")
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read sign-ins: %w", err)
+	}
+	return nil
+}
+
+// eachText calls fn with the rows of a statement that answers two texts and a
+// flag.
+func eachText(tx *store.Tx, text string, fn func(one, two string, flag bool)) error {
+	rows, err := tx.Query(text)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one, two string
+		var flag int64
+		if err := rows.Scan(&one, &two, &flag); err != nil {
+			return err
+		}
+		fn(one, two, flag != 0)
+	}
+	return rows.Err()
+}

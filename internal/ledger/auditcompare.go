@@ -1,0 +1,190 @@
+package ledger
+
+import (
+	"fmt"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// compareHolds judges the open holds: each is one that was admitted, of a node
+// that lives or of a job.
+func (b *AuditBooks) compareHolds() error {
+	nodes, err := store.NodesTx(b.tx)
+	if err != nil {
+		return err
+	}
+	living := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		living[node.Epoch] = !node.Dead
+	}
+	for id, h := range b.holds {
+		at := Difference{Account: h.account, Key: h.key, Model: h.model, Request: id}
+		if at.What, at.Recorded = h.judge(); at.What != "" {
+			b.Differ(at)
+		}
+		if h.epoch == jobEpoch {
+			continue
+		}
+		at.Recorded = h.epoch
+		switch alive, known := living[h.epoch]; {
+		case !known:
+			at.What = "an open hold is of a node that is not known"
+		case !alive:
+			at.What = "an open hold is of a node that is dead; the next sweep ends it"
+		case b.unserved:
+			at.What = "an open hold is of a process that was killed; the next start ends it"
+		default:
+			continue
+		}
+		b.Differ(at)
+	}
+	return nil
+}
+
+// compare compares what is kept with what it should be.
+func (b *AuditBooks) compare() error {
+	for id, a := range b.accounts {
+		if !a.there {
+			b.Differ(Difference{Account: id, What: "an account's row is gone, and it is named by " + a.named,
+				Computed: a.moved.String()})
+			continue
+		}
+		if err := b.compareAccount(id, a); err != nil {
+			return err
+		}
+		for model, m := range a.models {
+			b.compareModel(id, model, m)
+		}
+	}
+	for id, k := range b.keys {
+		b.compareKey(id, k)
+	}
+	return nil
+}
+
+func (b *AuditBooks) compareAccount(id string, a *auditAccount) error {
+	at := Difference{Account: id}
+	compare := func(what string, recorded, computed money.Amount) {
+		at.What = what
+		b.compareMoney(at, recorded, computed)
+	}
+	compare("balance is not credits less charges", a.state.Balance, a.moved)
+	compare("held is not the sum of the account's open holds", a.state.Held, a.held)
+	compare("the months' charges are not the sum of the deleted receipts", a.foldedCharges, a.foldedCost)
+	if outside(a.state.Balance) {
+		b.Differ(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.Balance.String()})
+	}
+	if a.state.Floor > 0 {
+		b.Differ(Difference{Account: id, What: "an account's floor is above zero", Recorded: a.state.Floor.String()})
+	}
+	if a.chain.whole(a.seq, a.state.Balance) {
+		return nil
+	}
+	return b.findBreaks(id, a)
+}
+
+func (b *AuditBooks) compareKey(id string, k *auditKey) {
+	at := Difference{Account: k.account, Key: id}
+	if !k.there {
+		at.What, at.Computed = "a key's row is gone, and it is named by "+k.named, k.sumSpent.String()
+		b.Differ(at)
+		return
+	}
+	if k.strange != "" {
+		at.What, at.Recorded, at.Computed = "a key is named by "+k.named+" of another account", k.account, k.strange
+		b.Differ(at)
+	}
+	if k.closed && !k.disabled {
+		b.Differ(Difference{Account: k.account, Key: id, What: "a deleted key is not disabled"})
+	}
+	at.Recorded, at.Computed = "", ""
+	compare := func(what string, recorded, computed money.Amount) {
+		at.What = what
+		b.compareMoney(at, recorded, computed)
+	}
+	compare("held is not the sum of the key's open holds", k.held, k.sumHeld)
+	compare("spent is not the sum of the key's charges", k.spent, k.sumSpent)
+	compare("held today is not the sum of the key's open holds of that day", k.dayHeld, k.sumDayHeld)
+	compare("spent today is not the sum of the key's charges of that day", k.daySpent, k.sumDaySpent)
+}
+
+func (b *AuditBooks) compareModel(account, model string, m *auditModel) {
+	for i, name := range totalNames {
+		if m.recorded[i] == m.computed[i] {
+			continue
+		}
+		d := Difference{Account: account, Model: model, What: "usage: " + name + " is not the sum of the receipts",
+			Recorded: fmt.Sprint(m.recorded[i]), Computed: fmt.Sprint(m.computed[i])}
+		if i == 0 || i == 7 {
+			d.Recorded, d.Computed = money.Amount(m.recorded[i]).String(), money.Amount(m.computed[i]).String()
+		}
+		b.Differ(d)
+	}
+	if m.quota && (m.used < m.places || m.used > m.places+m.unsure) {
+		b.Differ(Difference{Account: account, Model: model, What: "the places used of a free quota are not the requests that took one",
+			Recorded: fmt.Sprint(m.used), Computed: fmt.Sprint(m.places)})
+	}
+}
+
+// maxBreaks bounds the places that are listed of one account's chain.
+const maxBreaks = 10
+
+// findBreaks follows an account's movements in their order and reports where
+// the running balance does not go on. Where receipts have been deleted it goes
+// on with the movement after them, as often as deleted ones are accounted for.
+func (b *AuditBooks) findBreaks(account string, a *auditAccount) error {
+	gaps, breaks := a.folded, 0
+	differ := func(request, what string, recorded, computed any) {
+		if breaks++; breaks <= maxBreaks {
+			b.Differ(Difference{Account: account, Request: request, What: what, Recorded: fmt.Sprint(recorded), Computed: fmt.Sprint(computed)})
+		}
+	}
+	var seq int64
+	var balance money.Amount
+	step := func(request string, next int64, after, delta money.Amount) {
+		skipped := next - seq - 1
+		switch {
+		case skipped < 0:
+			differ(request, "a movement's number is not its own", next, seq+1)
+		case skipped > gaps:
+			differ(request, "movements are missing before this one", next, seq+1)
+		case skipped == 0 && after != balance+delta:
+			differ(request, "a running balance is not the one before it and the movement", after, balance+delta)
+		}
+		gaps -= min(gaps, max(0, skipped))
+		seq, balance = next, after
+	}
+	err := b.each(func(scan scanner) error {
+		var request string
+		var next int64
+		var after, delta money.Amount
+		err := scan(&request, &next, &after, &delta)
+		step(request, next, after, delta)
+		return err
+	}, `SELECT id, seq, balance_nano, delta FROM (
+			SELECT id, seq, balance_nano, -cost_nano AS delta FROM ledger_receipt WHERE account = $1 AND outcome <> 4
+			UNION ALL SELECT id, seq, balance_nano, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges'
+		) AS moves ORDER BY seq, id`, account)
+	if err != nil {
+		return err
+	}
+	// The account's row is the state after the newest one.
+	missing := a.seq - seq
+	switch {
+	case missing < 0 || missing > gaps:
+		differ("", "the account's newest number is not that of its newest movement", a.seq, seq)
+	case missing == 0 && a.state.Balance != balance:
+		differ("", "the account's balance is not that after its newest movement", a.state.Balance, balance)
+	}
+	if gaps -= min(gaps, max(0, missing)); breaks == 0 && gaps > 0 {
+		differ("", "receipts are said to be deleted whose place in the running balance is taken", a.folded, a.folded-gaps)
+	}
+	if breaks == 0 && a.noted == a.folded { // a version that noted no places leaves it open
+		differ("", "the running balance does not lead through the deleted receipts", a.folded, a.noted)
+	}
+	if breaks > maxBreaks {
+		b.report.Omitted += int64(breaks - maxBreaks)
+	}
+	return nil
+}

@@ -1,0 +1,371 @@
+package ledger
+
+import (
+	"fmt"
+
+	"tollgate/internal/money"
+)
+
+// auditAccount is an account's row and the sums of what should make it.
+type auditAccount struct {
+	there         bool
+	named         string // what names it, of an account without a row
+	state         AccountState
+	seq           int64
+	moved         money.Amount // credits less charges
+	held          money.Amount // by open holds
+	chain         chain
+	folded        int64        // requests whose receipts are deleted
+	noted         int64        // of them, those whose places in the chain were noted
+	foldedCost    money.Amount // and what they cost
+	foldedCharges money.Amount // the same by the months' entries
+	models        map[string]*auditModel
+}
+
+// auditKey is a key's row and the sums of what should make it.
+type auditKey struct {
+	there, closed, disabled bool
+	named, strange          string // what names it without a row; an account that is not its own
+	account                 string
+	spent, held             money.Amount
+	day                     int64
+	daySpent, dayHeld       money.Amount
+	hits                    int64
+	sumSpent, sumHeld       money.Amount
+	sumDaySpent, sumDayHeld money.Amount
+}
+
+// totalNames are the figures that usage compares, in the order of its columns.
+var totalNames = [...]string{"cost", "requests", "billed requests", "failed requests", "prompt tokens", "completion tokens", "images",
+	"cost of the day", "requests of the day", "billed requests of the day", "failed requests of the day"}
+
+// auditTotals are those figures.
+type auditTotals [len(totalNames)]int64
+
+// auditModel is what an account has of a model.
+type auditModel struct {
+	day                int64 // that recorded's figures of the day are of
+	recorded, computed auditTotals
+
+	quota          bool // there are places used of a free quota
+	freeDay, used  int64
+	places, unsure int64 // requests that took one; requests of which it is not known
+}
+
+// auditHold is an open hold.
+type auditHold struct {
+	epoch, account, key, model, job string
+	day                             int64
+	free                            bool
+	amount, cost                    money.Amount
+	tokens                          Tokens
+}
+
+// account returns an account's sums. what tells what names it, should its row
+// be missing.
+func (b *AuditBooks) account(id, what string) *auditAccount {
+	a := b.accounts[id]
+	if a == nil {
+		a = &auditAccount{named: what, models: map[string]*auditModel{}}
+		b.accounts[id] = a
+	}
+	return a
+}
+
+// key returns the sums of a key that something of an account names.
+func (b *AuditBooks) key(id, account, what string) *auditKey {
+	k := b.keys[id]
+	if k == nil {
+		k = &auditKey{named: what, account: account}
+		b.keys[id] = k
+	}
+	if k.account != account && k.strange == "" {
+		k.strange, k.named = account, what
+	}
+	return k
+}
+
+func (a *auditAccount) model(id string) *auditModel {
+	m := a.models[id]
+	if m == nil {
+		m = &auditModel{}
+		a.models[id] = m
+	}
+	return m
+}
+
+func (b *AuditBooks) readAccounts() error {
+	return b.each(func(scan scanner) error {
+		var id string
+		a := &auditAccount{there: true, models: map[string]*auditModel{}}
+		var disabled int64
+		if err := scan(&id, &a.state.Balance, &a.state.Held, &a.state.Floor, &disabled, &a.seq); err != nil {
+			return err
+		}
+		b.accounts[id] = a
+		b.Checked("accounts", 1)
+		return nil
+	}, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account`)
+}
+
+func (b *AuditBooks) readKeys() error {
+	return b.each(func(scan scanner) error {
+		var id string
+		var disabled, closed int64
+		k := &auditKey{there: true}
+		if err := scan(&id, &k.account, &disabled, &closed, &k.spent, &k.held, &k.day, &k.daySpent, &k.dayHeld, &k.hits); err != nil {
+			return err
+		}
+		k.disabled, k.closed = disabled != 0, closed != 0
+		b.keys[id] = k
+		b.account(k.account, "a key")
+		b.Checked("keys", 1)
+		return nil
+	}, `SELECT id, account, disabled, closed, spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits FROM ledger_key`)
+}
+
+func (b *AuditBooks) readUsage() error {
+	return b.each(func(scan scanner) error {
+		var account, model string
+		var day int64
+		var r auditTotals
+		dest := []any{&account, &model, &day}
+		for i := range r {
+			dest = append(dest, &r[i])
+		}
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		m := b.account(account, "usage").model(model)
+		m.day, m.recorded = day, r
+		b.Checked("usage totals", 1)
+		return nil
+	}, `SELECT account, model, day, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
+		day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage`)
+}
+
+func (b *AuditBooks) readFree() error {
+	return b.each(func(scan scanner) error {
+		var account, model string
+		var day, used int64
+		if err := scan(&account, &model, &day, &used); err != nil {
+			return err
+		}
+		m := b.account(account, "a free quota").model(model)
+		m.quota, m.freeDay, m.used = true, day, used
+		b.Checked("free quotas", 1)
+		return nil
+	}, `SELECT account, model, day, used FROM ledger_free`)
+}
+
+func (b *AuditBooks) readFolded() error {
+	err := b.each(func(scan scanner) error {
+		var account, key, model string
+		var r auditTotals
+		dest := []any{&account, &key, &model}
+		for i := range r[:7] {
+			dest = append(dest, &r[i])
+		}
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		for i := range r[:7] {
+			if r[i] < 0 {
+				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i], Recorded: fmt.Sprint(r[i])})
+			}
+		}
+		a := b.account(account, "sums of deleted receipts")
+		a.folded += r[1]
+		a.foldedCost += money.Amount(r[0])
+		m := a.model(model)
+		for i := range r[:7] {
+			m.computed[i] += r[i]
+		}
+		b.key(key, account, "sums of deleted receipts").sumSpent += money.Amount(r[0])
+		b.Checked("sums of deleted receipts", 1)
+		return nil
+	}, `SELECT account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images FROM ledger_folded`)
+	if err != nil {
+		return err
+	}
+	noted, err := notedChainsTx(b.tx, "")
+	for account, c := range noted {
+		a := b.account(account, "sums of deleted receipts")
+		a.noted = c.movements
+		a.chain.join(c)
+	}
+	return err
+}
+
+func (b *AuditBooks) readHolds() error {
+	return b.each(func(scan scanner) error {
+		var id string
+		var free int64
+		h := &auditHold{}
+		if err := scan(&id, &h.epoch, &h.account, &h.key, &h.model, &h.job, &h.day, &free, &h.amount, &h.cost,
+			&h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion); err != nil {
+			return err
+		}
+		h.free = free != 0
+		b.holds[id] = h
+		a := b.account(h.account, "an open hold")
+		a.held += h.amount
+		k := b.key(h.key, h.account, "an open hold")
+		k.sumHeld += h.amount
+		if h.day == k.day {
+			k.sumDayHeld += h.amount
+		}
+		if m := a.model(h.model); h.free && h.day == m.freeDay {
+			m.places++
+		}
+		b.Checked("holds", 1)
+		return nil
+	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens FROM ledger_hold`)
+}
+
+func (b *AuditBooks) readEntries() error {
+	return b.each(func(scan scanner) error {
+		var id, account, kind string
+		var seq, month int64
+		var amount, balance money.Amount
+		if err := scan(&id, &account, &seq, &kind, &month, &amount, &balance); err != nil {
+			return err
+		}
+		a := b.account(account, "a movement")
+		a.moved += amount
+		if kind == entryCharges {
+			a.foldedCharges -= amount
+		} else {
+			a.chain.move(seq, balance, amount)
+		}
+		if what := judgeEntry(kind, month, amount, balance); what != "" {
+			b.Differ(Difference{Account: account, Request: id, What: what, Recorded: amount.String()})
+		}
+		b.Checked("entries", 1)
+		return nil
+	}, `SELECT id, account, seq, kind, month, amount_nano, balance_nano FROM ledger_entry`)
+}
+
+func (b *AuditBooks) readHits() error {
+	return b.each(func(scan scanner) error {
+		var key string
+		var n, first, last int64
+		if err := scan(&key, &n, &first, &last); err != nil {
+			return err
+		}
+		k := b.keys[key]
+		switch {
+		case k == nil || !k.there:
+			b.Differ(Difference{Key: key, What: "a rate window is of a key that is not there", Recorded: fmt.Sprint(n)})
+		case first < 1 || last > k.hits:
+			b.Differ(Difference{Account: k.account, Key: key, What: "a rate window has hits that the key has not counted",
+				Recorded: fmt.Sprintf("%d to %d", first, last), Computed: fmt.Sprint(k.hits)})
+		}
+		b.Checked("rate windows", 1)
+		return nil
+	}, `SELECT key, COUNT(*), MIN(n), MAX(n) FROM ledger_hit GROUP BY key`)
+}
+
+// auditReceipt is what the rules and sums need of a receipt.
+type auditReceipt struct {
+	seq, day, status, free, endedMS int64
+	outcome                         Outcome
+	job                             bool
+	code                            bool // it has one
+	tokens                          Tokens
+	cost, over, held, balance       money.Amount
+}
+
+// readReceipts reads every receipt once.
+func (b *AuditBooks) readReceipts() error {
+	rows, err := b.tx.Query(`SELECT id, account, key, model, job, seq, day, outcome, status, CASE WHEN code = '' THEN 0 ELSE 1 END, free,
+		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms FROM ledger_receipt`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var id, account, key, model, job string
+	var code, outcome int64
+	var r auditReceipt
+	dest := []any{&id, &account, &key, &model, &job, &r.seq, &r.day, &outcome, &r.status, &code, &r.free,
+		&r.tokens.Prompt, &r.tokens.Cached, &r.tokens.Completion, &r.tokens.Images,
+		(*int64)(&r.cost), (*int64)(&r.over), (*int64)(&r.held), (*int64)(&r.balance), &r.endedMS}
+	var n int64
+	for ; rows.Next(); n++ {
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		r.outcome, r.code, r.job = Outcome(outcome), code != 0, job != ""
+		if what, recorded := r.judge(); what != "" {
+			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
+		}
+		if h := b.holds[id]; h != nil && r.outcome != Refused { // a repetition may have been refused under the id
+			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id,
+				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
+		}
+		b.add(account, key, model, &r)
+		if r.job && r.outcome != Refused {
+			told := JobReceipt{Request: id, Job: job, Account: account, Billed: r.outcome == Billed, Cost: r.cost, EndedMS: r.endedMS}
+			for _, fn := range b.receipts {
+				fn(told)
+			}
+		}
+	}
+	b.Checked("receipts", n)
+	return rows.Err()
+}
+
+// add adds a receipt to the sums. A refused request's belongs to none, unless
+// it moves money, which it must not.
+func (b *AuditBooks) add(account, key, model string, r *auditReceipt) {
+	if r.outcome == Refused && r.cost == 0 {
+		return
+	}
+	a := b.account(account, "a receipt")
+	a.moved -= r.cost
+	k := b.key(key, account, "a receipt")
+	k.sumSpent += r.cost
+	if r.day == k.day {
+		k.sumDaySpent += r.cost
+	}
+	if r.outcome == Refused {
+		return
+	}
+	a.chain.move(r.seq, r.balance, -r.cost)
+	m := a.model(model)
+	m.add(r)
+}
+
+// add adds a receipt to what is counted of its model.
+func (m *auditModel) add(r *auditReceipt) {
+	c := &m.computed
+	c[0] += int64(r.cost)
+	c[1]++
+	c[4] += r.tokens.Prompt
+	c[5] += r.tokens.Completion
+	c[6] += r.tokens.Images
+	var billed, failed int64
+	switch r.outcome {
+	case Billed:
+		billed = 1
+	case Failed:
+		failed = 1
+	}
+	c[2] += billed
+	c[3] += failed
+	if r.day == m.day {
+		c[7] += int64(r.cost)
+		c[8]++
+		c[9] += billed
+		c[10] += failed
+	}
+	if r.day == m.freeDay && r.outcome != Failed { // what failed gave its place back
+		switch r.free {
+		case 0:
+		case 1:
+			m.places++
+		default:
+			m.unsure++
+		}
+	}
+}
