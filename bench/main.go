@@ -15,6 +15,7 @@
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
 //	go run ./bench -only chat -rounds 5 -against FORMER_TOLLGATE
 //	go run ./bench -only jobs
+//	go run ./bench -only audit -receipts 10000000
 package main
 
 import (
@@ -38,6 +39,7 @@ type options struct {
 	rounds   int
 	span     time.Duration // of one measurement
 	callers  int
+	receipts int
 	postgres string // address of a server, empty: SQLite alone
 	folder   string // for databases and binaries
 	against  string // another build of the gateway; empty: none
@@ -56,13 +58,14 @@ func main() {
 	}
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
-	flag.StringVar(&o.only, "only", "", "ledger, chat or jobs; empty: all")
+	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs or audit; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
+	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts that the audit reads")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
 	for text := range strings.SplitSeq(*accounts, ",") {
@@ -120,7 +123,7 @@ func run(o options) error {
 	for _, part := range []struct {
 		name string
 		run  func(options) error
-	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}} {
+	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}
