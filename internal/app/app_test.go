@@ -394,7 +394,7 @@ func TestMetricsObserveTheLedger(t *testing.T) {
 	observer.Admitted(time.Millisecond, true)
 	observer.Swept(true)
 	observer.Unswept(2)
-	observer.Aside()
+	observer.Quarantined()
 	body := ask(m.handler(), "GET", "/metrics").Body.String()
 	for _, line := range []string{"tollgate_charge_over_hold_usd 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
 		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,

@@ -24,7 +24,7 @@ type metrics struct {
 	excess    prometheus.Counter
 	swept     *prometheus.CounterVec
 	unswept   prometheus.Gauge
-	aside     prometheus.Counter
+	damaged   prometheus.Counter
 	jumps     *prometheus.CounterVec
 }
 
@@ -52,8 +52,8 @@ func newMetrics(version string) *metrics {
 			[]string{"charged"}),
 		unswept: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_unswept_holds", Help: "Holds of dead nodes that the last sweep could not end."}),
-		aside: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_damaged_holds_total", Help: "Holds that were put aside because the rows around them are damaged."}),
+		damaged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_damaged_holds_total", Help: "Holds that were moved to the quarantine because the rows around them are damaged."}),
 		jumps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_clock_jumps_total", Help: "Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction."},
 			[]string{"direction"}),
@@ -64,7 +64,7 @@ func newMetrics(version string) *metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.aside, m.jumps, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -84,11 +84,11 @@ func (m *metrics) request(endpoint string, status int, took time.Duration) {
 // float, as Prometheus has no other; the exact figure stands on the receipt.
 func (m *metrics) ledger() ledger.Observer {
 	return ledger.Observer{
-		Batch:    func(operations int, _ time.Duration) { m.batches.Observe(float64(operations)) },
-		Admitted: func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },
-		OverHold: func(excess money.Amount) { m.excess.Add(float64(excess) / float64(money.USD)) },
-		Swept:    func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },
-		Unswept:  func(holds int) { m.unswept.Set(float64(holds)) },
-		Aside:    m.aside.Inc,
+		Batch:       func(operations int, _ time.Duration) { m.batches.Observe(float64(operations)) },
+		Admitted:    func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },
+		OverHold:    func(excess money.Amount) { m.excess.Add(float64(excess) / float64(money.USD)) },
+		Swept:       func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },
+		Unswept:     func(holds int) { m.unswept.Set(float64(holds)) },
+		Quarantined: m.damaged.Inc,
 	}
 }

@@ -118,7 +118,7 @@ func (b *AuditBooks) run(others []AuditCheck) error {
 	}
 	b.foldable = foldBelow(now, 0)
 	for _, read := range []func() error{
-		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readHolds, b.readEntries, b.readHits, b.readAside,
+		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
 	} {
 		if err := read(); err != nil {
 			return err
@@ -146,9 +146,20 @@ func (b *AuditBooks) run(others []AuditCheck) error {
 	return nil
 }
 
-// readAside reports damaged holds that were put aside. There is no table of
-// such yet: it is read here once there is.
-func (b *AuditBooks) readAside() error { return nil }
+// readQuarantine reports damaged holds that were moved away. A row stays until
+// somebody has looked at it and deletes it.
+func (b *AuditBooks) readQuarantine() error {
+	return b.each(func(scan scanner) error {
+		d := Difference{What: "a damaged hold was moved to the quarantine"}
+		var amount money.Amount
+		if err := scan(&d.Request, &d.Account, &d.Key, &d.Model, &amount, &d.Computed); err != nil {
+			return err
+		}
+		d.Recorded = amount.String()
+		b.Differ(d)
+		return nil
+	}, `SELECT id, account, key, model, amount_nano, cause FROM ledger_quarantine ORDER BY id`)
+}
 
 // Differ reports a difference.
 func (b *AuditBooks) Differ(d Difference) {

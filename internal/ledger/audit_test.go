@@ -133,6 +133,12 @@ var ledgerFaults = []struct{ name, breaks, finds string }{
 	{"places of a free quota are taken", `UPDATE ledger_free SET used = used + 1`, "free quota"},
 	{"a free quota is another account's", `UPDATE ledger_free SET account = 'b'`, "free quota"},
 	{"a rate window has hits that were not counted", `UPDATE ledger_key SET hits = hits - 1 WHERE id = 'a_key'`, "a rate window has hits"},
+	{"a key has spent on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 1, 0)`, "spent on another day"},
+	{"a key holds on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 0, 1)`, "held on another day"},
+	{"usage of another day", `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ('a', 'm', 5, 1, 1, 1, 0)`, "figures of another day"},
+	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`, "figures of another day"},
+	{"a hold is in the quarantine", `INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
+		VALUES ('req_x', 'node_x', 'a', 'a_key', 'm', '', '', 0, 5, 0, 0, 'its receipt is there', 0)`, "moved to the quarantine"},
 	{"a rate window is of an unknown key", `UPDATE ledger_hit SET key = 'x_key'`, "a rate window is of a key"},
 }
 

@@ -55,6 +55,7 @@ func (b *AuditBooks) compare() error {
 		}
 		for model, m := range a.models {
 			b.compareModel(id, model, m)
+			b.compareDays(id, model, m)
 		}
 	}
 	for id, k := range b.keys {
@@ -107,6 +108,10 @@ func (b *AuditBooks) compareKey(id string, k *auditKey) {
 	compare("spent is not the sum of the key's charges", k.spent, k.sumSpent)
 	compare("held today is not the sum of the key's open holds of that day", k.dayHeld, k.sumDayHeld)
 	compare("spent today is not the sum of the key's charges of that day", k.daySpent, k.sumDaySpent)
+	for _, d := range k.otherDays {
+		compare("held on another day is not the sum of the key's open holds of that day", d.recorded.held, d.computed.held)
+		compare("spent on another day is not the sum of the key's charges of that day", d.recorded.cost, d.computed.cost)
+	}
 }
 
 func (b *AuditBooks) compareModel(account, model string, m *auditModel) {
@@ -124,6 +129,24 @@ func (b *AuditBooks) compareModel(account, model string, m *auditModel) {
 	if m.quota && (m.used < m.places || m.used > m.places+m.unsure) {
 		b.Differ(Difference{Account: account, Model: model, What: "the places used of a free quota are not the requests that took one",
 			Recorded: fmt.Sprint(m.used), Computed: fmt.Sprint(m.places)})
+	}
+}
+
+// compareDays compares a model's figures of the days that its rows are not on.
+func (b *AuditBooks) compareDays(account, model string, m *auditModel) {
+	for day, d := range m.otherDays {
+		// The row is of the usage, of a free quota, or of both.
+		want := d.computed
+		if d.recorded.requests == 0 {
+			want.cost, want.requests, want.billed, want.failed = 0, 0, 0, 0
+		}
+		if used := d.recorded.places; used == 0 || (used >= want.places && used <= want.places+d.unsure.places) {
+			want.places = used
+		}
+		if d.recorded != want {
+			b.Differ(Difference{Account: account, Model: model, What: "figures of another day are not the sums of its receipts",
+				Recorded: fmt.Sprintf("day %d: %+v", day, d.recorded), Computed: fmt.Sprintf("%+v", want)})
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type auditKey struct {
 	hits                    int64
 	sumSpent, sumHeld       money.Amount
 	sumDaySpent, sumDayHeld money.Amount
+	otherDays               map[int64]*auditDay
 }
 
 // totalNames are the figures that usage compares, in the order of its columns.
@@ -50,6 +51,18 @@ type auditModel struct {
 	quota          bool // there are places used of a free quota
 	freeDay, used  int64
 	places, unsure int64 // requests that took one; requests of which it is not known
+	otherDays      map[int64]*auditDay
+}
+
+// auditDay are figures of a day that a row is not on, and what should make them.
+// Which of them there are depends on whose they are.
+type auditDay struct{ recorded, computed, unsure dayFigures }
+
+// dayFigures are a day's: of a key what it spent and holds, of a model's usage
+// what it cost and the counts, of a free quota its places.
+type dayFigures struct {
+	cost, held                       money.Amount
+	requests, billed, failed, places int64
 }
 
 // auditHold is an open hold.
@@ -215,8 +228,15 @@ func (b *AuditBooks) readHolds() error {
 		if h.day == k.day {
 			k.sumDayHeld += h.amount
 		}
-		if m := a.model(h.model); h.free && h.day == m.freeDay {
+		if d := k.otherDays[h.day]; d != nil {
+			d.computed.held += h.amount
+		}
+		m := a.model(h.model)
+		if h.free && h.day == m.freeDay {
 			m.places++
+		}
+		if d := m.otherDays[h.day]; d != nil && h.free {
+			d.computed.places++
 		}
 		b.Checked("holds", 1)
 		return nil
@@ -328,6 +348,9 @@ func (b *AuditBooks) add(account, key, model string, r *auditReceipt) {
 	if r.day == k.day {
 		k.sumDaySpent += r.cost
 	}
+	if d := k.otherDays[r.day]; d != nil {
+		d.computed.cost += r.cost
+	}
 	if r.outcome == Refused {
 		return
 	}
@@ -358,6 +381,16 @@ func (m *auditModel) add(r *auditReceipt) {
 		c[8]++
 		c[9] += billed
 		c[10] += failed
+	}
+	if d := m.otherDays[r.day]; d != nil {
+		d.computed.cost += r.cost
+		d.computed.requests++
+		d.computed.billed += billed
+		d.computed.failed += failed
+		if r.outcome != Failed {
+			d.computed.places += max(0, r.free)
+			d.unsure.places += max(0, -r.free)
+		}
 	}
 	if r.day == m.freeDay && r.outcome != Failed { // what failed gave its place back
 		switch r.free {

@@ -250,6 +250,7 @@ func closeDaysTx(tx *store.Tx, account string, last int64) error {
 	for _, text := range []string{
 		`UPDATE ledger_usage SET day = 0, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0 WHERE account = $1 AND day <= $2`,
 		`UPDATE ledger_key SET day = 0, day_spent_nano = 0, day_held_nano = 0 WHERE account = $1 AND day <= $2`,
+		`UPDATE ledger_free SET day = 0, used = 0 WHERE account = $1 AND day <= $2`,
 		`DELETE FROM ledger_usage_day WHERE account = $1 AND day <= $2`,
 		`DELETE FROM ledger_free_day WHERE account = $1 AND day <= $2`,
 		`DELETE FROM ledger_key_day WHERE key IN (SELECT id FROM ledger_key WHERE account = $1) AND day <= $2`,

@@ -76,8 +76,8 @@ type Observer struct {
 	Swept func(charged bool)
 	// Unswept: so many holds of dead nodes could not be ended by a sweep.
 	Unswept func(holds int)
-	// Aside: a damaged hold was put aside.
-	Aside func()
+	// Quarantined: a damaged hold was moved to the quarantine.
+	Quarantined func()
 }
 
 // Ledger is the money of one node. It is safe for concurrent use.

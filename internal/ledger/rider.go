@@ -44,7 +44,7 @@ type EndRider interface {
 	Decide(nowMS int64) (End, bool)
 	// Orphaned is asked instead of Decide where the hold is gone. True: the job is
 	// there and is to end, which only damage can have brought about (its hold was
-	// put aside). Then it ends as a failure: no money moves, and Write is called.
+	// quarantined). Then it ends as a failure: no money moves, and Write is called.
 	Orphaned() bool
 }
 

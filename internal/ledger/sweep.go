@@ -105,7 +105,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 const sweepChunk = 200
 
 // sweepDead ends the open holds of all epochs that are dead or not known, and
-// forgets dead nodes. What cannot be ended is put aside if it is damaged, and
+// forgets dead nodes. What cannot be ended is quarantined if it is damaged, and
 // passed over otherwise: the next sweep tries it again, and the rest goes on.
 func (l *Ledger) sweepDead(ctx context.Context) error {
 	nodes, err := l.db.Nodes(ctx)
@@ -119,7 +119,7 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	if l.opts.Observer.Unswept != nil {
 		l.opts.Observer.Unswept(left)
 	}
-	if err := l.putAsideAll(ctx); err != nil {
+	if err := l.quarantineAll(ctx); err != nil {
 		return err
 	}
 	for _, node := range nodes {
@@ -159,7 +159,7 @@ func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left 
 			switch {
 			case o.err == nil:
 				ended++
-			case damaged(o.err): // by now among those to be put aside
+			case damaged(o.err): // by now among those to be quarantined
 			default:
 				left++
 				failed[o.epoch] = fmt.Errorf("%s: %w", o.holdID, o.err)

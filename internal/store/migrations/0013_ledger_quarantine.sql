@@ -1,7 +1,7 @@
 -- +goose Up
 -- Open holds that could not be ended because the rows around them are damaged.
 -- They hold nothing any more; a row stays until somebody has looked at it.
-CREATE TABLE ledger_aside (
+CREATE TABLE ledger_quarantine (
     id          TEXT   NOT NULL PRIMARY KEY, -- of the request
     epoch       TEXT   NOT NULL,
     account     TEXT   NOT NULL,

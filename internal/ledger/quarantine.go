@@ -14,7 +14,7 @@ import (
 var errDamaged = errors.New("the account or the key of the hold is gone")
 
 // damages are the holds that a batch could not end by themselves. The committer
-// adds to them, the sweep puts them aside.
+// adds to them, the sweep moves them to the quarantine.
 type damages struct {
 	mu    sync.Mutex
 	holds map[string]error // by id: why
@@ -41,12 +41,12 @@ func (d *damages) take() map[string]error {
 // will fail again whenever it is tried.
 func damaged(err error) bool { return errors.Is(err, errPoisoned) || errors.Is(err, errDamaged) }
 
-// putAsideAll puts aside what batches could not end. What it does not come to is
+// quarantineAll moves away what batches could not end. What it does not come to is
 // taken up by the next sweep.
-func (l *Ledger) putAsideAll(ctx context.Context) error {
+func (l *Ledger) quarantineAll(ctx context.Context) error {
 	var errs []error
 	for hold, cause := range l.damages.take() {
-		if err := l.putAside(ctx, hold, cause); err != nil {
+		if err := l.quarantineHold(ctx, hold, cause); err != nil {
 			l.damages.add(hold, cause)
 			errs = append(errs, err)
 		}
@@ -54,10 +54,10 @@ func (l *Ledger) putAsideAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// putAside moves a damaged hold out of the way: nothing is held for it any more,
+// quarantineHold moves a damaged hold to the quarantine: nothing is held for it any more,
 // nobody is charged for it, and the audit shows it. It does nothing if the hold
 // has been ended.
-func (l *Ledger) putAside(ctx context.Context, hold string, cause error) error {
+func (l *Ledger) quarantineHold(ctx context.Context, hold string, cause error) error {
 	moved := false
 	err := l.db.Update(ctx, func(tx *store.Tx) error {
 		moved = false
@@ -76,7 +76,7 @@ func (l *Ledger) putAside(ctx context.Context, hold string, cause error) error {
 		if err != nil {
 			return err
 		}
-		n, err := tx.Exec(`INSERT INTO ledger_aside (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
+		n, err := tx.Exec(`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
 			SELECT id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, CAST($1 AS TEXT), CAST($2 AS BIGINT)
 			FROM ledger_hold WHERE id = $3`, cause.Error(), now, hold)
 		if err != nil {
@@ -89,12 +89,12 @@ func (l *Ledger) putAside(ctx context.Context, hold string, cause error) error {
 		return sumHeldTx(tx, account, key)
 	})
 	if err != nil {
-		return fmt.Errorf("put the damaged hold %s aside: %w", hold, err)
+		return fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
 	}
 	if moved {
-		l.log.Error("ledger: a damaged hold was put aside; the audit shows it", "request", hold, "cause", cause)
-		if l.opts.Observer.Aside != nil {
-			l.opts.Observer.Aside()
+		l.log.Error("ledger: a damaged hold was moved to the quarantine; the audit shows it", "request", hold, "cause", cause)
+		if l.opts.Observer.Quarantined != nil {
+			l.opts.Observer.Quarantined()
 		}
 	}
 	return nil

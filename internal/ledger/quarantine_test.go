@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// plant runs statements that leave damage in the books.
-func plant(t *testing.T, db *store.DB, texts ...string) {
+// damage runs statements that leave damage in the books.
+func damage(t *testing.T, db *store.DB, texts ...string) {
 	t.Helper()
 	err := db.Update(context.Background(), func(tx *store.Tx) error {
 		for _, text := range texts {
@@ -25,12 +25,12 @@ func plant(t *testing.T, db *store.DB, texts ...string) {
 	}
 }
 
-// asides returns why holds were put aside.
-func (f *fixture) asides() map[string]string {
+// quarantined returns why holds were quarantined.
+func (f *fixture) quarantined() map[string]string {
 	f.t.Helper()
 	causes := map[string]string{}
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
-		rows, err := tx.Query(`SELECT id, cause FROM ledger_aside`)
+		rows, err := tx.Query(`SELECT id, cause FROM ledger_quarantine`)
 		if err != nil {
 			return err
 		}
@@ -50,20 +50,20 @@ func (f *fixture) asides() map[string]string {
 	return causes
 }
 
-// TestDamagedHoldsArePutAside: a hold that cannot be ended stops neither the
-// start nor a sweep: it is put aside, and the good ones beside it are ended.
-func TestDamagedHoldsArePutAside(t *testing.T) {
+// TestDamagedHoldsAreQuarantined: a hold that cannot be ended stops neither the
+// start nor a sweep: it is quarantined, and the good ones beside it are ended.
+func TestDamagedHoldsAreQuarantined(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var told int
-		f := start(t, db, func(l *Ledger) { l.opts.Observer.Aside = func() { told++ } })
+		f := start(t, db, func(l *Ledger) { l.opts.Observer.Quarantined = func() { told++ } })
 		for _, account := range []string{"a", "b", "c"} {
 			f.open(account, 10*money.USD, 0, KeyLimits{})
 		}
 		for _, account := range []string{"a", "a", "b", "c"} {
 			f.mustAdmit(account, money.USD)
 		}
-		plant(t, db,
+		damage(t, db,
 			// A hold that has its receipt, one without its key, one without its account.
 			`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
@@ -84,8 +84,8 @@ func TestDamagedHoldsArePutAside(t *testing.T) {
 		if st := next.state("b"); st.Held != 0 {
 			t.Errorf("b: %+v; want nothing held", st)
 		}
-		if causes := next.asides(); len(causes) != 3 {
-			t.Errorf("put aside: %v; want three", causes)
+		if causes := next.quarantined(); len(causes) != 3 {
+			t.Errorf("quarantined: %v; want three", causes)
 		}
 		if k := next.keyState("a"); k.Held != 0 {
 			t.Errorf("the key holds %s", k.Held)
@@ -104,7 +104,7 @@ func TestSettlementThatMeetsDamage(t *testing.T) {
 		f := start(t, db)
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		h := f.mustAdmit("a", money.USD)
-		plant(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
+		damage(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
 		if err := h.Settle(context.Background(), billed(money.USD)); err == nil {
 			t.Error("settled")
 		}
@@ -114,8 +114,8 @@ func TestSettlementThatMeetsDamage(t *testing.T) {
 		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD {
 			t.Errorf("%+v; want nothing held or charged", st)
 		}
-		if causes := f.asides(); len(causes) != 1 {
-			t.Errorf("put aside: %v; want one", causes)
+		if causes := f.quarantined(); len(causes) != 1 {
+			t.Errorf("quarantined: %v; want one", causes)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
 			t.Fatal(err)
 		}
-		plant(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
+		damage(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
 		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}, orphaned: true}
 		if ended, err := f.EndJob(ctx, hold, end); err == nil || ended {
 			t.Fatal(ended, err)
