@@ -389,6 +389,20 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	check(0)
 }
 
+// TestAuditReadsAnything reports a column of another type, which SQLite keeps as
+// it was written.
+func TestAuditReadsAnything(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	f := start(t, db)
+	f.open("a", money.USD, 0, KeyLimits{})
+	f.mustAdmit("a", 100).Release(failed())
+	found := plant(t, db, `UPDATE ledger_receipt SET cost_nano = 'much'`)
+	if !slices.ContainsFunc(found, func(d Difference) bool { return strings.Contains(d.What, "another type") }) {
+		t.Errorf("%+v", found)
+	}
+}
+
 // TestAuditIsBounded lists so many differences and counts the others.
 func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()

@@ -304,18 +304,37 @@ func (b *AuditBooks) readReceipts() error {
 		return err
 	}
 	defer rows.Close()
-	var id, account, key, model, job string
-	var code, outcome int64
-	var r auditReceipt
-	dest := []any{&id, &account, &key, &model, &job, &r.seq, &r.day, &outcome, &r.status, &code, &r.free,
-		&r.tokens.Prompt, &r.tokens.Cached, &r.tokens.Completion, &r.tokens.Images,
-		(*int64)(&r.cost), (*int64)(&r.over), (*int64)(&r.held), (*int64)(&r.balance), &r.endedMS}
+	// Into any the columns come as they are, which spares database/sql a
+	// conversion by reflection each: a fifth of the audit's time.
+	var columns [20]any
+	dest := make([]any, len(columns))
+	for i := range columns {
+		dest[i] = &columns[i]
+	}
+	var texts [5]string // id, account, key, model, job
+	var numbers [15]int64
 	var n int64
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}
-		r.outcome, r.code, r.job = Outcome(outcome), code != 0, job != ""
+		ok := true
+		for i := range texts {
+			var is bool
+			texts[i], is = columns[i].(string)
+			ok = ok && is
+		}
+		for i := range numbers {
+			var is bool
+			numbers[i], is = columns[len(texts)+i].(int64)
+			ok = ok && is
+		}
+		id, account, key, model, job := texts[0], texts[1], texts[2], texts[3], texts[4]
+		if !ok { // SQLite keeps whatever is written
+			b.Differ(Difference{Account: account, Request: id, What: "a receipt has a column of another type"})
+			continue
+		}
+		r := readReceipt(&numbers, job != "")
 		if what, recorded := r.judge(); what != "" {
 			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
 		}
@@ -333,6 +352,15 @@ func (b *AuditBooks) readReceipts() error {
 	}
 	b.Checked("receipts", n)
 	return rows.Err()
+}
+
+// readReceipt takes the numbers of a receipt in the order of readReceipts.
+func readReceipt(n *[15]int64, job bool) auditReceipt {
+	return auditReceipt{
+		job: job, seq: n[0], day: n[1], outcome: Outcome(n[2]), status: n[3], code: n[4] != 0, free: n[5],
+		tokens: Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9]},
+		cost:   money.Amount(n[10]), over: money.Amount(n[11]), held: money.Amount(n[12]), balance: money.Amount(n[13]), endedMS: n[14],
+	}
 }
 
 // add adds a receipt to the sums. A refused request's belongs to none, unless
