@@ -113,10 +113,15 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
+const accountsPage = `SELECT id, name, email, created_ms FROM account WHERE id > $1 ORDER BY id LIMIT $2`
+
 // ListTx returns up to limit accounts in the order of their creation,
 // beginning behind the identifier after, and whether more follow.
 func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
-	rows, err := tx.Query(`SELECT id, name, email, created_ms FROM account WHERE id > $1 ORDER BY id LIMIT $2`, after, limit+1)
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	rows, err := tx.Query(accountsPage, after, limit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("list accounts: %w", err)
 	}

@@ -149,6 +149,8 @@ func GetKeyTx(tx *store.Tx, key string) (Key, error) {
 	return list[0], err
 }
 
+const keysPage = `SELECT ` + keyColumns + ` FROM api_key WHERE account = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`
+
 // ListKeysTx returns up to limit keys of an account, deleted ones excepted, in
 // the order of their creation, beginning behind the identifier after, and
 // whether more follow.
@@ -156,8 +158,10 @@ func ListKeysTx(tx *store.Tx, account, after string, limit int) ([]Key, bool, er
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(`SELECT `+keyColumns+` FROM api_key WHERE account = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`,
-		account, after, limit+1)
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	rows, err := tx.Query(keysPage, account, after, limit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("list keys: %w", err)
 	}

@@ -80,14 +80,18 @@ func GetUserTx(tx *store.Tx, user string) (User, error) {
 	return u, nil
 }
 
+const usersPage = `SELECT ` + userColumns + ` FROM account_user WHERE account = $1 AND id > $2 ORDER BY id LIMIT $3`
+
 // ListUsersTx returns up to limit users of an account in the order of their
 // creation, beginning behind the identifier after, and whether more follow.
 func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(`SELECT `+userColumns+` FROM account_user WHERE account = $1 AND id > $2 ORDER BY id LIMIT $3`,
-		account, after, limit+1)
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	rows, err := tx.Query(usersPage, account, after, limit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("list users: %w", err)
 	}

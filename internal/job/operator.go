@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"tollgate/internal/fault"
@@ -14,14 +13,6 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
-
-// Filter selects jobs. Empty fields select all.
-type Filter struct {
-	Account, Model, Line string
-	Status               string // as the job endpoints show it
-	After                string // continue below this job id
-	Limit                int
-}
 
 // View is a job as the operator sees it.
 type View struct {
@@ -41,64 +32,6 @@ type View struct {
 
 // ErrNoJob means that there is no such job.
 var ErrNoJob = errors.New("no such job")
-
-// ListTx lists jobs, newest first; the bool tells whether there are more.
-func ListTx(tx *store.Tx, f Filter) ([]View, bool, error) {
-	where, args := []string{"1 = 1"}, []any{}
-	add := func(condition string, value any) {
-		args = append(args, value)
-		where = append(where, fmt.Sprintf(condition, len(args)))
-	}
-	if f.After != "" {
-		add("j.id < $%d", f.After)
-	}
-	if f.Account != "" {
-		add("j.account = $%d", f.Account)
-	}
-	if f.Model != "" {
-		add("j.model = $%d", f.Model)
-	}
-	if f.Line != "" {
-		add("COALESCE(NULLIF(r.line, ''), j.line) = $%d", f.Line)
-	}
-	switch f.Status {
-	case "":
-	case statusQueued:
-		where = append(where, "r.started_ms = 0")
-	case statusProcessing:
-		where = append(where, "r.started_ms > 0")
-	default:
-		add("j.status = $%d", f.Status)
-	}
-	args = append(args, f.Limit+1)
-	rows, err := tx.Query(`SELECT j.id FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE `+strings.Join(where, " AND ")+
-		fmt.Sprintf(` ORDER BY j.id DESC LIMIT $%d`, len(args)), args...)
-	if err != nil {
-		return nil, false, err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, false, err
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, false, err
-	}
-	more := len(ids) > f.Limit
-	views := make([]View, 0, len(ids))
-	for _, id := range ids[:min(len(ids), f.Limit)] {
-		v, err := GetTx(tx, id)
-		if err != nil {
-			return nil, false, err
-		}
-		views = append(views, v)
-	}
-	return views, more, nil
-}
 
 // GetTx reads one job. ErrNoJob.
 func GetTx(tx *store.Tx, id string) (View, error) {

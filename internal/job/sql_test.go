@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -62,6 +63,14 @@ func TestCrowd(t *testing.T) {
 					}
 				}
 			}
+			if err := tx.ByIndex(); err != nil {
+				return err
+			}
+			eachFilter(func(f Filter) {
+				for _, s := range f.sources() {
+					storetest.WalksIndex(t, tx, fmt.Sprintf("list %+v", f), s.text, s.args...)
+				}
+			})
 			return nil
 		})
 		if err != nil {
@@ -77,6 +86,23 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("it is at place %d", *s.Position)
 		}
 	})
+}
+
+// eachFilter calls fn with all combinations of what jobs can be chosen by.
+func eachFilter(fn func(f Filter)) {
+	for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
+		for i := range 16 {
+			f := Filter{Status: status, Limit: 50}
+			for bit, set := range []func(){
+				func() { f.Account = "acct_7" }, func() { f.Model = "easel-1" }, func() { f.Line = "first" }, func() { f.After = "job_1000" },
+			} {
+				if i>>bit&1 == 1 {
+					set()
+				}
+			}
+			fn(f)
+		}
+	}
 }
 
 // readsAll tells whether a line of a plan reads all of a table, or sorts.

@@ -25,17 +25,14 @@ type Entry struct {
 // those older than the entry with the id after, if that is given. The bool
 // tells whether there are more. An unknown after lists nothing.
 func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
 	before, err := seqTx(tx, account, after)
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(`SELECT id, kind, amount_nano, balance_nano, request, job, note, created_ms FROM (
-			SELECT seq, id, kind, amount_nano, balance_nano, '' AS request, '' AS job, note, created_ms FROM (
-				SELECT seq, id, kind, amount_nano, balance_nano, note, created_ms FROM ledger_entry WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3) AS e
-			UNION ALL
-			SELECT seq, id, 'charge', -cost_nano, balance_nano, id, job, '', ended_ms FROM (
-				SELECT seq, id, cost_nano, balance_nano, job, ended_ms FROM ledger_receipt WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3) AS r
-		) AS moves ORDER BY seq DESC LIMIT $3`, account, before, limit+1)
+	rows, err := tx.Query(entriesText, account, before, limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -54,14 +51,27 @@ func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, e
 	return entries, false, rows.Err()
 }
 
+// What each of two indexes brings, at most a page, is merged.
+const (
+	movesPage   = `SELECT seq, id, kind, amount_nano, balance_nano, note, created_ms FROM ledger_entry WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, ended_ms FROM ledger_receipt
+		WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3`
+	entriesText = `SELECT id, kind, amount_nano, balance_nano, request, job, note, created_ms FROM (
+			SELECT seq, id, kind, amount_nano, balance_nano, '' AS request, '' AS job, note, created_ms FROM (` + movesPage + `) AS e
+			UNION ALL
+			SELECT seq, id, 'charge', -cost_nano, balance_nano, id, job, '', ended_ms FROM (` + chargesPage + `) AS r
+		) AS moves ORDER BY seq DESC LIMIT $3`
+	entrySeq = `SELECT seq FROM ledger_entry WHERE account || '' = $1 AND id = $2
+		UNION ALL SELECT seq FROM ledger_receipt WHERE account || '' = $1 AND id = $2`
+)
+
 // seqTx returns the number that a listing continues below.
 func seqTx(tx *store.Tx, account, after string) (int64, error) {
 	if after == "" {
 		return 1 << 62, nil
 	}
 	var seq int64
-	err := tx.QueryRow(`SELECT seq FROM ledger_entry WHERE account = $1 AND id = $2
-		UNION ALL SELECT seq FROM ledger_receipt WHERE account = $1 AND id = $2`, account, after).Scan(&seq)
+	err := tx.QueryRow(entrySeq, account, after).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

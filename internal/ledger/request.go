@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -32,37 +34,25 @@ type Receipt struct {
 	StandsFor int64
 }
 
-// RequestsTx lists receipts, newest first by their id; the bool tells whether
-// there are more.
+// RequestsTx lists receipts, newest first: by their id, which is when they were
+// received, or of one account by when they ended. The bool tells whether there
+// are more.
 func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
-	var where []string
-	var args []any
-	add := func(condition string, value any) {
-		args = append(args, value)
-		where = append(where, strings.ReplaceAll(condition, "?", "$"+strconv.Itoa(len(args))))
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
 	}
-	if f.Account != "" {
-		add("account = ?", f.Account)
+	var seq int64
+	if f.Account != "" && f.After != "" {
+		err := tx.QueryRow(afterReceipt, f.After, f.Account).Scan(&seq)
+		if errors.Is(err, sql.ErrNoRows) { // its receipt is gone, and all that is older
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
 	}
-	if f.Model != "" {
-		add("model = ?", f.Model)
-	}
-	if f.Line != "" {
-		add("line = ?", f.Line)
-	}
-	if f.Status != 0 {
-		add("status = ?", f.Status)
-	}
-	if f.After != "" {
-		add("id < ?", f.After)
-	}
-	text := `SELECT id, account, key, model, endpoint, status, code, line, attempts, prompt_tokens, cached_tokens, completion_tokens, images,
-		cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms, stands_for FROM ledger_receipt`
-	if len(where) > 0 {
-		text += ` WHERE ` + strings.Join(where, " AND ")
-	}
-	args = append(args, f.Limit+1)
-	rows, err := tx.Query(text+` ORDER BY id DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+	text, args := f.statement(seq)
+	rows, err := tx.Query(text, args...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -83,4 +73,51 @@ func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 		return receipts[:f.Limit], true, rows.Err()
 	}
 	return receipts, false, rows.Err()
+}
+
+const afterReceipt = `SELECT seq FROM ledger_receipt WHERE id = $1 AND account || '' = $2`
+
+// statement walks one index, in its order: that of the account, of failures, or
+// else all receipts. What else is chosen by is written so that no other index
+// can be taken for it, which would then have to be sorted. seq is that of the
+// receipt called After.
+func (f RequestFilter) statement(seq int64) (text string, args []any) {
+	var where []string
+	add := func(condition string, values ...any) {
+		for _, value := range values {
+			args = append(args, value)
+			condition = strings.Replace(condition, "?", "$"+strconv.Itoa(len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	order := "id DESC"
+	if f.Account != "" {
+		add("account = ?", f.Account)
+		order = "seq DESC, id DESC"
+	}
+	switch {
+	case f.Status >= 400:
+		add("status = ? AND status >= 400", f.Status)
+	case f.Status != 0:
+		add("status + 0 = ?", f.Status)
+	}
+	if f.Line != "" {
+		add("line || '' = ?", f.Line)
+	}
+	if f.Model != "" {
+		add("model || '' = ?", f.Model)
+	}
+	switch {
+	case f.After != "" && f.Account != "":
+		add("(seq, id) < (?, ?)", seq, f.After)
+	case f.After != "":
+		add("id < ?", f.After)
+	}
+	text = `SELECT id, account, key, model, endpoint, status, code, line, attempts, prompt_tokens, cached_tokens, completion_tokens, images,
+		cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms, stands_for FROM ledger_receipt`
+	if len(where) > 0 {
+		text += ` WHERE ` + strings.Join(where, " AND ")
+	}
+	args = append(args, f.Limit+1)
+	return text + ` ORDER BY ` + order + ` LIMIT $` + strconv.Itoa(len(args)), args
 }

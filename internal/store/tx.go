@@ -186,6 +186,18 @@ func (db *DB) lockText(table, column string) string {
 	return `SELECT 1 FROM ` + table + ` WHERE ` + db.In(column, 1) + ` ORDER BY ` + column + ` FOR UPDATE`
 }
 
+// ByIndex makes PostgreSQL read what follows in this transaction by indexes, in
+// their order, wherever there is one that fits: a page of a long list costs the
+// same then whatever its statistics say. SQLite does so where a statement leaves
+// it no choice.
+func (tx *Tx) ByIndex() error {
+	if tx.db.dialect == SQLite {
+		return nil
+	}
+	_, err := tx.Exec(`SELECT set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
+	return err
+}
+
 // Serialize makes transactions that name the same thing wait for each other,
 // where there is no row to lock yet. On SQLite all writers wait anyway.
 func (tx *Tx) Serialize(name string) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // TestTurnsReadByIndex fills the log with what has ended and the queue with one
@@ -63,7 +64,6 @@ func TestTurnsReadByIndex(t *testing.T) {
 				"forget":  {forgetText + tx.In("id", 2), []any{int64(never), some}},
 				"ready":   {readyText + tx.In("r.account", 3) + readyOrder, []any{1, 0, store.List([]string{}), 256}},
 				"old":     {oldText, []any{1, maxForget}},
-				"log":     {deliveryText + keptText + `d.account = $2 ORDER BY d.id DESC LIMIT $3`, []any{1, "acct_1", 50}},
 			} {
 				plan := explain(t, tx, q.text, q.args)
 				for _, line := range strings.Split(plan, "\n") {
@@ -76,6 +76,11 @@ func TestTurnsReadByIndex(t *testing.T) {
 					}
 				}
 			}
+			if err := tx.ByIndex(); err != nil {
+				return err
+			}
+			storetest.WalksIndex(t, tx, "log", deliveryText+keptText+newestText, 1, "acct", 50)
+			storetest.WalksIndex(t, tx, "log", deliveryText+keptText+afterText, 1, "acct", "d0x1", 50)
 			return nil
 		})
 		// And a receiver behind that backlog has its turn at once.

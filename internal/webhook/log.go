@@ -40,18 +40,27 @@ const deliveryText = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d
 // that have attempts to come.
 const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL) AND `
 
+// The log of an account, from its newest entry on or from behind one.
+const (
+	newestText = `d.account = $2 ORDER BY d.id DESC LIMIT $3`
+	afterText  = `d.account = $2 AND d.id < $3 ORDER BY d.id DESC LIMIT $4`
+)
+
 // DeliveriesTx returns the log of an account, newest first: at most limit
 // entries, those older than the one called after unless that is empty, and
 // whether there are more. Each has all of its attempts, in the order in which
 // they were made.
 func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
 	oldest, err := w.oldestTx(tx)
 	if err != nil {
 		return nil, false, err
 	}
-	text, args := deliveryText+keptText+`d.account = $2 ORDER BY d.id DESC LIMIT $3`, []any{oldest, account, limit + 1}
+	text, args := deliveryText+keptText+newestText, []any{oldest, account, limit + 1}
 	if after != "" {
-		text, args = deliveryText+keptText+`d.account = $2 AND d.id < $3 ORDER BY d.id DESC LIMIT $4`, []any{oldest, account, after, limit + 1}
+		text, args = deliveryText+keptText+afterText, []any{oldest, account, after, limit + 1}
 	}
 	if list, err = readDeliveriesTx(tx, text, args...); err != nil {
 		return nil, false, err

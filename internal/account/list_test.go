@@ -1,0 +1,42 @@
+package account
+
+import (
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestListsWalkIndexes asks both databases how they would read each list, of
+// which one account has half.
+func TestListsWalkIndexes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 3000) `
+		const owner = `'a' || CAST(CASE WHEN i % 2 = 0 THEN 0 ELSE i END AS TEXT)`
+		for _, text := range []string{
+			`INSERT INTO account (id, name, email, created_ms)` + numbers + `SELECT 'a' || CAST(i AS TEXT), '', '', 0 FROM n`,
+			`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)` + numbers +
+				`SELECT 'k' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`,
+			`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)` + numbers +
+				`SELECT 'u' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', 0, 0, 0 FROM n`,
+			`ANALYZE`,
+		} {
+			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := db.View(t.Context(), func(tx *store.Tx) error {
+			if err := tx.ByIndex(); err != nil {
+				return err
+			}
+			storetest.WalksIndex(t, tx, "accounts", accountsPage, "a5", 51)
+			storetest.WalksIndex(t, tx, "keys", keysPage, "a0", "", 51)
+			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

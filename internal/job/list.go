@@ -1,0 +1,123 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tollgate/internal/store"
+)
+
+// Filter selects jobs. Empty fields select all.
+type Filter struct {
+	Account, Model, Line string
+	Status               string // as the job endpoints show it
+	After                string // continue below this job id
+	Limit                int
+}
+
+// ListTx lists jobs, newest first; the bool tells whether there are more.
+func ListTx(tx *store.Tx, f Filter) ([]View, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	var ids []string
+	for _, s := range f.sources() {
+		found, err := idsTx(tx, s.text, s.args...)
+		if err != nil {
+			return nil, false, err
+		}
+		ids = append(ids, found...)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })
+	ids = slices.Compact(ids)
+	more := len(ids) > f.Limit
+	views := make([]View, 0, len(ids))
+	for _, id := range ids[:min(len(ids), f.Limit)] {
+		v, err := GetTx(tx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		views = append(views, v)
+	}
+	return views, more, nil
+}
+
+// source brings ids of jobs, newest first, by walking one index.
+type source struct {
+	text string
+	args []any
+}
+
+// sources are where the jobs of a filter are found: among those that run, among
+// all records, or, by a line, which is the run's until the job has ended, in
+// both.
+func (f Filter) sources() []source {
+	switch {
+	case f.Status == statusQueued, f.Status == statusProcessing:
+		return []source{f.running()}
+	case f.Line != "" && f.Status == "":
+		return []source{f.running(), f.recorded()}
+	}
+	return []source{f.recorded()}
+}
+
+func (f Filter) recorded() source {
+	var w walk
+	w.by(f.Account, "account = ?", "account || '' = ?")
+	w.by(f.Line, "line = ? AND line <> ''", "line || '' = ?")
+	w.by(f.Model, "model = ? AND ended_ms >= 0", "model || '' = ?")
+	w.by(f.Status, "status = ? AND ended_ms > 0", "status || '' = ?")
+	return w.newest("job", f)
+}
+
+// running walks the jobs that have not ended.
+func (f Filter) running() source {
+	var w walk
+	w.by(f.Line, "line = ? AND line <> ''", "")
+	switch {
+	case f.Status == statusQueued:
+		w.where = append(w.where, "started_ms + 0 = 0")
+	case f.Status == statusProcessing && f.Line == "":
+		w.where = append(w.where, "started_ms > 0")
+	case f.Status == statusProcessing:
+		w.where = append(w.where, "started_ms + 0 > 0")
+	}
+	w.by(f.Account, "account || '' = ?", "account || '' = ?")
+	w.by(f.Model, "model || '' = ?", "model || '' = ?")
+	return w.newest("job_run", f)
+}
+
+// walk is a source in the making. Its first condition may be the one that an
+// index is walked by; the others are written so that no index can be taken for
+// them, which would have to be sorted.
+type walk struct {
+	where []string
+	args  []any
+}
+
+func (w *walk) by(value, first, later string) {
+	if value == "" {
+		return
+	}
+	text := later
+	if len(w.where) == 0 {
+		text = first
+	}
+	w.args = append(w.args, value)
+	w.where = append(w.where, strings.Replace(text, "?", fmt.Sprintf("$%d", len(w.args)), 1))
+}
+
+// newest is the source, a page of it.
+func (w *walk) newest(table string, f Filter) source {
+	if f.After != "" {
+		w.args = append(w.args, f.After)
+		w.where = append(w.where, fmt.Sprintf("id < $%d", len(w.args)))
+	}
+	text := `SELECT id FROM ` + table
+	if len(w.where) > 0 {
+		text += ` WHERE ` + strings.Join(w.where, " AND ")
+	}
+	w.args = append(w.args, f.Limit+1)
+	return source{text + fmt.Sprintf(` ORDER BY id DESC LIMIT $%d`, len(w.args)), w.args}
+}

@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// listRows is how many receipts the lists are planned and read with.
+const listRows = 6_000
+
+// fillLists writes receipts: half of them are of account a0, one in twenty
+// failed, and one in a hundred is of a rare model and line. Refusals have the
+// number of what came before them.
+func fillLists(t *testing.T, db *store.DB) {
+	t.Helper()
+	const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1) `
+	for _, text := range []string{
+		`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
+			prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+			first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)` + numbers + `
+		SELECT 'req_' || CAST(100000 + i AS TEXT), 'a' || CAST(CASE WHEN i % 2 = 0 THEN 0 ELSE i % 199 END AS TEXT), i - CASE WHEN i % 20 = 0 THEN 2 ELSE 0 END,
+			'k', CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'm' || CAST(i % 5 AS TEXT) END, 'e', 0, 1, CASE WHEN i % 20 = 0 THEN 4 ELSE 1 END,
+			CASE WHEN i % 20 = 0 THEN 502 ELSE 200 END, '', CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'l' || CAST(i % 3 AS TEXT) END, '[]',
+			0, 0, 0, 0, i % 2, 0, 1, 0, 0, 0, 0, 0, 1, '' FROM n`,
+		`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)` + numbers + `
+		SELECT 'ent_' || CAST(100000 + i AS TEXT), 'a' || CAST(CASE WHEN i % 2 = 0 THEN 0 ELSE i % 199 END AS TEXT), 100000 + i, 'credit', 0, 1, 0, '', 0 FROM n`,
+		`INSERT INTO ledger_over (account, key, line, over_nano)` + numbers + `
+		SELECT 'a' || CAST(i % 500 AS TEXT), 'k' || CAST(i / 500 AS TEXT), 'l' || CAST(i % 40 AS TEXT), 1 FROM n`,
+	} {
+		update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(text, listRows); return err })
+	}
+	update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
+}
+
+func update(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.Update(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func view(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.View(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eachFilter calls fn with all combinations of what the log can be chosen by.
+func eachFilter(fn func(f RequestFilter)) {
+	for _, account := range []string{"", "a0"} {
+		for _, model := range []string{"", "m2"} {
+			for _, line := range []string{"", "l1"} {
+				for _, status := range []int{0, 200, 502} {
+					fn(RequestFilter{Account: account, Model: model, Line: line, Status: status, Limit: 50})
+				}
+			}
+		}
+	}
+}
+
+// TestListsWalkIndexes asks both databases how they would read each list.
+func TestListsWalkIndexes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		fillLists(t, db)
+		view(t, db, func(tx *store.Tx) error {
+			if err := tx.ByIndex(); err != nil {
+				return err
+			}
+			check := func(name, text string, args ...any) { storetest.WalksIndex(t, tx, name, text, args...) }
+			eachFilter(func(f RequestFilter) {
+				text, args := f.statement(0)
+				check(fmt.Sprintf("requests %+v", f), text, args...)
+				f.After = "req_103000"
+				text, args = f.statement(3000)
+				check(fmt.Sprintf("requests %+v", f), text, args...)
+			})
+			some := store.List([]string{"a1", "a2"})
+			check("after a request", afterReceipt, "req_103000", "a0")
+			check("movements", movesPage, "a0", int64(1)<<62, 51)
+			check("charges", chargesPage, "a0", int64(1)<<62, 51)
+			check("after an entry", entrySeq, "a0", "req_103000")
+			check("over of requests", overOfRequests(tx), store.List([]string{"req_103000"}))
+			for name, plan := range map[string][]string{
+				"accounts": storetest.Plan(t, tx, overOfAccounts(tx), some),
+				"keys":     storetest.Plan(t, tx, overOfKeys(tx), some, some),
+				"lines":    storetest.Plan(t, tx, overOfLines(tx), store.List([]string{"l1"})),
+			} {
+				if slices.ContainsFunc(plan, storetest.ReadsAll) { // what it reads is summed, in whatever order
+					t.Errorf("over of %s: %q", name, plan)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// TestListsPage pages through the log with each combination of filters, by pages
+// that end among equal numbers: each request is there once, and no other.
+func TestListsPage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		fillLists(t, db)
+		view(t, db, func(tx *store.Tx) error {
+			eachFilter(func(f RequestFilter) {
+				f.Limit = 599
+				seen := map[string]bool{}
+				for more := true; more; {
+					var page []Receipt
+					var err error
+					if page, more, err = RequestsTx(tx, f); err != nil {
+						t.Fatalf("%+v: %v", f, err)
+					}
+					for _, r := range page {
+						if seen[r.ID] || (f.Account != "" && r.Account != f.Account) || (f.Model != "" && r.Model != f.Model) ||
+							(f.Line != "" && r.Line != f.Line) || (f.Status != 0 && r.Status != f.Status) {
+							t.Fatalf("%+v shows %+v", f, r)
+						}
+						seen[r.ID] = true
+						f.After = r.ID
+					}
+				}
+				var want int
+				err := tx.QueryRow(`SELECT COUNT(*) FROM ledger_receipt WHERE (account = $1 OR $1 = '') AND (model = $2 OR $2 = '')
+					AND (line = $3 OR $3 = '') AND (status = $4 OR $4 = 0)`, f.Account, f.Model, f.Line, f.Status).Scan(&want)
+				if err != nil || len(seen) != want {
+					t.Errorf("%+v: %d requests, want %d (%v)", f, len(seen), want, err)
+				}
+			})
+			return nil
+		})
+	})
+}

@@ -1,0 +1,64 @@
+package storetest
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+)
+
+// Plan returns how the database would run a statement, a step a line.
+func Plan(t testing.TB, tx *store.Tx, text string, args ...any) []string {
+	t.Helper()
+	explain := "EXPLAIN "
+	if tx.Dialect() == store.SQLite {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := tx.Query(explain+text, args...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan []string
+	for rows.Next() {
+		cells := make([]any, len(columns))
+		var step string
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		cells[len(cells)-1] = &step
+		if err := rows.Scan(cells...); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// ReadsAll tells whether a step of a plan reads a table as a whole. A SCAN by an
+// index, in a list's order, stops at the list's end.
+func ReadsAll(step string) bool {
+	step = strings.TrimSpace(step)
+	return strings.Contains(step, "Seq Scan on ") || (strings.HasPrefix(step, "SCAN ") && !strings.Contains(step, " USING INDEX ") &&
+		!strings.Contains(step, " USING COVERING INDEX ") && !strings.HasPrefix(step, "SCAN json_each"))
+}
+
+// WalksIndex checks that a statement reads the tables, which have to be filled
+// and analyzed, by an index in the order of its answer: it reads none as a whole
+// and sorts nothing.
+func WalksIndex(t testing.TB, tx *store.Tx, name, text string, args ...any) {
+	t.Helper()
+	plan := Plan(t, tx, text, args...)
+	for _, step := range plan {
+		if ReadsAll(step) || strings.Contains(step, "Sort Key") || strings.Contains(step, "USE TEMP B-TREE") {
+			t.Errorf("%s: %s\n%s\n%s", name, step, text, strings.Join(plan, "\n"))
+		}
+	}
+}
