@@ -20,7 +20,7 @@ func faithfulScenes(t testing.TB) []scene {
 // oddMessages is a request of the messages form that no encoder would write.
 const oddMessages = "{ \"max_tokens\" : 500,\n\t\"model\":\"%m\" , \"messages\":[ {\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"h\\u0069 \\ud83d\\ude00 é\",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]},\n" +
 	"{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"c2ln/+==\"},{\"type\":\"redacted_thinking\",\"data\":\"eA==\"}," +
-	"{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"t\",\"input\":{\"z\":1,\"a\":1.0,\"model\":\"%m\",\"z\":2}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_1\"}]}],\n" +
+	"{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"t\",\"input\":{\"z\":1,\"a\":1.0,\"model\":\"%m\",\"Z\":2}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_1\"}]}],\n" +
 	"\"nobody_knows\":{\"b\":[],\"a\":null},\"temperature\":1.00,\"thinking\":{\"type\":\"adaptive\"},\"tools\":[{\"type\":\"bash_20250124\",\"name\":\"bash\"}],\"top_k\":9007199254740993,\"stream\":%s }\r\n"
 
 // oddAnswer is an answer of the messages form that none of our code would
@@ -100,7 +100,7 @@ func faithfulResponsesScene(t testing.TB) scene {
 	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\",\n\"nobody_knows\":1.0,\"output\":[" +
 		"{\"type\":\"nobody_knows\",\"model\":\"x\"},{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"h\\u0069\",\"annotations\":[]}]}]," +
 		"\"store\":%s, \"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"total_tokens\":1500}}"
-	const request = "{ \"input\" : \"h\\u0069\",\"model\":\"%m\",\n\"store\":%s ,\"nobody_knows\":{\"b\":1,\"b\":2},\"temperature\":1.00}"
+	const request = "{ \"input\" : \"h\\u0069\",\"model\":\"%m\",\n\"store\":%s ,\"nobody_knows\":{\"b\":1,\"B\":2},\"temperature\":1.00}"
 	fill := func(text, model, store string) string {
 		return strings.Replace(withModel(text, model), "%s", store, 1)
 	}

@@ -18,11 +18,11 @@ type ChatRequest struct {
 }
 
 // OpenChat passes a chat-completions body through the gate. It answers
-// invalid_encoding, invalid_json (also for keys repeated at the top level, in
-// stream_options or in an element of messages) or invalid_request (not an
-// object). The request keeps body; nobody may change it afterwards.
+// invalid_encoding, invalid_json (also for keys repeated in any object) or
+// invalid_request (not an object, too many keys). The request keeps body; nobody
+// may change it afterwards.
 func OpenChat(body []byte) (*ChatRequest, error) {
-	doc, err := open(body, "messages", "stream_options")
+	doc, err := open(body)
 	if err != nil {
 		return nil, err
 	}

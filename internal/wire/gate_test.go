@@ -74,7 +74,13 @@ func TestOpenChatGate(t *testing.T) {
 		"repeated in a message":        {`{"messages":[{"role":"user"},{"role":"user","content":"","role":"system"}]}`, fault.InvalidJSON},
 		"same key in two messages":     {`{"messages":[{"role":"user"},{"role":"user"}]}`, ""},
 		"same key at two levels":       {`{"role":1,"messages":[{"role":"user"}]}`, ""},
-		"repeated deeper":              {`{"messages":[{"content":[{"a":1,"a":1}]}],"x":{"a":1,"a":2}}`, ""},
+		"repeated in a part":           {`{"messages":[{"content":[{"a":1,"a":1}]}]}`, fault.InvalidJSON},
+		"repeated in a schema":         {`{"tools":[{"function":{"parameters":{"properties":{"a":{},"a":{}}}}}]}`, fault.InvalidJSON},
+		"repeated after an object":     {`{"x":{"a":{"b":1},"b":2,"\u0061":3}}`, fault.InvalidJSON},
+		"repeated in an array of them": {`{"x":[[],[{"a":1},{"b":1,"b":1}]]}`, fault.InvalidJSON},
+		"same key in neighbours":       {`{"x":[{"a":1},{"a":1}],"y":{"a":{"a":{"a":1}}}}`, ""},
+		"arguments are a string":       {`{"messages":[{"tool_calls":[{"function":{"arguments":"{\"a\":1,\"a\":2}"}}]}]}`, ""},
+		"cut after a repeated key":     {`{"x":{"a":1,"a":2}`, fault.InvalidJSON},
 		"odd messages":                 {`{"messages":{"a":1},"stream_options":[1,"x"]}`, ""},
 		"too many keys":                {many, fault.InvalidRequest},
 		"cut inside a message":         {`{"messages":[{"role"`, fault.InvalidJSON},
@@ -91,21 +97,86 @@ func TestOpenChatGate(t *testing.T) {
 	}
 }
 
+// TestEveryGateLooksIntoAllObjects: each body that can go to a provider.
+func TestEveryGateLooksIntoAllObjects(t *testing.T) {
+	t.Parallel()
+	gates := map[string]func([]byte) error{
+		"chat":      func(b []byte) error { _, err := OpenChat(b); return err },
+		"responses": func(b []byte) error { _, err := OpenResponses(b); return err },
+		"messages":  func(b []byte) error { _, err := OpenMessages(b); return err },
+		"images":    func(b []byte) error { _, err := OpenImage(b); return err },
+		"videos":    func(b []byte) error { _, err := OpenVideo(b); return err },
+	}
+	for path, body := range map[string]string{
+		"input[0].content[1].type": `{"input":[{"content":[{"type":"input_text"},{"type":"input_text","text":"x","typ\u0065":"input_file","file_id":"f"}]}]}`,
+		"tools[0].type":            `{"tools":[{"type":"function","name":"f","type":"web_search"}]}`,
+		"tools[0].tools[1].type":   `{"tools":[{"type":"namespace","tools":[1,{"type":"function","type":"web_search"}]}]}`,
+		"search_parameters.mode":   `{"search_parameters":{"mode":"off","mode":"on"}}`,
+		"source.type":              `{"source":{"type":"text","data":"{},[]:","type":"file"}}`,
+		"x.a.b":                    `{"x":{"a":{"c":[1,2,{"b":1}],"b":1,"b":2}}}`,
+		"x.":                       `{"x":{"":1,"":2}}`,
+		"model":                    `{"model":"a","model":"b"}`,
+	} {
+		for form, open := range gates {
+			err := open([]byte(body))
+			if code, _ := codeOf(t, err); code != fault.InvalidJSON || !strings.Contains(err.Error(), "`"+path+"`") {
+				t.Errorf("%s, %s: %v, want the path %s", form, body, err, path)
+			}
+		}
+	}
+}
+
+func TestPathOfARepeatedKeyIsShort(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat(`{"a":[`, 2000) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k", 1000) + `":2}` + strings.Repeat(`]}`, 2000)
+	_, err := OpenChat([]byte(body))
+	if code, _ := codeOf(t, err); code != fault.InvalidJSON || len(err.Error()) > 300 || !strings.Contains(err.Error(), "…") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestGateFindsRepeatedKeysInLongObjects(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{2, 23, 24, 25, 26, 1000} {
-		var body bytes.Buffer
-		body.WriteString("{")
-		for i := range size {
-			fmt.Fprintf(&body, `"k%d":%d,`, i, i)
+	for _, size := range []int{2, fewKeys - 1, fewKeys, fewKeys + 1, 25, 1000, 100_000} {
+		for _, inner := range []string{"", `{"k1":{"k1":1,"k2":2}}`, longObject(30), `{"k0":` + longObject(14) + `}`} {
+			var body bytes.Buffer
+			body.WriteString(`{"x":{`)
+			for i := range size {
+				fmt.Fprintf(&body, `"k%d":%d,`, i, i)
+				if inner != "" && i == min(size-1, 20) {
+					fmt.Fprintf(&body, `"inner":%s,`, inner)
+				}
+			}
+			text := body.String()
+			if _, err := OpenChat([]byte(text + `"last":0}}`)); err != nil {
+				t.Errorf("%d keys: %v", size, err)
+			}
+			for _, again := range []int{0, size / 2, size - 1} {
+				if code, _ := codeOf(t, errOf(OpenChat(fmt.Appendf(nil, `%s"k%d":0}}`, text, again)))); code != fault.InvalidJSON {
+					t.Errorf("%d keys and k%d repeated: code %q", size, again, code)
+				}
+			}
 		}
-		if _, err := OpenChat(append(body.Bytes(), `"last":0}`...)); err != nil {
-			t.Errorf("%d keys: %v", size, err)
-		}
-		repeated := append(body.Bytes(), fmt.Sprintf(`"k%d":0}`, size-1)...)
-		if code, _ := codeOf(t, errOf(OpenChat(repeated))); code != fault.InvalidJSON {
-			t.Errorf("%d keys and one repeated: code %q", size, code)
-		}
+	}
+}
+
+// longObject is an object of size members.
+func longObject(size int) string {
+	var text strings.Builder
+	text.WriteByte('{')
+	for i := range size {
+		fmt.Fprintf(&text, `"k%d":%d,`, i, i)
+	}
+	return text.String()[:text.Len()-1] + "}"
+}
+
+func TestOpenKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	if code, _ := codeOf(t, errOf(OpenChat([]byte(`{"x":`+longObject(maxOpenKeys)+`}`)))); code != fault.InvalidRequest {
+		t.Errorf("code %q", code)
+	}
+	if _, err := OpenChat([]byte(`{"x":[` + strings.Repeat(longObject(1000)+",", maxOpenKeys/1000+1) + `1]}`)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -114,7 +185,7 @@ func errOf(_ *ChatRequest, err error) error { return err }
 func TestGateRecordsMembers(t *testing.T) {
 	t.Parallel()
 	body := []byte(` { "a" : "x\"y" , "b\u0063":[1,{"z":2}],"n":null, "messages" : [ ] } `)
-	doc, err := open(body, "messages")
+	doc, err := open(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +205,12 @@ func FuzzGate(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}]}`, `{"a":[1,-0.5e+3,true,false,null,"\u00e9\n"]}`,
 		`[`, `{"a":{"b":[[]]}}`, `{"stream_options":{"include_usage":true},"messages":[{},[],1]}`, "\"\x7f\"", `-`, `0e`, `"\ud800"`,
+		`{"a":[{"b":1,"c":{"b":2}},{"b":1,"\u0062":2}]}`, `{"x":` + longObject(40) + `}`, `{"x":{"k3":1,"y":` + longObject(20) + `,"k3":2}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		doc, err := open(body, "messages", "stream_options")
+		doc, err := open(body)
 		code, _ := codeOf(t, err)
 		valid := json.Valid(body)
 		object := valid && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
@@ -156,9 +228,11 @@ func FuzzGate(f *testing.F) {
 				t.Fatalf("no object: %q", code)
 			}
 		case err != nil:
-			if !strings.Contains(err.Error(), "more than once") {
+			if code != fault.InvalidJSON || !repeatsKey(t, body) {
 				t.Fatalf("refused a valid object: %v", err)
 			}
+		case repeatsKey(t, body):
+			t.Fatal("a repeated key was let pass")
 		default:
 			var want map[string]json.RawMessage
 			if err := json.Unmarshal(body, &want); err != nil {
@@ -179,12 +253,90 @@ func FuzzGate(f *testing.F) {
 	})
 }
 
+// repeatsKey tells whether an object of a valid document has a key twice, as
+// encoding/json reads it.
+func repeatsKey(t *testing.T, body []byte) bool {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	type container struct {
+		keys map[string]bool // nil: an array
+		odd  bool            // a value is next, not a key
+	}
+	var open []container
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		last := len(open) - 1
+		if key, ok := token.(string); ok && last >= 0 && open[last].keys != nil && !open[last].odd {
+			if open[last].keys[key] {
+				return true
+			}
+			open[last].keys[key], open[last].odd = true, true
+			continue
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, container{keys: map[string]bool{}})
+			continue
+		case json.Delim('['):
+			open = append(open, container{})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:last]
+			last--
+		}
+		if last >= 0 {
+			open[last].odd = false
+		}
+	}
+}
+
 // prompt200K is a request body of about 200 KB of prose, code and escapes.
 func prompt200K() []byte {
 	line := "The quick brown fox jumps over the lazy dog; func main() {\\n\\tfmt.Println(\\\"hi\\\")\\n} — naïve café. "
 	content := strings.Repeat(line, 195_000/len(line))
 	return []byte(`{"model":"swift-1","stream":true,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"` +
 		content + `"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"temperature":0.2}`)
+}
+
+// agentBody is the request of a coding agent: many tools with their schemas and
+// a long history of calls, hardly a long text.
+func agentBody() []byte {
+	var body bytes.Buffer
+	body.WriteString(`{"model":"swift-1","stream":true,"tools":[`)
+	for i := range 60 {
+		fmt.Fprintf(&body, `{"type":"function","function":{"name":"tool_%d","description":"Does the thing number %d.","strict":true,"parameters":{"type":"object","additionalProperties":false,"properties":{`, i, i)
+		for k := range 15 {
+			fmt.Fprintf(&body, `"property_%d":{"type":"string","description":"What it is for.","enum":["a","b"]},`, k)
+		}
+		body.WriteString(`"last":{"type":"object","properties":{"x":{"type":"integer"}}}},"required":["last"]}}},`)
+	}
+	body.WriteString(`{"type":"function","function":{"name":"end"}}],"messages":[`)
+	for i := range 300 {
+		fmt.Fprintf(&body, `{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_1","arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"call_%d","content":[{"type":"text","text":"Done, and well."}]},`, i, i)
+	}
+	body.WriteString(`{"role":"user","content":"go on"}]}`)
+	return body.Bytes()
+}
+
+func BenchmarkGate(b *testing.B) {
+	for name, body := range map[string][]byte{
+		"prompt": prompt200K(), "agent": agentBody(), "100k keys": []byte(`{"x":` + longObject(100_000) + `}`),
+		"short": []byte(`{"model":"swift-1","messages":[{"role":"user","content":"Say hello."}],"max_tokens":100}`),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := OpenChat(body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 func BenchmarkOpenChat200K(b *testing.B) {

@@ -15,12 +15,10 @@ type MessagesRequest struct {
 	opening opening // of the conversation
 }
 
-// OpenMessages passes a messages body through the gate. It answers
-// invalid_encoding, invalid_json (also for keys repeated at the top level or
-// in an element of messages or tools) or invalid_request (not an object). The
+// OpenMessages passes a messages body through the gate, as OpenChat does. The
 // request keeps body; nobody may change it afterwards.
 func OpenMessages(body []byte) (*MessagesRequest, error) {
-	doc, err := open(body, "messages", "tools")
+	doc, err := open(body)
 	if err != nil {
 		return nil, err
 	}

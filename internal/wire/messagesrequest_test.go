@@ -64,7 +64,7 @@ func TestOpenMessagesRefuses(t *testing.T) {
 		`{"a":1,"\u0061":2}`: fault.InvalidJSON,
 		`{"messages":[{"role":"user","role":"assistant"}]}`:                   fault.InvalidJSON,
 		`{"tools":[{"type":"custom","type":"web_search_20250305"}]}`:          fault.InvalidJSON,
-		`{"metadata":{"a":1,"a":2},"messages":[{"content":[{"a":1,"a":2}]}]}`: "",
+		`{"metadata":{"a":1,"a":2},"messages":[{"content":[{"a":1,"a":2}]}]}`: fault.InvalidJSON,
 	} {
 		_, err := OpenMessages([]byte(body))
 		if code, _ := codeOf(t, err); code != want {

@@ -15,13 +15,10 @@ type ResponsesRequest struct {
 	opening opening // of the conversation
 }
 
-// OpenResponses passes a responses body through the gate. It answers
-// invalid_encoding, invalid_json (also for keys repeated at the top level, in
-// an element of input or tools, or in one of the objects that are read) or
-// invalid_request (not an object). The request keeps body; nobody may change
-// it afterwards.
+// OpenResponses passes a responses body through the gate, as OpenChat does. The
+// request keeps body; nobody may change it afterwards.
 func OpenResponses(body []byte) (*ResponsesRequest, error) {
-	doc, err := open(body, "input", "tools", "tool_choice", "text", "reasoning", "prompt", "prompt_cache_options")
+	doc, err := open(body)
 	if err != nil {
 		return nil, err
 	}

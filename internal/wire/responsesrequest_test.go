@@ -39,8 +39,8 @@ func TestOpenResponses(t *testing.T) {
 		`{"input":[{"type":"a","type":"b"}]}`: "invalid_json",
 		`{"tools":[{"type":"function","\u0074ype":"mcp"}]}`:          "invalid_json",
 		`{"reasoning":{"effort":"low","effort":"high"}}`:             "invalid_json",
-		`{"metadata":{"a":"1","a":"2"}}`:                             "", // not read
-		`{"input":[{"content":[{"type":"a","type":"input_text"}]}]}`: "",
+		`{"metadata":{"a":"1","a":"2"}}`:                             "invalid_json",
+		`{"input":[{"content":[{"type":"a","type":"input_text"}]}]}`: "invalid_json",
 	} {
 		_, err := OpenResponses([]byte(body))
 		if got := faultOf(t, err); got != want {

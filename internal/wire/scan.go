@@ -13,8 +13,9 @@ const maxDepth = 10_000
 // return the index after it, or invalid.
 type scanner struct {
 	src  []byte
-	fail int    // where the text stopped being JSON
-	open []byte // closing brackets of the containers that value is inside
+	fail int       // where the text stopped being JSON
+	open []byte    // closing brackets of the containers that value is inside
+	seen *openKeys // nil: repeated keys are let pass
 }
 
 // invalid is the index that scanner's methods return for what is not JSON.
@@ -57,6 +58,9 @@ func (s *scanner) value(i, depth int) int {
 			}
 			s.open = append(s.open, end)
 			if c == '{' {
+				if s.seen != nil {
+					s.seen.enter()
+				}
 				if i = s.key(i); i == invalid {
 					return invalid
 				}
@@ -93,6 +97,9 @@ func (s *scanner) close(i int) int {
 		switch {
 		case s.src[i] == end:
 			s.open = s.open[:len(s.open)-1]
+			if end == '}' && s.seen != nil {
+				s.seen.leave()
+			}
 			i++
 		case s.src[i] != ',':
 			return s.bad(i)
@@ -110,8 +117,12 @@ func (s *scanner) key(i int) int {
 	if i >= len(s.src) || s.src[i] != '"' {
 		return s.bad(i)
 	}
+	from := i
 	if i = s.text(i); i == invalid {
 		return invalid
+	}
+	if s.seen != nil && !s.seen.see(s.src, from, i) {
+		s.seen = nil
 	}
 	i = s.space(i)
 	if i >= len(s.src) || s.src[i] != ':' {

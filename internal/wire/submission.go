@@ -61,11 +61,9 @@ type ImageRequest struct{ Submission }
 type VideoRequest struct{ Submission }
 
 // OpenImage passes the JSON body of an image submission through the gate, as
-// OpenChat does: invalid_encoding, invalid_json (also for keys repeated at the
-// top level or in a reference) or invalid_request (not an object). The request
-// keeps body; nobody may change it afterwards.
+// OpenChat does. The request keeps body; nobody may change it afterwards.
 func OpenImage(body []byte) (*ImageRequest, error) {
-	doc, err := open(body, "image", "images", "mask")
+	doc, err := open(body)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +73,7 @@ func OpenImage(body []byte) (*ImageRequest, error) {
 // OpenVideo passes the body of a video submission through the gate, as
 // OpenImage does.
 func OpenVideo(body []byte) (*VideoRequest, error) {
-	doc, err := open(body, "image", "images", "reference_images", "references")
+	doc, err := open(body)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := open(r.doc.body, "none"); err != nil {
+		if _, err := open(r.doc.body); err != nil {
 			t.Fatalf("the fields of the form make %q: %v", r.doc.body, err)
 		}
 		judge(t, &r.Submission, r.Check(true))

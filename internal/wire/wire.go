@@ -3,7 +3,7 @@
 // what a passing answer says about usage.
 //
 // Invariants: nothing is read that has not passed the gate (strict JSON,
-// UTF-8, no repeated keys where the gateway reads); a body or frame is never
+// UTF-8, no repeated keys); a body or frame is never
 // decoded and encoded again, only the owned fields are replaced in place; all
 // readers of strangers' bytes have a limit and never panic.
 //
