@@ -160,10 +160,22 @@ type LineSpec struct {
 	Weight         int               // share among lines of equal priority, at least 1
 	MaxConcurrent  int               // 0: no cap
 	Timeouts       Timeouts
+	LimitField     LimitField     // empty: see Line.ReadsLimit
+	IgnoresLimit   bool           // the vendor obeys no limit on output tokens
 	Options        map[string]any // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       // regular expressions in RE2 syntax
 	Enabled        bool
 }
+
+// LimitField is a field of chat completions in which a vendor reads the limit on
+// output tokens.
+type LimitField string
+
+// The fields of limits.
+const (
+	LimitMaxTokens           LimitField = "max_tokens"
+	LimitMaxCompletionTokens LimitField = "max_completion_tokens"
+)
 
 // Timeouts bound one attempt on a line. A zero value in a LineSpec stands for
 // the default, see Defaults.

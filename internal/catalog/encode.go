@@ -175,6 +175,12 @@ func (l *LineSpec) tree() *node {
 		}
 		n.set("timeouts", times.inline())
 	}
+	if l.LimitField != "" {
+		n.set("limit_field", quoted(string(l.LimitField)))
+	}
+	if l.IgnoresLimit {
+		n.set("ignores_limit", plain("true"))
+	}
 	if len(l.Options) > 0 {
 		n.set("options", free(l.Options))
 	}

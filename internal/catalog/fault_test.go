@@ -153,6 +153,8 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 		"option out of range":    {onLine(sandboxed + ", options: {delay: fast}"), "lines[0].options.delay: must be a duration"},
 		"options for none":       {onLine("provider: chatonly, options: {x: 1}"), "lines[0].options: provider has none"},
 		"an option that is null": {onLine(sandboxed + ", options: {x: [null]}"), "lines[0].options.x[0]: must not be null"},
+		"limit field":            {onLine(sandboxed + ", limit_field: max_output_tokens"), "lines[0].limit_field: must be one of max_tokens, max_completion_tokens"},
+		"ignored limit":          {onLine(sandboxed + ", ignores_limit: 5"), "lines[0].ignores_limit: must be true or false"},
 		"enabled":                {onLine(sandboxed + ", enabled: perhaps"), "lines[0].enabled: must be true or false"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,11 +92,27 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 			times.close()
 		}
 	}
+	l.LimitField = r.limitField(t)
+	l.IgnoresLimit = t.boolean("ignores_limit", false)
 	l.Options = r.options(t, provider, supported)
 	l.ErrorSentences = r.sentences(t)
 	l.Enabled = t.boolean("enabled", true)
 	t.close()
 	return l
+}
+
+// limitField reads where a line reads its limit. A field of a later version is
+// left out.
+func (r *reader) limitField(t *table) LimitField {
+	known := []LimitField{LimitMaxTokens, LimitMaxCompletionTokens}
+	switch {
+	case t.get("limit_field") == nil:
+		return ""
+	case r.lenient && !slices.Contains(known, LimitField(t.text("limit_field", 64))):
+		r.leaveOut(t.at("limit_field"), "is not known to this version and was left out")
+		return ""
+	}
+	return choice(t, "limit_field", "", known...)
 }
 
 // checkBaseURL reports a base address that no request could be built on.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,6 +42,34 @@ func (l *Line) Speaks(form wire.Form) bool { return slices.Contains(l.Forms, for
 
 // Times returns the line's timeouts for a model, defaults filled in.
 func (l *Line) Times(m *Model) Timeouts { return l.Timeouts.Defaults(m.Reasoning) }
+
+// ReadsLimit returns the field of chat completions in which the line reads the
+// limit on output tokens of a model; empty: the one that the client sent. Only
+// OpenAI and Azure are known to obey both, and to take the newer alone for
+// models that think; most others ignore what they do not know.
+func (l *Line) ReadsLimit(m *Model) LimitField {
+	switch {
+	case l.LimitField != "":
+		return l.LimitField
+	case !obeysBothLimits(l.BaseURL):
+		return LimitMaxTokens
+	case m.Reasoning:
+		return LimitMaxCompletionTokens
+	}
+	return ""
+}
+
+// obeysBothLimits tells whether a base address is one of OpenAI's or Azure's.
+func obeysBothLimits(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return slices.ContainsFunc([]string{".openai.com", ".azure.com", ".azure.us", ".azure.cn"}, func(domain string) bool {
+		return strings.HasSuffix(host, domain)
+	})
+}
 
 // IsErrorSentence reports whether the text of an answer is one of the line's
 // error sentences: such an answer is a failure of the line.
@@ -147,6 +176,16 @@ func (s *Snapshot) Models() []*Model { return s.models }
 // order of the document among equals; those that are out of service on this
 // node are included and say so. Callers must not change the slice.
 func (s *Snapshot) Lines(model string) []*Line { return s.serve[model] }
+
+// HeldLimit returns the limit on output tokens that a hold for the model may go
+// by: the client's (0: none), but max_output_tokens where a line that may be
+// asked obeys no limit.
+func (s *Snapshot) HeldLimit(m *Model, limit int64) int64 {
+	if slices.ContainsFunc(s.serve[m.ID], func(l *Line) bool { return l.IgnoresLimit }) {
+		return m.MaxOutputTokens
+	}
+	return limit
+}
 
 // AllLines returns all lines in the order of the document, the disabled ones
 // included. Callers must not change the slice.

@@ -30,6 +30,59 @@ lines:
 - {id: off, provider: sandbox, models: {a: x}, enabled: false}
 `
 
+func TestLinesReadTheLimitInOneField(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string][2]LimitField{ // of an ordinary model, of one that thinks
+		"https://api.openai.com/v1":                             {"", LimitMaxCompletionTokens},
+		"https://eu.api.openai.com/v1":                          {"", LimitMaxCompletionTokens},
+		"https://mine.openai.azure.com/openai/v1":               {"", LimitMaxCompletionTokens},
+		"https://mine.services.ai.azure.com/openai/v1":          {"", LimitMaxCompletionTokens},
+		"https://API.OpenAI.com./v1":                            {"", LimitMaxCompletionTokens},
+		"https://api.deepseek.com":                              {LimitMaxTokens, LimitMaxTokens},
+		"https://notopenai.com/v1":                              {LimitMaxTokens, LimitMaxTokens},
+		"https://api.openai.com.example.net/v1":                 {LimitMaxTokens, LimitMaxTokens},
+		"https://gate.example/v1, limit_field: max_tokens":      {LimitMaxTokens, LimitMaxTokens},
+		"https://api.openai.com, limit_field: max_tokens":       {LimitMaxTokens, LimitMaxTokens},
+		"https://a.example, limit_field: max_completion_tokens": {LimitMaxCompletionTokens, LimitMaxCompletionTokens},
+	} {
+		address, more, _ := strings.Cut(base, ", ")
+		s := NewSnapshot(1, mustParse(t, `
+models:
+- {id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
+- {id: b, kind: chat, reasoning: true, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
+lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_url: "`+address+`", `+more+`}]`), testProviders(), environment(nil))
+		for i, model := range []string{"a", "b"} {
+			m, _ := s.Model(model)
+			if got := s.Lines(model)[0].ReadsLimit(m); got != want[i] {
+				t.Errorf("%s, model %s: %q, want %q", base, model, got, want[i])
+			}
+		}
+	}
+}
+
+// TestALineWithoutLimitsIsHeldForAll: the hold cannot know which line is asked.
+func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
+	t.Parallel()
+	doc := strings.Replace(served, "priority: 2}", "priority: 2, ignores_limit: true}", 1)
+	s := NewSnapshot(1, mustParse(t, doc), testProviders(), environment(nil))
+	a, _ := s.Model("a")
+	b, _ := s.Model("b")
+	for limit, want := range map[int64][2]int64{0: {100, 0}, 5: {100, 5}, 500: {100, 500}} {
+		if got := [2]int64{s.HeldLimit(a, limit), s.HeldLimit(b, limit)}; got != want {
+			t.Errorf("limit %d: %v, want %v", limit, got, want)
+		}
+	}
+	defaulted := *a
+	defaulted.DefaultOutputTokens = 10
+	if held, _ := defaulted.OutputLimit(s.HeldLimit(&defaulted, 0)); held != 100 {
+		t.Errorf("a default limit that nobody obeys bounds the hold: %d", held)
+	}
+	off := strings.Replace(served, "enabled: false", "enabled: false, ignores_limit: true", 1)
+	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HeldLimit(a, 5); got != 5 {
+		t.Errorf("a line that is off counts: %d", got)
+	}
+}
+
 func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
 	t.Parallel()
 	s := NewSnapshot(7, mustParse(t, served), testProviders(), environment(map[string]string{"ONE": " secret-one\n", "TWO": ""}))

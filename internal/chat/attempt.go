@@ -96,7 +96,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 func (x *exchange) translation(on line.On) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	return wire.Translation{
-		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(), AskUsage: true},
+		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning,
 	}
 }

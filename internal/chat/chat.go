@@ -181,7 +181,7 @@ func (x *exchange) admission() ledger.Admission {
 	return ledger.Admission{
 		Request: x.Request, Account: x.Account, Key: x.Key, KeyVersion: x.KeyVersion,
 		Model: x.Model.ID, Endpoint: x.Endpoint,
-		Amount:    x.Model.HighestCost(x.asked.Bound, x.asked.Limit, x.asked.N, x.choice),
+		Amount:    x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.asked.Limit), x.asked.N, x.choice),
 		FreeDaily: x.Model.FreeDailyRequests,
 		Revision:  x.Snapshot.Revision,
 		Received:  x.Received,

@@ -183,7 +183,8 @@ func TestRequestBodies(t *testing.T) {
 	const list = `"messages":[{"role":"user","content":"hi"}]`
 	for name, test := range map[string]struct{ in, want, amount string }{
 		"usage is asked for":  {askStream, `{"model":"vendor-model",` + list + `,"stream":true,"stream_options":{"include_usage":true}}`, "0.011077"},
-		"default limit":       {`{"model":"default-1",` + list + `}`, `{"model":"vendor-model",` + list + `,"max_completion_tokens":100}`, "0.002065"},
+		"default limit":       {`{"model":"default-1",` + list + `}`, `{"model":"vendor-model",` + list + `,"max_tokens":100}`, "0.002065"},
+		"smaller limit":       {`{"model":"swift-1","max_tokens":500,` + list + `,"max_completion_tokens":10}`, `{"model":"vendor-model","max_tokens":10,` + list + `}`, "0.001207"},
 		"own limit":           {`{"model":"default-1","max_tokens":7,` + list + `}`, `{"model":"vendor-model","max_tokens":7,` + list + `}`, "0.00115"},
 		"several choices":     {`{"model":"swift-1","n":3,"max_tokens":10,` + list + `}`, `{"model":"vendor-model","n":3,"max_tokens":10,` + list + `}`, "0.001385"},
 		"priced tier":         {`{"model":"swift-1","service_tier":"priority","max_tokens":10,` + list + `}`, `{"model":"vendor-model","service_tier":"priority","max_tokens":10,` + list + `}`, "0.00241"},

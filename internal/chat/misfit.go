@@ -2,8 +2,10 @@ package chat
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
@@ -13,13 +15,14 @@ import (
 // streamOptions is the field by which streams are asked for their usage.
 const streamOptions = "stream_options"
 
-// limitField is the name of the limit that the gateway adds for a model whose
-// catalog entry has one.
-func (x *exchange) limitField() string {
-	if x.Model.Reasoning {
-		return "max_completion_tokens" // the only one that such models take
+// limitField is where a chat line reads the limit; empty: where the client sent
+// it.
+func (x *exchange) limitField(on line.On) string {
+	field := on.Line.ReadsLimit(x.Model)
+	if _, isChat := x.Body.(*wire.ChatRequest); field == "" && !isChat {
+		field = catalog.LimitMaxTokens // other forms call it otherwise
 	}
-	return "max_tokens"
+	return string(field)
 }
 
 // misfit turns the rejection of a field that the gateway added into a failure
@@ -51,8 +54,8 @@ func (x *exchange) added(on line.On, f *upstream.Failure) bool {
 			(param == streamOptions || param == "" && strings.Contains(f.Passed.Message, streamOptions)) {
 			return true
 		}
-		// What the client calls its limit in another form is not called so there.
-		return unknown && param == x.limitField() && (limit > 0 || !isChat)
+		// The client may have called its limit otherwise, or sent none.
+		return unknown && slices.Contains([]string{"max_tokens", "max_completion_tokens"}, param) && !(isChat && own.Has(param))
 	case wire.FormResponses:
 		return unknown && (param == "store" || limit > 0 && param == "max_output_tokens")
 	case wire.FormMessages:

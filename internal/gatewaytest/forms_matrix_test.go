@@ -22,6 +22,7 @@ func TestForms(t *testing.T) {
 	t.Run("judged", func(t *testing.T) { playForms(t, binary, nil, judgedScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
+	t.Run("gate", func(t *testing.T) { playForms(t, binary, nil, gateScenes) })
 	t.Run("broken", func(t *testing.T) {
 		playForms(t, binary, nil, func(t testing.TB) []scene { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})

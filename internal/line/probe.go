@@ -113,7 +113,7 @@ func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstrea
 	if m == nil || m.Kind != catalog.KindChat || len(ln.Forms) == 0 {
 		return nil
 	}
-	body, ok := wire.Probe(ln.Forms[0], ln.Models[m.ID], m.Reasoning)
+	body, ok := wire.Probe(ln.Forms[0], ln.Models[m.ID], m.Reasoning, string(ln.ReadsLimit(m)))
 	if !ok {
 		return nil
 	}

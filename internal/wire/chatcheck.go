@@ -33,21 +33,11 @@ func (r *ChatRequest) Check() error {
 	return nil
 }
 
-// checkLimits reads max_tokens, max_completion_tokens and n.
+// checkLimits reads the limit and n.
 func (r *ChatRequest) checkLimits() error {
-	r.Limit, r.LimitParam, r.N = 0, "", 1
-	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
-		raw := r.doc.raw(name)
-		if raw == nil {
-			continue
-		}
-		limit, ok := integer(raw)
-		if !ok || limit < 1 {
-			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
-		}
-		if r.Limit == 0 || limit < r.Limit {
-			r.Limit, r.LimitParam = limit, name
-		}
+	r.N = 1
+	if err := r.readLimit(r.doc); err != nil {
+		return err
 	}
 	if raw := r.doc.raw("n"); raw != nil {
 		n, ok := integer(raw)

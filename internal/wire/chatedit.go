@@ -2,9 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
-	"strconv"
 )
 
 // splice puts text in the place of body[from:to].
@@ -17,8 +17,12 @@ type splice struct {
 type memberEdits struct {
 	doc     *document
 	splices []splice
-	added   []byte // members that the body lacks, each after a comma
+	added   []byte   // members that the body lacks, each after a comma
+	dropped []string // members that the body has
 }
+
+// drop leaves a member out that the body has.
+func (m *memberEdits) drop(name string) { m.dropped = append(m.dropped, name) }
 
 // set gives a member a value, where it stands or else behind the others.
 func (m *memberEdits) set(name string, value []byte) {
@@ -39,14 +43,42 @@ func (m *memberEdits) setModel(model string) {
 // body returns the body with the edits: itself where there are none.
 func (m *memberEdits) body() []byte {
 	d := m.doc
+	behind, kept := d.from+1, len(m.dropped) == 0 && len(d.members) > 0
+	if len(m.dropped) > 0 {
+		behind, kept = m.leaveOut()
+	} else if kept {
+		behind = d.members[len(d.members)-1].to
+	}
 	if m.added != nil {
-		at, text := d.from+1, m.added[1:] // an object without members
-		if n := len(d.members); n > 0 {
-			at, text = d.members[n-1].to, m.added
+		text := m.added
+		if !kept {
+			text = text[1:]
 		}
-		m.splices = append(m.splices, splice{at, at, text})
+		m.splices = append(m.splices, splice{behind, behind, text})
 	}
 	return spliced(d.body, m.splices)
+}
+
+// leaveOut takes out the dropped members, each with the comma before it, or, as
+// long as none was kept, the one behind it. It returns the end of the last
+// member, and whether any was kept.
+func (m *memberEdits) leaveOut() (behind int, kept bool) {
+	d := m.doc
+	behind = d.from + 1
+	for i := range d.members {
+		from, to := d.members[i].from, d.members[i].to
+		switch comma := bytes.IndexByte(d.body[behind:from], ','); {
+		case slices.Contains(m.dropped, string(d.members[i].name)):
+			m.splices = append(m.splices, splice{behind, to, nil})
+		case !kept && i > 0:
+			m.splices = append(m.splices, splice{behind, behind + comma + 1, nil})
+			kept = true
+		default:
+			kept = true
+		}
+		behind = to
+	}
+	return behind, kept
 }
 
 // Body returns the bytes for a line: the client's own, in its own order and
@@ -57,9 +89,7 @@ func (r *ChatRequest) Body(e Edits) []byte {
 	d := r.doc
 	edits := memberEdits{doc: d}
 	edits.setModel(e.Model)
-	if e.Limit > 0 && r.Limit == 0 {
-		edits.set(e.LimitField, strconv.AppendInt(nil, e.Limit, 10))
-	}
+	edits.setLimit(r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := boolean(d.raw("store")); keep || !ok {
 		edits.set("store", []byte("false"))
 	}

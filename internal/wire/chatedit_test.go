@@ -2,9 +2,16 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
+
+	"tollgate/internal/fault"
 )
 
 func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
@@ -16,10 +23,20 @@ func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 		edits    Edits
 		in, want string
 	}{
-		"model":              {Edits{Model: "v/\"1\"<"}, ` { "z" : 1.50 , "model" : "m" , ` + list + `, "seed":null } `, ` { "z" : 1.50 , "model" : "v/\"1\"<" , ` + list + `, "seed":null } `},
-		"same model":         {Edits{Model: "v"}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `}`},
-		"default limit":      {limit, `{"model":"m",` + list + ` }`, `{"model":"v",` + list + `,"max_tokens":99 }`},
-		"own limit":          {limit, `{"max_completion_tokens":5,"model":"m",` + list + `}`, `{"max_completion_tokens":5,"model":"v",` + list + `}`},
+		"model":           {Edits{Model: "v/\"1\"<"}, ` { "z" : 1.50 , "model" : "m" , ` + list + `, "seed":null } `, ` { "z" : 1.50 , "model" : "v/\"1\"<" , ` + list + `, "seed":null } `},
+		"same model":      {Edits{Model: "v"}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `}`},
+		"default limit":   {limit, `{"model":"m",` + list + ` }`, `{"model":"v",` + list + `,"max_tokens":99 }`},
+		"own limit":       {limit, `{"max_tokens":5,"model":"m",` + list + `}`, `{"max_tokens":5,"model":"v",` + list + `}`},
+		"limit elsewhere": {limit, `{"max_completion_tokens":5,"model":"m",` + list + `}`, `{"model":"v",` + list + `,"max_tokens":5}`},
+		"limit as sent":   {Edits{Model: "v"}, `{"max_completion_tokens":5,"model":"m",` + list + `}`, `{"max_completion_tokens":5,"model":"v",` + list + `}`},
+		"default as sent": {Edits{Model: "v", Limit: 99}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `,"max_tokens":99}`},
+		"two limits":      {limit, `{"max_completion_tokens":1,"model":"v",` + list + `,"max_tokens":1000}`, `{"model":"v",` + list + `,"max_tokens":1}`},
+		"two limits, as sent": {Edits{Model: "v"}, `{"max_tokens":1,"model":"v",` + list + `,"max_completion_tokens":1000}`,
+			`{"model":"v",` + list + `,"max_completion_tokens":1}`},
+		"two limits at the end": {Edits{Model: "v", LimitField: "max_completion_tokens"}, `{"model":"v",` + list + ` , "max_tokens" : 7 , "max_output_tokens":9 }`,
+			`{"model":"v",` + list + `,"max_completion_tokens":7 }`},
+		"a null beside it":   {limit, `{"model":"v","max_tokens":3,"max_completion_tokens":null,` + list + `}`, `{"model":"v","max_tokens":3,` + list + `}`},
+		"a limit of others":  {limit, `{"n_predict":4000,"max_new_tokens":30,"max_tokens":100,"model":"v",` + list + `}`, `{"max_tokens":30,"model":"v",` + list + `}`},
 		"limit that's null":  {limit, `{"max_tokens":null,"model":"m",` + list + `}`, `{"max_tokens":99,"model":"v",` + list + `}`},
 		"store":              {Edits{Model: "v"}, `{"store":true,"model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
 		"odd store":          {Edits{Model: "v"}, `{"store":"yes","model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
@@ -59,6 +76,7 @@ func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		asking(`"stream":true,"stream_options":{"a":{}}`), asking(`"store":true,"max_tokens":null`),
+		asking(`"max_tokens":9,"max_completion_tokens":3`), `{"n_predict":3,` + asking(`"a":1`)[1:],
 		parts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`), asking(`"tools":[{"type":"web_search"}],"n":2`),
 		` { "stream" : true , "stream_options" : { } , "messages" : [ { "role" : "user" } ] } `,
 	} {
@@ -84,6 +102,9 @@ func FuzzBody(f *testing.F) {
 		if model, _ := again.Model(); model != edits.Model || again.IncludeUsage != r.Stream || again.Limit == 0 {
 			t.Fatalf("edits are missing in %s", edited)
 		}
+		if want := cmp.Or(r.Limit, edits.Limit); again.Limit != want || again.LimitParam != edits.LimitField || len(limitsIn(edited)) != 1 {
+			t.Fatalf("not one limit of %d in %s", want, edited)
+		}
 		if twice := again.Body(edits); !bytes.Equal(twice, edited) {
 			t.Fatalf("editing twice gives %s, once %s", twice, edited)
 		}
@@ -91,6 +112,82 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("other fields changed: %s to %s", before, after)
 		}
 	})
+}
+
+// limitsIn returns the limits in a body, by their fields, as they stand.
+func limitsIn(body []byte) map[string]string {
+	found := map[string]string{}
+	for name, value := range members(body[skipSpace(body, 0):]) {
+		if slices.Contains(limitFields, string(name)) {
+			found[string(name)] = string(value)
+		}
+	}
+	return found
+}
+
+// TestOneLimitGoesToALine: whichever limits a client sends, in whichever form,
+// a line of any form gets the smallest, in the one field that it reads.
+func TestOneLimitGoesToALine(t *testing.T) {
+	t.Parallel()
+	const limits = `"n_predict":9000,"max_tokens":1000,"max_completion_tokens":40,"max_output_tokens":50`
+	edits := Edits{Model: "v", Limit: 7, LimitField: "max_completion_tokens"}
+	chat, err := OpenChat([]byte(`{"messages":[{"role":"user","content":"x"}],` + limits + `}`))
+	if err = errors.Join(err, chat.Check()); err != nil {
+		t.Fatal(err)
+	}
+	messages := openMessages(t, `{"messages":[{"role":"user","content":"x"}],`+limits+`}`)
+	if err := messages.Check(); err != nil {
+		t.Fatal(err)
+	}
+	responses := askResponses(t, `{"input":"x",`+limits+`}`)
+	in := Translation{Edits: edits, MaxOutput: 8000}
+	for name, of := range map[string]struct {
+		body  func() ([]byte, error)
+		field string
+	}{
+		"chat":                 {func() ([]byte, error) { return chat.Body(edits), nil }, "max_completion_tokens"},
+		"messages":             {func() ([]byte, error) { return messages.Body(edits), nil }, "max_tokens"},
+		"responses":            {func() ([]byte, error) { return responses.Body(edits), nil }, "max_output_tokens"},
+		"chat to messages":     {func() ([]byte, error) { return chat.AsMessages(in) }, "max_tokens"},
+		"messages to chat":     {func() ([]byte, error) { return messages.AsChat(in) }, "max_completion_tokens"},
+		"responses to chat":    {func() ([]byte, error) { return responses.AsChat(in) }, "max_completion_tokens"},
+		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits), nil }, ""},
+	} {
+		sent, err := of.body()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		want := map[string]string{of.field: "40"}
+		if of.field == "" {
+			want = map[string]string{}
+		}
+		if got := limitsIn(sent); !maps.Equal(got, want) || !json.Valid(sent) {
+			t.Errorf("%s: %s", name, sent)
+		}
+	}
+	gemini, err := chat.AsGemini(in)
+	if err != nil || !strings.Contains(string(gemini), `"maxOutputTokens":40`) {
+		t.Errorf("%s, %v", gemini, err)
+	}
+	if chat.Limit != 40 || messages.Limit != 40 || responses.Limit != 40 {
+		t.Errorf("%d, %d and %d are held", chat.Limit, messages.Limit, responses.Limit)
+	}
+}
+
+// TestLimitsAreChecked: a limit by any name is a positive integer.
+func TestLimitsAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, name := range limitFields {
+		for _, value := range []string{"0", "-1", "1.5", `"9"`, "true", "[1]"} {
+			chat, err := OpenChat([]byte(asking(`"` + name + `":` + value)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code, param := codeOf(t, chat.Check()); code != fault.InvalidMaxTokens || param != name {
+				t.Errorf("%s: %s: %s, %s", name, value, code, param)
+			}
+		}
+	}
 }
 
 // rest returns the members of a body that the gateway does not own, as they
@@ -104,8 +201,11 @@ func rest(t *testing.T, body []byte) map[string]string {
 	out := make(map[string]string)
 	for name, value := range all {
 		switch name {
-		case "model", "max_tokens", "store", "stream_options":
+		case "model", "store", "stream_options":
 		default:
+			if slices.Contains(limitFields, name) {
+				continue
+			}
 			out[name] = string(value)
 		}
 	}

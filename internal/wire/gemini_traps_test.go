@@ -479,7 +479,7 @@ func TestGeminiFinishReasons(t *testing.T) {
 func TestGeminiProbe(t *testing.T) {
 	t.Parallel()
 	for _, reasoning := range []bool{false, true} {
-		body, ok := wire.Probe(wire.FormGemini, "gemini-3-pro", reasoning)
+		body, ok := wire.Probe(wire.FormGemini, "gemini-3-pro", reasoning, "")
 		var sent geminiSent
 		if err := json.Unmarshal(body, &sent); err != nil || !ok || sent.shape() != "user:text" || sent.GenerationConfig["maxOutputTokens"] == nil {
 			t.Errorf("%v, %t: %s", err, ok, body)

@@ -19,12 +19,10 @@ func (r *MessagesRequest) Check() error {
 		return err
 	}
 	const param = "max_tokens"
-	limit, ok := integer(r.doc.raw(param))
-	if !ok || limit < 1 {
+	if limit, ok := integer(r.doc.raw(param)); !ok || limit < 1 {
 		return fault.At(fault.InvalidMaxTokens, param, "`max_tokens` is required and must be a positive integer.")
 	}
-	r.Limit, r.LimitParam = limit, param
-	return nil
+	return r.readLimit(r.doc)
 }
 
 // CheckCount is Check for a request that only counts tokens: it has no limit.

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"bytes"
+	"slices"
 
 	"tollgate/internal/fault"
 )
@@ -39,54 +39,37 @@ func (r *MessagesRequest) Model() (string, error) {
 func (r *MessagesRequest) Size() int64 { return int64(len(r.doc.body)) }
 
 // Body returns the bytes for a line: the client's own, in its own order and
-// spacing, but for the model. The limit is always the client's own. The result
-// is the client's body itself when nothing changes; nobody may write to it.
+// spacing, but for the model and what is left of several limits. The result is
+// the client's body itself when nothing changes; nobody may write to it.
 func (r *MessagesRequest) Body(e Edits) []byte {
-	d := r.doc
-	m := d.find("model")
-	switch {
-	case m == nil:
-		text := append(append([]byte(`"model":`), quote(e.Model)...), ',')
-		if len(d.members) == 0 {
-			text = text[:len(text)-1]
-		}
-		return spliced(d.body, []splice{{d.from + 1, d.from + 1, text}})
-	case unquote(d.body[m.from:m.to]) == e.Model:
-		return d.body
-	}
-	return spliced(d.body, []splice{{m.from, m.to, quote(e.Model)}})
+	edits := memberEdits{doc: r.doc}
+	edits.setModel(e.Model)
+	edits.setLimit("max_tokens", r.Limit)
+	return edits.body()
 }
 
 // CountBody is Body for a line that only counts tokens: without the members
 // that requests have and counts refuse. None of them is part of the prompt.
 func (r *MessagesRequest) CountBody(e Edits) []byte {
-	d := r.doc
-	var edits []splice
-	behind, kept := d.from+1, false
-	for _, m := range d.members {
-		comma := behind + max(bytes.IndexByte(d.body[behind:m.from], ','), 0)
-		switch {
-		case isNotCounted(string(m.name)):
-			edits = append(edits, splice{behind, m.to, nil})
-		case !kept && behind > d.from+1:
-			edits = append(edits, splice{behind, comma + 1, nil})
-		}
-		if string(m.name) == "model" {
-			edits = append(edits, splice{m.from, m.to, quote(e.Model)})
-		}
-		kept = kept || !isNotCounted(string(m.name))
-		behind = m.to
+	edits := memberEdits{doc: r.doc}
+	if r.doc.find("model") != nil {
+		edits.setModel(e.Model)
 	}
-	return spliced(d.body, edits)
+	for _, m := range r.doc.members {
+		if isNotCounted(string(m.name)) {
+			edits.drop(string(m.name))
+		}
+	}
+	return edits.body()
 }
 
 // isNotCounted tells whether a member of requests is refused by counts.
 func isNotCounted(name string) bool {
 	switch name {
-	case "max_tokens", "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
+	case "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
 		return true
 	}
-	return false
+	return slices.Contains(limitFields, name)
 }
 
 // Prompt returns our own count of the prompt's tokens: system, messages and

@@ -275,7 +275,7 @@ func TestMessagesBody(t *testing.T) {
 	for in, want := range map[string]string{
 		` { "z" : 1.50 , "model" : "m" , ` + list + `, "x":null } `: ` { "z" : 1.50 , "model" : "v\"<" , ` + list + `, "x":null } `,
 		`{` + list + `,"model":"v\"<"}`:                             `{` + list + `,"model":"v\"<"}`,
-		`{` + list + `}`:                                            `{"model":"v\"<",` + list + `}`,
+		`{` + list + `}`:                                            `{` + list + `,"model":"v\"<"}`,
 	} {
 		body := []byte(in)
 		r := openMessages(t, in)

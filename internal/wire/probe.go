@@ -1,15 +1,21 @@
 package wire
 
+import "cmp"
+
 // Probe is the smallest request of a form that shows whether a model answers:
 // one word in, hardly a token out. reasoning models get room for a thought,
-// which some of them demand. False: the form has none.
-func Probe(form Form, model string, reasoning bool) ([]byte, bool) {
+// which some of them demand. limitField is where a chat line reads its limit;
+// empty: max_tokens. False: the form has none.
+func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, bool) {
 	name := string(quote(model))
 	switch {
-	case form == FormChat && reasoning:
-		return []byte(`{"model":` + name + `,"messages":[{"role":"user","content":"ping"}],"max_completion_tokens":16}`), true
 	case form == FormChat:
-		return []byte(`{"model":` + name + `,"messages":[{"role":"user","content":"ping"}],"max_tokens":1}`), true
+		limit := "1"
+		if reasoning {
+			limit = "16"
+		}
+		field := cmp.Or(limitField, "max_tokens")
+		return []byte(`{"model":` + name + `,"messages":[{"role":"user","content":"ping"}],"` + field + `":` + limit + `}`), true
 	case form == FormResponses:
 		return []byte(`{"model":` + name + `,"input":"ping","max_output_tokens":16,"store":false}`), true
 	case form == FormMessages:

@@ -23,7 +23,7 @@ func (r *ResponsesRequest) Check() error {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
-		r.checkInput, r.checkLimit, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkAudio,
+		r.checkInput, func() error { return r.readLimit(r.doc) }, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkAudio,
 		func() error { return r.checkOptions(r.doc) },
 		func() error { return r.checkTools(r.doc.raw("tools"), "tools", 0) },
 	} {
@@ -34,21 +34,6 @@ func (r *ResponsesRequest) Check() error {
 	r.checkVendorTools(r.doc)
 	r.limitCalls(r.doc)
 	r.Conversation = r.opening.sum
-	return nil
-}
-
-// checkLimit reads max_output_tokens.
-func (r *ResponsesRequest) checkLimit() error {
-	r.Limit, r.LimitParam = 0, ""
-	raw := r.doc.raw(outputLimit)
-	if raw == nil {
-		return nil
-	}
-	limit, ok := integer(raw)
-	if !ok || limit < 1 {
-		return fault.At(fault.InvalidMaxTokens, outputLimit, "`%s` must be a positive integer.", outputLimit)
-	}
-	r.Limit, r.LimitParam = limit, outputLimit
 	return nil
 }
 

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"strconv"
+	"cmp"
 
 	"tollgate/internal/fault"
 )
@@ -46,9 +46,7 @@ func (r *ResponsesRequest) Size() int64 { return int64(len(r.doc.body)) }
 func (r *ResponsesRequest) Body(e Edits) []byte {
 	edits := memberEdits{doc: r.doc}
 	edits.setModel(e.Model)
-	if e.Limit > 0 && r.Limit == 0 {
-		edits.set(outputLimit, strconv.AppendInt(nil, e.Limit, 10))
-	}
+	edits.setLimit(outputLimit, cmp.Or(r.Limit, e.Limit))
 	if string(r.doc.raw("store")) != "false" {
 		edits.set("store", []byte("false"))
 	}

@@ -51,8 +51,8 @@ type Asked struct {
 	// Stream tells whether the client asked for a stream, IncludeUsage whether
 	// it asked for the usage frame in it (chat completions only).
 	Stream, IncludeUsage bool
-	// Limit is the client's own limit on output tokens, the smaller where it
-	// named two; 0 when it named none. LimitParam is the field it comes from.
+	// Limit is the client's own limit on output tokens, the smallest where it
+	// named several; 0 when it named none. LimitParam is the field it comes from.
 	Limit      int64
 	LimitParam string
 	// N is how many choices were asked for, at least 1.
@@ -87,8 +87,9 @@ type Edits struct {
 	// Model is the provider's id of the model.
 	Model string
 	// Limit is the default limit on output tokens that is sent when the client
-	// named none, in the field LimitField where the form has several
-	// (max_tokens or max_completion_tokens); 0 sends none.
+	// named none; 0 sends none. LimitField is where a line of chat completions
+	// reads its limit (max_tokens or max_completion_tokens), the client's own
+	// too; empty: where the client sent it.
 	Limit      int64
 	LimitField string
 	// AskUsage makes a stream carry its usage, also when the client did not ask

@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"strconv"
+
+	"tollgate/internal/fault"
+)
+
+// limitFields are the names by which vendors take the limit on output tokens.
+// Each obeys some of them and ignores the others, or lets one win, so all that a
+// client sends are read, and the line gets the smallest in one field.
+var limitFields = []string{
+	"max_tokens", "max_completion_tokens", outputLimit,
+	"max_new_tokens", "max_tokens_to_sample", "n_predict", "num_predict",
+}
+
+// readLimit reads the client's limit, the smallest of those that it names.
+func (a *Asked) readLimit(d *document) error {
+	a.Limit, a.LimitParam = 0, ""
+	for _, name := range limitFields {
+		raw := d.raw(name)
+		if raw == nil {
+			continue
+		}
+		limit, ok := integer(raw)
+		if !ok || limit < 1 {
+			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
+		}
+		if a.Limit == 0 || limit < a.Limit {
+			a.Limit, a.LimitParam = limit, name
+		}
+	}
+	return nil
+}
+
+// setLimit leaves one limit in the body: limit, in the given field. 0 leaves
+// none.
+func (m *memberEdits) setLimit(field string, limit int64) {
+	for _, name := range limitFields {
+		found := m.doc.find(name)
+		switch {
+		case name != field && found != nil:
+			m.drop(name)
+		case name == field && limit > 0:
+			if found != nil {
+				if sent, _ := integer(m.doc.body[found.from:found.to]); sent == limit {
+					continue
+				}
+			}
+			m.set(name, strconv.AppendInt(nil, limit, 10))
+		}
+	}
+}
+
+// limitField is where a chat line reads the limit: where the edits say, else
+// where the client sent it.
+func (r *ChatRequest) limitField(e Edits) string {
+	switch {
+	case e.LimitField != "":
+		return e.LimitField
+	case r.doc.raw("max_completion_tokens") != nil:
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
+}
