@@ -20,11 +20,17 @@ func gateScenes(t testing.TB) []scene {
 // smuggled are the members of requests that no line may get, by the code and the
 // word that the message has to name.
 func smuggled(in spoken) map[string]string {
-	const badJSON = "invalid_json "
+	const badJSON, badField = "invalid_json ", "invalid_request "
 	of := map[string]string{
 		`"x":{"a":1,"\u0061":2}`:                         badJSON + "x.a",
 		`"x":[{},{"b":[{"c":1,"d":{"c":1},"c":2}]}]`:     badJSON + "x[1].b[0].c",
 		`"search_parameters":{"mode":"off","mode":"on"}`: badJSON + "search_parameters.mode",
+		`"Model":"smuggled"`:                             badField + "Model",
+		`"Max_Tokens":100000`:                            badField + "Max_Tokens",
+		`"ſtream":true`:                                  badField + "ſtream",
+		`"too\u006cs":[],"Tool\u0053":[]`:                badField + "ToolS",
+		`"Service_Tier":"priority"`:                      badField + "Service_Tier",
+		`"max_to\u212aens":100000`:                       badField + "max_toKens",
 	}
 	switch in {
 	case inResponses:

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -11,11 +12,29 @@ import (
 // maxChoices is the largest `n`.
 const maxChoices = 128
 
+// chatFields are the top-level fields that the gateway reads, edits or refuses in
+// the form, on lines of it or of another.
+var chatFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, []string{
+	"model", "messages", "stream", "stream_options", "n", "store", "prompt", "background", "modalities", "audio", "models",
+	"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls",
+	"prompt_cache_key", "safety_identifier", "user", "response_format", "image_config", "reasoning_effort",
+	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
+})
+
+// storedFields refer to things stored at the provider.
+var storedFields = []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"}
+
+// pricedFields have values that change what the provider charges.
+var pricedFields = []string{"service_tier", "speed", "inference_geo"}
+
 // Check applies every rule about the fields of a chat-completions request and
 // fills r's fields. Its error is a *fault.Error with the path of the field at
 // fault. What only a price can decide (Options, Tools) is reported, not
 // refused. Fields that no rule names are the provider's to judge.
 func (r *ChatRequest) Check() error {
+	if err := r.doc.checkCase(chatFields); err != nil {
+		return err
+	}
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.opening = opening{}
 	if key := r.doc.raw("prompt_cache_key"); isText(key) && len(key) > 2 {
@@ -83,7 +102,7 @@ func (r *ChatRequest) checkFlags() error {
 // checkStored refuses what refers to things stored at the provider: all users
 // share the account there, so such a thing may be another's.
 func (r *ChatRequest) checkStored() error {
-	for _, name := range []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"} {
+	for _, name := range storedFields {
 		if r.doc.raw(name) != nil {
 			return stored(name)
 		}
@@ -121,7 +140,7 @@ func audio(param string) error {
 // checkOptions reports the values that change what the provider charges.
 func (a *Asked) checkOptions(d *document) error {
 	a.ServiceTier, a.Options = "", nil
-	for _, name := range []string{"service_tier", "speed", "inference_geo"} {
+	for _, name := range pricedFields {
 		raw := d.raw(name)
 		if raw == nil {
 			continue

@@ -52,6 +52,9 @@ func (a *Asked) limitCalls(d *document) {
 	}
 }
 
+// vendorTools are fields of their own by which hosted tools are asked for.
+var vendorTools = []string{"web_search_options", "enable_search", "search_parameters", "plugins"}
+
 // checkVendorTools reports hosted tools that are asked for by a field of their
 // own, most of them at compatible vendors.
 func (a *Asked) checkVendorTools(d *document) {

@@ -2,10 +2,18 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
 )
+
+// messagesFields are the top-level fields that the gateway reads, edits or
+// refuses in the form, on lines of it or of another.
+var messagesFields = slices.Concat(limitFields, pricedFields, []string{
+	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "fallbacks", "billing_policy", "tools", "tool_choice", "mcp_servers",
+	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
+})
 
 // Check applies the rules about the fields of a messages request and fills r's
 // fields. Its error is a *fault.Error with the path of the field at fault.
@@ -33,6 +41,9 @@ func (r *MessagesRequest) CheckCount() error {
 
 // check applies the rules that all requests of the form have in common.
 func (r *MessagesRequest) check() error {
+	if err := r.doc.checkCase(messagesFields); err != nil {
+		return err
+	}
 	r.N = 1
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.opening = opening{}
@@ -126,7 +137,7 @@ func (r *MessagesRequest) checkStored() error {
 // `standard_only` and `standard` ask for what is charged anyway.
 func (r *MessagesRequest) checkOptions() error {
 	r.ServiceTier, r.Options = "", nil
-	for _, name := range []string{"service_tier", "speed", "inference_geo"} {
+	for _, name := range pricedFields {
 		raw := r.doc.raw(name)
 		if raw == nil {
 			continue

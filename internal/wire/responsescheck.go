@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -10,11 +11,23 @@ import (
 // outputLimit is the form's field for the limit on output tokens.
 const outputLimit = "max_output_tokens"
 
+// responsesFields are the top-level fields that the gateway reads, edits or
+// refuses in the form, on lines of it or of another.
+var responsesFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, []string{
+	"model", "input", "instructions", "stream", "store", "prompt", "background", "modalities", "audio", "models",
+	"tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "prompt_cache_key", "prompt_cache_options", "safety_identifier", "user",
+	"text", "reasoning", "include", "truncation", "context_management", "metadata", "moderation",
+	"temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs",
+})
+
 // Check applies every rule about the fields of a responses request and fills
 // r's fields. Its error is a *fault.Error with the path of the field at fault.
 // What only a price can decide (Options, Tools) is reported, not refused.
 // Fields, items and parts that nobody knows are the provider's to judge.
 func (r *ResponsesRequest) Check() error {
+	if err := r.doc.checkCase(responsesFields); err != nil {
+		return err
+	}
 	r.N = 1
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.Tools = nil
@@ -41,7 +54,7 @@ func (r *ResponsesRequest) Check() error {
 // makes the provider store: all users share the account there, so such a thing
 // may be another's.
 func (r *ResponsesRequest) checkStored() error {
-	for _, name := range []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"} {
+	for _, name := range storedFields {
 		if r.doc.raw(name) != nil {
 			return stored(name)
 		}

@@ -120,6 +120,9 @@ func (r *ImageRequest) Check(edit bool) error {
 		return fault.At(fault.InvalidRequest, "image",
 			"An edit needs a reference image. Send it in `image`: an address, a data URI, base64 or a file of a multipart form.")
 	}
+	if err := r.checkCase(); err != nil {
+		return err
+	}
 	if err := r.readPrompt(true); err != nil {
 		return err
 	}
@@ -141,6 +144,9 @@ func (r *ImageRequest) Check(edit bool) error {
 
 // Check is ImageRequest.Check for videos.
 func (r *VideoRequest) Check() error {
+	if err := r.checkCase(); err != nil {
+		return err
+	}
 	err := r.readReferences(unlessTyped("image"), unlessTyped("images"), unlessTyped("reference_images"), anyKind("references"))
 	if err != nil {
 		return err
@@ -260,6 +266,24 @@ func isNumber(raw []byte) bool {
 var owned = []string{
 	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
+}
+
+// checkCase refuses fields that are owned but for case.
+func (s *Submission) checkCase() error {
+	if s.form != nil {
+		for _, p := range s.form.parts {
+			if err := checkName(p.name, owned); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range s.doc.members {
+		if err := checkName(string(s.doc.members[i].name), owned); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OwnsParam tells whether a submission's field is one that the gateway reads
