@@ -162,6 +162,7 @@ type LineSpec struct {
 	Timeouts       Timeouts
 	LimitField     LimitField     // empty: see Line.ReadsLimit
 	IgnoresLimit   bool           // the vendor obeys no limit on output tokens
+	Pass           []string       // routing fields (wire.RoutingFields) that it gets
 	Options        map[string]any // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       // regular expressions in RE2 syntax
 	Enabled        bool

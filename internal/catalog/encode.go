@@ -181,6 +181,9 @@ func (l *LineSpec) tree() *node {
 	if l.IgnoresLimit {
 		n.set("ignores_limit", plain("true"))
 	}
+	if len(l.Pass) > 0 {
+		n.set("pass", words(l.Pass))
+	}
 	if len(l.Options) > 0 {
 		n.set("options", free(l.Options))
 	}

@@ -154,6 +154,9 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 		"options for none":       {onLine("provider: chatonly, options: {x: 1}"), "lines[0].options: provider has none"},
 		"an option that is null": {onLine(sandboxed + ", options: {x: [null]}"), "lines[0].options.x[0]: must not be null"},
 		"limit field":            {onLine(sandboxed + ", limit_field: max_output_tokens"), "lines[0].limit_field: must be one of max_tokens, max_completion_tokens"},
+		"pass of any field":      {onLine(sandboxed + ", pass: [provider, n]"), "lines[0].pass[1]: must be one of the fields that lines do not get otherwise: provider, route"},
+		"pass twice":             {onLine(sandboxed + ", pass: [route, route]"), "lines[0].pass[1]: is given twice"},
+		"pass no list":           {onLine(sandboxed + ", pass: provider"), "lines[0].pass: must be a list"},
 		"ignored limit":          {onLine(sandboxed + ", ignores_limit: 5"), "lines[0].ignores_limit: must be true or false"},
 		"enabled":                {onLine(sandboxed + ", enabled: perhaps"), "lines[0].enabled: must be true or false"},
 	} {

@@ -14,7 +14,7 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"models: [" + chatModel + "]",
 		onLine(`provider: sandbox, options: {a: 1.50, b: [true, "1", x], c: {d: -0}, e: 1e3}, error_sentences: ["a: b", "- #"]`),
-		onLine(`provider: sandbox, limit_field: max_tokens, ignores_limit: true`),
+		onLine(`provider: sandbox, limit_field: max_tokens, ignores_limit: true, pass: [models, route]`),
 		media("kind: video, per_clip: {720p: 0.1}, durations: {min: 1, max: 3}"),
 		"a: &a {b: 1}\nc:\n  <<: *a\n  d: [*a]",
 		`{"models":[{"id":"\ud83d\ude00"}]}`,

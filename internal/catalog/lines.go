@@ -94,6 +94,7 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	}
 	l.LimitField = r.limitField(t)
 	l.IgnoresLimit = t.boolean("ignores_limit", false)
+	l.Pass = r.passed(t)
 	l.Options = r.options(t, provider, supported)
 	l.ErrorSentences = r.sentences(t)
 	l.Enabled = t.boolean("enabled", true)
@@ -113,6 +114,28 @@ func (r *reader) limitField(t *table) LimitField {
 		return ""
 	}
 	return choice(t, "limit_field", "", known...)
+}
+
+// passed reads the routing fields that a line gets. A field of a later version
+// is left out.
+func (r *reader) passed(t *table) []string {
+	var out []string
+	known := wire.RoutingFields()
+	for i, n := range t.list("pass", maxList) {
+		path := fmt.Sprintf("%s[%d]", t.at("pass"), i)
+		switch name, ok := r.scalar(path, n); {
+		case !ok:
+		case !slices.Contains(known, name) && r.lenient:
+			r.leaveOut(path, "is not known to this version and was left out")
+		case !slices.Contains(known, name):
+			r.fault(path, n, "must be one of the fields that lines do not get otherwise: %s", join(known))
+		case slices.Contains(out, name):
+			r.fault(path, n, "is given twice")
+		default:
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // checkBaseURL reports a base address that no request could be built on.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 )
 
@@ -69,6 +70,16 @@ func obeysBothLimits(base string) bool {
 	return slices.ContainsFunc([]string{".openai.com", ".azure.com", ".azure.us", ".azure.cn"}, func(domain string) bool {
 		return strings.HasSuffix(host, domain)
 	})
+}
+
+// Takes reports whether the line may get a request of a client's form with the
+// given routing fields: none, or those that it passes. Only requests of its own
+// forms have them: no translation keeps them.
+func (l *Line) Takes(form wire.Form, routing []string) bool {
+	if len(routing) == 0 {
+		return true
+	}
+	return l.Speaks(form) && !slices.ContainsFunc(routing, func(name string) bool { return !slices.Contains(l.Pass, name) })
 }
 
 // IsErrorSentence reports whether the text of an answer is one of the line's
@@ -185,6 +196,25 @@ func (s *Snapshot) HeldLimit(m *Model, limit int64) int64 {
 		return m.MaxOutputTokens
 	}
 	return limit
+}
+
+// CheckRouting refuses routing fields that no line of the model passes together:
+// what the client chooses by them has no price here. The error is a 400
+// invalid_request with the field at fault.
+func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) error {
+	lines := s.serve[m.ID]
+	if len(routing) == 0 || slices.ContainsFunc(lines, func(l *Line) bool { return l.Takes(form, routing) }) {
+		return nil
+	}
+	at := routing[0]
+	for _, name := range routing {
+		if !slices.ContainsFunc(lines, func(l *Line) bool { return l.Takes(form, []string{name}) }) {
+			at = name
+			break
+		}
+	}
+	return fault.At(fault.InvalidRequest, at,
+		"Model %s is not offered with `%s`, which chooses what has no price here. Leave it out.", m.ID, at)
 }
 
 // AllLines returns all lines in the order of the document, the disabled ones

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 )
 
@@ -80,6 +81,31 @@ func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
 	off := strings.Replace(served, "enabled: false", "enabled: false, ignores_limit: true", 1)
 	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HeldLimit(a, 5); got != 5 {
 		t.Errorf("a line that is off counts: %d", got)
+	}
+}
+
+func TestRoutingFieldsNeedALineThatPassesThem(t *testing.T) {
+	t.Parallel()
+	doc := strings.Replace(served, "timeouts: {idle: 5s}", "pass: [provider, route]", 1)
+	doc = strings.Replace(doc, `forms: [chat], error`, `forms: [chat], pass: [models], error`, 1)
+	s := NewSnapshot(1, mustParse(t, doc), testProviders(), environment(nil))
+	a, _ := s.Model("a")
+	for _, c := range []struct {
+		form    wire.Form
+		routing string
+		at      string // the field at fault; empty: offered
+	}{
+		{wire.FormChat, "", ""}, {wire.FormChat, "provider", ""}, {wire.FormChat, "route provider", ""}, {wire.FormChat, "models", ""},
+		{wire.FormChat, "provider models", "provider"}, {wire.FormChat, "plugins", "plugins"}, {wire.FormChat, "provider plugins", "plugins"},
+		{wire.FormResponses, "models", "models"}, {wire.FormMessages, "provider", "provider"}, {wire.FormMessages, "", ""},
+	} {
+		err := s.CheckRouting(a, c.form, strings.Fields(c.routing))
+		if f := fault.Of(err); (err == nil) != (c.at == "") || err != nil && (f.Code != fault.InvalidRequest || f.Param != c.at) {
+			t.Errorf("%s with %q: %v", c.form, c.routing, err)
+		}
+	}
+	if err := s.CheckRouting(&Model{ID: "nobody"}, wire.FormChat, []string{"route"}); err == nil {
+		t.Error("a model without lines is offered with a route")
 	}
 }
 

@@ -147,7 +147,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 		Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
 	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools}
-	if err := call.Model.CheckPriced(x.choice); err != nil {
+	if err := x.checkOffered(); err != nil {
 		f := fault.Of(err)
 		x.logRefusal(f.Status(), f.Code)
 		return err
@@ -165,7 +165,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 		fmt.Errorf("%w: no answer within the request timeout of %s: %w", errTimeOver, c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
 	x.attempts, err = c.opts.Lines.Try(ctx, line.Request{
-		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Conversation: x.conversation(),
+		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
 	}, x.attempt)
 	switch {
 	case err != nil:
@@ -174,6 +174,15 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 		return x.pass()
 	}
 	return x.deliver()
+}
+
+// checkOffered refuses what the client chose and no line may get: what has no
+// price.
+func (x *exchange) checkOffered() error {
+	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.asked.Routing); err != nil {
+		return err
+	}
+	return x.Model.CheckPriced(x.choice)
 }
 
 // admission is what the ledger has to decide.

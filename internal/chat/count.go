@@ -14,13 +14,16 @@ const countWait = 10 * time.Second
 
 // CountTokens returns how many tokens a request's prompt has: the provider's
 // count where a line has one, else our own. It moves no money. The error is a
-// *fault.Error: the provider rejected the request.
+// *fault.Error: the provider rejected the request, or no line may get it.
 func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 	x := &exchange{Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx}
+	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.asked.Routing); err != nil {
+		return 0, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
 	n, known, err := c.opts.Lines.Count(ctx, line.Request{
-		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Conversation: x.conversation(),
+		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
 	}, func(on line.On) (upstream.Call, error) {
 		ask := upstream.Call{Form: on.Form, Model: on.ProviderModel}
 		if on.Form == call.Form {

@@ -13,7 +13,7 @@ import (
 // gateScenes: what would be checked as one thing and obeyed as another, or pay
 // for less than it gets, goes to no line.
 func gateScenes(t testing.TB) []scene {
-	scenes := []scene{smuggledScene(t)}
+	scenes := []scene{smuggledScene(t), passScene(t)}
 	return append(scenes, limitScenes(t)...)
 }
 
@@ -29,17 +29,24 @@ func smuggled(in spoken) map[string]string {
 		`"Max_Tokens":100000`:                            badField + "Max_Tokens",
 		`"ſtream":true`:                                  badField + "ſtream",
 		`"too\u006cs":[],"Tool\u0053":[]`:                badField + "ToolS",
+		`"provider":{"order":["dear"]}`:                  badField + "provider",
+		`"models":["dear"]`:                              badField + "models",
+		`"plugins":[{"id":"web"}]`:                       badField + "plugins",
+		`"audio":{"voice":"x"}`:                          badField + "audio",
 		`"Service_Tier":"priority"`:                      badField + "Service_Tier",
 		`"max_to\u212aens":100000`:                       badField + "max_toKens",
 	}
 	switch in {
 	case inResponses:
+		of[`"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:audio/mpeg;base64,AA"}]}]`] = badField + "file_data"
 		of[`"input":[{"role":"user","content":[{"type":"input_text","text":"x","type":"input_file","file_id":"file-of-another"}]}]`] = badJSON + "input[0].content[0].type"
 		of[`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","type":"web_search"}]}]`] = badJSON + "tools[0].tools[0].type"
 	case inMessages:
+		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"audio/mpeg","data":"AA"}}]}]`] = badField + "media_type"
 		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"x","typ\u0065":"file"}}]}]`] = badJSON + "messages[0].content[0].source.type"
 		of[`"tools":[{"name":"f","input_schema":{},"type":"custom","type":"web_search_20250305"}]`] = badJSON + "tools[0].type"
 	default:
+		of[`"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:audio/mpeg;base64,AA"}}]}]`] = badField + "file_data"
 		of[`"messages":[{"role":"user","content":[{"type":"text","text":"x","type":"file","file":{}}]}]`] = badJSON + "messages[0].content[0].type"
 		of[`"tools":[{"type":"function","function":{"name":"f","name":"g"}}]`] = badJSON + "tools[0].function.name"
 	}
@@ -77,6 +84,43 @@ func smuggledScene(t testing.TB) scene {
 						}
 					}
 				}
+			}
+		},
+	}
+}
+
+// passScene: a routing field goes to the lines that pass it, be they last, and
+// to no other form.
+func passScene(t testing.TB) scene {
+	plain, passing := fakeprovider.New(t), fakeprovider.New(t)
+	plain.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		if strings.Contains(string(q.Body), `"route"`) {
+			t.Errorf("a line that does not pass it got %s", q.Body)
+		}
+		return fakeprovider.Answer("plain", 1000, 500)
+	})
+	passing.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Answer("passing", 1000, 500) })
+	return scene{
+		name:   "routing fields go to lines that pass them",
+		models: []map[string]any{formModel("pass", nil, clientForms()...)},
+		lines: []map[string]any{formLine("pass-plain", "chat", plain.URL(), nil, "pass"),
+			formLine("pass-passing", "chat", passing.URL(), map[string]any{"pass": []string{"route", "provider"}, "priority": 2}, "pass")},
+		play: func(t *testing.T, f *fixture) {
+			s := inChat.speaker(t, f)
+			for _, c := range []struct {
+				more map[string]any
+				want string
+			}{
+				{nil, "plain"}, {map[string]any{"route": "fallback"}, "passing"}, {map[string]any{"route": nil}, "plain"},
+				{map[string]any{"route": "x", "provider": map[string]any{"order": []string{"dear"}}}, "passing"},
+				{map[string]any{"route": "x", "models": []string{"dear"}}, "`models`"},
+			} {
+				if h := s.ask(askIn(inChat, "pass", false, c.more)); !strings.Contains(h.raw, c.want) {
+					t.Errorf("%v: %d %s, want %s", c.more, h.status, h.raw, c.want)
+				}
+			}
+			if h := inResponses.speaker(t, f).ask(askIn(inResponses, "pass", false, map[string]any{"route": "x"})); h.status != 400 {
+				t.Errorf("a translated request: %d %s", h.status, h.raw)
 			}
 		},
 	}

@@ -15,7 +15,7 @@ import (
 // that was translated for it is not the client's affair.
 func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Call, error)) (n int64, known bool, err error) {
 	var few [4]candidate
-	for _, c := range order(few[:0], l.fleet(r.Snapshot).serve[r.Model.ID], r.Conversation) {
+	for _, c := range order(few[:0], l.taking(r), r.Conversation) {
 		ln, t := c.seat.line, c.seat.tally
 		counter, ok := c.seat.adapter.(upstream.TokenCounter)
 		form := speaks(ln, r.Form)

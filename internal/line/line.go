@@ -18,6 +18,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,9 @@ type Request struct {
 	Model    *catalog.Model
 	// Form is the wire form that the client speaks.
 	Form wire.Form
+	// Routing are the request's routing fields: only lines that pass them are
+	// asked.
+	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
 }
@@ -184,6 +188,15 @@ type Attempt struct {
 func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
 	var few [4]candidate
 	w := walk{lines: l, request: r}
-	w.candidates = order(few[:0], l.fleet(r.Snapshot).serve[r.Model.ID], r.Conversation)
+	w.candidates = order(few[:0], l.taking(r), r.Conversation)
 	return w.run(ctx, attempt)
+}
+
+// taking returns the lines of the model that may get the request.
+func (l *Lines) taking(r Request) []*seat {
+	seats := l.fleet(r.Snapshot).serve[r.Model.ID]
+	if len(r.Routing) == 0 {
+		return seats
+	}
+	return slices.DeleteFunc(slices.Clone(seats), func(s *seat) bool { return !s.line.Takes(r.Form, r.Routing) })
 }

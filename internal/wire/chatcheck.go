@@ -14,8 +14,8 @@ const maxChoices = 128
 
 // chatFields are the top-level fields that the gateway reads, edits or refuses in
 // the form, on lines of it or of another.
-var chatFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, []string{
-	"model", "messages", "stream", "stream_options", "n", "store", "prompt", "background", "modalities", "audio", "models",
+var chatFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, routingFields, []string{
+	"model", "messages", "stream", "stream_options", "n", "store", "prompt", "background", "modalities", "audio",
 	"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls",
 	"prompt_cache_key", "safety_identifier", "user", "response_format", "image_config", "reasoning_effort",
 	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
@@ -41,8 +41,8 @@ func (r *ChatRequest) Check() error {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
-		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.checkAudio,
-		func() error { return r.checkOptions(r.doc) }, r.checkTools,
+		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.doc.checkAudio,
+		func() error { return r.checkOptions(r.doc) }, r.checkTools, func() error { return r.readRouting(r.doc) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -121,13 +121,13 @@ func stored(param string) error {
 }
 
 // checkAudio refuses audio output, which has no price.
-func (r *ChatRequest) checkAudio() error {
-	for _, modality := range elements(r.doc.raw("modalities")) {
-		if isText(modality) && unquote(modality) == "audio" {
+func (d *document) checkAudio() error {
+	for _, modality := range elements(d.raw("modalities")) {
+		if strings.EqualFold(unquote(modality), "audio") {
 			return audio("modalities")
 		}
 	}
-	if r.doc.raw("audio") != nil {
+	if d.raw("audio") != nil {
 		return audio("audio")
 	}
 	return nil
@@ -162,11 +162,6 @@ func (a *Asked) checkOptions(d *document) error {
 			a.Options = append(a.Options, Priced{Param: "modalities", Name: "image"})
 			break
 		}
-	}
-	// A list of further models to fall back to runs another model than the one
-	// that is priced.
-	if raw := d.raw("models"); raw != nil {
-		a.Options = append(a.Options, Priced{Param: "models", Name: shortened(raw)})
 	}
 	return nil
 }
@@ -257,10 +252,18 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 		return nil
 	}
 	at := func(path string) string { return fmt.Sprintf("messages[%d].content[%d]%s", message, index, path) }
-	if path := findStored(part, 0); path != "" {
-		return stored(at(path))
+	kind := unquote(field(part, "type"))
+	switch kind {
+	case "input_audio", "audio", "audio_url":
+		if field(part, kind) != nil {
+			return audio(at("." + kind))
+		}
+		return audio(at(".type"))
 	}
-	switch kind := unquote(field(part, "type")); kind {
+	if path, refuse := findForeign(part, 0); refuse != nil {
+		return refuse(at(path))
+	}
+	switch kind {
 	case "text", "refusal", "thinking", "redacted_thinking", "input_text", "output_text":
 	case "image_url", "input_image":
 		address := field(part, "image_url")
@@ -268,11 +271,6 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 			address = field(address, "url")
 		}
 		r.addImage(address)
-	case "input_audio", "audio", "audio_url":
-		if field(part, kind) != nil {
-			return audio(at("." + kind))
-		}
-		return audio(at(".type"))
 	case "item_reference":
 		return stored(at(".type"))
 	default: // files, video, and what nobody knows yet
@@ -298,7 +296,7 @@ func (a *Asked) addImage(address []byte) {
 }
 
 // findStored looks for a reference to something stored at the provider inside
-// a content part or a hosted tool, at any depth, and returns its path.
+// a hosted tool or the like, at any depth, and returns its path.
 func findStored(value []byte, depth int) string {
 	const deepest = 32 // deeper than any part or tool that a provider knows
 	if depth > deepest {

@@ -139,7 +139,8 @@ func TestCheckReads(t *testing.T) {
 			r.ServiceTier, r.Options = "flex", []Priced{{"service_tier", "flex", 0}}
 		}},
 		"options": {asking(`"speed":"fast","inference_geo":"us","models":["a","b"]`), func(r *ChatRequest, _ string) {
-			r.Options = []Priced{{"speed", "fast", 0}, {"inference_geo", "us", 0}, {"models", `["a","b"]`, 0}}
+			r.Options = []Priced{{"speed", "fast", 0}, {"inference_geo", "us", 0}}
+			r.Routing = []string{"models"}
 		}},
 		"own tools": {asking(`"tools":[{"type":"function","function":{"name":"web_search","parameters":{"properties":{"file_id":{"type":"string"},"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"type":"new_thing"},{}]`),
 			func(*ChatRequest, string) {}},

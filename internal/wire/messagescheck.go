@@ -10,8 +10,8 @@ import (
 
 // messagesFields are the top-level fields that the gateway reads, edits or
 // refuses in the form, on lines of it or of another.
-var messagesFields = slices.Concat(limitFields, pricedFields, []string{
-	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "fallbacks", "billing_policy", "tools", "tool_choice", "mcp_servers",
+var messagesFields = slices.Concat(limitFields, pricedFields, vendorTools, routingFields, []string{
+	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio", "billing_policy", "tools", "tool_choice", "mcp_servers",
 	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
 })
 
@@ -48,7 +48,8 @@ func (r *MessagesRequest) check() error {
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.opening = opening{}
 	for _, check := range []func() error{
-		r.checkSystem, r.checkMessages, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkOptions, r.checkTools,
+		r.checkSystem, r.checkMessages, func() error { return r.checkStream(r.doc) }, r.checkStored, r.doc.checkAudio, r.checkOptions, r.checkTools,
+		func() error { return r.readRouting(r.doc) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -61,8 +62,8 @@ func (r *MessagesRequest) check() error {
 // checkSystem reads the system prompt, with which a conversation opens.
 func (r *MessagesRequest) checkSystem() error {
 	system := r.doc.raw("system")
-	if path := r.readContent(system, 0); path != "" {
-		return stored("system" + path)
+	if path, refuse := r.readContent(system, 0); refuse != nil {
+		return refuse("system" + path)
 	}
 	r.addOpening(system)
 	return nil
@@ -90,8 +91,8 @@ func (r *MessagesRequest) checkMessages() error {
 				content = present(value)
 			}
 		}
-		if path := r.readContent(content, 0); path != "" {
-			return stored(fmt.Sprintf("messages[%d].content%s", i, path))
+		if path, refuse := r.readContent(content, 0); refuse != nil {
+			return refuse(fmt.Sprintf("messages[%d].content%s", i, path))
 		}
 		r.opening.add(role)
 		r.addOpening(content)
@@ -156,12 +157,9 @@ func (r *MessagesRequest) checkOptions() error {
 		}
 		r.Options = append(r.Options, Priced{Param: name, Name: value})
 	}
-	// Further models to fall back to run another model than the one that is
-	// priced; a policy of billing is no client's to choose.
-	for _, name := range []string{"fallbacks", "billing_policy"} {
-		if raw := r.doc.raw(name); raw != nil {
-			r.Options = append(r.Options, Priced{Param: name, Name: shortened(raw)})
-		}
+	// A policy of billing is no client's to choose.
+	if raw := r.doc.raw("billing_policy"); raw != nil {
+		r.Options = append(r.Options, Priced{Param: "billing_policy", Name: shortened(raw)})
 	}
 	return nil
 }
@@ -189,6 +187,7 @@ func (r *MessagesRequest) checkTools() error {
 	if r.doc.raw("mcp_servers") != nil {
 		r.Bound.Unbounded = true
 	}
+	r.checkVendorTools(r.doc)
 	return nil
 }
 
@@ -197,31 +196,31 @@ func (r *MessagesRequest) checkTools() error {
 const deepestBlock = 16
 
 // readContent adds a content value (a string, blocks, or one block) to the
-// bound of the prompt. It returns the path of a reference to something stored
-// at the provider, empty when there is none.
-func (r *MessagesRequest) readContent(value []byte, depth int) (path string) {
+// bound of the prompt. It returns the path of what no line may get and what
+// refuses it, nil when there is nothing.
+func (r *MessagesRequest) readContent(value []byte, depth int) (path string, refuse refusal) {
 	switch {
 	case len(value) == 0 || value[0] == '"':
 	case depth > deepestBlock:
 		r.Bound.Unbounded = true
-		return findStored(value, 0)
+		return findForeign(value, 0)
 	case value[0] == '[':
 		for i, block := range elements(value) {
-			if path := r.readBlock(block, depth); path != "" {
-				return fmt.Sprintf("[%d]%s", i, path)
+			if path, refuse = r.readBlock(block, depth); refuse != nil {
+				return fmt.Sprintf("[%d]%s", i, path), refuse
 			}
 		}
 	default:
 		return r.readBlock(value, depth)
 	}
-	return ""
+	return "", nil
 }
 
 // readBlock is readContent for one block. The arguments of tool calls may be
-// named as the client likes, so they are no references.
-func (r *MessagesRequest) readBlock(block []byte, depth int) (path string) {
+// named as the client likes, so nothing is looked for in them.
+func (r *MessagesRequest) readBlock(block []byte, depth int) (path string, refuse refusal) {
 	if block[0] != '{' {
-		return ""
+		return "", nil
 	}
 	kind := ""
 	var source, content []byte
@@ -235,38 +234,38 @@ func (r *MessagesRequest) readBlock(block []byte, depth int) (path string) {
 			content = present(value)
 		default:
 			if isStoredName(name) && present(value) != nil {
-				return "." + string(name)
+				return "." + string(name), stored
 			}
 		}
 	}
 	switch kind {
 	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "tool_reference", "web_search_result", "search_result":
-		return ""
+		return "", nil
 	case "image":
-		return r.readImage(source)
+		path, refuse = r.readImage(source)
+		return ".source" + path, refuse
 	case "document":
-		return r.readDocument(source, depth)
+		path, refuse = r.readDocument(source, depth)
+		return ".source" + path, refuse
 	}
 	if strings.HasSuffix(kind, "_result") { // of the client's tools and of hosted ones
-		if path := r.readContent(content, depth+1); path != "" {
-			return ".content" + path
-		}
-		return ""
+		path, refuse = r.readContent(content, depth+1)
+		return ".content" + path, refuse
 	}
 	r.Bound.Unbounded = true // what nobody knows yet
-	return findStored(block, 0)
+	return findForeign(block, 0)
 }
 
 // readImage counts an image. The bytes of an inline one do not count as text.
-func (r *MessagesRequest) readImage(source []byte) (path string) {
-	if path := findStored(source, 0); path != "" {
-		return ".source" + path
+func (r *MessagesRequest) readImage(source []byte) (path string, refuse refusal) {
+	if path, refuse = findForeign(source, 0); refuse != nil {
+		return path, refuse
 	}
 	switch unquote(field(source, "type")) {
 	case "base64":
 		if !strings.HasPrefix(unquote(field(source, "media_type")), "image/") {
 			r.Bound.Unbounded = true
-			return ""
+			return "", nil
 		}
 		r.Bound.TextBytes -= int64(len(field(source, "data")))
 		r.Bound.Images++
@@ -275,24 +274,19 @@ func (r *MessagesRequest) readImage(source []byte) (path string) {
 	default:
 		r.Bound.Unbounded = true
 	}
-	return ""
+	return "", nil
 }
 
 // readDocument reads where a document comes from: only text and blocks are
 // bounded by their bytes.
-func (r *MessagesRequest) readDocument(source []byte, depth int) (path string) {
+func (r *MessagesRequest) readDocument(source []byte, depth int) (path string, refuse refusal) {
 	switch unquote(field(source, "type")) {
 	case "text":
 	case "content":
-		if path := r.readContent(field(source, "content"), depth+1); path != "" {
-			return ".source.content" + path
-		}
-		return ""
+		path, refuse = r.readContent(field(source, "content"), depth+1)
+		return ".content" + path, refuse
 	default: // PDF and what lies elsewhere
 		r.Bound.Unbounded = true
 	}
-	if path := findStored(source, 0); path != "" {
-		return ".source" + path
-	}
-	return ""
+	return findForeign(source, 0)
 }

@@ -178,7 +178,8 @@ func TestMessagesAsked(t *testing.T) {
 		"standard":    {body: native(`"service_tier":"standard_only","speed":"standard"`), bound: plain},
 		"options": {body: native(`"service_tier":"priority","speed":"fast","inference_geo":"us"`), bound: plain, tier: "priority",
 			options: []Priced{{Param: "service_tier", Name: "priority"}, {Param: "speed", Name: "fast"}, {Param: "inference_geo", Name: "us"}}},
-		"other models": {body: native(`"fallbacks":[{"model":"x"}]`), bound: plain, options: []Priced{{Param: "fallbacks", Name: `[{"model":"x"}]`}}},
+		"billing":           {body: native(`"billing_policy":"x"`), bound: plain, options: []Priced{{Param: "billing_policy", Name: `"x"`}}},
+		"a vendor's search": {body: native(`"enable_search":true`), bound: open, tools: []Priced{{Param: "enable_search", Name: "web_search"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

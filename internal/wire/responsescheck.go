@@ -13,8 +13,8 @@ const outputLimit = "max_output_tokens"
 
 // responsesFields are the top-level fields that the gateway reads, edits or
 // refuses in the form, on lines of it or of another.
-var responsesFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, []string{
-	"model", "input", "instructions", "stream", "store", "prompt", "background", "modalities", "audio", "models",
+var responsesFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, routingFields, []string{
+	"model", "input", "instructions", "stream", "store", "prompt", "background", "modalities", "audio",
 	"tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "prompt_cache_key", "prompt_cache_options", "safety_identifier", "user",
 	"text", "reasoning", "include", "truncation", "context_management", "metadata", "moderation",
 	"temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs",
@@ -37,7 +37,7 @@ func (r *ResponsesRequest) Check() error {
 	}
 	for _, check := range []func() error{
 		r.checkInput, func() error { return r.readLimit(r.doc) }, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkAudio,
-		func() error { return r.checkOptions(r.doc) },
+		func() error { return r.checkOptions(r.doc) }, func() error { return r.readRouting(r.doc) },
 		func() error { return r.checkTools(r.doc.raw("tools"), "tools", 0) },
 	} {
 		if err := check(); err != nil {
@@ -76,14 +76,11 @@ func (r *ResponsesRequest) checkStored() error {
 // checkAudio refuses audio output, which has no price.
 func (r *ResponsesRequest) checkAudio() error {
 	for i, modality := range elements(r.doc.raw("modalities")) {
-		if unquote(modality) == "audio" {
-			return audio(fmt.Sprintf("modalities[%d]", i))
+		if strings.EqualFold(unquote(modality), "audio") {
+			return audio(at("modalities", i))
 		}
 	}
-	if r.doc.raw("audio") != nil {
-		return audio("audio")
-	}
-	return nil
+	return r.doc.checkAudio()
 }
 
 // checkInput checks the input, with which the prompt's bound is added up.
@@ -163,6 +160,9 @@ func (r *ResponsesRequest) checkItem(item []byte, path string) error {
 	case "function_call", "custom_tool_call", "reasoning":
 		return nil // text that the client may fill as it likes
 	case "computer_call_output":
+		if found, refuse := findForeign(read.output, 0); refuse != nil {
+			return refuse(path + ".output" + found)
+		}
 		r.addImage(field(read.output, "image_url"))
 	case "image_generation_call":
 		if image := field(item, "result"); image != nil {
@@ -177,6 +177,9 @@ func (r *ResponsesRequest) checkItem(item []byte, path string) error {
 		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
 		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
 	default: // what nobody knows yet, or what stands for more than it shows
+		if found, refuse := findForeign(item, 0); refuse != nil {
+			return refuse(path + found)
+		}
 		r.Bound.Unbounded = true
 	}
 	if found := findStored(item, 0); found != "" {
@@ -213,8 +216,8 @@ func (r *ResponsesRequest) checkPart(part []byte, path string) error {
 	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
 		return nil // also with the citations of an earlier answer
 	}
-	if found := findStored(part, 0); found != "" {
-		return stored(path + found)
+	if found, refuse := findForeign(part, 0); refuse != nil {
+		return refuse(path + found)
 	}
 	switch kind {
 	case "input_image", "image_url", "computer_screenshot":
@@ -223,8 +226,6 @@ func (r *ResponsesRequest) checkPart(part []byte, path string) error {
 			address = field(address, "url")
 		}
 		r.addImage(address)
-	case "input_audio", "audio", "audio_url":
-		return audio(path + ".type")
 	case "item_reference":
 		return stored(path + ".type")
 	default: // files, video, and what nobody knows yet

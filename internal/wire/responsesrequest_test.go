@@ -148,7 +148,7 @@ func TestResponsesCheckFills(t *testing.T) {
 			{"type":"computer_use_preview"},{"type":"local_shell"},{"type":"shell"}]}`: {N: 1, Bound: PromptBound{Unbounded: true}, Tools: []Priced{
 			{"tools[0].type", "web_search", 3}, {"tools[1].tools[0].type", "image_generation", 3}, {"tools[2].type", "mcp", 3},
 			{"tools[3].type", "computer", 3}, {"tools[4].type", "local_shell", 3}, {"tools[5].type", "shell", 3}}},
-		`{"input":"x","plugins":[{"id":"web"}]}`: {N: 1, Bound: PromptBound{Unbounded: true}, Tools: []Priced{{"plugins[0].id", "web_search", 0}}},
+		`{"input":"x","plugins":[{"id":"web"}]}`: {N: 1, Bound: PromptBound{Unbounded: true}, Tools: []Priced{{"plugins[0].id", "web_search", 0}}, Routing: []string{"plugins"}},
 		`{"input":[{"type":"additional_tools","tools":[{"type":"code_interpreter"}]}]}`: {N: 1, Bound: PromptBound{Unbounded: true}, Tools: []Priced{
 			{"input[0].tools[0].type", "code_interpreter", 0}}},
 	} {

@@ -65,6 +65,8 @@ type Asked struct {
 	Options []Priced
 	// Tools are the hosted tools asked for.
 	Tools []Priced
+	// Routing are the fields of RoutingFields that the request has.
+	Routing []string
 	// Conversation is the same for all requests of one conversation, and hardly
 	// ever for those of two: what its requests begin with, or the
 	// prompt_cache_key.

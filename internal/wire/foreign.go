@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// refusal makes the fault of a field, given its path.
+type refusal func(param string) error
+
+// findForeign looks into a content part, or what stands for one, for what no
+// line may get: a reference to something stored at the provider (stored), or
+// audio, however it is wrapped. It returns the path and what refuses it,
+// nil where there is nothing.
+func findForeign(value []byte, depth int) (at string, refuse refusal) {
+	const deepest = 32 // deeper than any part that a provider knows
+	if depth > deepest || len(value) == 0 {
+		return "", nil
+	}
+	switch value[0] {
+	case '{':
+		for name, inner := range members(value) {
+			switch {
+			case isStoredName(name) && present(inner) != nil:
+				return "." + string(name), stored
+			case holdsAudio(name, inner):
+				return "." + string(name), audio
+			}
+			if at, refuse = findForeign(inner, depth+1); refuse != nil {
+				return "." + string(name) + at, refuse
+			}
+		}
+	case '[':
+		for i, inner := range elements(value) {
+			if at, refuse = findForeign(inner, depth+1); refuse != nil {
+				return fmt.Sprintf("[%d]%s", i, at), refuse
+			}
+		}
+	}
+	return "", nil
+}
+
+// audioEndings are the endings of the names of audio files.
+var audioEndings = []string{
+	".mp3", ".wav", ".wave", ".m4a", ".aac", ".ogg", ".oga", ".opus", ".flac", ".aif", ".aiff", ".amr", ".wma", ".weba", ".mka", ".pcm", ".pcm16",
+}
+
+// holdsAudio tells whether a member of a part holds audio: by its own name, by a
+// type, by the head of a data address, or by the name of a file. Names are
+// compared without regard to case and underscores, as vendors spell them.
+func holdsAudio(name, value []byte) bool {
+	switch {
+	case string(name) == "text" || isNull(value) || string(value) == "false":
+		return false
+	case string(name) == "type" && isLower(value) && bytes.IndexByte(value, '\\') < 0:
+		return bytes.Contains(value, []byte("audio"))
+	}
+	word := strings.ReplaceAll(strings.ToLower(string(name)), "_", "")
+	switch word {
+	case "audio", "inputaudio", "audiourl":
+		return true
+	}
+	if !isText(value) {
+		return false
+	}
+	head := textHead(value)
+	switch {
+	case strings.HasPrefix(head, "data:audio/"):
+		return true
+	case word == "type":
+		return strings.Contains(head, "audio")
+	case word == "mediatype" || word == "mimetype" || word == "contenttype":
+		return strings.HasPrefix(head, "audio")
+	case word == "format":
+		return strings.HasPrefix(head, "audio") || slices.Contains(audioEndings, "."+head)
+	case word == "filename" || strings.HasSuffix(word, "url") || strings.HasSuffix(word, "uri"):
+		return !strings.HasPrefix(head, "data:") && isAudioName(value)
+	}
+	return false
+}
+
+// isAudioName tells whether the name or the address of a file ends like one of
+// audio.
+func isAudioName(raw []byte) bool {
+	const longest = 8 << 10 // of an address
+	if len(raw) > longest {
+		return false
+	}
+	name := unquote(raw)
+	if i := strings.IndexAny(name, "?#"); i >= 0 {
+		name = name[:i]
+	}
+	return slices.Contains(audioEndings, strings.ToLower(path.Ext(strings.TrimSpace(name))))
+}
+
+// textHead returns the beginning of a JSON string without escapes and white
+// space, in small letters: enough to tell the type of a data address.
+func textHead(raw []byte) string {
+	const most = 96 // bytes, as written
+	end := 1
+	for end < len(raw)-1 && end < most {
+		switch {
+		case raw[end] != '\\':
+			end++
+		case end+1 < len(raw) && raw[end+1] == 'u':
+			end += 6
+		default:
+			end += 2
+		}
+	}
+	text := unquote(append(slices.Clone(raw[:min(end, len(raw)-1)]), '"'))
+	return strings.ToLower(strings.Join(strings.Fields(text), ""))
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+// TestAudioIsRefusedHoweverItIsWrapped: it has no price anywhere. The value is
+// the path of the field inside the part.
+func TestAudioIsRefusedHoweverItIsWrapped(t *testing.T) {
+	t.Parallel()
+	parts := map[string]string{
+		`{"type":"input_audio","input_audio":{"data":"AA","format":"mp3"}}`:                    "",
+		`{"type":"audio_url","audio_url":{"url":"https://h/x"}}`:                               "",
+		`{"audio_url":{"url":"https://h/x"}}`:                                                  ".audio_url",
+		`{"type":"Audio","source":{}}`:                                                         ".type",
+		`{"type":"\u0061udio_embeds","x":1}`:                                                   ".type",
+		`{"type":"file","file":{"file_data":"data:audio/mpeg;base64,AA"}}`:                     ".file.file_data",
+		`{"type":"file","file":{"file_data":"DATA:\u0041udio\/mpeg;base64,AA"}}`:               ".file.file_data",
+		`{"type":"file","file":{"file_data":" data:\naudio/mpeg;base64,AA"}}`:                  ".file.file_data",
+		`{"type":"file","file":{"file_data":"AAAA","filename":"a.MP3"}}`:                       ".file.filename",
+		`{"type":"file","file":{"file_data":"AAAA","format":"audio/wav"}}`:                     ".file.format",
+		`{"type":"file","file":{"data":"AAAA","media_type":"audio/wav"}}`:                      ".file.media_type",
+		`{"type":"file","file":{"data":"AAAA","mimeType":"Audio/wav"}}`:                        ".file.mimeType",
+		`{"type":"file","file":{"data":"AAAA","Mime_Type":"audio/wav"}}`:                       ".file.Mime_Type",
+		`{"type":"image_url","image_url":{"url":"data:audio/ogg;base64,AA"}}`:                  ".image_url.url",
+		`{"type":"image_url","image_url":{"url":"https://h/a/b.wav?x=1#y"}}`:                   ".image_url.url",
+		`{"type":"input_file","file_url":"https://h/speech.m4a"}`:                              ".file_url",
+		`{"type":"input_file","filename":"a.wav","file_data":"AA"}`:                            ".filename",
+		`{"type":"nobody_knows","list":[1,{"input_audio":"AA"}]}`:                              ".list[1].input_audio",
+		`{"type":"document","source":{"type":"base64","media_type":"audio/mpeg","data":"AA"}}`: ".source.media_type",
+		`{"type":"document","source":{"type":"url","url":"https://h/x.flac"}}`:                 ".source.url",
+		`{"type":"image","source":{"type":"base64","media_type":"audio/mpeg","data":"AA"}}`:    ".source.media_type",
+	}
+	for part, within := range parts {
+		for form, body := range map[string][2]string{
+			"chat":      {`"messages":[{"role":"user","content":[%s]}]`, "messages[0].content[0]"},
+			"responses": {`"input":[{"role":"user","content":[%s]}]`, "input[0].content[0]"},
+			"a result":  {`"input":[{"type":"function_call_output","call_id":"c","output":[%s]}]`, "input[0].output[0]"},
+			"an item":   {`"input":[%s]`, "input[0]"},
+			"messages":  {`"messages":[{"role":"user","content":[%s]}]`, "messages[0].content[0]"},
+			"in turn":   {`"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[%s]}]}]`, "messages[0].content[0].content[0]"},
+			"in a file": {`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[%s]}}]}]`, "messages[0].content[0].source.content[0]"},
+			"a system":  {`"messages":[{"role":"user","content":"x"}],"system":[%s]`, "system[0]"},
+		} {
+			var err error
+			text := fmt.Sprintf(body[0], part)
+			switch form {
+			case "chat":
+				r, failed := OpenChat([]byte("{" + text + "}"))
+				if err = failed; err == nil {
+					err = r.Check()
+				}
+			case "responses", "a result", "an item":
+				if form == "an item" && !strings.Contains(part, `"type"`) {
+					continue // an item without a type is a message
+				}
+				r, failed := OpenResponses([]byte("{" + text + "}"))
+				if err = failed; err == nil {
+					err = r.Check()
+				}
+			default:
+				r, failed := OpenMessages([]byte(`{"max_tokens":5,` + text + "}"))
+				if err = failed; err == nil {
+					err = r.Check()
+				}
+			}
+			code, param := codeOf(t, err)
+			if code != fault.InvalidRequest || !strings.HasPrefix(param, body[1]+within) {
+				t.Errorf("%s: %s: %s, param %q, want %s", form, text, code, param, body[1]+within)
+			}
+		}
+	}
+}
+
+// TestWhatIsNoAudioPasses: words alone are none.
+func TestWhatIsNoAudioPasses(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{
+		`{"type":"text","text":"data:audio/mp3;base64,AA"}`, `{"type":"text","text":"audio"}`,
+		`{"type":"image_url","image_url":{"url":"https://h/audio/a.png?f=b.mp3"}}`, `{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`,
+		`{"type":"file","file":{"file_data":"data:application/pdf;base64,AA","filename":"audio.mp3.pdf"}}`,
+		`{"type":"video_url","video_url":{"url":"https://h/a.mp4"},"audio":null}`, `{"type":"nobody_knows","audio":false,"format":"png"}`,
+	} {
+		r, err := OpenChat([]byte(`{"messages":[{"role":"user","content":[` + part + `]}]}`))
+		if err == nil {
+			err = r.Check()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", part, err)
+		}
+	}
+	r := openMessages(t, `{"max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"audio":"x","file_id":"y"}}]}]}`)
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAudioOutputIsRefused in every form.
+func TestAudioOutputIsRefused(t *testing.T) {
+	t.Parallel()
+	all := checks()
+	for _, form := range []string{"chat", "responses", "messages"} {
+		for member, want := range map[string]string{`"modalities":["text","Audio"]`: "modalities", `"audio":{"voice":"x"}`: "audio"} {
+			if code, param := codeOf(t, all[form](member)); code != fault.InvalidRequest || !strings.HasPrefix(param, want) {
+				t.Errorf("%s: %s: %s, param %q", form, member, code, param)
+			}
+		}
+	}
+}
+
+// TestRoutingFieldsAreNoted in every form, null not.
+func TestRoutingFieldsAreNoted(t *testing.T) {
+	t.Parallel()
+	for _, name := range RoutingFields() {
+		chat, err := OpenChat([]byte(asking(`"` + name + `":{"a":1}`)))
+		if err != nil || chat.Check() != nil || !slices.Equal(chat.Routing, []string{name}) {
+			t.Errorf("chat, %s: %v, %v", name, chat.Routing, err)
+		}
+		responses := askResponses(t, `{"input":"x","`+name+`":{"a":1}}`)
+		messages := openMessages(t, `{"max_tokens":5,"messages":[{"role":"user","content":"x"}],"`+name+`":{"a":1}}`)
+		if err := messages.Check(); err != nil || !slices.Equal(responses.Routing, []string{name}) || !slices.Equal(messages.Routing, []string{name}) {
+			t.Errorf("%s: %v, %v, %v", name, responses.Routing, messages.Routing, err)
+		}
+		null, err := OpenChat([]byte(asking(`"` + name + `":null`)))
+		if err != nil || null.Check() != nil || null.Routing != nil {
+			t.Errorf("null %s: %v, %v", name, null.Routing, err)
+		}
+	}
+}
