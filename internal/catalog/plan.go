@@ -3,6 +3,7 @@ package catalog
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,9 @@ type Plan struct {
 	// Tier is the resolution tier (`1K`, `720p`) as the catalog spells it, never
 	// empty.
 	Tier string `json:"tier"`
+	// Larger says that the model has a smaller tier too, so that this one has to
+	// be asked for.
+	Larger bool `json:"larger,omitempty"`
 	// Ratio is the aspect ratio as the catalog spells it; empty: the provider's
 	// choice.
 	Ratio string `json:"ratio,omitempty"`
@@ -78,6 +82,7 @@ func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
 	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
 		p.Ratio = m.Ratios[0]
 	}
+	p.Larger = m.isLarger(p.Tier)
 	p.measure(imageGrain)
 	return p, nil
 }
@@ -158,6 +163,7 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
 		p.Ratio = m.Ratios[0]
 	}
+	p.Larger = m.isLarger(p.Tier)
 	p.measure(videoGrain)
 	return p, nil
 }
@@ -226,15 +232,29 @@ func (m *Model) holding(w, h int64) (string, bool) {
 	best, smallest := "", int64(math.MaxInt64)
 	for _, t := range m.Tiers {
 		n, lines := tierScale(t.Name)
-		area, holds := (1024*n)*(1024*n), 2*w*h <= 3*(1024*n)*(1024*n)
+		area, holds := tierArea(t.Name), 2*w*h <= 3*(1024*n)*(1024*n)
 		if lines {
-			area, holds = n*n*16/9, min(w, h) <= n // as large as its usual picture
+			holds = min(w, h) <= n
 		}
 		if holds && area < smallest {
 			best, smallest = t.Name, area
 		}
 	}
 	return best, best != ""
+}
+
+// tierArea is how many pixels the usual picture of a tier has.
+func tierArea(name string) int64 {
+	n, lines := tierScale(name)
+	if lines {
+		return n * n * 16 / 9
+	}
+	return (1024 * n) * (1024 * n)
+}
+
+// isLarger tells whether the model has a tier that is smaller than this one.
+func (m *Model) isLarger(tier string) bool {
+	return slices.ContainsFunc(m.Tiers, func(t Tier) bool { return tierArea(t.Name) < tierArea(tier) })
 }
 
 // maxSide bounds each number of a size: larger ones are larger than any tier.

@@ -45,18 +45,19 @@ func TestPlanImage(t *testing.T) {
 		{"nothing said", ImageAsk{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
 		{"auto", ImageAsk{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
 		{"an edit keeps the provider's choice", ImageAsk{References: 1}, Plan{Tier: "1K", Count: 1}},
-		{"a tier as size", ImageAsk{Size: "2K", N: 3}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
-		{"a tier in small letters", ImageAsk{Resolution: "2k"}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
-		{"both the same", ImageAsk{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
+		{"a tier as size", ImageAsk{Size: "2K", N: 3}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
+		{"a tier in small letters", ImageAsk{Resolution: "2k"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
+		{"both the same", ImageAsk{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
 		{"a ratio", ImageAsk{Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"a ratio and a tier", ImageAsk{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Ratio: "9:16", Width: 1536, Height: 2736, Count: 1}},
+		{"a ratio and a tier", ImageAsk{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "9:16", Width: 1536, Height: 2736, Count: 1}},
 		{"the same ratio in other numbers", ImageAsk{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"nearly the ratio", ImageAsk{Size: "1792x1024"}, Plan{Tier: "2K", Ratio: "16:9", Width: 1792, Height: 1024, Exact: true, Count: 1}},
+		{"nearly the ratio", ImageAsk{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024, Exact: true, Count: 1}},
 		{"pixels", ImageAsk{Size: "1024x1024"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Exact: true, Count: 1}},
 		{"pixels with a capital", ImageAsk{Size: "512X512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
 		{"the most that a tier holds", ImageAsk{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true, Count: 1}},
-		{"a pixel more", ImageAsk{Size: "1255x1255"}, Plan{Tier: "2K", Ratio: "1:1", Width: 1255, Height: 1255, Exact: true, Count: 1}},
-		{"pixels and their tier", ImageAsk{Size: "2048x2048", Resolution: "2K", References: 4}, Plan{Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
+		{"a pixel more", ImageAsk{Size: "1255x1255"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true, Count: 1}},
+		{"pixels and their tier", ImageAsk{Size: "2048x2048", Resolution: "2K", References: 4}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
+		{"an edit of a larger tier", ImageAsk{Resolution: "2K", References: 1}, Plan{Tier: "2K", Larger: true, Count: 1}},
 		{"as many as there are", ImageAsk{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
 	} {
 		got, err := easel(t).PlanImage(tt.ask)
@@ -103,12 +104,12 @@ func TestPlanImageWithoutRatios(t *testing.T) {
 	t.Parallel()
 	m := &mustParse(t, `models: [{id: free, kind: image, price: {1K: 0, 720p: 0}, free_daily_requests: 5}]`).Models[0]
 	for size, want := range map[string]Plan{
-		"":          {Tier: "1K", Count: 1},
-		"1024x768":  {Tier: "1K", Ratio: "4:3", Width: 1024, Height: 768, Exact: true, Count: 1},
+		"":          {Tier: "1K", Larger: true, Count: 1},
+		"1024x768":  {Tier: "1K", Larger: true, Ratio: "4:3", Width: 1024, Height: 768, Exact: true, Count: 1},
 		"1280x720":  {Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Exact: true, Count: 1},
 		"2560x720":  {Tier: "720p", Ratio: "32:9", Width: 2560, Height: 720, Exact: true, Count: 1},
 		"640x640":   {Tier: "720p", Ratio: "1:1", Width: 640, Height: 640, Exact: true, Count: 1},
-		"1000x1000": {Tier: "1K", Ratio: "1:1", Width: 1000, Height: 1000, Exact: true, Count: 1},
+		"1000x1000": {Tier: "1K", Larger: true, Ratio: "1:1", Width: 1000, Height: 1000, Exact: true, Count: 1},
 	} {
 		got, err := m.PlanImage(ImageAsk{Size: size})
 		if err != nil || got != want {
@@ -137,7 +138,7 @@ func TestPlanVideo(t *testing.T) {
 	}{
 		{"nothing said", reel(t), VideoAsk{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
 		{"from an image", reel(t), VideoAsk{References: 1}, Plan{Tier: "720p", Seconds: 5, Count: 1}},
-		{"all said", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2}, Plan{Tier: "1080p", Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
+		{"all said", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2}, Plan{Tier: "1080p", Larger: true, Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
 		{"auto", reel(t), VideoAsk{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
 		{"whole all the same", reel(t), VideoAsk{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10, Count: 1}},
 		{"the shortest by default", span, VideoAsk{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},

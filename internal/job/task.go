@@ -144,7 +144,7 @@ func (t *task) steps(life, calls context.Context) error {
 func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Work {
 	w := upstream.Work{
 		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
-		Count: int(r.plan.Count), Tier: r.plan.Tier, Ratio: r.plan.Ratio,
+		Count: int(r.plan.Count), Tier: r.plan.Tier, Larger: r.plan.Larger, Ratio: r.plan.Ratio,
 		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,
 		Key:       fmt.Sprintf("%s-%d", r.id, p.trace.submissions(p.number)),
 		Submitted: time.UnixMilli(p.submittedMS),

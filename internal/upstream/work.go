@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"time"
 
 	"tollgate/internal/fault"
@@ -29,6 +30,9 @@ type Work struct {
 	Count int
 	// Tier is the resolution tier (`1K`, `720p`), never empty.
 	Tier string
+	// Larger says that the model has a smaller tier too: this one is paid for, so
+	// a line that cannot ask for it is Unsuitable.
+	Larger bool
 	// Ratio is the aspect ratio (`16:9`); empty: the provider's choice.
 	Ratio string
 	// Width and Height are the pixels: as the user gave them if Exact, else what
@@ -53,6 +57,36 @@ type Work struct {
 	// results; it bounds how many are read at a time. Adapters that read such
 	// answers call it before they read, and done after. Never nil.
 	Reading func(ctx context.Context) (done func(), err error)
+}
+
+// Square is the side of a square picture of the work's tier, for providers that
+// want pixels of a work without a ratio; 0 where the tier need not be asked for:
+// it is no larger than 1K, which they make unasked, and the model's smallest.
+func (w *Work) Square() int {
+	side, ok := TierSide(w.Tier)
+	if !ok || !w.Larger && side <= 1024 {
+		return 0
+	}
+	return side
+}
+
+// TierSide is the side of a square of a tier: 1024 a K, or the number of `p`.
+// ok is false for what is no tier.
+func TierSide(tier string) (side int, ok bool) {
+	if tier == "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(tier[:len(tier)-1])
+	if err != nil || n <= 0 || n > 99999 {
+		return 0, false
+	}
+	switch tier[len(tier)-1] {
+	case 'K':
+		return 1024 * n, true
+	case 'p':
+		return n, true
+	}
+	return 0, false
 }
 
 // Reference is an image or a video to work from.

@@ -107,27 +107,7 @@ func (d *draft) plain() {
 		}
 		d.say(Count, w.Count)
 	}
-	switch s.size {
-	case SizeRatio:
-		if w.Ratio != "" {
-			d.spell(Ratio, w.Ratio, w.Ratio)
-		} else if w.Exact {
-			d.fail("the model %s takes a ratio, no pixels", s.Model)
-		}
-		d.spell(Resolution, w.Tier, w.Tier)
-	case SizePixels:
-		if w.Width > 0 && w.Height > 0 {
-			d.say(Width, w.Width)
-			d.say(Height, w.Height)
-		}
-	case SizeObject:
-		if w.Width > 0 && w.Height > 0 {
-			d.say(Size, map[string]int{"width": w.Width, "height": w.Height})
-		}
-	}
-	if s.size != SizeRatio && s.named[Resolution] {
-		d.spell(Resolution, w.Tier, w.Tier)
-	}
+	d.size()
 	if w.Seconds > 0 {
 		text := strconv.FormatInt(w.Seconds, 10)
 		switch s.duration {
@@ -138,6 +118,43 @@ func (d *draft) plain() {
 		default:
 			d.spell(Duration, text, w.Seconds)
 		}
+	}
+}
+
+// size says how large it is to be. A tier that is paid for is asked for: by its
+// name, or in pixels, which without a ratio are those of a square picture.
+func (d *draft) size() {
+	s, w := d.style, d.work
+	named := s.fields[Resolution] != "" && (s.size == SizeRatio || s.named[Resolution])
+	width, height := w.Width, w.Height
+	if side := w.Square(); width <= 0 && !named && w.Kind == upstream.KindImage {
+		width, height = side, side
+	}
+	switch s.size {
+	case SizeRatio:
+		if w.Ratio != "" {
+			d.spell(Ratio, w.Ratio, w.Ratio)
+		} else if w.Exact {
+			d.fail("the model %s takes a ratio, no pixels", s.Model)
+		}
+		d.spell(Resolution, w.Tier, w.Tier)
+	case SizePixels:
+		if width > 0 && height > 0 {
+			named = named || s.fields[Width] != "" && s.fields[Height] != ""
+			d.say(Width, width)
+			d.say(Height, height)
+		}
+	case SizeObject:
+		if width > 0 && height > 0 {
+			named = named || s.fields[Size] != ""
+			d.say(Size, map[string]int{"width": width, "height": height})
+		}
+	}
+	if s.size != SizeRatio && s.named[Resolution] {
+		d.spell(Resolution, w.Tier, w.Tier)
+	}
+	if w.Larger && !named {
+		d.fail("the model %s cannot be asked for %s", s.Model, w.Tier)
 	}
 }
 

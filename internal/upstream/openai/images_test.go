@@ -110,6 +110,12 @@ func TestImages(t *testing.T) {
 			`{"model":"some/flux","n":2,"size":"1024x1024"}`, true},
 		"another vendor without a ratio": {picture(func(w *upstream.Work) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
 			`{"model":"flux","n":1}`, true},
+		"another vendor's larger tier without a ratio": {picture(func(w *upstream.Work) {
+			w.Model, w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "flux", "2K", true, "", 0, 0
+		}),
+			`{"model":"flux","n":1,"size":"2048x2048"}`, true},
+		"another vendor's only tier without a ratio": {picture(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
+			`{"model":"flux","n":1,"size":"4096x4096"}`, true},
 		"xAI": {picture(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
 	} {

@@ -3,7 +3,6 @@ package openai
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"tollgate/internal/upstream"
@@ -13,7 +12,8 @@ import (
 type family int
 
 const (
-	// familyOther: compatible vendors; pixels are sent as they are.
+	// familyOther: compatible vendors; pixels are sent as they are. Without any a
+	// larger tier is square.
 	familyOther family = iota
 	// familyFixed: OpenAI's models up to gpt-image-1.5: three sizes.
 	familyFixed
@@ -57,8 +57,11 @@ func sizeImage(f fields, w upstream.Work) *upstream.Trouble {
 	case familyAspect:
 		return sizeAspect(f, w)
 	}
-	if w.Width > 0 && w.Height > 0 {
+	switch side := w.Square(); {
+	case w.Width > 0 && w.Height > 0:
 		f.set("size", pixels(w.Width, w.Height))
+	case side > 0:
+		f.set("size", pixels(side, side))
 	}
 	return nil
 }
@@ -91,7 +94,7 @@ func sizeFree(f fields, w upstream.Work) *upstream.Trouble {
 			f.set("size", "auto")
 			return nil
 		}
-		width, _ = shortSide(w.Tier)
+		width, _ = upstream.TierSide(w.Tier)
 		height = width
 	}
 	if max(width, height) > maxRatio*min(width, height) {
@@ -144,29 +147,10 @@ func fit(width, height int) (int, int) {
 	return width, height
 }
 
-// shortSide is the side of a square of a tier: 1024 a K, or the number of `p`.
-// ok is false for what is no tier.
-func shortSide(tier string) (side int, ok bool) {
-	if tier == "" {
-		return 0, false
-	}
-	n, err := strconv.Atoi(tier[:len(tier)-1])
-	if err != nil || n <= 0 || n > 99999 {
-		return 0, false
-	}
-	switch tier[len(tier)-1] {
-	case 'K':
-		return 1024 * n, true
-	case 'p':
-		return n, true
-	}
-	return 0, false
-}
-
 // holds tells whether an image of this size is more than the tier of half the
 // number would hold, so that nobody pays for a tier and gets the one below.
 func holds(tier string, width, height int) bool {
-	side, ok := shortSide(tier)
+	side, ok := upstream.TierSide(tier)
 	if !ok {
 		return false
 	}

@@ -77,7 +77,7 @@ func shapeVideo(f fields, w upstream.Work) *upstream.Trouble {
 	}
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 { // the provider has no word for a tier alone
-		side, ok := shortSide(w.Tier)
+		side, ok := upstream.TierSide(w.Tier)
 		if !ok {
 			return upstream.Unsuitable(w.Kind, "the tier %q", w.Tier)
 		}
