@@ -31,6 +31,7 @@ type Line struct {
 	// can. It names variables, never values.
 	Out string
 
+	asSent    bool          // its host obeys a limit in either field
 	key       func() string // a function, so that printing a line cannot show it
 	sentences []*regexp.Regexp
 }
@@ -52,7 +53,7 @@ func (l *Line) ReadsLimit(m *Model) LimitField {
 	switch {
 	case l.LimitField != "":
 		return l.LimitField
-	case !obeysBothLimits(l.BaseURL):
+	case !l.asSent:
 		return LimitMaxTokens
 	case m.Reasoning:
 		return LimitMaxCompletionTokens
@@ -144,6 +145,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	if l.BaseURL == "" {
 		l.BaseURL = provider.DefaultBaseURL
 	}
+	l.asSent = obeysBothLimits(l.BaseURL)
 	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
 	if len(l.Forms) == 0 {
 		l.Forms = slices.Clone(provider.Forms)

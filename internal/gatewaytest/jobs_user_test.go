@@ -66,6 +66,14 @@ func livesOfJobs(t *testing.T, binary, database string) {
 			add(id, modelOf(kind, id, nil), m.jobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
 		}
 	}
+	for _, m := range makers() {
+		s, id := m.open(t), m.name+"-tiers"
+		line := m.jobLine(id, s, "image", nil, id)
+		if m.name == "openai" { // a compatible vendor's model
+			line["models"] = map[string]string{id: "flux"}
+		}
+		add(id, imageModel(id, nil), line, func(t *testing.T) { paidTier(t, p, m, s, id) })
+	}
 	fal := makerOf(t, "fal")
 	queue := fal.open(t)
 	add("queue", imageModel("queue", nil), fal.jobLine("queue", queue, "image", map[string]any{"max_concurrent": 1}, "queue"),
@@ -452,4 +460,21 @@ func hurtJobs(t *testing.T, p *plant, broken, good studio) {
 	if n := good.Accepted(); n != 2 {
 		t.Errorf("the good line was given %d jobs", n)
 	}
+}
+
+// paidTier is an edit, whose ratio nobody knows, at the dearer tier: that is what
+// the provider is asked for, in its own words.
+func paidTier(t *testing.T, p *plant, m maker, s studio, model string) {
+	words := map[string]string{
+		"fal": `"image_size":{"height":2048,"width":2048}`, "openai": "2048x2048", "replicate": `"resolution":"2K"`,
+		"gemini": `"imageSize":"2K"`, "ark": `"size":"2K"`, "dashscope": `"size":"2K"`,
+	}
+	c := p.customer()
+	body := order(model, "a tier", map[string]any{"image": dataURI(fakestudio.Picture(3)), "resolution": "2K"})
+	id := c.accepted(t, "image", c.call(t, "POST", "/v1/images/edits", body))
+	c.becomes(t, "image", id, "succeeded")
+	if got := s.Submissions()[0].Body; words[m.name] == "" || !strings.Contains(string(got), words[m.name]) {
+		t.Errorf("the provider was asked %s, want %s", got, words[m.name])
+	}
+	c.owns(t, priceLarge, 0)
 }

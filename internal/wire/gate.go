@@ -54,7 +54,7 @@ func open(body []byte) (*document, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is not valid UTF-8. Send JSON encoded in UTF-8, not compressed.")
 	}
-	seen := openKeys{keys: make([]openKey, 0, 32), objects: make([]int, 0, 8), seed: maphash.MakeSeed()}
+	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed()}
 	g := gate{scanner: scanner{src: body, seen: &seen}}
 	from := g.space(0)
 	object := from < len(body) && body[from] == '{'
