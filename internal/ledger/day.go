@@ -194,7 +194,7 @@ func (b *books) rewind(key *keyRow) {
 }
 
 // writeDays adds the statements that put figures aside and take them back.
-func (b *books) writeDays(q *store.Batch) {
+func (b *books) writeDays(q *store.Batch, db *store.DB) {
 	for k := range b.days.keysTaken {
 		q.Exec(nil, `DELETE FROM ledger_key_day WHERE key = $1 AND day = $2`, k.key, k.day)
 	}
@@ -219,29 +219,31 @@ func (b *books) writeDays(q *store.Batch) {
 		}
 		q.Exec(nil, `UPDATE ledger_free_day SET used = used + $1 WHERE account = $2 AND model = $3 AND day = $4`, a.used, k.account, k.model, k.day)
 	}
-	for _, account := range b.days.usage {
-		turnUsage(q, account, dayOf(b.nowMS))
+	if len(b.days.usage) > 0 {
+		turnUsage(q, db, b.days.usage, dayOf(b.nowMS))
 	}
 	for _, key := range b.rewound {
 		q.Exec(nil, `UPDATE ledger_hit SET at_ms = $1 WHERE key = $2 AND at_ms > $1`, b.nowMS, key)
 	}
 }
 
-// turnUsage adds the statements that turn an account's usage to a day.
-func turnUsage(q *store.Batch, account string, day int64) {
+// turnUsage adds the statements that turn the usage of accounts to a day: three,
+// however many there are, since at midnight all do.
+func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
+	list := store.List(accounts)
 	q.Exec(nil, `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed)
 		SELECT account, model, day, day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage
-		WHERE account = $1 AND day <> $2 AND day_requests > 0
+		WHERE `+db.In("account", 1)+` AND day <> $2 AND day_requests > 0
 		ON CONFLICT (account, model, day) DO UPDATE SET cost_nano = ledger_usage_day.cost_nano + excluded.cost_nano,
 		requests = ledger_usage_day.requests + excluded.requests, billed = ledger_usage_day.billed + excluded.billed,
-		failed = ledger_usage_day.failed + excluded.failed`, account, day)
+		failed = ledger_usage_day.failed + excluded.failed`, list, day)
 	q.Exec(nil, `UPDATE ledger_usage SET day = $1,
 		day_cost_nano = COALESCE((SELECT d.cost_nano FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
 		day_requests = COALESCE((SELECT d.requests FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
 		day_billed = COALESCE((SELECT d.billed FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
 		day_failed = COALESCE((SELECT d.failed FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0)
-		WHERE account = $2 AND day <> $1`, day, account)
-	q.Exec(nil, `DELETE FROM ledger_usage_day WHERE account = $1 AND day = $2`, account, day)
+		WHERE `+db.In("account", 2)+` AND day <> $1`, day, list)
+	q.Exec(nil, `DELETE FROM ledger_usage_day WHERE `+db.In("account", 1)+` AND day = $2`, list, day)
 }
 
 // closeDaysTx drops the figures of an account's days up to last: their receipts

@@ -150,7 +150,7 @@ func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 				int64(k.spent), int64(k.held), k.day, int64(k.daySpent), int64(k.dayHeld), k.hits, k.lastUsedMS, k.id)
 		}
 	}
-	b.writeDays(q)
+	b.writeDays(q, db)
 	for key, n := range b.oldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
 	}
