@@ -275,12 +275,12 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		save("meanwhile")
 		// A node that starts in this moment knows no better time; the books do.
 		f.close()
-		g := &fixture{Ledger: New(Options{DB: db, OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second}), t: t}
+		g := New(Options{DB: db, OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
 		db.ResumeSteady(c.ms.Load())
 		if err := g.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
-		f.Ledger = g.Ledger
+		f.Ledger = g
 		tidy()
 		c.add(-jump)
 		tidy()
