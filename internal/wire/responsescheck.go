@@ -215,6 +215,8 @@ func (r *ResponsesRequest) checkPart(part []byte, path string) error {
 	switch kind {
 	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
 		return nil // also with the citations of an earlier answer
+	case "input_audio", "audio", "audio_url":
+		return audio(path + ".type")
 	}
 	if found, refuse := findForeign(part, 0); refuse != nil {
 		return refuse(path + found)
