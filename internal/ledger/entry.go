@@ -53,7 +53,8 @@ func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, e
 
 // What each of two indexes brings, at most a page, is merged.
 const (
-	movesPage   = `SELECT seq, id, kind, amount_nano, balance_nano, note, created_ms FROM ledger_entry WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+	movesPage = `SELECT seq, id, kind, amount_nano, balance_nano, note, created_ms FROM ledger_entry
+		WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
 	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, ended_ms FROM ledger_receipt
 		WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3`
 	entriesText = `SELECT id, kind, amount_nano, balance_nano, request, job, note, created_ms FROM (

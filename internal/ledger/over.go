@@ -45,7 +45,8 @@ func overOfAccounts(tx *store.Tx) string {
 }
 
 func overOfKeys(tx *store.Tx) string {
-	return `SELECT key, CAST(SUM(over_nano) AS BIGINT) FROM ledger_over WHERE ` + tx.In("account", 1) + ` AND ` + tx.In("key", 2) + ` GROUP BY key`
+	return `SELECT key, CAST(SUM(over_nano) AS BIGINT) FROM ledger_over
+		WHERE ` + tx.In("account", 1) + ` AND ` + tx.In("key", 2) + ` GROUP BY key`
 }
 
 func overOfLines(tx *store.Tx) string {
