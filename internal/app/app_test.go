@@ -344,7 +344,7 @@ func TestMetricsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"tollgate_charge_over_hold_usd 0", "go_goroutines", "process_", "tollgate_build_info"} {
+	for _, name := range []string{"tollgate_charge_over_hold_usd_total 0", "go_goroutines", "process_", "tollgate_build_info"} {
 		if !strings.Contains(string(body), name) {
 			t.Errorf("no %s", name)
 		}
@@ -396,7 +396,7 @@ func TestMetricsObserveTheLedger(t *testing.T) {
 	observer.Unswept(2)
 	observer.Quarantined()
 	body := ask(m.handler(), "GET", "/metrics").Body.String()
-	for _, line := range []string{"tollgate_charge_over_hold_usd 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
+	for _, line := range []string{"tollgate_charge_over_hold_usd_total 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
 		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,
 		"tollgate_unswept_holds 2", "tollgate_damaged_holds_total 1"} {
 		if !strings.Contains(body, line) {

@@ -46,7 +46,7 @@ func newMetrics(version string) *metrics {
 			Name: "tollgate_batch_operations", Help: "Operations that one commit of the ledger took.",
 			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
 		excess: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_charge_over_hold_usd", Help: "US dollars of usage above the hold, which nobody was charged."}),
+			Name: "tollgate_charge_over_hold_usd_total", Help: "US dollars of usage above the hold, which nobody was charged."}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_swept_holds_total", Help: "Holds of dead nodes that were ended, by whether their progress was charged."},
 			[]string{"charged"}),
