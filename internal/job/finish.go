@@ -28,9 +28,6 @@ type ending struct {
 	files []media.File // of a success
 	cost  money.Amount
 	fail  *failure // of a failure
-	// undone says that the submission was refused after all: its Idempotency-Key
-	// is free again.
-	undone bool
 
 	row         progressRow // as read in this round
 	found       bool
@@ -116,9 +113,6 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	}
 	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8 WHERE id = $9`,
 		status, code, p.line, text(trace), string(e.body), int64(min(cost, e.rec.held)), p.startedMS, nowMS, e.rec.id)
-	if e.undone {
-		q.Exec(nil, `UPDATE job SET once_key = '' WHERE id = $1`, e.rec.id)
-	}
 	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.id)
 	line.Leave(q, e.rec.id)
 	media.Drop(q, e.rec.id, nowMS)

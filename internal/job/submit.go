@@ -251,10 +251,8 @@ func (a *admission) Undo() ledger.EndRider {
 	if a.once != "" {
 		return nil
 	}
-	e := a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
+	return a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
 		message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
-	e.undone = true
-	return e
 }
 
 // oldest returns the end of the oldest record that is kept. No record is given

@@ -255,8 +255,8 @@ func (c *committer) answer(ops []*op, b *books) {
 			c.observe(o, d)
 		}
 		o.ridden = d.rode
-		if errors.Is(d.err, errDamaged) {
-			c.l.damages.add(o.holdID, errDamaged)
+		if o.kind != opSweep && errors.Is(d.err, errDamaged) {
+			c.l.damages.add(o.holdID, refusedEnd{errDamaged, o.hold})
 		}
 		c.finish(o, d.hold != nil)
 	}

@@ -114,8 +114,8 @@ func (c *committer) unknown(ops []*op, cause error) {
 // refuse answers operations that will never run.
 func (c *committer) refuse(ops []*op, cause error) {
 	for _, o := range ops {
-		if o.holdID != "" && errors.Is(cause, errPoisoned) {
-			c.l.damages.add(o.holdID, cause)
+		if (o.kind == opEnd || o.kind == opJob) && errors.Is(cause, errPoisoned) {
+			c.l.damages.add(o.holdID, refusedEnd{cause, o.hold})
 		}
 		switch o.kind {
 		case opAdmit:

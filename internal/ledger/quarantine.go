@@ -7,29 +7,37 @@ import (
 	"fmt"
 	"sync"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
 // errDamaged marks an open hold whose account or key the ledger does not have.
 var errDamaged = errors.New("the account or the key of the hold is gone")
 
-// damages are the holds that a batch could not end by themselves. The committer
-// adds to them, the sweep moves them to the quarantine.
+// damages are the holds whose ending was refused although it stood alone in its
+// batch. The committer adds to them, the sweep looks at them.
 type damages struct {
 	mu    sync.Mutex
-	holds map[string]error // by id: why
+	holds map[string]refusedEnd // by id
 }
 
-func (d *damages) add(id string, cause error) {
+// refusedEnd is why an ending was refused, and the hold if it is a request's of
+// this node: nobody else tries again for it.
+type refusedEnd struct {
+	cause error
+	hold  *Hold
+}
+
+func (d *damages) add(id string, r refusedEnd) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.holds == nil {
-		d.holds = map[string]error{}
+		d.holds = map[string]refusedEnd{}
 	}
-	d.holds[id] = cause
+	d.holds[id] = r
 }
 
-func (d *damages) take() map[string]error {
+func (d *damages) take() map[string]refusedEnd {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	holds := d.holds
@@ -37,29 +45,30 @@ func (d *damages) take() map[string]error {
 	return holds
 }
 
-// damaged tells whether err is about the rows that an ending meets, so that it
-// will fail again whenever it is tried.
-func damaged(err error) bool { return errors.Is(err, errPoisoned) || errors.Is(err, errDamaged) }
-
-// quarantineAll moves away what batches could not end. What it does not come to is
-// taken up by the next sweep.
-func (l *Ledger) quarantineAll(ctx context.Context) error {
-	var errs []error
-	for hold, cause := range l.damages.take() {
-		if err := l.quarantineHold(ctx, hold, cause); err != nil {
-			l.damages.add(hold, cause)
-			errs = append(errs, err)
+// lookAtDamage looks at the holds whose ending was refused. Damaged ones are
+// moved to the quarantine; the others were refused for a reason that may pass, so
+// their requests, which were answered with an error, are given back once more. It
+// returns how many it could not look at: the next sweep does.
+func (l *Ledger) lookAtDamage(ctx context.Context) (left int, err error) {
+	for id, r := range l.damages.take() {
+		is, failed := l.quarantine(ctx, id, r.cause)
+		switch {
+		case failed != nil:
+			l.damages.add(id, r)
+			left, err = left+1, failed
+		case !is && r.hold != nil:
+			l.queue.push(r.hold.endOp(End{Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable)}))
 		}
 	}
-	return errors.Join(errs...)
+	return left, err
 }
 
-// quarantineHold moves a damaged hold to the quarantine: nothing is held for it any more,
-// nobody is charged for it, and the audit shows it. It does nothing if the hold
-// has been ended.
-func (l *Ledger) quarantineHold(ctx context.Context, hold string, cause error) error {
-	moved := false
-	err := l.db.Update(ctx, func(tx *store.Tx) error {
+// quarantine moves a hold away if the rows around it are damaged: it has its
+// receipt already, or its account or key is gone. Nothing is held for it any
+// more, nobody is charged for it, and the audit shows it. False: it is not
+// damaged, or it has been ended.
+func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (moved bool, err error) {
+	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		moved = false
 		var account, key string
 		err := tx.QueryRow(`SELECT account, key FROM ledger_hold WHERE id = $1`, hold).Scan(&account, &key)
@@ -71,6 +80,14 @@ func (l *Ledger) quarantineHold(ctx context.Context, hold string, cause error) e
 		}
 		if err := tx.Lock("ledger_account", "id", account); err != nil {
 			return err
+		}
+		var receipts, accounts, keys int64
+		if err := tx.QueryRow(`SELECT (SELECT COUNT(*) FROM ledger_receipt WHERE id = $1), (SELECT COUNT(*) FROM ledger_account WHERE id = $2),
+			(SELECT COUNT(*) FROM ledger_key WHERE id = $3)`, hold, account, key).Scan(&receipts, &accounts, &keys); err != nil {
+			return err
+		}
+		if receipts == 0 && accounts == 1 && keys == 1 {
+			return nil
 		}
 		now, err := tx.NowMS()
 		if err != nil {
@@ -89,7 +106,7 @@ func (l *Ledger) quarantineHold(ctx context.Context, hold string, cause error) e
 		return sumHeldTx(tx, account, key)
 	})
 	if err != nil {
-		return fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
+		return false, fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
 	}
 	if moved {
 		l.log.Error("ledger: a damaged hold was moved to the quarantine; the audit shows it", "request", hold, "cause", cause)
@@ -97,7 +114,7 @@ func (l *Ledger) quarantineHold(ctx context.Context, hold string, cause error) e
 			l.opts.Observer.Quarantined()
 		}
 	}
-	return nil
+	return moved, nil
 }
 
 // sumHeldTx sets what an account and a key show as held to the sum of their open

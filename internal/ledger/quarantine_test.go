@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"tollgate/internal/money"
@@ -93,6 +94,59 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 		if n, err := next.deadHolds(context.Background(), ""); err != nil || len(n) != 0 {
 			t.Errorf("%d holds are left, %v", len(n), err)
 		}
+	})
+}
+
+// TestRefusalThatPasses: a database that refuses endings for a while, though the
+// rows are sound, loses no hold to the quarantine: what could not be ended is
+// given back once it can, and the jobs end as they would have.
+func TestRefusalThatPasses(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		ctx := context.Background()
+		h := f.mustAdmit("a", money.USD)
+		j, hold := jobAdmission(money.USD)
+		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
+			t.Fatal(err)
+		}
+		setUp, takeDown := []string{`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt BEGIN SELECT RAISE(ABORT, 'not yet'); END`}, []string{`DROP TRIGGER refuses`}
+		if db.Dialect() == store.PostgreSQL {
+			setUp = []string{`CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'not yet'; END $$ LANGUAGE plpgsql`,
+				`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt FOR EACH ROW EXECUTE FUNCTION refuse()`}
+			takeDown = []string{`DROP TRIGGER refuses ON ledger_receipt`}
+		}
+		damage(t, db, setUp...)
+		if err := h.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
+			t.Errorf("settled with %v", err)
+		}
+		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}}
+		if _, err := f.EndJob(ctx, hold, end); err == nil {
+			t.Error("the job has ended")
+		}
+		for range 2 { // the second finds what the first has tried once more
+			if err := f.sweepDead(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Confirm(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		damage(t, db, takeDown...)
+		if err := f.sweepDead(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if ended, err := f.EndJob(ctx, hold, end); err != nil || !ended {
+			t.Errorf("the job: %v, %v", ended, err)
+		}
+		if causes := f.quarantined(); len(causes) != 0 {
+			t.Errorf("quarantined: %v; want none", causes)
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != 9*money.USD {
+			t.Errorf("%+v; want the job's charge alone", st)
+		}
+		f.audited()
 	})
 }
 

@@ -116,10 +116,11 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unseen, err := l.lookAtDamage(ctx)
 	if l.opts.Observer.Unswept != nil {
-		l.opts.Observer.Unswept(left)
+		l.opts.Observer.Unswept(left + unseen)
 	}
-	if err := l.quarantineAll(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, node := range nodes {
@@ -156,13 +157,13 @@ func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left 
 			case <-ctx.Done():
 				return failed, left, ctx.Err()
 			}
-			switch {
-			case o.err == nil:
+			if o.err == nil {
 				ended++
-			case damaged(o.err): // by now among those to be quarantined
-			default:
+				continue
+			}
+			if moved, err := l.quarantine(ctx, o.holdID, o.err); err != nil || !moved {
 				left++
-				failed[o.epoch] = fmt.Errorf("%s: %w", o.holdID, o.err)
+				failed[o.epoch] = errors.Join(fmt.Errorf("%s: %w", o.holdID, o.err), err)
 			}
 		}
 		if ended > 0 {
