@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -25,18 +27,63 @@ func (db *DB) Migrate(ctx context.Context) error {
 	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if db.dialect == PostgreSQL {
 		dialect = goose.DialectPostgres
-		locker, err := lock.NewPostgresSessionLocker()
-		if err != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
-		opts = append(opts, goose.WithSessionLocker(locker))
+		opts = append(opts, goose.WithLocker(&migrationLock{}))
 	}
 	provider, err := goose.NewProvider(dialect, db.write, files, opts...)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("migrate: %w", pooled(err))
 	}
 	return nil
 }
+
+// migrationLock lets one node at a time migrate. It is a lock of a transaction
+// that is open meanwhile, beside the connection that migrates: one of a session
+// would be taken on one of a pooler's connections, be looked for on another, and
+// let two nodes in that come by the same. Nodes of versions that take the
+// session's lock and those that take this one exclude each other.
+type migrationLock struct{ tx *sql.Tx }
+
+// How often a node that waits tries again, and for how long. It keeps no
+// connection meanwhile, of which a pooler may have few.
+const (
+	migrationPause   = 500 * time.Millisecond
+	migrationTimeout = 5 * time.Minute
+)
+
+// tryMigrate takes the lock, if it is free, on a transaction that may sit idle for
+// as long as the migrations take.
+const tryMigrate = `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', '0', true)`
+
+// Lock implements lock.Locker.
+func (l *migrationLock) Lock(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
+	defer cancel()
+	for {
+		// The transaction outlives ctx, which would roll it back.
+		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+		if err != nil {
+			return fmt.Errorf("lock the migrations: %w", err)
+		}
+		var locked bool
+		if err := tx.QueryRowContext(ctx, tryMigrate, lock.DefaultLockID).Scan(&locked); err != nil {
+			_ = tx.Rollback() // the connection may be gone
+			return fmt.Errorf("lock the migrations: %w", err)
+		}
+		if locked {
+			l.tx = tx
+			return nil
+		}
+		_ = tx.Rollback() // it did nothing
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for another node to migrate: %w", ctx.Err())
+		case <-time.After(migrationPause):
+		}
+	}
+}
+
+// Unlock implements lock.Locker.
+func (l *migrationLock) Unlock(context.Context, *sql.DB) error { return l.tx.Rollback() }

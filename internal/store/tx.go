@@ -76,11 +76,11 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(tx *Tx) error) error {
 	tx, err := pool.BeginTx(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return fmt.Errorf("begin: %w", pooled(err))
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit this is a no-op; it matters when fn fails or panics
 	if err := fn(&Tx{db: db, ctx: ctx, tx: tx}); err != nil {
-		return err
+		return pooled(err)
 	}
 	if err := tx.Commit(); err != nil {
 		if Refused(err) {
@@ -289,10 +289,15 @@ func busy(err error) bool {
 // Refused tells whether the database itself refused a statement, so that it is
 // certain that the transaction was not committed and will fail again as it is.
 // False for a connection that broke, a server that shuts down, a full disk:
-// there the outcome of a COMMIT is open. Retryable errors are refusals too.
+// there the outcome of a COMMIT is open; and false for a pooler that mixes up
+// prepared statements, which another connection may find. Retryable errors are
+// refusals too.
 func Refused(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
+		if mixedUp(err) {
+			return false
+		}
 		switch pg.Code[:2] {
 		case "08", "53", "57", "58": // connection, resources, operator, system
 			return false
