@@ -17,6 +17,7 @@ ARGS ?=
 FUZZTIME ?= 10s
 COUNT ?= 10
 ROUNDS ?= 100
+FAILOVERS ?= 10
 
 .PHONY: help
 help: ## list these targets
@@ -75,6 +76,10 @@ torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times,
 		./internal/store ./internal/ledger ./internal/chat ./internal/gatewaytest/...
 	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run $(GO) test -race -count=1 -timeout=6h -v \
 		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest
+
+.PHONY: failover
+failover: ## kill PostgreSQL's primary while commits wait for its synchronous standby, FAILOVERS (10) times
+	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run $(GO) test -race -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest
 
 .PHONY: agents
 agents: ## let coding agents work through the gateway (needs Node, downloads 800 MB)

@@ -54,7 +54,7 @@ func (l *link) end(reset bool) {
 
 // dial connects to the server. False: the link has ended.
 func (l *link) dial() bool {
-	conn, err := net.Dial("tcp", l.proxy.server)
+	conn, err := net.Dial("tcp", l.proxy.target())
 	if err != nil {
 		return false
 	}

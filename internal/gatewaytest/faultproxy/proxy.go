@@ -36,11 +36,11 @@ const (
 // Proxy stands in front of one database. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
-	server   string // host and port of the server
 	url      string
 	group    sync.WaitGroup
 
 	mu      sync.Mutex
+	server  string // host and port of the server
 	closed  bool
 	state   State
 	changed chan struct{} // closed and made anew when state changes
@@ -81,6 +81,26 @@ func New(t testing.TB, address string) *Proxy {
 
 // URL is the address of the database through the proxy.
 func (p *Proxy) URL() string { return p.url }
+
+// Target leads the connections that come from now on to another server of the
+// same database, as what stands in front of a cluster does after a failover.
+func (p *Proxy) Target(t testing.TB, address string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = u.Host
+}
+
+// target is the host and port of the server.
+func (p *Proxy) target() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server
+}
 
 // Freeze lets nothing pass until Open or Reopen.
 func (p *Proxy) Freeze() { p.set(Frozen) }
