@@ -188,7 +188,7 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 				others = append(others, node.Epoch)
 			}
 		}
-		rows, err := tx.Query(`SELECT id, epoch, account, key, free FROM ledger_hold
+		rows, err := tx.Query(`SELECT id, epoch, account, key, CASE WHEN free = 0 THEN 0 ELSE 1 END FROM ledger_hold
 			WHERE id > $1 AND NOT (`+tx.In("epoch", 2)+`) ORDER BY id LIMIT $3`, after, store.List(others), sweepChunk)
 		if err != nil {
 			return err

@@ -311,5 +311,5 @@ func Refused(err error) bool {
 			return true
 		}
 	}
-	return false
+	return errors.Is(err, errColumn)
 }

@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestRowsOfAnotherType: SQLite keeps whatever is written into a column, and an
+// account or a hold that cannot be read concerns nobody but whose it is.
+func TestRowsOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"account":       `UPDATE ledger_account SET balance_nano = 0.5 WHERE id = 'b'`,
+		"key":           `UPDATE ledger_key SET rpm = 'none' WHERE id = 'b_key'`,
+		"hold":          `UPDATE ledger_hold SET amount_nano = 0.5 WHERE account = 'b'`,
+		"hold's flag":   `UPDATE ledger_hold SET free = 'no' WHERE account = 'b'`,
+		"hold's epoch":  `UPDATE ledger_hold SET epoch = CAST(epoch AS BLOB) WHERE account = 'b'`,
+		"day of a key":  `UPDATE ledger_key SET day = 'today' WHERE id = 'b_key'`,
+		"hold's tokens": `UPDATE ledger_hold SET prompt_tokens = 'many' WHERE account = 'b'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+			f := start(t, db)
+			f.open("a", 10*money.USD, 0, KeyLimits{})
+			f.open("b", 10*money.USD, 0, KeyLimits{})
+			f.mustAdmit("a", money.USD)
+			f.mustAdmit("b", money.USD)
+			damage(t, db, text)
+			f.fence()
+
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			next := New(Options{DB: db, OutageGrace: 5 * time.Second, QueueWait: 5 * time.Second})
+			if err := next.Start(ctx); err != nil {
+				t.Fatalf("start: %v", err)
+			}
+			n := &fixture{Ledger: next, t: t}
+			_, _ = n.Admit(ctx, admission("b", money.USD)) // refused where the account's rows are at fault
+			h, err := n.Admit(ctx, admission("a", money.USD))
+			if err != nil {
+				t.Fatalf("a: %v", err)
+			}
+			if err := h.Settle(ctx, billed(money.USD)); err != nil {
+				t.Fatalf("settle a: %v", err)
+			}
+			if err := n.Sweep(ctx); err != nil {
+				t.Errorf("sweep: %v", err)
+			}
+			if st := n.state("a"); st.Held != 0 || st.Balance != 9*money.USD {
+				t.Errorf("a: %+v", st)
+			}
+			report, err := Audit(ctx, db)
+			if err != nil || report.OK {
+				t.Errorf("audit: %v, %+v", err, report)
+			}
+			if err := next.Close(ctx); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+}
