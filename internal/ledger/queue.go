@@ -62,6 +62,7 @@ const (
 // queue holds the operations that wait for the committer. Endings go first and
 // are never refused; admissions go round robin by account, so that one
 // account's burst cannot starve another's request; log rows fill what is left.
+// What only asks for a commit takes no place: all of it goes with the next batch.
 type queue struct {
 	mu       sync.Mutex
 	closed   bool
@@ -69,6 +70,7 @@ type queue struct {
 	admits   map[string]*fifo // by account
 	turns    []string         // accounts with waiting admissions, the next one first
 	refusals fifo
+	confirms fifo
 	wake     chan struct{} // holds one token when there may be work
 }
 
@@ -124,6 +126,8 @@ func (q *queue) push(o *op) bool {
 			return false
 		}
 		q.refusals.push(o)
+	case opConfirm:
+		q.confirms.push(o)
 	default:
 		q.endings.push(o)
 	}
@@ -134,8 +138,8 @@ func (q *queue) push(o *op) bool {
 	return true
 }
 
-// take waits for operations and returns at most batchSize of them, each marked
-// as taken. Nil: the queue is closed and empty.
+// take waits for operations and returns at most batchSize of them, and whatever
+// confirms wait, each marked as taken. Nil: the queue is closed and empty.
 func (q *queue) take(into []*op) []*op {
 	for {
 		q.mu.Lock()
@@ -169,6 +173,9 @@ func (q *queue) gather(into []*op) []*op {
 	}
 	for len(into) < batchSize && q.refusals.len() > 0 {
 		into = q.taken(into, q.refusals.pop())
+	}
+	for q.confirms.len() > 0 {
+		into = q.taken(into, q.confirms.pop())
 	}
 	return into
 }
