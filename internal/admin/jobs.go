@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
+	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -107,14 +109,64 @@ func (s *server) cancelJob(c *call) (any, error) {
 }
 
 func (s *server) requeueJob(c *call) (any, error) {
-	if err := s.jobCall(c); err != nil {
+	body, force, err := c.readForce()
+	if err != nil {
 		return nil, err
 	}
-	id, err := s.Jobs.Requeue(c.r.Context(), c.id)
-	if err != nil {
-		return nil, noJob(err, c.id)
+	if s.Jobs == nil {
+		return nil, noJobs()
 	}
-	return s.jobView(c, id)
+	key, err := c.onceKey()
+	if err != nil {
+		return nil, err
+	}
+	anew := job.Anew{Force: force, Show: func(v job.View) []byte { return showJob(v) }}
+	if key != "" {
+		once := s.once(c, key, body)
+		anew.Once = &once
+	}
+	out, replayed, err := s.Jobs.Requeue(c.r.Context(), c.id, anew)
+	switch {
+	case errors.Is(err, ledger.ErrOtherBody):
+		return nil, otherRequest()
+	case err != nil:
+		return nil, noJob(err, c.id)
+	case replayed:
+		c.replays()
+	}
+	return json.RawMessage(out), nil
+}
+
+// readForce reads a call that can say `force` alone: in its body, or behind its
+// address.
+func (c *call) readForce() (body object, force bool, err error) {
+	values, err := c.query("force")
+	if err != nil {
+		return body, false, err
+	}
+	raw, err := c.read(maxBody)
+	if err != nil {
+		return body, false, err
+	}
+	if len(bytes.TrimSpace(raw)) > 0 {
+		if body, err = parseObject(raw); err != nil {
+			return body, false, err
+		}
+	}
+	var said *bool
+	if err := body.decode(flagField("force", &said)); err != nil {
+		return body, false, err
+	}
+	switch values.Get("force") {
+	case "":
+	case "true", "false":
+		if said == nil {
+			return body, values.Get("force") == "true", nil
+		}
+	default:
+		return body, false, fault.At(fault.InvalidRequest, "force", "force must be true or false.")
+	}
+	return body, said != nil && *said, nil
 }
 
 // jobCall reads a call that has nothing to say and needs running jobs.
@@ -126,7 +178,9 @@ func (s *server) jobCall(c *call) error {
 		return err
 	}
 	if s.Jobs == nil {
-		return fault.Unavailable(errors.New("no jobs run in this process"))
+		return noJobs()
 	}
 	return nil
 }
+
+func noJobs() error { return fault.Unavailable(errors.New("no jobs run in this process")) }

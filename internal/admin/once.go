@@ -36,13 +36,12 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 	if key == "" {
 		return change(s, c, do)
 	}
-	print := s.fingerprint(c, body)
+	once := s.once(c, key, body)
 	replayed := false
 	out, err := change(s, c, func(tx *store.Tx) (any, error) {
-		saved, err := ledger.OnceTx(tx, onceScope, key, print, onceWindow)
+		saved, err := ledger.OnceTx(tx, once)
 		if errors.Is(err, ledger.ErrOtherBody) {
-			return nil, fault.At(fault.InvalidRequest, "Idempotency-Key",
-				"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with exactly the same path and body.")
+			return nil, otherRequest()
 		}
 		if replayed = saved != nil; err != nil || replayed {
 			return json.RawMessage(saved), err
@@ -55,12 +54,26 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 		if f, ok := out.(fleeting); ok {
 			lasting = f.lasting()
 		}
-		return out, ledger.SaveOnceTx(tx, onceScope, key, print, encode(lasting))
+		return out, ledger.SaveOnceTx(tx, once, encode(lasting))
 	})
 	if err == nil && replayed {
-		c.w.Header().Set("Idempotent-Replayed", "true")
+		c.replays()
 	}
 	return out, err
+}
+
+// replays marks an answer as a saved one.
+func (c *call) replays() { c.w.Header().Set("Idempotent-Replayed", "true") }
+
+// once is the request's key as the ledger knows it.
+func (s *server) once(c *call, key string, body object) ledger.Once {
+	return ledger.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
+}
+
+// otherRequest refuses a key that was used before, for something else.
+func otherRequest() error {
+	return fault.At(fault.InvalidRequest, "Idempotency-Key",
+		"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with exactly the same path and body.")
 }
 
 // change runs do in one transaction.

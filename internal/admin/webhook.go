@@ -127,7 +127,7 @@ func (s *server) rollWebhook(c *call) (any, error) {
 	if err := c.plainCall(); err != nil {
 		return nil, err
 	}
-	return change(s, c, func(tx *store.Tx) (any, error) {
+	return s.update(c, object{}, func(tx *store.Tx) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -148,94 +145,4 @@ func (j *Jobs) unended(ctx context.Context, id string) (rec *record, p *progress
 // hasEnded is the refusal of what only jobs can be asked that have not ended.
 func hasEnded(id string) error {
 	return fault.New(fault.InvalidRequest, "The job %s has ended.", id)
-}
-
-// Requeue lets a job be done anew. One that has not ended leaves its line, whose
-// provider is told, forgets its attempts and waits in the queue at its old
-// place; its id is returned. One that has ended is submitted once more, as a job
-// of its own that passes the same admission for the same key, and the new id is
-// returned. ErrNoJob; the faults of an admission; a fault for a job whose
-// references are gone, as they are when a job has ended.
-func (j *Jobs) Requeue(ctx context.Context, id string) (string, error) {
-	rec, p, err := j.unended(ctx, id)
-	var ended *fault.Error
-	switch {
-	case errors.As(err, &ended):
-		return j.again(ctx, id)
-	case err != nil:
-		return "", err
-	}
-	drop, moved := j.dropper(id), false
-	err = j.DB.Update(ctx, func(tx *store.Tx) error {
-		moved = false
-		now, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
-		next := *p
-		next.trace = p.trace.clone()
-		for i := range next.trace.Attempts { // they count for nothing
-			next.trace.Attempts[i].Next = nextLater
-			if next.trace.Attempts[i].Ended == 0 {
-				next.trace.Attempts[i].Ended = now
-			}
-			next.trace.Attempts[i].Lost = false
-		}
-		next.trace.step(stepRequeued, now, p.line)
-		next.queuedMS = now
-		changed, err := next.stepBackTx(tx, id, now, 0)
-		moved = changed > 0
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("requeue job %s: %w", id, err)
-	}
-	if !moved {
-		return "", fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", id)
-	}
-	drop()
-	j.tellProvider(ctx, rec, p)
-	j.rouse()
-	return id, nil
-}
-
-// again submits a job that has ended once more.
-func (j *Jobs) again(ctx context.Context, old string) (string, error) {
-	var rec *record
-	var key ledger.KeyState
-	err := j.DB.View(ctx, func(tx *store.Tx) (err error) {
-		if rec, err = recordTx(tx, old); err != nil {
-			return err
-		}
-		keys, err := ledger.KeysTx(tx, []string{rec.key})
-		key = keys[rec.key]
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	if len(rec.materials.References) > 0 || rec.materials.Mask != nil {
-		return "", fault.New(fault.InvalidRequest, "The job %s had reference files, which were deleted when it ended: its user has to submit it again.", old)
-	}
-	model, err := j.pricedBy(ctx, rec)
-	if err != nil {
-		return "", err
-	}
-	now := time.Now()
-	next := *rec
-	next.id, next.request, next.status, next.body, next.trace = NewID(), id.At("req_", now), statusQueued, "", trace{}
-	next.cost, next.line, next.code, next.startedMS, next.endedMS = 0, "", "", 0, 0
-	err = j.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
-		Request: next.request, Account: next.account, Key: next.key, KeyVersion: key.Version, Model: next.model, Endpoint: next.endpoint,
-		Amount: next.held, FreeDaily: model.FreeDailyRequests, Revision: next.revision, Received: now, Job: next.id,
-	}, &admission{jobs: j, rec: &next})
-	if errors.Is(err, ledger.ErrKeyChanged) {
-		return "", fault.New(fault.InvalidRequest, "The key of the job has just changed. Try again.")
-	}
-	if err != nil {
-		return "", err
-	}
-	j.metrics.submitted(next.kind)
-	j.rouse()
-	return next.id, nil
 }

@@ -172,7 +172,7 @@ func TestRequeueRunning(t *testing.T) {
 					<-reached
 				}
 				was := h.poll(n, "image", id).Status
-				if same, err := n.jobs.Requeue(t.Context(), id); err != nil || same != id {
+				if same, err := h.requeue(n, id, Anew{Force: true}); err != nil || same != id {
 					t.Fatalf("%s %v", same, err)
 				}
 				n.jobs.running.Wait()
@@ -212,7 +212,7 @@ func TestRequeueEnded(t *testing.T) {
 		id := h.submit(n, s)
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		next, err := n.jobs.Requeue(t.Context(), id)
+		next, err := h.requeue(n, id, Anew{Force: true})
 		if err != nil || next == id {
 			t.Fatalf("%s %v", next, err)
 		}
@@ -226,10 +226,10 @@ func TestRequeueEnded(t *testing.T) {
 		if body, err := n.jobs.Known(t.Context(), h.account, "k", []byte("x")); err != nil || parse(t, body).ID != id {
 			t.Errorf("the key's job is %s now: %v", body, err)
 		}
-		if _, err := n.jobs.Requeue(t.Context(), id); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
+		if _, err := h.requeue(n, id, Anew{Force: true}); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
 			t.Errorf("beyond the balance: %v", err)
 		}
-		if _, err := n.jobs.Requeue(t.Context(), NewID()); !errors.Is(err, ErrNoJob) {
+		if _, err := h.requeue(n, NewID(), Anew{}); !errors.Is(err, ErrNoJob) {
 			t.Errorf("no such job: %v", err)
 		}
 		h.audit(2 * cent)
@@ -244,7 +244,7 @@ func TestRequeueEnded(t *testing.T) {
 		id = h.submit(n, s)
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		if _, err := n.jobs.Requeue(t.Context(), id); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+		if _, err := h.requeue(n, id, Anew{Force: true}); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("without its references: %v", err)
 		}
 	})

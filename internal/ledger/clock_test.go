@@ -233,10 +233,10 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		save := func(key string) (saved []byte) {
 			t.Helper()
 			err := db.Update(ctx, func(tx *store.Tx) (err error) {
-				if saved, err = OnceTx(tx, "s", key, []byte("body"), day); err != nil || saved != nil {
+				if saved, err = OnceTx(tx, Once{"s", key, []byte("body"), day}); err != nil || saved != nil {
 					return err
 				}
-				return SaveOnceTx(tx, "s", key, []byte("body"), []byte("answer"))
+				return SaveOnceTx(tx, Once{"s", key, []byte("body"), day}, []byte("answer"))
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -14,56 +14,115 @@ import (
 // else.
 var ErrOtherBody = errors.New("the Idempotency-Key was used for another request")
 
+// Once is the Idempotency-Key of a request. Its first answer is saved with what
+// the request did, and answers its repetitions within the window.
+type Once struct {
+	Scope, Key string
+	// Fingerprint tells requests apart that carry the same key.
+	Fingerprint []byte
+	Window      time.Duration
+}
+
 // OnceTx returns the answer that was saved for an Idempotency-Key within the
 // window, or nil if the key is new: then do what was asked and call SaveOnceTx
 // in the same transaction. Concurrent twins wait for each other here.
 // ErrOtherBody: the key belongs to a request with another fingerprint.
-func OnceTx(tx *store.Tx, scope, key string, fingerprint []byte, window time.Duration) ([]byte, error) {
-	if err := tx.Serialize("once " + scope + " " + key); err != nil {
+func OnceTx(tx *store.Tx, o Once) ([]byte, error) {
+	if err := tx.Serialize("once " + o.Scope + " " + o.Key); err != nil {
 		return nil, err
 	}
 	now, err := tx.NowMS()
 	if err != nil {
 		return nil, err
 	}
-	var print, answer string
-	var created int64
-	err = tx.QueryRow(`SELECT fingerprint, answer, created_ms FROM ledger_once WHERE scope = $1 AND key = $2`, scope, key).Scan(&print, &answer, &created)
+	var saved savedOnce
+	err = tx.QueryRow(selectOnce, o.Scope, o.Key).Scan(saved.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if created > tx.Latest(now) { // saved while the clock was ahead
-		if _, err := tx.Exec(`UPDATE ledger_once SET created_ms = $1 WHERE scope = $2 AND key = $3`, now, scope, key); err != nil {
+	if saved.createdMS > tx.Latest(now) { // saved while the clock was ahead
+		if _, err := tx.Exec(`UPDATE ledger_once SET created_ms = $1 WHERE scope = $2 AND key = $3`, now, o.Scope, o.Key); err != nil {
 			return nil, err
 		}
 	}
 	// What ran out for a clock that is ahead has not run out: doing it again
 	// could move money twice.
-	if tx.Expiry(now)-created > window.Milliseconds() {
-		_, err := tx.Exec(`DELETE FROM ledger_once WHERE scope = $1 AND key = $2`, scope, key)
+	if saved.over(o, tx.Expiry(now)) {
+		_, err := tx.Exec(`DELETE FROM ledger_once WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
 		return nil, err
 	}
-	if print != hash(fingerprint) {
+	if saved.fingerprint != hash(o.Fingerprint) {
 		return nil, ErrOtherBody
 	}
 	// A read proves nothing: the commit of this write is what proves that the
 	// saved answer, and what it tells of, cannot be lost (store.Batch.ProveNode).
-	_, err = tx.Exec(`UPDATE ledger_once SET created_ms = created_ms WHERE scope = $1 AND key = $2`, scope, key)
-	return []byte(answer), err
+	_, err = tx.Exec(`UPDATE ledger_once SET created_ms = created_ms WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
+	return []byte(saved.answer), err
 }
 
 // SaveOnceTx saves the answer of an Idempotency-Key.
-func SaveOnceTx(tx *store.Tx, scope, key string, fingerprint, answer []byte) error {
+func SaveOnceTx(tx *store.Tx, o Once, answer []byte) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(`INSERT INTO ledger_once (scope, key, fingerprint, answer, created_ms) VALUES ($1, $2, $3, $4, $5)`,
-		scope, key, hash(fingerprint), string(answer), now)
+		o.Scope, o.Key, hash(o.Fingerprint), string(answer), now)
 	return err
+}
+
+const selectOnce = `SELECT fingerprint, answer, created_ms FROM ledger_once WHERE scope = $1 AND key = $2`
+
+// savedOnce is a row of selectOnce.
+type savedOnce struct {
+	fingerprint, answer string
+	createdMS           int64
+}
+
+func (s *savedOnce) dest() []any { return []any{&s.fingerprint, &s.answer, &s.createdMS} }
+
+// over tells whether the answer has run out.
+func (s *savedOnce) over(o Once, expiryMS int64) bool {
+	return expiryMS-s.createdMS > o.Window.Milliseconds()
+}
+
+// OnceRide is an Idempotency-Key in the transaction that admits a job, for the
+// rider that writes the job. Its caller keeps twins on this node apart, since two
+// of one batch do not see each other; on others they wait for the account.
+type OnceRide struct {
+	Once
+	saved *savedOnce
+}
+
+// Read adds the reading of what was saved.
+func (o *OnceRide) Read(q *store.Batch) {
+	o.saved = nil
+	q.Query(func(row store.Row) error {
+		o.saved = &savedOnce{}
+		return row.Scan(o.saved.dest()...)
+	}, selectOnce, o.Scope, o.Key)
+}
+
+// Saved returns the saved answer, nil if there is none: then call Write.
+// expiryMS is the time that decides what has run out. ErrOtherBody as OnceTx.
+func (o *OnceRide) Saved(expiryMS int64) ([]byte, error) {
+	switch {
+	case o.saved == nil || o.saved.over(o.Once, expiryMS):
+		return nil, nil
+	case o.saved.fingerprint != hash(o.Fingerprint):
+		return nil, ErrOtherBody
+	}
+	return []byte(o.saved.answer), nil
+}
+
+// Write adds the saving of the answer.
+func (o *OnceRide) Write(q *store.Batch, answer []byte, nowMS int64) {
+	q.Exec(nil, `INSERT INTO ledger_once (scope, key, fingerprint, answer, created_ms) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (scope, key) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer, created_ms = excluded.created_ms`,
+		o.Scope, o.Key, hash(o.Fingerprint), string(answer), nowMS)
 }
 
 func hash(b []byte) string {

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/store/storetest"
+)
+
+// operatorToken is the admin_token of these tests.
+const operatorToken = "an-operator-of-these-tests"
+
+// ask sends a request through the door's handler and returns its answer.
+func (p *served) ask(t *testing.T, method, path, key, body string, headers ...string) (int, http.Header, map[string]any) {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.front.ServeHTTP(w, r)
+	var members map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &members); err != nil {
+		t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+	}
+	return w.Code, w.Header(), members
+}
+
+// TestRequeueIsDoneOnce repeats a requeue with its Idempotency-Key: the user is
+// charged once, and asked about a job that has succeeded the operator has to
+// insist.
+func TestRequeueIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"'}"))
+		defer p.stop(t)
+		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
+		account := "/admin/v1/accounts/" + owner["id"].(string)
+		p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
+		_, _, made := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+		key := made["key"].(string)
+		_, _, job := p.ask(t, "POST", "/v1/images/generations", key, `{"model":"sandbox-image","prompt":"a boat"}`)
+		path := "/admin/v1/jobs/" + job["id"].(string)
+		cost := 0.0
+		for deadline := time.Now().Add(30 * time.Second); cost == 0; {
+			if time.Now().After(deadline) {
+				t.Fatal("the job does not end")
+			}
+			_, _, v := p.ask(t, "GET", path, operatorToken, "")
+			cost = v["cost_usd"].(float64)
+		}
+
+		if status, _, v := p.ask(t, "POST", path+"/requeue", operatorToken, "", "Idempotency-Key", "k"); status != 400 ||
+			v["error"].(map[string]any)["param"] != "force" {
+			t.Errorf("a job that has succeeded: %d %v", status, v)
+		}
+		var ids []any
+		for i, body := range []string{`{"force":true}`, `{"force":true}`, `{"force":true}`} {
+			status, header, v := p.ask(t, "POST", path+"/requeue", operatorToken, body, "Idempotency-Key", "k")
+			if status != 200 || (header.Get("Idempotent-Replayed") == "true") != (i > 0) {
+				t.Errorf("time %d: %d %v %v", i+1, status, header, v)
+			}
+			ids = append(ids, v["id"])
+		}
+		if ids[0] == job["id"] || ids[1] != ids[0] || ids[2] != ids[0] {
+			t.Errorf("the jobs are %v", ids)
+		}
+		_, _, list := p.ask(t, "GET", "/admin/v1/jobs", operatorToken, "")
+		if jobs := list["data"].([]any); len(jobs) != 2 {
+			t.Errorf("%d jobs", len(jobs))
+		}
+		p.ask(t, "PATCH", account, operatorToken, `{"disabled":true}`)
+		if status, _, v := p.ask(t, "POST", path+"/requeue", operatorToken, `{"force":true}`); status != 400 {
+			t.Errorf("on behalf of a disabled account: %d %v", status, v)
+		}
+
+		_, _, first := p.ask(t, "POST", account+"/webhook/roll", operatorToken, "", "Idempotency-Key", "roll")
+		_, _, again := p.ask(t, "POST", account+"/webhook/roll", operatorToken, "", "Idempotency-Key", "roll")
+		_, _, now := p.ask(t, "GET", account+"/webhook", operatorToken, "")
+		if first["secret"] != again["secret"] || first["secret"] != now["secret"] {
+			t.Errorf("rolled to %v, again to %v, and it is %v", first["secret"], again["secret"], now["secret"])
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// Anew is how a job is to be done anew.
+type Anew struct {
+	// Force asks for it although the job has succeeded.
+	Force bool
+	// Once is the request's Idempotency-Key; nil: none.
+	Once *ledger.Once
+	// Show renders the answer that is given, and saved for the key.
+	Show func(View) []byte
+}
+
+// Requeue lets a job be done anew, and returns the answer that shows it. One
+// that has not ended leaves its line, whose provider is told, forgets its
+// attempts and waits in the queue at its old place. One that has ended is
+// submitted once more, as a job of its own that passes the same admission for
+// the same key. A repetition with the same Idempotency-Key does nothing and gets
+// the first answer, replayed. ErrNoJob; ledger.ErrOtherBody; ledger.ErrUnknown;
+// the faults of an admission, though never a 401, since the caller's own key is
+// another; a fault for a job that has succeeded, without Force, and for one whose
+// references are gone, as they are when a job has ended.
+func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, replayed bool, err error) {
+	if o.Once != nil {
+		// Twins on this node come one after the other, as with submissions.
+		defer j.submitting.take("requeue " + o.Once.Key)()
+		err = j.DB.Update(ctx, func(tx *store.Tx) error {
+			answer, err = ledger.OnceTx(tx, *o.Once)
+			return err
+		})
+		if err != nil || answer != nil {
+			return answer, true, err
+		}
+	}
+	rec, p, err := j.unended(ctx, id)
+	var ended *fault.Error
+	switch {
+	case errors.As(err, &ended):
+		return j.again(ctx, id, o)
+	case err != nil:
+		return nil, false, err
+	}
+	return j.backToQueue(ctx, rec, p, o)
+}
+
+// backToQueue takes a job that has not ended from its line.
+func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew) (answer []byte, replayed bool, err error) {
+	drop, moved := j.dropper(rec.id), false
+	err = j.DB.Update(ctx, func(tx *store.Tx) (err error) {
+		moved, replayed = false, false
+		if o.Once != nil { // a twin on another node
+			answer, err = ledger.OnceTx(tx, *o.Once)
+			if replayed = answer != nil; err != nil || replayed {
+				return err
+			}
+		}
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		next := *p
+		next.trace = p.trace.anew(now)
+		next.trace.step(stepRequeued, now, p.line)
+		next.queuedMS = now
+		changed, err := next.stepBackTx(tx, rec.id, now, 0)
+		if moved = changed > 0; err != nil || !moved {
+			return err
+		}
+		v, err := GetTx(tx, rec.id)
+		if err != nil {
+			return err
+		}
+		if answer = o.Show(v); o.Once == nil {
+			return nil
+		}
+		return ledger.SaveOnceTx(tx, *o.Once, answer)
+	})
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("requeue job %s: %w", rec.id, err)
+	case replayed:
+		return answer, true, nil
+	case !moved:
+		return nil, false, fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", rec.id)
+	}
+	drop()
+	j.tellProvider(ctx, rec, p)
+	j.rouse()
+	return answer, false, nil
+}
+
+// anew is a trace whose attempts count for nothing.
+func (t *trace) anew(now int64) trace {
+	next := t.clone()
+	for i := range next.Attempts {
+		next.Attempts[i].Next = nextLater
+		if next.Attempts[i].Ended == 0 {
+			next.Attempts[i].Ended = now
+		}
+		next.Attempts[i].Lost = false
+	}
+	return next
+}
+
+// again submits a job that has ended once more.
+func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, replayed bool, err error) {
+	var rec *record
+	var key ledger.KeyState
+	err = j.DB.View(ctx, func(tx *store.Tx) (err error) {
+		if rec, err = recordTx(tx, old); err != nil {
+			return err
+		}
+		keys, err := ledger.KeysTx(tx, []string{rec.key})
+		key = keys[rec.key]
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, false, err
+	case rec.status == statusSucceeded && !o.Force:
+		return nil, false, fault.At(fault.InvalidRequest, "force",
+			"The job %s has succeeded. To let it be done again, at its user's expense, send {\"force\":true}.", old)
+	case len(rec.materials.References) > 0 || rec.materials.Mask != nil:
+		return nil, false, fault.New(fault.InvalidRequest,
+			"The job %s had reference files, which were deleted when it ended: its user has to submit it again.", old)
+	}
+	model, err := j.pricedBy(ctx, rec)
+	if err != nil {
+		return nil, false, err
+	}
+	now := time.Now()
+	next := *rec
+	next.id, next.request, next.status, next.body, next.trace = NewID(), id.At("req_", now), statusQueued, "", trace{}
+	next.cost, next.line, next.code, next.startedMS, next.endedMS = 0, "", "", 0, 0
+	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show}
+	if o.Once != nil {
+		a.once = &ledger.OnceRide{Once: *o.Once}
+	}
+	err = j.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
+		Request: next.request, Account: next.account, Key: next.key, KeyVersion: key.Version, Model: next.model, Endpoint: next.endpoint,
+		Amount: next.held, FreeDaily: model.FreeDailyRequests, Revision: next.revision, Received: now, Job: next.id,
+	}, a)
+	var saved savedAnswer
+	var known knownJob
+	switch {
+	case errors.As(err, &saved):
+		return saved, true, nil
+	case err != nil && !errors.As(err, &known): // known: it was made, by a commit whose answer was lost
+		return nil, false, onBehalf(err)
+	}
+	j.metrics.submitted(next.kind)
+	j.rouse()
+	return a.answer(), false, nil
+}
+
+// onBehalf is a refusal of a user's key as who has another one is told of it.
+func onBehalf(err error) error {
+	if errors.Is(err, ledger.ErrKeyChanged) {
+		return fault.New(fault.InvalidRequest, "The key of the job has just changed. Try again.")
+	}
+	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Code == fault.InvalidAPIKey {
+		return fault.New(fault.InvalidRequest,
+			"The key of the job, or its account, is disabled or deleted, so nothing can be submitted for it. Enable it first, or let its user submit the job with another key.")
+	}
+	return err
+}
+
+// anewAdmission is the admission of a job that is done anew, which saves its
+// answer under the Idempotency-Key of the operator's request.
+type anewAdmission struct {
+	admission
+	once *ledger.OnceRide // nil: none
+	show func(View) []byte
+}
+
+// savedAnswer ends an admission because it was made before.
+type savedAnswer []byte
+
+// Error implements error.
+func (savedAnswer) Error() string { return "the answer to this Idempotency-Key is there already" }
+
+// Read implements ledger.Rider.
+func (a *anewAdmission) Read(q *store.Batch) {
+	a.admission.Read(q)
+	if a.once != nil {
+		a.once.Read(q)
+	}
+}
+
+// Decide implements ledger.AdmissionRider.
+func (a *anewAdmission) Decide(nowMS int64) error {
+	if a.once != nil && !a.there {
+		saved, err := a.once.Saved(a.jobs.DB.Expiry(nowMS))
+		if err != nil {
+			return err
+		}
+		if saved != nil {
+			return savedAnswer(saved)
+		}
+	}
+	return a.admission.Decide(nowMS)
+}
+
+// Write implements ledger.Rider.
+func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
+	a.admission.Write(q, nowMS)
+	if a.once != nil {
+		a.once.Write(q, a.answer(), nowMS)
+	}
+}
+
+// Undo implements ledger.AdmissionRider: a repetition finds the job.
+func (a *anewAdmission) Undo() ledger.EndRider {
+	if a.once != nil {
+		return nil
+	}
+	return a.admission.Undo()
+}
+
+// answer shows the job as it was made.
+func (a *anewAdmission) answer() []byte {
+	v := a.rec.view(trace{Steps: []Step{{Name: stepQueued, At: a.rec.createdMS}}})
+	v.Held, v.Body = a.rec.held, render(a.rec.base(statusQueued))
+	return a.show(v)
+}

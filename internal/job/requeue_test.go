@@ -1,0 +1,153 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+)
+
+// requeue lets a job be done anew and returns the id of the job that is.
+func (h *house) requeue(n *node, id string, o Anew) (string, error) {
+	o.Show = func(v View) []byte { return []byte(parse(h.t, v.Body).ID) }
+	answer, _, err := n.jobs.Requeue(h.t.Context(), id, o)
+	return string(answer), err
+}
+
+// asked is an operator's Idempotency-Key.
+func asked(key, print string) Anew {
+	return Anew{Force: true, Once: &ledger.Once{Scope: "admin", Key: key, Fingerprint: []byte(print), Window: 24 * time.Hour}}
+}
+
+// TestRequeueOnce repeats a requeue with its Idempotency-Key, at once and later:
+// one job is made and charged.
+func TestRequeueOnce(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, url string, nodes int) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h.apply(oneLine)
+		h.account, h.key = h.open(100 * cent)
+		all := []*node{h.still()}
+		for len(all) < nodes {
+			all = append(all, h.still())
+		}
+		id := h.submit(all[0], h.submission(all[0], "easel-1", 1))
+		all[0].step(all[0].jobs.Start)
+		all[0].jobs.running.Wait()
+
+		answers := make([]string, 8*nodes)
+		errs := make([]error, len(answers))
+		var twins sync.WaitGroup
+		for i := range answers {
+			twins.Go(func() { answers[i], errs[i] = h.requeue(all[i%nodes], id, asked("k", "one")) })
+		}
+		twins.Wait()
+		for i, answer := range answers {
+			if errs[i] != nil || answer != answers[0] || answer == id {
+				t.Errorf("%s %v, want %s", answer, errs[i], answers[0])
+			}
+		}
+		if jobs, running, holds := h.rows(); jobs != 2 || running != 1 || holds != 1 {
+			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
+		}
+		all[0].step(all[0].jobs.Start)
+		all[0].jobs.running.Wait()
+		if late, err := h.requeue(all[0], id, asked("k", "one")); err != nil || late != answers[0] {
+			t.Errorf("after its end: %s %v", late, err)
+		}
+		if _, err := h.requeue(all[0], id, asked("k", "two")); !errors.Is(err, ledger.ErrOtherBody) {
+			t.Errorf("for another request: %v", err)
+		}
+		if other, err := h.requeue(all[0], id, asked("k2", "one")); err != nil || other == answers[0] {
+			t.Errorf("with another key: %s %v", other, err)
+		}
+		h.audit(2 * cent)
+	}
+	t.Run("one node", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
+	})
+	t.Run("two nodes", func(t *testing.T) {
+		t.Parallel()
+		test(t, storetest.PostgreSQL(t), 2)
+	})
+}
+
+// TestRequeueOnceRunning repeats the requeue of a job that has not ended, also
+// when it has ended meanwhile.
+func TestRequeueOnceRunning(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &maker{blocks: true}
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		o := asked("k", "one")
+		o.Show = func(v View) []byte { return v.Body }
+		first, replayed, err := n.jobs.Requeue(t.Context(), id, o)
+		if err != nil || replayed || parse(t, first).ID != id {
+			t.Fatalf("%s %t %v", first, replayed, err)
+		}
+		for range 2 {
+			again, replayed, err := n.jobs.Requeue(t.Context(), id, o)
+			if err != nil || !replayed || !bytes.Equal(again, first) {
+				t.Errorf("%s %t %v, want %s", again, replayed, err, first)
+			}
+			n.step(n.jobs.Start)
+			n.jobs.running.Wait()
+		}
+		if m.count() != 1 {
+			t.Errorf("%d submissions", m.count())
+		}
+		h.audit(cent)
+	})
+}
+
+// TestRequeueRefused checks what is not done anew, and that a refusal does not
+// use up its Idempotency-Key.
+func TestRequeueRefused(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		refused := func(name string, o Anew, param string) {
+			t.Helper()
+			_, err := h.requeue(n, id, o)
+			if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Param != param {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		gentle := asked("k", "one")
+		gentle.Force = false
+		refused("a job that has succeeded", gentle, "force")
+		h.disable(h.account)
+		refused("for a disabled account", asked("k", "one"), "")
+		h.enable(h.account)
+		if next, err := h.requeue(n, id, asked("k", "one")); err != nil || next == id {
+			t.Errorf("%s %v", next, err)
+		}
+	})
+}
+
+// enable undoes disable.
+func (h *house) enable(owner string) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(false)})
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
