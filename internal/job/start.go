@@ -70,7 +70,7 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 		return false, nil
 	}
 	snapshot := j.Catalog.Current()
-	if m, known := snapshot.Model(model); !known || m.Kind == catalog.KindChat || len(snapshot.Lines(model)) == 0 {
+	if !made(snapshot, model) {
 		return j.giveUp(ctx, model)
 	}
 	berths, _ := j.Lines.Berths(snapshot, model)
@@ -298,14 +298,21 @@ func (s *starting) choose(w *waitingJob) *line.Berth {
 	return nil
 }
 
-// giveUp fails queued jobs of a model that no line serves any more.
+// made tells whether a catalog has a model that jobs can be of. One that has no
+// line now may get it back: its jobs wait, as long as all others.
+func made(s *catalog.Snapshot, model string) bool {
+	m, known := s.Model(model)
+	return known && m.Kind != catalog.KindChat
+}
+
+// giveUp fails queued jobs of a model that is not in the catalog any more.
 func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
 		return idsTx(tx, modelQueue, model, startAtOnce)
 	}, func(rec *record, _ *progress, _ int64) bool {
 		// A job may be of a newer catalog than the one that this node has yet.
 		now := j.Catalog.Current()
-		return rec.revision <= now.Revision && len(now.Lines(model)) == 0
+		return rec.revision <= now.Revision && !made(now, model)
 	}, failure{code: fault.UpstreamError, message: "The model is no longer served. You were not charged. Please submit the job with another model."})
 }
 

@@ -148,7 +148,51 @@ func TestPrioritiesAndWeights(t *testing.T) {
 	})
 }
 
-// TestModelGone fails the queued jobs of a model that no line serves any more,
+// TestLastLineGone lets the queued jobs of a model wait while no line serves it,
+// for as long as all others: a line may come back.
+func TestLastLineGone(t *testing.T) {
+	t.Parallel()
+	for name, without := range map[string]string{
+		"disabled": oneLine + "    enabled: false\n",
+		"removed":  oneLine[:strings.Index(oneLine, "lines:")] + "lines: []\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+				h.apply(oneLine)
+				n := h.still()
+				starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
+				h.apply(without)
+				n.step(n.watcher.Refresh)
+				n.step(n.jobs.Start)
+				n.step(n.jobs.Housekeep)
+				for _, id := range []string{starts, waits} {
+					if s := h.poll(n, "image", id); s.Status != statusQueued {
+						t.Errorf("without a line: %+v", s)
+					}
+				}
+				h.apply(oneLine)
+				n.step(n.watcher.Refresh)
+				n.step(n.jobs.Start)
+				n.jobs.running.Wait()
+				if s := h.poll(n, "image", starts); s.Status != statusSucceeded {
+					t.Errorf("with its line again: %+v", s)
+				}
+				h.apply(without)
+				n.step(n.watcher.Refresh)
+				h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
+				n.step(n.jobs.Housekeep)
+				if s := h.poll(n, "image", waits); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) || !strings.Contains(s.Error.Message, "15m") {
+					t.Errorf("past the start limit: %+v", s)
+				}
+				h.audit(cent)
+			})
+		})
+	}
+}
+
+// TestModelGone fails the queued jobs of a model that is not in the catalog any more,
 // but not those of a catalog that is newer than the node's.
 func TestModelGone(t *testing.T) {
 	t.Parallel()
