@@ -111,7 +111,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, ExposeLine: s.ExposeLine,
 	})
-	a.ready = &readiness{database: db.Ping, writable: books.Writable}
+	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	a.front = &front{
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
 )
@@ -72,13 +73,13 @@ func sameSecret(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// readiness knows whether this process can serve. A catalog is in memory before
-// the first request, be it an empty one: an operator may want to apply the
-// first through a service that is ready.
+// readiness knows whether this process can serve. The operator API works without
+// a catalog, so that the first one can be applied through it.
 type readiness struct {
 	stopping atomic.Bool
 	database func(ctx context.Context) error
 	writable func() error
+	catalog  func() *catalog.Snapshot
 }
 
 // readyBound is the longest that a readiness check waits for the database.
@@ -97,6 +98,9 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 		faults["database"] = "is not reachable"
 	} else if err := s.writable(); err != nil {
 		faults["database"] = "takes no writes"
+	}
+	if s.catalog().Revision == 0 {
+		faults["catalog"] = "is not there yet: apply one"
 	}
 	return faults
 }

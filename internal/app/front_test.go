@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"tollgate/internal/catalog"
 )
 
 // ask sends one request to a handler in memory.
@@ -28,7 +30,7 @@ func named(name string) http.Handler {
 
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
-	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil }}
+	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil }, catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
 	open := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, token: "secret"}
 	shut := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready}
 	for _, c := range []struct {
@@ -71,14 +73,17 @@ func TestReadiness(t *testing.T) {
 		database error
 		writable error
 		stopping bool
+		revision int64
 		fault    string // the part at fault
 	}{
-		{"ready", nil, nil, false, ""},
-		{"database away", away, away, false, "database"},
-		{"disk full", nil, away, false, "database"},
-		{"stopping", nil, nil, true, "process"},
+		{"ready", nil, nil, false, 1, ""},
+		{"database away", away, away, false, 1, "database"},
+		{"disk full", nil, away, false, 1, "database"},
+		{"stopping", nil, nil, true, 1, "process"},
+		{"no catalog", nil, nil, false, 0, "catalog"},
 	} {
-		ready := &readiness{database: func(context.Context) error { return c.database }, writable: func() error { return c.writable }}
+		ready := &readiness{database: func(context.Context) error { return c.database }, writable: func() error { return c.writable },
+			catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: c.revision} }}
 		ready.stopping.Store(c.stopping)
 		f := &front{ready: ready}
 		got := ask(f, "GET", "/readyz")
