@@ -1,8 +1,15 @@
 package chat
 
-import "sync/atomic"
+import (
+	"errors"
+	"sync/atomic"
+)
 
-// budget bounds the bytes of all whole answers that are held at a time.
+// errNoMemory is the cause where the budget is used up.
+var errNoMemory = errors.New("the budget of memory for answers is used up")
+
+// budget bounds the bytes of all answers that are held at a time: whole ones,
+// and of streams what is longer than their ordinary events.
 type budget struct {
 	most int64
 	held atomic.Int64

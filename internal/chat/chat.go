@@ -53,8 +53,8 @@ type Options struct {
 	// MaxAnswer is the longest whole answer of a provider, in bytes. Default
 	// 64 MiB.
 	MaxAnswer int64
-	// AnswerBudget bounds the bytes of all whole answers that the node holds
-	// at a time. Default four times MaxAnswer.
+	// AnswerBudget bounds the bytes of all answers that the node holds at a
+	// time. Default four times MaxAnswer.
 	AnswerBudget int64
 	// ExposeLine names the line in the answer's header x-tollgate-line.
 	ExposeLine bool

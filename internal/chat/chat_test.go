@@ -77,6 +77,8 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 		"cut":                      {ask, reply{pieces: []string{whole1[:50]}}, fault.UpstreamUnavailable, 2},
 		"reset":                    {ask, reply{pieces: []string{whole1[:50]}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
 		"refused":                  {ask, reply{failure: upstream.Fail(fault.UpstreamBusy, errors.New("429"))}, fault.UpstreamBusy, 2},
+		"too deep":                 {ask, reply{pieces: []string{`{"choices":` + strings.Repeat("[", 15_000)}}, fault.UpstreamUnavailable, 2},
+		"deep":                     {ask, reply{pieces: []string{`{"x":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `,` + whole1[1:]}}, fault.UpstreamUnavailable, 2},
 		"too long":                 {ask, reply{pieces: []string{answer(`{"content":"`+strings.Repeat("x", 30_000)+`"}`, "stop")}}, fault.UpstreamUnavailable, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,6 +269,44 @@ func TestBudgetForWholeAnswers(t *testing.T) {
 	tr.opts.AnswerBudget = 100
 	wantFault(t, tr.run(ask), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
+}
+
+// TestEventOfBrackets: an event that nests without end ends its attempt, not
+// the process.
+func TestEventOfBrackets(t *testing.T) {
+	t.Parallel()
+	brackets := reply{pieces: []string{"data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}}
+	tr := newTrial(t, brackets, brackets)
+	wantFault(t, tr.run(askStream), fault.UpstreamUnavailable)
+	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
+	tr = newTrial(t, reply{pieces: []string{role, hello, "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}})
+	if out := tr.run(askStream); out.err != nil || !strings.Contains(tr.client.body(), `"code":"upstream_unavailable"`) {
+		t.Errorf("%+v, client got %.300s", out, tr.client.body())
+	}
+}
+
+// TestBudgetForStreams: streams share the budget of whole answers once their
+// events are longer than ordinary ones.
+func TestBudgetForStreams(t *testing.T) {
+	t.Parallel()
+	long := strings.Replace(hello, "Hello", strings.Repeat("x", 200_000), 1)
+	for most, code := range map[int64]fault.Code{100_000: fault.UpstreamUnavailable, 2_000_000: ""} {
+		tr := newTrial(t, reply{pieces: []string{role, long, stop, usage, doneEvent}}, reply{pieces: []string{role, long, stop, usage, doneEvent}})
+		tr.opts.AnswerBudget = most
+		out := tr.run(askStream)
+		if code == "" {
+			if out.err != nil || out.cut {
+				t.Errorf("%+v", out)
+			}
+			continue
+		}
+		wantFault(t, out, code)
+	}
+	tr := newTrial(t, reply{pieces: []string{role, hello, stop, usage, doneEvent}})
+	tr.opts.AnswerBudget = 1
+	if out := tr.run(askStream); out.err != nil || out.cut {
+		t.Errorf("an ordinary stream: %+v", out)
+	}
 }
 
 func TestWholeAnswerTakesTooLong(t *testing.T) {

@@ -34,6 +34,7 @@ type exchange struct {
 	run    *run
 	whole  *whole
 	stream *stream
+	room   int64 // bytes that its stream has from the budget
 
 	begun     bool // the first byte of the answer was handed to the connection
 	firstByte time.Duration
@@ -52,6 +53,7 @@ func (x *exchange) close() {
 	if x.whole != nil {
 		x.budget.give(x.whole.reserved)
 	}
+	x.giveBack()
 	if !x.ended {
 		x.release(ledger.Failed, http.StatusServiceUnavailable, fault.ServiceUnavailable)
 	}
@@ -59,6 +61,22 @@ func (x *exchange) close() {
 		// A later request on the connection has its own time.
 		_ = x.control.SetWriteDeadline(time.Time{})
 	}
+}
+
+// reserve takes n more bytes from the budget for the stream; false when they do
+// not fit.
+func (x *exchange) reserve(n int64) bool {
+	if !x.budget.take(n) {
+		return false
+	}
+	x.room += n
+	return true
+}
+
+// giveBack returns what the stream has from the budget.
+func (x *exchange) giveBack() {
+	x.budget.give(x.room)
+	x.room = 0
 }
 
 // end fills in the receipt's facts that are the same for every end.

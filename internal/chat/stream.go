@@ -26,6 +26,8 @@ const (
 	// that buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
+	// ordinaryOut is how much a stream may hold back without asking the budget.
+	ordinaryOut = 64 << 10
 	// sentence is how much text shows whether it is an error sentence.
 	sentence = 300
 	// finishWait is how long the rest of a finished stream is waited for.
@@ -47,6 +49,7 @@ type stream struct {
 	writer      wire.Writer
 
 	out      []byte // edited events that were not sent yet
+	room     int    // how much of out's capacity is taken from the budget
 	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
 	token    bool   // a token came
 	ended    bool   // the provider has ended it
@@ -59,13 +62,23 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 		contentType: answer.ContentType, idle: idle, held: -1,
 		reader: wire.NewEventReader(answer.Body, maxEvent),
 	}
+	s.reader.Reserve = x.reserve
 	s.meter, s.writer = x.voice.stream()
 	f := x.beginning(s)
 	if f == nil {
 		return s, nil
 	}
 	f.Used = x.spent(s)
+	x.giveBack()
 	return nil, f
+}
+
+// noMemory is the end of a stream that the budget has no room for. No line is to
+// blame.
+func noMemory() *upstream.Failure {
+	f := upstream.Fail(fault.UpstreamUnavailable, errNoMemory)
+	f.Health = upstream.HealthNone
+	return f
 }
 
 // beginning reads a stream until it shows whether it is good: nil then.
@@ -120,8 +133,10 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case s.reader.Ended():
 		s.ended = true
 		return false, nil
-	case errors.Is(err, wire.ErrEventTooLarge):
+	case errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, wire.ErrShape):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
+	case errors.Is(err, wire.ErrNoRoom):
+		return false, noMemory()
 	case errors.Is(err, wire.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
@@ -143,6 +158,12 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case e.Data != nil && len(e.Data) == 0: // a keep-alive that clients would take for broken JSON
 	default:
 		s.out = s.writer.Append(s.out, e, f)
+		if n := cap(s.out); n > ordinaryOut && n > s.room {
+			if !x.reserve(int64(n - s.room)) {
+				return false, noMemory()
+			}
+			s.room = n
+		}
 	}
 	s.ended = f.Done
 	return !f.Done, nil

@@ -27,6 +27,9 @@ func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 	raw, err := x.readAll(answer.Body)
 	reserved := int64(cap(raw))
 	if err == nil {
+		err = misshapen(wire.CheckShape(raw))
+	}
+	if err == nil {
 		var a result
 		if a, err = x.judge(answer.ContentType, raw); err == nil {
 			return &whole{a, raw, answer.ContentType, reserved}, nil
@@ -50,7 +53,7 @@ func (x *exchange) readAll(body io.Reader) ([]byte, error) {
 			if !x.budget.take(grown - int64(cap(buf))) {
 				// No line is to blame, and another one would not help.
 				return buf, fault.New(fault.UpstreamUnavailable, "The service is handling too many long answers at the moment. You were not charged; please try again, or stream the answer.").
-					WithCause(errors.New("the budget for whole answers is used up"))
+					WithCause(errNoMemory)
 			}
 			next := make([]byte, len(buf), grown)
 			copy(next, buf)
@@ -65,6 +68,14 @@ func (x *exchange) readAll(body io.Reader) ([]byte, error) {
 			return buf, upstream.Interrupted(x.run.ctx, err)
 		}
 	}
+}
+
+// misshapen is the verdict on JSON that must not be read; nil: it may be.
+func misshapen(err error) error {
+	if err == nil {
+		return nil
+	}
+	return upstream.Fail(fault.UpstreamUnavailable, err)
 }
 
 // judge reads an answer of status 200 and finds the failures that look like

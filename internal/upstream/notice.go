@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"tollgate/internal/wire"
 )
 
 // Longest texts that are kept of what a provider says, in bytes.
@@ -16,6 +18,7 @@ const (
 	maxName    = 120  // a passed-on code, type or param
 	maxCause   = 300  // a cause in the request log
 	maxDetails = 16   // entries of a list of faults, in number
+	maxNotice  = 1 << 20
 )
 
 // notice is what an error body says, whatever shape its vendor gave it.
@@ -29,7 +32,8 @@ type notice struct {
 }
 
 // readNotice finds the error in a JSON body. ok is false when there is none:
-// the body is no JSON object, or one that holds an ordinary answer.
+// the body is no JSON object, one that holds an ordinary answer, or longer or
+// deeper than an error can be.
 //
 // Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI),
 // {object:"error",message,…} (Mistral, vLLM), {detail:…} (FastAPI),
@@ -38,7 +42,7 @@ type notice struct {
 // {promptFeedback:{blockReason}} (Gemini).
 func readNotice(body []byte) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 || (body[0] != '{' && body[0] != '[') || !gjson.ValidBytes(body) {
+	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || wire.CheckShape(body) != nil || !gjson.ValidBytes(body) {
 		return notice{}, false
 	}
 	root := gjson.ParseBytes(body)

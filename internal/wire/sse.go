@@ -11,6 +11,8 @@ var (
 	ErrTruncated = errors.New("event stream ended inside an event")
 	// ErrEventTooLarge says that an event is longer than the reader's limit.
 	ErrEventTooLarge = errors.New("event is too large")
+	// ErrNoRoom says that Reserve gave no room for an event.
+	ErrNoRoom = errors.New("no room for an event")
 )
 
 // Event is one server-sent event. Its slices are valid until the reader's next
@@ -32,6 +34,11 @@ type Event struct {
 // the size of the events. The events do not depend on how the bytes arrive.
 // Not for concurrent use.
 type EventReader struct {
+	// Reserve is asked for each number of bytes by which the reader grows beyond
+	// what ordinary events need; false ends the stream with ErrNoRoom. nil: the
+	// longest event alone bounds it.
+	Reserve func(n int64) bool
+
 	src io.Reader
 	max int
 
@@ -69,7 +76,8 @@ func NewEventReader(src io.Reader, max int) *EventReader {
 // Next returns the next event. At the end of the stream it returns io.EOF, or
 // ErrTruncated when bytes of an unfinished event remain (a closing `[DONE]` or
 // message_stop that lacks its blank line counts as finished); ErrEventTooLarge
-// when an event passes the limit; else the source's own error. Events that
+// when an event passes the limit, ErrShape when its data is beyond CheckShape,
+// ErrNoRoom; else the source's own error. Events that
 // arrived before an error are returned first.
 func (r *EventReader) Next() (Event, error) {
 	for !r.search() {
@@ -79,15 +87,27 @@ func (r *EventReader) Next() (Event, error) {
 		if r.end-r.start >= r.max {
 			return Event{}, ErrEventTooLarge
 		}
-		r.fill()
+		if !r.fill() {
+			return Event{}, ErrNoRoom
+		}
 	}
 	raw := r.buf[r.start:r.next]
 	if len(raw) > r.max {
 		return Event{}, ErrEventTooLarge
 	}
 	r.start, r.at, r.whole = r.next, r.next, false
-	return r.parse(raw), nil
+	before := cap(r.joined)
+	e := r.parse(raw)
+	if grown := cap(r.joined); grown > before && grown > burstBuffer && !r.reserve(grown-before) {
+		return Event{}, ErrNoRoom
+	}
+	if err := CheckShape(e.Data); err != nil {
+		return Event{}, err
+	}
+	return e, nil
 }
+
+func (r *EventReader) reserve(n int) bool { return r.Reserve == nil || r.Reserve(int64(n)) }
 
 // Buffered tells whether another whole event has already arrived, so that
 // Next returns it without waiting.
@@ -97,15 +117,19 @@ func (r *EventReader) Buffered() bool { return r.search() }
 // inside an event. A source's error that wraps io.EOF is no such end.
 func (r *EventReader) Ended() bool { return r.ended }
 
-// fill reads once from the source.
-func (r *EventReader) fill() {
+// fill reads once from the source; false when there is no room for more.
+func (r *EventReader) fill() bool {
 	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
 		n := copy(r.buf, r.buf[r.start:r.end])
 		r.next, r.at = r.next-r.start, r.at-r.start
 		r.start, r.end = 0, n
 	}
 	if r.end == len(r.buf) || r.filled && len(r.buf) < burstBuffer {
-		grown := make([]byte, max(firstBuffer, min(2*len(r.buf), r.max+firstBuffer)))
+		size := max(firstBuffer, min(2*len(r.buf), r.max+firstBuffer))
+		if size > burstBuffer && !r.reserve(size-len(r.buf)) {
+			return false
+		}
+		grown := make([]byte, size)
 		copy(grown, r.buf[:r.end])
 		r.buf = grown
 	}
@@ -113,6 +137,7 @@ func (r *EventReader) fill() {
 	r.end += n
 	r.filled = r.end == len(r.buf)
 	r.err, r.clean = err, err == io.EOF
+	return true
 }
 
 // last ends the stream.

@@ -9,7 +9,8 @@
 //   - The line's credential goes to the line's base address alone: redirects
 //     are not followed, no proxy of the environment is used. It is redacted
 //     from every failure.
-//   - Nothing is read without a bound of size and time.
+//   - Nothing is read without a bound of size and time, nor handed on without
+//     one of depth and number.
 package exchange
 
 import (
@@ -153,6 +154,9 @@ func (l *Line) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	}
 	if int64(len(said)) > limit {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
+	}
+	if err := wire.CheckShape(said); err != nil {
+		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
 	if f := upstream.Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {
 		return nil, f.Redact(l.secret)

@@ -171,3 +171,28 @@ func TestWorkTellsWhatItUsed(t *testing.T) {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }
+
+// TestHostileDocuments: answers about jobs that nest too deep, or have more
+// values than any, do not reach an adapter.
+func TestHostileDocuments(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan string, 1)
+	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com"}, upstream.Info{CheckOptions: NoOptions("x")}, answering{bodies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{
+		"depth":  `{"id":` + strings.Repeat("[", 2<<20),
+		"number": `{"data":[` + strings.Repeat("{},", 500_000) + `{}]}`,
+	} {
+		r := Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 16 << 20}
+		bodies <- body
+		if reply, err := line.Look(t.Context(), r); err == nil {
+			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))
+		}
+		bodies <- body
+		if reply, err := line.Tell(t.Context(), r); err == nil {
+			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))
+		}
+	}
+}

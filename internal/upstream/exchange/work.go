@@ -12,7 +12,12 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
+
+// maxValues bounds the values of an answer about a job. Adapters keep a record
+// for each entry of its lists; real ones have a few hundred values.
+const maxValues = 50_000
 
 // Request is one call about an image or video job. Its answer is a document
 // that is read whole, whatever its status.
@@ -130,6 +135,12 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 		return nil, err
 	case int64(len(body)) > r.Limit:
 		return nil, fmt.Errorf("answer of more than %d bytes", r.Limit)
+	}
+	if err := wire.CheckValues(body, maxValues); err != nil {
+		if resp.StatusCode < 300 {
+			return nil, err
+		}
+		body = nil // its status says enough
 	}
 	if l.secret != "" && resp.StatusCode >= 300 {
 		body = bytes.ReplaceAll(body, []byte(l.secret), []byte("[redacted]"))
