@@ -51,25 +51,33 @@ func (d *damages) take() map[string]refusedEnd {
 // returns how many it could not look at: the next sweep does.
 func (l *Ledger) lookAtDamage(ctx context.Context) (left int, err error) {
 	for id, r := range l.damages.take() {
-		is, failed := l.quarantine(ctx, id, r.cause)
+		found, failed := l.quarantine(ctx, id, r.cause)
 		switch {
 		case failed != nil:
 			l.damages.add(id, r)
 			left, err = left+1, failed
-		case !is && r.hold != nil:
+		case found == holdSound && r.hold != nil:
 			l.queue.push(r.hold.endOp(End{Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable)}))
 		}
 	}
 	return left, err
 }
 
+// condition is what the quarantine finds a hold to be.
+type condition int
+
+const (
+	holdGone    condition = iota // it has been ended
+	holdSound                    // nothing is wrong with it
+	holdDamaged                  // it was, and is in the quarantine
+)
+
 // quarantine moves a hold away if the rows around it are damaged: it has its
 // receipt already, or its account or key is gone. Nothing is held for it any
-// more, nobody is charged for it, and the audit shows it. False: it is not
-// damaged, or it has been ended.
-func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (moved bool, err error) {
+// more, nobody is charged for it, and the audit shows it.
+func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
-		moved = false
+		found = holdGone
 		var account, key string
 		err := tx.QueryRow(`SELECT account, key FROM ledger_hold WHERE id = $1`, hold).Scan(&account, &key)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -87,6 +95,7 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (move
 			return err
 		}
 		if receipts == 0 && accounts == 1 && keys == 1 {
+			found = holdSound
 			return nil
 		}
 		now, err := tx.NowMS()
@@ -99,22 +108,24 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (move
 		if err != nil {
 			return err
 		}
-		moved = n > 0
+		if n > 0 {
+			found = holdDamaged
+		}
 		if _, err := tx.Exec(`DELETE FROM ledger_hold WHERE id = $1`, hold); err != nil {
 			return err
 		}
 		return sumHeldTx(tx, account, key)
 	})
 	if err != nil {
-		return false, fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
+		return found, fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
 	}
-	if moved {
+	if found == holdDamaged {
 		l.log.Error("ledger: a damaged hold was moved to the quarantine; the audit shows it", "request", hold, "cause", cause)
 		if l.opts.Observer.Quarantined != nil {
 			l.opts.Observer.Quarantined()
 		}
 	}
-	return moved, nil
+	return found, nil
 }
 
 // sumHeldTx sets what an account and a key show as held to the sum of their open

@@ -161,7 +161,7 @@ func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left 
 				ended++
 				continue
 			}
-			if moved, err := l.quarantine(ctx, o.holdID, o.err); err != nil || !moved {
+			if found, err := l.quarantine(ctx, o.holdID, o.err); err != nil || found == holdSound {
 				left++
 				failed[o.epoch] = errors.Join(fmt.Errorf("%s: %w", o.holdID, o.err), err)
 			}
