@@ -73,7 +73,7 @@ const (
 )
 
 // quarantine moves a hold away if the rows around it are damaged: it has its
-// receipt already, or its account or key is gone. Nothing is held for it any
+// receipt already, its account or key is gone, or one of them cannot be read. Nothing is held for it any
 // more, nobody is charged for it, and the audit shows it.
 func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
@@ -94,7 +94,7 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 			(SELECT COUNT(*) FROM ledger_key WHERE id = $3)`, hold, account, key).Scan(&receipts, &accounts, &keys); err != nil {
 			return err
 		}
-		if receipts == 0 && accounts == 1 && keys == 1 {
+		if receipts == 0 && accounts == 1 && keys == 1 && !errors.Is(cause, store.ErrColumn) {
 			found = holdSound
 			return nil
 		}

@@ -271,10 +271,10 @@ func querySQLite(stmt driver.Stmt, args []driver.NamedValue, scan func(Row) erro
 	return errors.Join(err, rows.Close())
 }
 
-// errColumn is a value of another type than its column's, which SQLite keeps. The
+// ErrColumn is a value of another type than its column's, which SQLite keeps. The
 // statements behind it are not run, so it is a refusal (Refused): the row is at
 // fault, and will be again.
-var errColumn = errors.New("a row is damaged")
+var ErrColumn = errors.New("a row is damaged")
 
 // liteRow is a row of SQLite as the driver answers it.
 type liteRow []driver.Value
@@ -289,13 +289,13 @@ func (r liteRow) Scan(dest ...any) error {
 		case *int64:
 			v, ok := r[i].(int64)
 			if !ok {
-				return fmt.Errorf("%w: column %d is a %T, not an integer", errColumn, i, r[i])
+				return fmt.Errorf("%w: column %d is a %T, not an integer", ErrColumn, i, r[i])
 			}
 			*d = v
 		case *string:
 			v, ok := r[i].(string)
 			if !ok {
-				return fmt.Errorf("%w: column %d is a %T, not a text", errColumn, i, r[i])
+				return fmt.Errorf("%w: column %d is a %T, not a text", ErrColumn, i, r[i])
 			}
 			*d = v
 		default:

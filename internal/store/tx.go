@@ -311,5 +311,5 @@ func Refused(err error) bool {
 			return true
 		}
 	}
-	return errors.Is(err, errColumn)
+	return errors.Is(err, ErrColumn)
 }
