@@ -111,6 +111,9 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 		if n > 0 {
 			found = holdDamaged
 		}
+		if err := freePlaceTx(tx, hold, account); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(`DELETE FROM ledger_hold WHERE id = $1`, hold); err != nil {
 			return err
 		}
@@ -128,6 +131,20 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 	return found, nil
 }
 
+// freePlaceTx gives the place of a hold in a free quota back, unless a receipt
+// says what became of it. The account is locked, and the hold still there.
+func freePlaceTx(tx *store.Tx, hold, account string) error {
+	for _, table := range []string{"ledger_free", "ledger_free_day"} {
+		_, err := tx.Exec(`UPDATE `+table+` SET used = used - 1 WHERE account = $1 AND used > 0
+			AND model = (SELECT model FROM ledger_hold WHERE id = $2 AND free = 1) AND day = (SELECT day FROM ledger_hold WHERE id = $2)
+			AND NOT EXISTS (SELECT 1 FROM ledger_receipt WHERE id = $2 AND outcome <> 4)`, account, hold)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sumHeldTx sets what an account and a key show as held to the sum of their open
 // holds. The account is locked.
 func sumHeldTx(tx *store.Tx, account, key string) error {
@@ -139,5 +156,11 @@ func sumHeldTx(tx *store.Tx, account, key string) error {
 		held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.key = $1),
 		day_held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key.day)
 		WHERE id = $1`, key)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`UPDATE ledger_key_day SET
+		held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key_day.day)
+		WHERE key = $1`, key)
 	return err
 }

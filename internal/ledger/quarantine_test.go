@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -200,4 +201,44 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 			t.Errorf("%+v; want nothing held or charged", st)
 		}
 	})
+}
+
+// TestQuarantineLeavesNothingBehind: once somebody has looked at a hold that was
+// moved away, the books are as if it had never been, also in the figures of the
+// day and of the day before.
+func TestQuarantineLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for name, turned := range map[string]time.Duration{"same day": 0, "the day after": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+				f := start(t, db)
+				f.open("a", 10*money.USD, 0, KeyLimits{})
+				bad := admission("a", money.USD)
+				bad.FreeDaily = 10
+				h, err := f.Admit(context.Background(), bad)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if turned > 0 {
+					c.add(turned)
+					next := admission("a", money.USD)
+					next.FreeDaily = 10
+					h, err := f.Admit(context.Background(), next)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := h.Settle(context.Background(), billed(1)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if found, err := f.quarantine(context.Background(), bad.Request, store.ErrColumn); err != nil || found != holdDamaged {
+					t.Fatal(found, err)
+				}
+				h.ended.Store(true)
+				damage(t, db, `DELETE FROM ledger_quarantine`)
+				f.audited()
+			})
+		})
+	}
 }
