@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -30,17 +32,24 @@ type LineControl interface {
 // listLines shows how each line is doing: on this node, or joined from what all
 // nodes reported last.
 func (s *server) listLines(c *call) (any, error) {
-	values, err := c.query("node")
+	values, after, limit, err := c.page("node")
 	if err != nil {
 		return nil, err
+	}
+	if !values.Has("limit") {
+		limit = math.MaxInt // as many as a catalog has
 	}
 	if !values.Has("node") {
 		var found []line.State
 		if s.Lines != nil {
 			found = s.Lines.States()
 		}
+		found, more, err := paged(found, func(l line.State) string { return l.Line }, after, limit)
+		if err != nil {
+			return nil, err
+		}
 		over := s.overOfLines(c.r.Context(), found)
-		return newList(found, false, func(l line.State) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
+		return newList(found, more, func(l line.State) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
 	}
 	if values.Get("node") != "all" {
 		return nil, fault.At(fault.InvalidRequest, "node", "`node` can only be all; leave it out for the lines of this node.")
@@ -51,10 +60,25 @@ func (s *server) listLines(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		found := line.Join(reports)
+		found, more, err := paged(line.Join(reports), func(l line.Joined) string { return l.Line }, after, limit)
+		if err != nil {
+			return nil, err
+		}
 		over, err := ledger.OverOfLinesTx(tx, names(found, func(l line.Joined) string { return l.Line }))
-		return newList(found, false, func(l line.Joined) joinedAnswer { return joinedAnswer{l, over[l.Line]} }), err
+		return newList(found, more, func(l line.Joined) joinedAnswer { return joinedAnswer{l, over[l.Line]} }), err
 	})
+}
+
+// paged cuts the page behind the line `after` out of a list in its own order.
+func paged[T any](list []T, id func(T) string, after string, limit int) (page []T, more bool, err error) {
+	if after != "" {
+		at := slices.IndexFunc(list, func(l T) bool { return id(l) == after })
+		if at < 0 {
+			return nil, false, fault.At(fault.InvalidRequest, "after", "There is no line %q to go on after.", shown(after))
+		}
+		list = list[at+1:]
+	}
+	return list[:min(limit, len(list))], len(list) > limit, nil
 }
 
 // lineAnswer is a line on this node. What its usage exceeded holds by is that of

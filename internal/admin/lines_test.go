@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -148,6 +149,37 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":5,"state":"in_service"}`)
+	})
+}
+
+// TestLinesByThePage reads the lists of lines in parts.
+func TestLinesByThePage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		states := make([]line.State, 60)
+		for i := range states {
+			states[i] = line.State{Line: fmt.Sprintf("line-%d", 60-i), State: "in_service"}
+		}
+		here, _ := newNode(t, o.db, "node_a", states...)
+		for _, node := range []string{"", "&node=all"} {
+			if all, more := here.ok("GET", "/lines?"+node, "").list(); len(all) != 60 || more {
+				t.Errorf("%d lines, more %t", len(all), more)
+			}
+			var found []string
+			for after, more := "", true; more; after = "&after=" + found[len(found)-1] {
+				r := here.ok("GET", "/lines?limit=25"+after+node, "")
+				var page []map[string]any
+				page, more = r.list()
+				for i := range page {
+					found = append(found, r.element(i).text("id"))
+				}
+			}
+			if len(found) != 60 || found[0] != "line-60" || found[59] != "line-1" {
+				t.Errorf("page by page %v", found)
+			}
+			here.do("GET", "/lines?after=gone"+node, "").wantFault(fault.InvalidRequest, "after")
+			here.do("GET", "/lines?limit=0"+node, "").wantFault(fault.InvalidRequest, "limit")
+		}
 	})
 }
 
