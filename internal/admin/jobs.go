@@ -66,10 +66,20 @@ func (s *server) listJobs(c *call) (any, error) {
 	default:
 		return nil, fault.At(fault.InvalidRequest, "status", "status must be queued, processing, succeeded or failed.")
 	}
-	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := job.ListTx(tx, f)
-		return newList(found, more, showJob), err
+	var more bool
+	found, err := view(s, c, func(tx *store.Tx) (found []job.View, err error) {
+		found, more, err = job.ListTx(tx, f)
+		return found, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if err := s.place(c, &found[i]); err != nil {
+			return nil, err
+		}
+	}
+	return newList(found, more, showJob), nil
 }
 
 func (s *server) getJob(c *call) (any, error) {
@@ -81,13 +91,22 @@ func (s *server) getJob(c *call) (any, error) {
 
 // jobView shows one job.
 func (s *server) jobView(c *call, id string) (any, error) {
-	return view(s, c, func(tx *store.Tx) (any, error) {
-		v, err := job.GetTx(tx, id)
-		if err != nil {
-			return nil, noJob(err, id)
-		}
-		return showJob(v), nil
-	})
+	v, err := view(s, c, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, id) })
+	if err != nil {
+		return nil, noJob(err, id)
+	}
+	if err := s.place(c, &v); err != nil {
+		return nil, err
+	}
+	return showJob(v), nil
+}
+
+// place adds where a queued job stands, where jobs run in this process.
+func (s *server) place(c *call, v *job.View) error {
+	if s.Jobs == nil {
+		return nil
+	}
+	return s.Jobs.Place(c.r.Context(), v)
 }
 
 // noJob turns job.ErrNoJob into the 404.

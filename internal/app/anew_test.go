@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,42 @@ func (p *served) ask(t *testing.T, method, path, key, body string, headers ...st
 		t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
 	}
 	return w.Code, w.Header(), members
+}
+
+// TestQueuedJobsShowTheirPlace looks as the operator at jobs that wait.
+func TestQueuedJobsShowTheirPlace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "catalog.yaml")
+	if err := os.WriteFile(file, []byte(`
+models: [{id: easel-1, kind: image, price: {1K: 0.03}}]
+lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled: false}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, testSettings(t, storetest.SQLite(t), "{admin_token: "+operatorToken+", media: 'file:"+dir+"', catalog: '"+file+"'}"))
+	defer p.stop(t)
+	_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
+	account := "/admin/v1/accounts/" + owner["id"].(string)
+	p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
+	_, _, made := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+	for range 2 {
+		p.ask(t, "POST", "/v1/images/generations", made["key"].(string), `{"model":"easel-1","prompt":"a boat"}`)
+	}
+	_, _, list := p.ask(t, "GET", "/admin/v1/jobs?status=queued", operatorToken, "")
+	jobs := list["data"].([]any)
+	if len(jobs) != 2 {
+		t.Fatalf("%v", list)
+	}
+	for i, v := range jobs { // newest first
+		j := v.(map[string]any)
+		_, _, one := p.ask(t, "GET", "/admin/v1/jobs/"+j["id"].(string), operatorToken, "")
+		for _, seen := range []map[string]any{j, one} {
+			if eta, ok := seen["eta_seconds"].(float64); seen["queue_position"] != float64(1-i) || !ok || eta < 1 || seen["held_usd"] != 0.03 {
+				t.Errorf("job %d: %v", i, seen)
+			}
+		}
+	}
 }
 
 // TestRequeueIsDoneOnce repeats a requeue with its Idempotency-Key: the user is

@@ -13,7 +13,8 @@ import (
 
 // View is a job as the operator sees it.
 type View struct {
-	// Body is the public body; of a queued job without its place in the queue.
+	// Body is the public body; of a queued job without its place in the queue,
+	// which Place adds.
 	Body               json.RawMessage
 	Account, Key       string
 	Request            string
@@ -25,6 +26,14 @@ type View struct {
 	StartedMS, EndedMS int64
 	// Node is the epoch of the node that looks after it; empty: none does.
 	Node string
+
+	queued *queuedJob // nil: it has started, or ended
+}
+
+// queuedJob is what the place of a job follows from.
+type queuedJob struct {
+	rec         *record
+	state, turn int64
 }
 
 // ErrNoJob means that there is no such job.
@@ -40,6 +49,9 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 		v := rec.view(p.trace)
 		v.Line, v.Node, v.StartedMS, v.Held = p.line, p.epoch, p.startedMS, rec.held
 		v.Body = rec.submittedView(p)
+		if p.startedMS == 0 {
+			v.queued = &queuedJob{rec, p.state, p.turn}
+		}
 		return v, nil
 	}
 	if rec, err = recordTx(tx, id); err != nil {
@@ -50,6 +62,17 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 	over, err := ledger.OverOfRequestsTx(tx, []string{rec.request})
 	v.Over = over[rec.request]
 	return v, err
+}
+
+// Place adds to the body of a job that is queued where it stands in its queue.
+// Call it outside of a transaction.
+func (j *Jobs) Place(ctx context.Context, v *View) error {
+	if v.queued == nil {
+		return nil
+	}
+	body, err := j.queuedBody(ctx, v.queued.rec, v.queued.state, v.queued.turn)
+	v.Body = body
+	return err
 }
 
 // recordTx reads the record of a job. ErrNoJob.

@@ -44,13 +44,18 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 		return nil, away(fmt.Errorf("job %s runs and has no row of its progress", id))
 	}
 	r.id = id
-	switch {
-	case started > 0:
+	if started > 0 {
 		return r.processing(), nil
-	case state != stateQueued: // about to be accepted
+	}
+	return j.queuedBody(ctx, &r, state, turn)
+}
+
+// queuedBody is the body of a job that has not started.
+func (j *Jobs) queuedBody(ctx context.Context, r *record, state, turn int64) ([]byte, error) {
+	if state != stateQueued { // about to be accepted
 		return r.queued(0, 1), nil
 	}
-	position, eta, err := j.board.position(ctx, &r, turn)
+	position, eta, err := j.board.position(ctx, r, turn)
 	if err != nil {
 		return nil, away(fmt.Errorf("read a queue: %w", err))
 	}
