@@ -84,7 +84,8 @@ func (p *process) ask(create bool, method, path string, list *paging, body field
 	return err
 }
 
-// refusal turns an error answer into an error that says what to do.
+// refusal turns an error answer into an error that says what to do. A value that
+// is at fault came from the command line, whoever has found that out.
 func refusal(answer app.Answer) error {
 	var body struct {
 		Error struct {
@@ -100,5 +101,9 @@ func refusal(answer app.Answer) error {
 	if body.Error.Param != "" {
 		at = "--" + strings.ReplaceAll(body.Error.Param, "_", "-") + ": "
 	}
-	return fmt.Errorf("%s%s (%s)", at, body.Error.Message, body.Error.Code)
+	err := fmt.Errorf("%s%s (%s)", at, body.Error.Message, body.Error.Code)
+	if answer.Status == http.StatusBadRequest && at != "" {
+		return usageError{err}
+	}
+	return err
 }

@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -91,8 +92,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT, and
-// calls atOnce at the second. Both are counted from here on, so that none is
-// lost between them. stop ends the counting.
+// calls atOnce at the second (see sameSignal). Both are counted from here on, so
+// that none is lost between them. stop ends the counting.
 func untilSignal(atOnce func()) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -100,20 +101,38 @@ func untilSignal(atOnce func()) (_ context.Context, stop func()) {
 	stopped, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		for _, next := range []func(){cancel, atOnce} {
-			select {
-			case <-signals:
-				next()
-			case <-stopped:
-				return
-			}
-		}
+		heed(signals, stopped, cancel, atOnce)
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
 		close(stopped)
 		<-gone
 		cancel()
+	}
+}
+
+// sameSignal is how long after the first signal others count as the same one:
+// terminals and supervisors send it to a whole group, and some send it twice.
+const sameSignal = 2 * time.Second
+
+// heed calls first at the first signal and then at the first that is another one,
+// until stopped.
+func heed(signals <-chan os.Signal, stopped <-chan struct{}, first, then func()) {
+	var since time.Time
+	for {
+		select {
+		case <-signals:
+		case <-stopped:
+			return
+		}
+		switch {
+		case since.IsZero():
+			since = time.Now()
+			first()
+		case time.Since(since) >= sameSignal:
+			then()
+			return
+		}
 	}
 }
 

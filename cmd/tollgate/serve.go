@@ -45,8 +45,8 @@ func (c applyCommand) Run(p *process) error {
 }
 
 type catalogCommand struct {
-	History  bool  `help:"List the revisions and what each changed." xor:"what"`
-	Revision int64 `help:"Print this revision instead of the current one." xor:"what" placeholder:"N"`
+	History  bool   `help:"List the revisions and what each changed." xor:"what"`
+	Revision *int64 `help:"Print this revision instead of the current one." xor:"what" placeholder:"N"`
 }
 
 // Run prints the catalog or its history.
@@ -58,7 +58,13 @@ func (c catalogCommand) Run(p *process) error {
 	if c.History {
 		return app.PrintHistory(p.ctx, settings, p.stdout)
 	}
-	return app.PrintCatalog(p.ctx, settings, c.Revision, p.stdout)
+	if c.Revision == nil {
+		return app.PrintCatalog(p.ctx, settings, 0, p.stdout)
+	}
+	if *c.Revision < 1 {
+		return usageError{errors.New("--revision: must be at least 1")}
+	}
+	return app.PrintCatalog(p.ctx, settings, *c.Revision, p.stdout)
 }
 
 type auditCommand struct{}

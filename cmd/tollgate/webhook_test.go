@@ -22,7 +22,7 @@ func TestWebhookCommands(t *testing.T) {
 		t.Cleanup(receiver.Close)
 		id, _ := must(t, dir, "account", "create", "--name", "acme", db)["id"].(string)
 		secret := must(t, dir, "webhook", "get", id, db)["secret"]
-		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", db); got.code != 1 || !strings.Contains(got.errors, "--url") {
+		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", db); got.code != 2 || !strings.Contains(got.errors, "--url") {
 			t.Errorf("an address that is not public: %+v", got)
 		}
 		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", "--balance-low-credits", "few", db); got.code != 2 {
