@@ -127,11 +127,16 @@ func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(
 	if err != nil {
 		return nil, err
 	}
-	if !x.principal.AllowsModel(model.ID) {
-		return nil, fault.At(fault.PermissionDenied, "model",
-			"This API key may not use the model %s. Add it to the key's allowed models or use another key.", model.ID)
+	return model, x.allows(model.ID)
+}
+
+// allows refuses a model that the key may not use.
+func (x *exchange) allows(model string) error {
+	if x.principal.AllowsModel(model) {
+		return nil
 	}
-	return model, nil
+	return fault.At(fault.PermissionDenied, "model",
+		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", shown(model))
 }
 
 // usable finds a model that fits an endpoint and is open.

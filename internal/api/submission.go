@@ -38,7 +38,7 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(s.edit); err != nil {
 		return catalog.Plan{}, err
 	}
-	return m.PlanImage(catalog.ImageAsk{Size: s.Size, Resolution: s.Resolution, N: s.N,
+	return m.PlanImage(catalog.ImageAsk{Size: s.Size, Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam, N: s.N,
 		References: s.Asked, ReferencesParam: s.ReferencesParam})
 }
 
@@ -146,7 +146,7 @@ func (d *desk) submit(x *exchange, s studio) error {
 
 // judgeSubmission judges body, model and fields of a submission, in the order of
 // ARCHITECTURE.md, Order of checks. A repetition of an accepted submission was
-// judged then.
+// judged then, but for what its key may use now.
 func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	var none judged
 	body, err := x.body.read(x.w, x.r, d.MaxBody)
@@ -166,7 +166,7 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	// What is wrong with the header comes after what is wrong with the fields.
 	onceErr := d.recall(x, request, &j)
 	if j.accepted != nil {
-		return j, nil
+		return j, x.allows(x.model)
 	}
 	j.Snapshot = d.Catalog.Current()
 	if j.Model, err = x.choose(j.Snapshot, wire.FormChat, func(m *catalog.Model) bool { return m.Kind == s.kind }); err != nil {

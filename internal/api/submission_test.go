@@ -322,9 +322,31 @@ func TestIdempotencyKeys(t *testing.T) {
 		if late := d.send("POST", generations, hat, with("a")...); string(late.body) != string(first.body) {
 			t.Errorf("once the model is retired: %d %s", late.status, late.body)
 		}
+		d.changeKey(key, func(s *account.KeySettings) { s.AllowedModels = []string{"reel-1"} })
+		d.send("POST", generations, hat, with("a")...).refused(t, 403, "permission_denied")
 		d.changeKey(key, func(s *account.KeySettings) { s.Disabled = true })
 		d.send("POST", generations, hat, with("a")...).refused(t, 401, "invalid_api_key")
 	})
+}
+
+// TestImagesObeyTheRatio submits an image with a ratio in a field of its own.
+func TestImagesObeyTheRatio(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	ask := func(more string) answered {
+		return d.send("POST", generations, `{"model":"easel-1","prompt":"a hat"`+more+`}`, as(secret)...)
+	}
+	if param := ask(`,"aspect_ratio":"7:5"`).refused(t, 400, "invalid_request"); param != "aspect_ratio" {
+		t.Errorf("param %q", param)
+	}
+	if param := ask(`,"ratio":169`).refused(t, 400, "invalid_request"); param != "ratio" {
+		t.Errorf("param %q", param)
+	}
+	if param := ask(`,"size":"1:1","ratio":"16:9"`).refused(t, 400, "invalid_request"); param != "ratio" {
+		t.Errorf("param %q", param)
+	}
+	ask(`,"ratio":"16:9","aspect_ratio":"16:9"`).accepted(t)
 }
 
 // apply makes a document the catalog.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"slices"
@@ -39,6 +40,8 @@ type Plan struct {
 type ImageAsk struct {
 	Size       string // a ratio, pixels or a tier; empty or `auto`: the default
 	Resolution string // a tier; empty or `auto`: the default
+	Ratio      string // empty or `auto`: that of Size, or the default
+	RatioParam string // the field that holds the ratio, for refusals; empty: ratio
 	N          int64  // how many images; 0: one
 	References int    // how many references came with it
 	// ReferencesParam is the field that holds them, for refusals; empty: image.
@@ -74,6 +77,9 @@ func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
 		p.Tier = tier.Name
 	}
 	if err := m.planSize(&p, a.Size, named); err != nil {
+		return p, err
+	}
+	if err := m.planRatio(&p, a.Ratio, a.RatioParam); err != nil {
 		return p, err
 	}
 	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
@@ -128,6 +134,27 @@ func (m *Model) planSize(p *Plan, size string, named bool) error {
 	return nil
 }
 
+// planRatio reads `ratio`. One that `size` has named may be named once more.
+func (m *Model) planRatio(p *Plan, ratio, param string) error {
+	if isDefault(ratio) {
+		return nil
+	}
+	param = cmp.Or(param, "ratio")
+	w, h, ok := pair(ratio, ":")
+	if !ok {
+		return fault.At(fault.InvalidRequest, param, "`%s` must be a ratio such as 16:9, or auto.", param)
+	}
+	found, err := m.ratio(w, h, ratio, param)
+	switch {
+	case err != nil:
+		return err
+	case p.Ratio != "" && p.Ratio != found:
+		return fault.At(fault.InvalidRequest, param, "`%s` %s and `size`, whose ratio is %s, contradict each other. Leave one of them out.", param, found, p.Ratio)
+	}
+	p.Ratio = found
+	return nil
+}
+
 // PlanVideo decides what a video submission comes to. The error is a 400
 // invalid_request with the field at fault as param.
 func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
@@ -139,21 +166,10 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 		}
 		p.Tier = tier.Name
 	}
-	if !isDefault(a.Ratio) {
-		param := a.RatioParam
-		if param == "" {
-			param = "ratio"
-		}
-		w, h, ok := pair(a.Ratio, ":")
-		if !ok {
-			return p, fault.At(fault.InvalidRequest, param, "`%s` must be a ratio such as 16:9, or auto.", param)
-		}
-		var err error
-		if p.Ratio, err = m.ratio(w, h, a.Ratio, param); err != nil {
-			return p, err
-		}
+	err := m.planRatio(&p, a.Ratio, a.RatioParam)
+	if err != nil {
+		return p, err
 	}
-	var err error
 	if p.Seconds, err = m.seconds(a.Duration); err != nil {
 		return p, err
 	}

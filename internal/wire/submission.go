@@ -31,8 +31,8 @@ type Submission struct {
 
 	// Prompt is the user's text; empty only for videos with references.
 	Prompt string
-	// Size (images), Resolution and Ratio (videos) are as they were written, for
-	// the catalog to read; empty: the default. RatioParam is how the user spells
+	// Size (images), Resolution and Ratio are as they were written, for the catalog
+	// to read; empty: the default. RatioParam is how the user spells
 	// the ratio's field.
 	Size, Resolution, Ratio, RatioParam string
 	// N is how many images are wanted; 0: not said.
@@ -134,6 +134,9 @@ func (r *ImageRequest) Check(edit bool) error {
 		return err
 	}
 	if r.Resolution, err = r.word("resolution"); err != nil {
+		return err
+	}
+	if r.Ratio, r.RatioParam, err = r.either("ratio", "aspect_ratio", fault.InvalidRequest); err != nil {
 		return err
 	}
 	if err := r.readMask(); err != nil {
