@@ -301,6 +301,9 @@ func TestTextsAreBounded(t *testing.T) {
 	if got := tidy(" a\nb\tc\x00d\u0085 ", 100); got != "a b cd" {
 		t.Errorf("tidy: %q", got)
 	}
+	if e := Classify(400, "", []byte(openAI("x", "y", "Two faults:\n- a\r\n- b\u0000\n")), nil).Fault(); e.Message != "Two faults:\n- a\n- b" {
+		t.Errorf("a message of several lines: %q", e.Message)
+	}
 }
 
 func TestRetryAfter(t *testing.T) {

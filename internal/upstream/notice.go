@@ -166,7 +166,8 @@ func name(r gjson.Result) string {
 }
 
 // tidy makes a stranger's text fit for a log line and a JSON answer: valid
-// UTF-8, no control characters, no longer than limit bytes.
+// UTF-8, no control characters, no longer than limit bytes. A message keeps its
+// line breaks, since people read it as it was written; all else is one line.
 func tidy(s string, limit int) string {
 	cut := len(s) > limit
 	if cut {
@@ -180,10 +181,12 @@ func tidy(s string, limit int) string {
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
+		switch {
+		case r == '\n' && limit == maxMessage:
+			return r
+		case r == '\n', r == '\t':
 			return ' '
-		}
-		if unicode.IsControl(r) {
+		case unicode.IsControl(r):
 			return -1
 		}
 		return r
