@@ -60,7 +60,7 @@ func (s *server) putWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, low, err := readWebhook(body)
+	e, low, secret, err := readWebhook(body)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,14 @@ func (s *server) putWebhook(c *call) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
+		former, err := webhook.EndpointTx(tx, c.id)
+		if err != nil {
+			return nil, err
+		}
+		if secret != nil && *secret != former.Secret {
+			return nil, fault.At(fault.InvalidRequest, "secret", "secret cannot be set, only rolled: leave it out, or send the one that GET shows.")
+		}
 		if e.Events == nil { // switched off without a word about the types
-			former, err := webhook.EndpointTx(tx, c.id)
-			if err != nil {
-				return nil, err
-			}
 			e.Events = former.Events
 		}
 		if err := ledger.SetLowTx(tx, c.id, low); err != nil {
@@ -86,27 +89,29 @@ func (s *server) putWebhook(c *call) (any, error) {
 }
 
 // readWebhook reads the body of a PUT, which says all there is to say: a level
-// that it does not name is none.
-func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, err error) {
+// that it does not name is none. It may name the secret, as the body of a GET
+// does.
+func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *string, err error) {
 	var address *string
 	if err := body.decode(
 		field{name: "url", must: "an address, or null to switch off", set: reads(func(v string) { address = &v })},
 		textsField("events", &e.Events),
 		field{name: "balance_low_credits", must: "a number of credits from 0 to 200000000000, with at most 7 decimals",
 			set: func(raw json.RawMessage) bool { low = parseCredits(raw); return low != nil }},
+		optionalTextField("secret", &secret),
 	); err != nil {
-		return e, nil, err
+		return e, nil, nil, err
 	}
 	_, told := body.members["url"]
 	switch {
 	case !told, address != nil && *address == "":
-		return e, nil, fault.At(fault.InvalidRequest, "url", "url is required: the address that receives events, or null to switch them off.")
+		return e, nil, nil, fault.At(fault.InvalidRequest, "url", "url is required: the address that receives events, or null to switch them off.")
 	case address != nil && e.Events == nil:
-		return e, nil, fault.At(fault.InvalidRequest, "events", "events is required with an address: a list of the types that it receives.")
+		return e, nil, nil, fault.At(fault.InvalidRequest, "events", "events is required with an address: a list of the types that it receives.")
 	case address != nil:
 		e.URL = *address
 	}
-	return e, low, nil
+	return e, low, secret, nil
 }
 
 // parseCredits reads a JSON number of credits, exactly; nil: it is none, or

@@ -29,6 +29,8 @@ func TestWebhookSettings(t *testing.T) {
 		o.ok("GET", path, "").want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5,"secret":"` + secret + `"}`)
 		o.ok("PUT", path, `{"url":null}`).want(`{"url":null,"events":["image.completed","balance.low"],"balance_low_credits":null,"secret":"` + secret + `"}`)
 		o.ok("PUT", path, `{"url":null,"events":[],"balance_low_credits":0}`).want(`{"events":[],"balance_low_credits":0}`)
+		set := o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed"],"balance_low_credits":12.5}`)
+		o.ok("PUT", path, o.ok("GET", path, "").body).want(set.body) // the body that GET gave
 		rolled := o.ok("POST", path+"/roll", "")
 		rolled.wantNames("url", "events", "balance_low_credits", "secret")
 		if rolled.text("secret") == secret || o.ok("GET", path, "").text("secret") != rolled.text("secret") {
