@@ -29,7 +29,7 @@ func (c *call) read(limit int64) ([]byte, error) {
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, fault.New(fault.RequestTooLarge, "The request body is larger than the %d bytes allowed here.", limit)
+		return nil, fault.New(fault.RequestTooLarge, "The request body is larger than the %s allowed here.", fault.Bytes(limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
 		return nil, fault.New(fault.InvalidRequest, "The request body took too long to arrive. Please send the request again.")

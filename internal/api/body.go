@@ -42,7 +42,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte
 // the time above, not compressed (400).
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	tooLarge := fault.New(fault.RequestTooLarge,
-		"The request body is larger than the %d bytes allowed here. Send less in one request.", limit)
+		"The request body is larger than the %s allowed here. Send less in one request.", fault.Bytes(limit))
 	if r.ContentLength > limit {
 		return nil, tooLarge
 	}

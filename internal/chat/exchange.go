@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"tollgate/internal/catalog"
@@ -141,6 +142,7 @@ func (x *exchange) fail(err error) error {
 	f := fault.Of(err)
 	if f.Code == fault.MaxTokensTooSmall {
 		f.Param = x.asked.LimitParam
+		f.Message = strings.ReplaceAll(f.Message, "max_tokens", f.Param)
 	}
 	x.release(ledger.Failed, f.Status(), f.Code)
 	x.expose()

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"time"
 
 	"tollgate/internal/fault"
@@ -142,18 +143,18 @@ func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 		return nil, refuseFreeQuota(a)
 	}
 	if a.Amount < 0 || a.Amount > money.Max {
-		return nil, refuseQuota("The highest possible cost of this request is too large to hold. Lower max_tokens.")
+		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capital(cheaper(a)))
 	}
 	switch {
 	case key.dailyBudget >= 0 && daySpent+dayHeld+a.Amount > key.dailyBudget:
-		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today (%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or lower max_tokens.",
-			key.dailyBudget, a.Amount, daySpent, dayHeld)
+		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today (%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
+			key.dailyBudget, a.Amount, daySpent, dayHeld, cheaper(a))
 	case key.limit >= 0 && key.spent+key.held+a.Amount > key.limit:
-		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD (%s USD spent, %s USD held by running requests). Raise the limit, use another key, or lower max_tokens.",
-			key.limit, a.Amount, key.spent, key.held)
+		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD (%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
+			key.limit, a.Amount, key.spent, key.held, cheaper(a))
 	case acct.balance-acct.held-a.Amount < acct.floor:
-		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD (balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or lower max_tokens.",
-			a.Amount, acct.balance, acct.held)
+		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD (balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
+			a.Amount, acct.balance, acct.held, cheaper(a))
 	}
 
 	hold := &holdRow{
@@ -191,15 +192,33 @@ func (b *books) checkRate(key *keyRow, n int64) error {
 	if key.rpm < 0 {
 		return nil
 	}
-	if key.rpm > 0 {
-		at, counted := b.hits[hitKey{key.id, n - key.rpm}]
-		if !counted || b.nowMS-at >= window.Milliseconds() {
-			return nil
-		}
+	if key.rpm == 0 {
+		return fault.New(fault.RateLimitExceeded, "This key may send no requests. Raise its requests-per-minute limit, or use another key.")
+	}
+	at, counted := b.hits[hitKey{key.id, n - key.rpm}]
+	if !counted || b.nowMS-at >= window.Milliseconds() {
+		return nil
 	}
 	return fault.New(fault.RateLimitExceeded,
-		"This key may send %d requests in 60 seconds, and has sent them. Send fewer, or raise the key's requests-per-minute limit.", key.rpm)
+		"This key may send %d requests in 60 seconds, and has sent them. The next one may come in %d seconds; send fewer, or raise the key's requests-per-minute limit.",
+		key.rpm, (window.Milliseconds()-(b.nowMS-at)+999)/1000)
 }
+
+// cheaper says how the holds of an endpoint's requests get smaller.
+func cheaper(a Admission) string {
+	switch {
+	case strings.HasPrefix(a.Endpoint, "/v1/images/"):
+		return "ask for fewer images or a smaller resolution"
+	case strings.HasPrefix(a.Endpoint, "/v1/videos/"):
+		return "ask for a shorter clip or a smaller resolution"
+	case a.Endpoint == "/v1/responses":
+		return "lower max_output_tokens"
+	}
+	return "lower max_tokens"
+}
+
+// capital begins a sentence.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 func refuseFreeQuota(a Admission) error {
 	e := fault.New(fault.RateLimitExceeded,

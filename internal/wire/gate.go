@@ -70,6 +70,8 @@ func open(body []byte) (*document, error) {
 		}
 	}
 	switch {
+	case from == invalid && len(bytes.TrimSpace(body)) == 0:
+		return nil, fault.New(fault.InvalidJSON, "The request body is empty. Send a JSON object.")
 	case from == invalid && g.fail >= len(body):
 		return nil, fault.New(fault.InvalidJSON, "The request body is not valid JSON: it ends too early.")
 	case from == invalid:
