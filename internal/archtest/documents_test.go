@@ -20,6 +20,7 @@ var documents = map[string]string{
 	"ARCHITECTURE.md": "ARCHITECTURE.md",
 	"interface.md":    "docs/interface.md",
 	"operator.md":     "docs/operator.md",
+	"money.md":        "docs/money.md",
 }
 
 // TestDocumentsShowTheErrorTable compares the tables of the documents with the

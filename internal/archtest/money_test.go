@@ -1,0 +1,301 @@
+package archtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/app"
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/wire"
+)
+
+// moneyDocument is where the rules of billing are written out with numbers.
+// Its table of streams is computed in package chat.
+const moneyDocument = "docs/money.md"
+
+// moneyModels are the models of the document's examples.
+func moneyModels(t *testing.T, document string) map[string]*catalog.Model {
+	t.Helper()
+	_, rest, _ := strings.Cut(document, "```yaml\n")
+	text, _, found := strings.Cut(rest, "```")
+	doc, _, err := catalog.Parse([]byte(text+"lines: []\n"), app.Providers())
+	if err != nil || !found {
+		t.Fatalf("%s: the models of the examples: %v", moneyDocument, err)
+	}
+	models := map[string]*catalog.Model{}
+	for i := range doc.Models {
+		models["`"+doc.Models[i].ID+"`"] = &doc.Models[i]
+	}
+	return models
+}
+
+// examples returns the rows of a table of the document, of which there are at
+// least so many, with the model that the first cell names.
+func examples(t *testing.T, least int, example func(row string, m *catalog.Model, cells []string), header ...string) {
+	t.Helper()
+	document := read(t, moneyDocument)
+	models := moneyModels(t, document)
+	rows := tableRows(document, header...)
+	if len(rows) < least {
+		t.Fatalf("%s: %d rows below %v, want at least %d", moneyDocument, len(rows), header, least)
+	}
+	for i, cells := range rows {
+		m := models[cells[0]]
+		if m == nil {
+			t.Errorf("%s: no model %s", moneyDocument, cells[0])
+			continue
+		}
+		example(fmt.Sprintf("%s, row %d of %s", moneyDocument, i+1, strings.Join(cells, " | ")), m, cells)
+	}
+}
+
+// number reads a cell.
+func number(t *testing.T, row, cell string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(cell, 10, 64)
+	if err != nil {
+		t.Errorf("%s: %v", row, err)
+	}
+	return n
+}
+
+// words splits a cell at its commas.
+func words(cell string) []string {
+	var all []string
+	for word := range strings.SplitSeq(cell, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+// tier is the choice of a service tier.
+func tier(name string) wire.Priced { return wire.Priced{Param: "service_tier", Name: name} }
+
+// TestMoneyDocumentHolds computes what the document says is held.
+func TestMoneyDocumentHolds(t *testing.T) {
+	t.Parallel()
+	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
+		var bound wire.PromptBound
+		if bound.Unbounded = cells[1] == "file"; !bound.Unbounded {
+			bound.TextBytes = number(t, row, cells[1])
+		}
+		bound.Images = number(t, row, cells[2])
+		limit := int64(0)
+		if cells[3] != "none" {
+			limit = number(t, row, cells[3])
+		}
+		var choice catalog.Choice
+		for _, word := range words(cells[5]) {
+			most, isMost := strings.CutPrefix(word, "at most ")
+			switch {
+			case isMost:
+				choice.Tools[len(choice.Tools)-1].MaxCalls = number(t, row, most)
+			case m.Price.Tools[word] > 0:
+				choice.Tools = append(choice.Tools, wire.Priced{Param: "tools[0].type", Name: word})
+			default:
+				choice.Options = append(choice.Options, tier(word))
+			}
+		}
+		if err := m.CheckPriced(choice); err != nil {
+			t.Errorf("%s: %v", row, err)
+		}
+		if held := m.HighestCost(bound, limit, number(t, row, cells[4]), choice); held.String() != cells[6] {
+			t.Errorf("%s: held are %s", row, held)
+		}
+	}, "model", "body, bytes", "images", "limit", "n", "with", "held, USD", "because")
+}
+
+// TestMoneyDocumentCharges computes what the document says is charged.
+func TestMoneyDocumentCharges(t *testing.T) {
+	t.Parallel()
+	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
+		u := wire.Usage{Prompt: number(t, row, cells[1]), Cached: number(t, row, cells[2]), CacheWrite: number(t, row, cells[3]),
+			CacheWrite1h: number(t, row, cells[4]), Completion: number(t, row, cells[5])}
+		var choice catalog.Choice
+		for _, word := range words(cells[6]) {
+			what, value, _ := strings.Cut(word, " ")
+			switch what {
+			case "asked":
+				choice.Options = append(choice.Options, tier(value))
+			case "answered":
+				u.ServiceTier = value
+			default:
+				u.ToolCalls = map[string]int64{what: number(t, row, value)}
+			}
+		}
+		if cost := m.Cost(u, choice); cost.String() != cells[7] {
+			t.Errorf("%s: the charge is %s", row, cost)
+		}
+	}, "model", "prompt", "cached", "written", "written for 1 h", "completion", "with", "charged, USD", "because")
+}
+
+// TestMoneyDocumentJobs computes what the document says of images and videos.
+func TestMoneyDocumentJobs(t *testing.T) {
+	t.Parallel()
+	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
+		var image catalog.ImageAsk
+		var video catalog.VideoAsk
+		for _, word := range words(cells[1]) {
+			if n, ok := strings.CutPrefix(word, "n "); ok {
+				image.N = number(t, row, n)
+			} else if seconds, ok := strings.CutSuffix(word, " s"); ok {
+				video.Duration = seconds
+			} else {
+				image.Size, video.Resolution = word, word
+			}
+		}
+		plan, err := m.PlanImage(image)
+		if m.Kind == catalog.KindVideo {
+			plan, err = m.PlanVideo(video)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", row, err)
+			return
+		}
+		held, charged := m.PlanCost(plan, plan.Count), m.PlanCost(plan, number(t, row, cells[2]))
+		if held.String() != cells[3] || charged.String() != cells[4] {
+			t.Errorf("%s: held are %s and charged %s", row, held, charged)
+		}
+	}, "model", "asked for", "came", "held, USD", "charged, USD", "because")
+}
+
+// TestMoneyDocumentSteps lets a ledger go through the document's steps of an
+// account.
+func TestMoneyDocumentSteps(t *testing.T) {
+	t.Parallel()
+	rows := tableRows(read(t, moneyDocument), "step", "answer", "balance, USD", "held, USD", "spent by the key, USD", "because")
+	if len(rows) < 8 {
+		t.Fatalf("%s: %d steps", moneyDocument, len(rows))
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := newStepping(t, db, 800_000_000)
+		for _, cells := range rows {
+			answer := a.step(strings.Fields(cells[0]))
+			balance, held, spent := a.state()
+			if answer != cells[1] || balance.String() != cells[2] || held.String() != cells[3] || spent.String() != cells[4] {
+				t.Errorf("%s, %q: answered %q, balance %s, held %s, spent %s; the document says %v",
+					moneyDocument, cells[0], answer, balance, held, spent, cells[1:5])
+			}
+		}
+	})
+}
+
+// stepping is an account on a ledger, with a key, and its open holds by name.
+type stepping struct {
+	t     *testing.T
+	db    *store.DB
+	books *ledger.Ledger
+	holds map[string]*ledger.Hold
+}
+
+// newStepping opens one whose key has a daily budget.
+func newStepping(t *testing.T, db *store.DB, budget money.Amount) *stepping {
+	t.Helper()
+	a := &stepping{t: t, db: db, books: ledger.New(ledger.Options{DB: db, QueueWait: 10 * time.Second}), holds: map[string]*ledger.Hold{}}
+	if err := a.books.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := a.books.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	a.update(func(tx *store.Tx) error {
+		if err := ledger.OpenAccountTx(tx, "acct", 0); err != nil {
+			return err
+		}
+		return ledger.OpenKeyTx(tx, "key", "acct", ledger.KeyLimits{DailyBudget: &budget})
+	})
+	return a
+}
+
+func (a *stepping) update(do func(tx *store.Tx) error) {
+	a.t.Helper()
+	if err := a.db.Update(a.t.Context(), do); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// step does one step and returns the status of an admission.
+func (a *stepping) step(words []string) string {
+	a.t.Helper()
+	amount := money.Amount(0)
+	if last := words[len(words)-1]; words[0] != "fail" {
+		var err error
+		if amount, err = money.Parse(last); err != nil {
+			a.t.Fatalf("%v: %v", words, err)
+		}
+	}
+	name := words[1]
+	switch words[0] {
+	case "credit":
+		a.update(func(tx *store.Tx) error {
+			_, err := ledger.CreditTx(tx, "acct", amount, "")
+			return err
+		})
+	case "floor":
+		a.update(func(tx *store.Tx) error {
+			return ledger.ChangeAccountTx(tx, "acct", ledger.AccountChange{Floor: &amount})
+		})
+	case "admit":
+		hold, err := a.books.Admit(a.t.Context(), ledger.Admission{Request: id.New("req_"), Account: "acct", Key: "key", KeyVersion: 1,
+			Model: "m", Endpoint: "/v1/chat/completions", Amount: amount, Received: time.Now()})
+		var f *fault.Error
+		switch {
+		case err == nil:
+			a.holds[name] = hold
+			return "200"
+		case errors.As(err, &f) && f.Code == fault.InsufficientQuota:
+			return "402"
+		}
+		a.t.Fatal(err)
+	case "settle":
+		if err := a.holds[name].Settle(a.t.Context(), ledger.End{Outcome: ledger.Billed, Cost: amount, Status: 200}); err != nil {
+			a.t.Fatal(err)
+		}
+	case "fail":
+		_, before, _ := a.state()
+		a.holds[name].Release(ledger.End{Outcome: ledger.Failed, Status: 502, Code: string(fault.UpstreamUnavailable)})
+		for held := before; held == before; { // on a busy machine it goes on by itself
+			if a.t.Context().Err() != nil {
+				a.t.Fatal("the hold is not given back")
+			}
+			_, held, _ = a.state()
+		}
+	default:
+		a.t.Fatalf("%s: unknown step %v", moneyDocument, words)
+	}
+	return ""
+}
+
+// state is the account's balance and holds, and what the key has spent.
+func (a *stepping) state() (balance, held, spent money.Amount) {
+	a.t.Helper()
+	if err := a.db.View(a.t.Context(), func(tx *store.Tx) error {
+		accounts, err := ledger.AccountsTx(tx, []string{"acct"})
+		if err != nil {
+			return err
+		}
+		keys, err := ledger.KeysTx(tx, []string{"key"})
+		balance, held, spent = accounts["acct"].Balance, accounts["acct"].Held, keys["key"].SpentToday
+		return err
+	}); err != nil {
+		a.t.Fatal(err)
+	}
+	return balance, held, spent
+}
