@@ -39,6 +39,7 @@ type studio interface {
 	Submissions() []fakestudio.Submission
 	Accepted() int
 	Polls() int
+	Polled() int
 }
 
 // maker is a provider as these tests use it.

@@ -81,6 +81,10 @@ func Start(t testing.TB, binary string, settings map[string]string) *Process {
 	return p
 }
 
+// Attach returns a Process for a gateway that a test runs by itself: it has its
+// address and the operator API, and nothing else may be asked of it.
+func Attach(t testing.TB, url string) *Process { return &Process{URL: url, t: t} }
+
 // environment turns settings into the variables that the binary reads; names
 // in capitals are variables as they are, for a line's credentials. The
 // caller's own TOLLGATE_ variables do not count.

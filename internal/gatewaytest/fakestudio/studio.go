@@ -151,6 +151,19 @@ func (s *Studio) Polls() int {
 	return s.polls
 }
 
+// Polled counts the works that were asked about at least once.
+func (s *Studio) Polled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, it := range s.works {
+		if it.polls > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Cancelled returns the tickets that were cancelled.
 func (s *Studio) Cancelled() []string {
 	s.mu.Lock()

@@ -1,0 +1,450 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
+)
+
+// waiting is a provider whose good answers wait until the gate opens.
+func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
+	gate := make(chan struct{})
+	p = fakeprovider.New(t)
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		reply := goodReply("chat", streamed(q), false)
+		reply.Wait = gate
+		return reply
+	})
+	return p, func() { close(gate) }
+}
+
+// answering is a provider of a form whose answers are all good.
+func answering(t testing.TB, form string) *fakeprovider.Server {
+	p := fakeprovider.New(t)
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply(form, streamed(q), false) })
+	return p
+}
+
+// reached waits until so many requests have come to a provider.
+func reached(t *testing.T, p *fakeprovider.Server, requests int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d requests reach the provider", requests), func() bool { return len(p.Requests()) >= requests })
+}
+
+// chatScene is a scene of one chat model on one line, both of that name.
+func chatScene(name, url string, more map[string]any, play func(t *testing.T, g *gateway)) peerScene {
+	return peerScene{[]map[string]any{chatModel(name, more)}, []map[string]any{chatLine(name, url, nil, name)}, play}
+}
+
+// oneBalance is QuantumNous/new-api#6609: concurrent calls are checked against
+// the same balance, and accounts with much of it are not checked at all.
+func oneBalance(t testing.TB) peerScene {
+	p, open := waiting(t)
+	return chatScene("bug01", p.URL(), nil, func(t *testing.T, g *gateway) {
+		const calls, fit = 30, 3
+		body := askIn(inChat, "bug01", false, nil)
+		hold := holdFor(body, 500)
+		poor, rich := g.open(fit*hold+hold-1, nil), g.open(1_000_000*money.USD, nil)
+		rest := poor.burst(calls, calls-fit, body)
+		poor.owns(0, fit*hold)
+		trusted := rich.burst(1, 0, body)
+		reached(t, p, fit+1)
+		rich.owns(0, hold)
+		open()
+		passes(t, rest, fit)
+		passes(t, trusted, 1)
+		poor.owns(fit*answerCost, 0)
+		rich.owns(answerCost, 0)
+		if n := len(p.Requests()); n != fit+1 {
+			t.Errorf("%d requests reached the provider, want %d", n, fit+1)
+		}
+	})
+}
+
+// oneKey is songquanpeng/one-api#2440: the same race on what a key may still
+// spend, of an account that has plenty.
+func oneKey(t testing.TB) peerScene {
+	p, open := waiting(t)
+	return chatScene("bug02", p.URL(), nil, func(t *testing.T, g *gateway) {
+		const calls, fit = 30, 4
+		body := askIn(inChat, "bug02", true, nil)
+		hold := holdFor(body, 500)
+		c := g.open(100*money.USD, map[string]any{"total_limit_usd": fit*hold + hold - 1})
+		rest := c.burst(calls, calls-fit, body)
+		c.spent(0, fit*hold)
+		open()
+		passes(t, rest, fit)
+		c.spent(fit*answerCost, 0)
+		c.owns(fit*answerCost, 0)
+		if n := len(p.Requests()); n != fit {
+			t.Errorf("%d requests reached the provider, want %d", n, fit)
+		}
+	})
+}
+
+// budgetWhileRunning is BerriAI/litellm#34732: a budget is checked before a
+// call and counted after it, so what runs is in no budget.
+func budgetWhileRunning(t testing.TB) peerScene {
+	p, open := waiting(t)
+	return chatScene("bug03", p.URL(), nil, func(t *testing.T, g *gateway) {
+		body := askIn(inChat, "bug03", false, nil)
+		hold := holdFor(body, 500)
+		c := g.open(10*money.USD, map[string]any{"daily_budget_usd": hold + answerCost})
+		running := c.burst(1, 0, body)
+		reached(t, p, 1)
+		h := c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+		if said := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.raw, said) {
+			t.Errorf("%s does not say %q", h.raw, said)
+		}
+		open()
+		passes(t, running, 1)
+		c.spent(answerCost, 0)
+		c.gets(body, http.StatusOK, "") // what is left is exactly its hold
+		c.spent(2*answerCost, 0)
+		c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+	})
+}
+
+// newcomers is BerriAI/litellm#40095: the first simultaneous calls of somebody
+// of whom there is no row yet are in no budget.
+func newcomers(t testing.TB) peerScene {
+	p, open := waiting(t)
+	free := map[string]any{"free_daily_requests": 3, "price": map[string]any{"input": 0, "output": 0}}
+	s := chatScene("bug04", p.URL(), nil, func(t *testing.T, g *gateway) {
+		body := askIn(inChat, "bug04", false, nil)
+		hold := holdFor(body, 500)
+		c, guest := g.open(100*money.USD, map[string]any{"daily_budget_usd": 2*hold + 1}), g.open(0, nil)
+		rest := c.burst(20, 18, body)
+		gift := make(chan int, 20)
+		for range cap(gift) {
+			go func() { gift <- guest.outcome(askIn(inChat, "bug04-free", false, nil)) }()
+		}
+		for range cap(gift) - 3 {
+			if status := <-gift; status != http.StatusTooManyRequests {
+				t.Errorf("a call beyond the free quota was answered %d", status)
+			}
+		}
+		open()
+		passes(t, rest, 2)
+		passes(t, gift, 3)
+		c.spent(2*answerCost, 0)
+		guest.owns(0, 0)
+		guest.totals(usageTotals{Requests: 3, Billed: 3})
+	})
+	s.models = append(s.models, chatModel("bug04-free", free))
+	s.lines = append(s.lines, chatLine("bug04-free", p.URL(), nil, "bug04-free"))
+	return s
+}
+
+// unknownCosts is BerriAI/litellm#35524: where the cost of a call cannot be
+// told beforehand (files, audio, images by pixels, models without a price)
+// nothing is held for it.
+func unknownCosts(t testing.TB) peerScene {
+	p, fal := answering(t, "chat"), makers()[0]
+	studio := fal.open(t)
+	gate := make(chan struct{})
+	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: gate} })
+	s := chatScene("bug05", p.URL(), nil, func(t *testing.T, g *gateway) {
+		says := func(part string) string {
+			return askIn(inChat, "bug05", false, map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
+		}
+		const window = 100000*perPrompt + 500*perCompletion // what a file holds counts as all that the model can read
+		file := says(`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0x"}}`)
+		poor, c := g.open(window-1, nil), g.open(window, nil)
+		poor.gets(file, http.StatusPaymentRequired, "insufficient_quota")
+		c.gets(says(`{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}`), http.StatusBadRequest, "invalid_request")
+		c.gets(askIn(inChat, "unlisted", false, nil), http.StatusBadRequest, "model_not_found")
+		c.gets(askIn(inChat, "bug05", false, map[string]any{"service_tier": "priority"}), http.StatusBadRequest, "invalid_request")
+		if n := len(p.Requests()); n != 0 {
+			t.Errorf("%d calls without a price reached the provider", n)
+		}
+		c.gets(file, http.StatusOK, "")
+		if rows := c.log(4); rows[0].Held != window || rows[0].Cost != answerCost {
+			t.Errorf("a call with a file: %+v; want %d held", rows[0], window)
+		}
+		artist := g.open(money.USD, nil)
+		artist.wants(pathGenerate, string(order("bug05-image", "a hat", map[string]any{"size": "1000x1000"})), http.StatusAccepted, "")
+		artist.owns(0, pricePicture)
+		close(gate)
+		artist.comesToOwn(pricePicture)
+
+		model := chatModel("unpriced", nil)
+		delete(model, "price")
+		status, said := g.operate(t, "PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
+		if status != http.StatusBadRequest || !strings.Contains(said, "models[0].price") {
+			t.Errorf("a model without a price: %d %s", status, said)
+		}
+	})
+	s.models = append(s.models, imageModel("bug05-image", nil))
+	s.lines = append(s.lines, fal.jobLine("bug05-image", studio, "image", nil, "bug05-image"))
+	return s
+}
+
+// operate calls the operator API where it may refuse.
+func (g *gateway) operate(t *testing.T, method, path string, body any, headers ...string) (status int, answer string) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, g.process.URL+"/admin/v1"+path, strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := g.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	out, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(out)
+}
+
+// longPrompts is BerriAI/litellm#40002: the hold knows the ordinary price
+// alone, so a key of 45 cents spends 60 on a prompt of 300,000 tokens.
+func longPrompts(t testing.TB) peerScene {
+	p := fakeprovider.New(t, fakeprovider.Answer("long", 300_000, 500))
+	more := map[string]any{"context_window": 1_000_000, "price": map[string]any{"input": 1, "output": 2,
+		"above": []any{map[string]any{"prompt_tokens": 272_000, "input": 2, "output": 3}}}}
+	return chatScene("bug06", p.URL(), more, func(t *testing.T, g *gateway) {
+		prompt := map[string]any{"role": "user", "content": strings.Repeat("long ", 60_000)}
+		body := askIn(inChat, "bug06", false, map[string]any{"messages": []any{prompt}})
+		hold := money.Amount((len(body)+1000)*2000 + 500*3000)
+		if ordinary := holdFor(body, 500); ordinary > 450_000_000 || hold < 600_000_000 {
+			t.Fatalf("the prompt holds %s, at ordinary prices %s", hold, ordinary)
+		}
+		short := g.open(10*money.USD, map[string]any{"total_limit_usd": 0.45})
+		short.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+		c := g.open(10*money.USD, map[string]any{"total_limit_usd": hold})
+		c.gets(body, http.StatusOK, "")
+		const cost = 300_000*2000 + 500*3000
+		if row := c.log(1)[0]; row.Held != hold || row.Cost != cost {
+			t.Errorf("%+v; want %s held and %d charged", row, hold, cost)
+		}
+		c.spent(cost, 0)
+		short.spent(0, 0)
+	})
+}
+
+// budgetsThroughRestart is BerriAI/litellm#26672: after an upgrade budgets are
+// there and no longer enforced.
+func budgetsThroughRestart(t testing.TB) peerScene {
+	p := answering(t, "chat")
+	return chatScene("bug07", p.URL(), nil, func(t *testing.T, g *gateway) {
+		body := askIn(inChat, "bug07", false, nil)
+		limit := holdFor(body, 500) + 2*answerCost // three answers fit
+		first := g.apart(nil)
+		daily := first.open(money.USD, map[string]any{"daily_budget_usd": limit})
+		total := first.open(money.USD, map[string]any{"total_limit_usd": limit})
+		for _, c := range []purseOf{daily, total} {
+			c.gets(body, http.StatusOK, "")
+			c.gets(body, http.StatusOK, "")
+		}
+		second := first.again()
+		second.offer(append(g.offered.models, chatModel("new", nil)), g.offered.lines)
+		for _, c := range []purseOf{daily.at(second), total.at(second)} {
+			second.process.Admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"name": "renamed"}, nil)
+			c.gets(body, http.StatusOK, "")
+			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+			c.spent(3*answerCost, 0)
+		}
+		second.audit(t)
+	})
+}
+
+// everyPath are the paths that cost money, each with a request, by the model of
+// its kind. The models are named after the bug.
+func everyPath(bug string) map[string]string {
+	return map[string]string{
+		inChat.path():      askIn(inChat, bug, false, nil),
+		inResponses.path(): askIn(inResponses, bug, false, nil),
+		inMessages.path():  askIn(inMessages, bug, false, nil),
+		pathGenerate:       string(order(bug+"-image", "a hat", nil)),
+		pathVideo:          string(order(bug+"-video", "a hat", nil)),
+	}
+}
+
+// everyScene is a scene with a model for each path, on providers that count
+// what reaches them.
+func everyScene(t testing.TB, bug string, p *fakeprovider.Server, play func(t *testing.T, g *gateway, sent func() int)) peerScene {
+	fal := makers()[0]
+	studio := fal.open(t)
+	return peerScene{
+		models: []map[string]any{formModel(bug, nil, clientForms()...), imageModel(bug+"-image", nil), videoModel(bug+"-video", nil)},
+		lines: []map[string]any{formLine(bug, "chat", p.URL(), nil, bug),
+			fal.jobLine(bug+"-image", studio, "image", nil, bug+"-image"), fal.jobLine(bug+"-video", studio, "video", nil, bug+"-video")},
+		play: func(t *testing.T, g *gateway) {
+			play(t, g, func() int { return len(p.Requests()) + len(studio.Submissions()) })
+		},
+	}
+}
+
+// everyLimit is BerriAI/litellm#27381: a limit can be set, and nothing asks it.
+// Here each limit of a key and of an account is asked on each path.
+func everyLimit(t testing.TB) peerScene {
+	return everyScene(t, "bug08", answering(t, "chat"), func(t *testing.T, g *gateway, sent func() int) {
+		const tiny = money.NanoUSD
+		for _, limit := range []struct {
+			name   string
+			limits map[string]any
+			credit money.Amount
+			status int
+		}{
+			{"balance", nil, tiny, http.StatusPaymentRequired},
+			{"daily budget", map[string]any{"daily_budget_usd": tiny}, money.USD, http.StatusPaymentRequired},
+			{"total limit", map[string]any{"total_limit_usd": tiny}, money.USD, http.StatusPaymentRequired},
+			{"models", map[string]any{"allowed_models": []string{"another"}}, money.USD, http.StatusForbidden},
+			{"addresses", map[string]any{"allowed_ips": []string{"192.0.2.1"}}, money.USD, http.StatusForbidden},
+			{"rate", map[string]any{"rpm": 1}, money.USD, http.StatusTooManyRequests},
+			{"disabled", nil, money.USD, http.StatusUnauthorized},
+		} {
+			c := g.open(limit.credit, limit.limits)
+			before := sent()
+			switch limit.name {
+			case "rate":
+				c.gets(askIn(inChat, "bug08", false, nil), http.StatusOK, "")
+				before++
+			case "disabled":
+				g.process.Admin("PATCH", "/accounts/"+c.account, map[string]any{"disabled": true}, nil)
+			}
+			for path, body := range everyPath("bug08") {
+				if h := c.post(path, body); h.status != limit.status {
+					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, h.status, h.raw, limit.status)
+				}
+			}
+			if n := sent() - before; n != 0 {
+				t.Errorf("%s: %d requests reached a provider", limit.name, n)
+			}
+		}
+	})
+}
+
+// longStreams is Wei-Shaw/sub2api#3384: long and parallel streams bring
+// balances to -99 dollars and pass daily limits.
+func longStreams(t testing.TB) peerScene {
+	const claimed = 50_000 // tokens, a hundred times what the request allows
+	gate := make(chan struct{})
+	p := fakeprovider.New(t)
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply {
+		reply := fakeprovider.Stream(1000, claimed, strings.Split(strings.Repeat("on and ", 200), " ")...)
+		reply.Wait = gate
+		return reply
+	})
+	return chatScene("bug09", p.URL(), nil, func(t *testing.T, g *gateway) {
+		const calls, fit = 12, 2
+		body := askIn(inChat, "bug09", true, nil)
+		hold := holdFor(body, 500)
+		byBalance := g.open(fit*hold+hold/2, nil)
+		byBudget := g.open(100*money.USD, map[string]any{"daily_budget_usd": fit*hold + hold/2})
+		waiting := []<-chan int{byBalance.burst(calls, calls-fit, body), byBudget.burst(calls, calls-fit, body)}
+		close(gate)
+		const over = 1000*perPrompt + claimed*perCompletion
+		for i, c := range []purseOf{byBalance, byBudget} {
+			passes(t, waiting[i], fit)
+			c.owns(fit*hold, 0) // never more than was held, so never below zero
+			c.spent(fit*hold, 0)
+			for _, row := range c.log(calls) {
+				if row.Status == http.StatusOK && (row.Cost != hold || row.Over != over-hold) {
+					t.Errorf("%+v; want %s charged and %s above it", row, hold, over-hold)
+				}
+			}
+			if k := c.keyed(); k.Over != fit*(over-hold) {
+				t.Errorf("the key shows %s above its holds", k.Over)
+			}
+		}
+	})
+}
+
+// noLag is theopenco/llmgateway#3751: credits are spent several times over
+// while their debits are under way. Here the balance that the next request sees
+// is that after the last byte of the one before.
+func noLag(t testing.TB) peerScene {
+	p := answering(t, "chat")
+	return chatScene("bug10", p.URL(), nil, func(t *testing.T, g *gateway) {
+		const fit = 6
+		for _, stream := range []bool{false, true} {
+			body := askIn(inChat, "bug10", stream, nil)
+			c := g.open(holdFor(body, 500)+(fit-1)*answerCost, nil)
+			for n := 1; n <= fit; n++ {
+				c.gets(body, http.StatusOK, "")
+				c.totals(usageTotals{Cost: money.Amount(n) * answerCost, Requests: int64(n), Billed: int64(n)})
+			}
+			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+			c.owns(fit*answerCost, 0)
+		}
+	})
+}
+
+// replicas is maximhq/bifrost#3547: each replica has the whole budget. Beside
+// it: #5673, a budget that is written where nobody reads it is taken without a
+// word; #2873, some paths ask no budget.
+func replicas(t testing.TB) peerScene {
+	p, open := waiting(t)
+	return everyScene(t, "bug11", p, func(t *testing.T, g *gateway, sent func() int) {
+		const calls, fit = 12, 3
+		body := askIn(inChat, "bug11", false, nil)
+		hold := holdFor(body, 500)
+		other := g.another()
+		c := g.open(100*money.USD, map[string]any{"daily_budget_usd": fit*hold + hold/2})
+		here, there := c.burst(calls, 0, body), c.at(other).burst(calls, 0, body)
+		for range 2*calls - fit { // the refused of both; all others wait at the provider
+			status := 0
+			select {
+			case status = <-here:
+			case status = <-there:
+			}
+			if status != http.StatusPaymentRequired {
+				t.Errorf("a call of the burst was answered %d; want 402", status)
+			}
+		}
+		c.spent(0, fit*hold)
+		open()
+		for range fit {
+			select {
+			case <-here:
+			case <-there:
+			}
+		}
+		c.spent(fit*answerCost, 0)
+		c.totals(usageTotals{Cost: fit * answerCost, Requests: fit, Billed: fit})
+		spent := g.open(money.USD, map[string]any{"total_limit_usd": money.NanoUSD})
+		for _, node := range []*gateway{g, other} {
+			for path, body := range everyPath("bug11") {
+				spent.at(node).wants(path, body, http.StatusPaymentRequired, "insufficient_quota")
+			}
+		}
+		if n := sent(); n != fit {
+			t.Errorf("%d requests reached a provider, want %d", n, fit)
+		}
+		for _, misplaced := range []map[string]any{
+			{"budget": map[string]any{"max_limit": 1}}, {"daily_budget": 1}, {"total_limit_usd": map[string]any{"usd": 1}},
+		} {
+			if status, said := g.operate(t, "POST", "/accounts/"+c.account+"/keys", misplaced); status != http.StatusBadRequest {
+				t.Errorf("a key with %v: %d %s", misplaced, status, said)
+			}
+			if status, said := g.operate(t, "PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
+				t.Errorf("a change to %v: %d %s", misplaced, status, said)
+			}
+		}
+		model := chatModel("m", map[string]any{"budget": 1})
+		status, said := g.operate(t, "PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
+		if status != http.StatusBadRequest {
+			t.Errorf("a model with a budget: %d %s", status, said)
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// countedOnce is QuantumNous/new-api#3512, #3519 and #2608: the number of images
+// is multiplied twice, and amounts are rounded up to a smallest unit.
+func countedOnce(t testing.TB) peerScene {
+	fal := makers()[0]
+	studio := fal.open(t)
+	p := fakeprovider.New(t, fakeprovider.Answer("hi", 1000, 1500))
+	dust := fakeprovider.New(t, fakeprovider.Answer("hi", 3, 1), fakeprovider.Answer("hi", 4, 1), fakeprovider.Answer("hi", 14, 0))
+	cheap := map[string]any{"price": map[string]any{"input": 0.0001, "output": 0.0001}} // a tenth of a nano-dollar a token
+	return peerScene{
+		models: []map[string]any{imageModel("bug20-image", nil), chatModel("bug20", nil), chatModel("bug20-dust", cheap)},
+		lines: []map[string]any{fal.jobLine("bug20-image", studio, "image", nil, "bug20-image"), chatLine("bug20", p.URL(), nil, "bug20"),
+			chatLine("bug20-dust", dust.URL(), nil, "bug20-dust")},
+		play: func(t *testing.T, g *gateway) {
+			artist := g.open(money.USD, nil)
+			job := artist.wants(pathGenerate, string(order("bug20-image", "a hat", map[string]any{"n": 3})), http.StatusAccepted, "")
+			if j := artist.finishes(t, "image", job); j.Status != "succeeded" || len(j.Data) != 3 {
+				t.Errorf("the job is %s", j.raw)
+			}
+			artist.owns(3*pricePicture, 0)
+			if row := artist.log(1)[0]; row.Held != 3*pricePicture || row.Cost != 3*pricePicture {
+				t.Errorf("three images: %+v; want %d held and charged", row, 3*pricePicture)
+			}
+
+			c := g.open(money.USD, nil)
+			body := askIn(inChat, "bug20", false, map[string]any{"n": 3})
+			c.gets(body, http.StatusOK, "")
+			const cost = 1000*perPrompt + 1500*perCompletion // as the provider counts three choices: once
+			if row := c.log(1)[0]; row.Held != holdFor(body, 3*500) || row.Cost != cost {
+				t.Errorf("three choices: %+v; want %s held and %d charged", row, holdFor(body, 3*500), cost)
+			}
+
+			d := g.open(money.USD, nil)
+			for n, want := range []money.Amount{0, 1, 1} { // 0.4, 0.5 and 1.4 nano-dollars
+				d.gets(askIn(inChat, "bug20-dust", false, nil), http.StatusOK, "")
+				if row := d.log(n + 1)[0]; row.Cost != want {
+					t.Errorf("%+v; want %d nano-dollars", row, want)
+				}
+			}
+			d.owns(2, 0)
+		},
+	}
+}
+
+// usageOnce is BerriAI/litellm#15740, #9812, #40016 and #37992: a call of the
+// responses form is logged twice, cached tokens are counted as cached and as
+// ordinary ones, and a usage of zero is taken for none and estimated.
+func usageOnce(t testing.TB) peerScene {
+	const (
+		usage = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,"output_tokens":7}`
+		zero  = `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`
+	)
+	once := answering(t, "responses")
+	cached := fakeprovider.New(t, fakeprovider.Reply{Body: nativeWhole(usage)},
+		fakeprovider.NativeEvents(nativeParts(usage, `{"output_tokens":7}`)...))
+	nothing := fakeprovider.New(t, fakeprovider.Reply{Body: chatWhole(zero)},
+		fakeprovider.Reply{ContentType: "text/event-stream", Raw: chatParts(zero)})
+	return peerScene{
+		models: []map[string]any{formModel("bug21", nil, inResponses),
+			formModel("bug21-cached", formPrice(), inMessages, inChat), chatModel("bug21-zero", nil)},
+		lines: []map[string]any{formLine("bug21", "responses", once.URL(), nil, "bug21"),
+			formLine("bug21-cached", "messages", cached.URL(), nil, "bug21-cached"), chatLine("bug21-zero", nothing.URL(), nil, "bug21-zero")},
+		play: func(t *testing.T, g *gateway) {
+			r := g.open(money.USD, nil).speaks(inResponses)
+			for n, stream := range []bool{false, true} {
+				r.gets(askIn(inResponses, "bug21", stream, nil), http.StatusOK, "")
+				r.log(n + 1)
+				r.totals(usageTotals{Cost: money.Amount(n+1) * answerCost, Requests: int64(n + 1), Billed: int64(n + 1)})
+			}
+			if n := len(once.Requests()); n != 2 {
+				t.Errorf("%d requests reached the provider, want 2", n)
+			}
+			// 100 at 1 dollar a million, 50 cached at a tenth, 30 written at 1.25, 7 at 10.
+			const cost = 100*1000 + 50*100 + 30*1250 + 7*10000
+			m := g.open(money.USD, nil)
+			m.speaks(inMessages).gets(askIn(inMessages, "bug21-cached", false, nil), http.StatusOK, "")
+			m.gets(askIn(inChat, "bug21-cached", true, nil), http.StatusOK, "")
+			for _, row := range m.log(2) {
+				if row.Cost != cost || row.Prompt != 180 || row.Cached != 50 || row.Completion != 7 {
+					t.Errorf("%+v; want %d", row, cost)
+				}
+			}
+			z := g.open(money.USD, nil)
+			for _, stream := range []bool{false, true} {
+				z.gets(askIn(inChat, "bug21-zero", stream, nil), http.StatusOK, "")
+			}
+			z.totals(usageTotals{Requests: 2, Billed: 2})
+		},
+	}
+}
+
+// everyEnding is BerriAI/litellm#27639 and its kin: holds of requests that
+// ended in some unusual way stay, until users with money are refused.
+func everyEnding(t testing.TB) peerScene {
+	begun := []string{fakeprovider.Text("one two three")}
+	endings := []struct {
+		name  string
+		reply fakeprovider.Reply
+	}{
+		{"rejected", fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long")},
+		{"down", fakeprovider.Error(500, "server_error", "", "x")},
+		{"busy", fakeprovider.Busy(0)},
+		{"page", fakeprovider.Page(502)},
+		{"empty", fakeprovider.Answer("", 1000, 0)},
+		{"reset", fakeprovider.Reply{Before: fakeprovider.Reset}},
+		{"broken", fakeprovider.Reply{Events: begun, End: fakeprovider.Reset}},
+		{"unfinished", fakeprovider.Reply{Events: begun}},
+		{"whole", fakeprovider.Answer("all is well", 1000, 500)},
+		{"streamed", fakeprovider.Stream(1000, 500, "all is well")},
+		{"left", fakeprovider.Reply{Events: begun, End: fakeprovider.Stall}},
+		{"unanswered", fakeprovider.Reply{Before: fakeprovider.Stall}},
+	}
+	s := peerScene{}
+	providers := map[string]*fakeprovider.Server{}
+	for _, e := range append(endings, endings[8]) {
+		if providers[e.name] == nil {
+			providers[e.name] = fakeprovider.New(t)
+			id := "bug22-" + e.name
+			s.models, s.lines = append(s.models, chatModel(id, nil)), append(s.lines, chatLine(id, providers[e.name].URL(), nil, id))
+		}
+		providers[e.name].Expect(e.reply)
+	}
+	s.play = func(t *testing.T, g *gateway) {
+		c := g.open(money.USD, map[string]any{"total_limit_usd": money.USD, "daily_budget_usd": money.USD})
+		for _, e := range endings {
+			body := askIn(inChat, "bug22-"+e.name, len(e.reply.Events) > 0, nil)
+			switch e.name {
+			case "left":
+				c.leave(body, "three")
+			case "unanswered":
+				c.leaveUnanswered(body, providers[e.name])
+			default:
+				c.ask(body)
+			}
+		}
+		c.gets(askIn(inChat, "bug22-whole", false, map[string]any{"messages": "hi"}), http.StatusBadRequest, "invalid_messages")
+		// Two good answers, and three streams that broke off or were left.
+		const cost = 2*answerCost + 3*(askPrompt*perPrompt+3*perCompletion)
+		c.comesToOwn(cost)
+		c.spent(cost, 0)
+		// All that is left can be held, of the account and of its key.
+		body := askIn(inChat, "bug22-whole", false, nil)
+		taken := money.USD - cost - holdFor(body, 500)
+		g.process.Admin("POST", "/accounts/"+c.account+"/credits", map[string]any{"usd": -taken}, nil)
+		limit := cost + holdFor(body, 500)
+		g.process.Admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
+		c.had -= taken
+		c.gets(body, http.StatusOK, "")
+		c.owns(cost+answerCost, 0)
+	}
+	return s
+}
+
+// smallHolds is can1357/oh-my-pi#9569 and BerriAI/litellm#38647: a request
+// without a limit is held for 65,536 tokens, and bursts that cost nearly
+// nothing are refused.
+func smallHolds(t testing.TB) peerScene {
+	p, open := waiting(t)
+	more := map[string]any{"context_window": 200_000, "max_output_tokens": 65_536, "default_output_tokens": 2_000}
+	return chatScene("bug27", p.URL(), more, func(t *testing.T, g *gateway) {
+		const burst = 10
+		body := askIn(inChat, "bug27", false, map[string]any{"max_tokens": nil})
+		hold := holdFor(body, 2_000)
+		c := g.open(burst*hold, nil)
+		if c.had > holdFor(body, 65_536) {
+			t.Fatalf("%s would do for a hold of all that the model can write", c.had)
+		}
+		running := c.burst(burst, 0, body)
+		reached(t, p, burst)
+		c.owns(0, burst*hold)
+		open()
+		passes(t, running, burst)
+		c.owns(burst*answerCost, 0) // given back with the answers, not later
+		for _, q := range p.Requests() {
+			if !strings.Contains(string(q.Body), fmt.Sprintf(`"max_tokens":%d`, 2_000)) {
+				t.Errorf("the line was not told of the limit: %s", q.Body)
+			}
+		}
+		// One after another all that a single hold leaves can be spent.
+		left := burst * (hold - answerCost)
+		for ; left >= hold; left -= answerCost {
+			c.gets(body, http.StatusOK, "")
+		}
+		c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+		c.owns(burst*hold-left, 0)
+	})
+}
+
+// leftBeforeTheFirst is Wei-Shaw/sub2api#4408 and QuantumNous/new-api#7231: who
+// leaves before the first token pays for all of the answer.
+func leftBeforeTheFirst(t testing.TB) peerScene {
+	p := fakeprovider.New(t)
+	head := fakeprovider.Reply{Events: []string{fakeprovider.Frame(`{"role":"assistant","content":""}`, "")}, End: fakeprovider.Stall}
+	p.Expect(fakeprovider.Reply{Before: fakeprovider.Stall}, head, fakeprovider.Reply{Before: fakeprovider.Stall})
+	return chatScene("bug23", p.URL(), nil, func(t *testing.T, g *gateway) {
+		c := g.open(money.USD, nil)
+		for n, stream := range []bool{true, true, false} {
+			c.leaveUnanswered(askIn(inChat, "bug23", stream, nil), p)
+			if row := c.log(n + 1)[0]; row.Code != "client_closed" || row.Cost != 0 || row.Prompt != 0 || row.Completion != 0 {
+				t.Errorf("left before the first token: %+v", row)
+			}
+			c.owns(0, 0)
+		}
+		eventually(t, "the provider does not go on for nobody", func() bool { return p.Left() == 3 })
+		c.totals(usageTotals{Requests: 3})
+	})
+}

@@ -1,0 +1,175 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
+)
+
+// failedJobs is QuantumNous/new-api#2050, #4211 and #6074 and
+// Wei-Shaw/sub2api#4837: a failed job is charged, or refunded to the balance
+// and not to the limits, or refunded by each of those who poll it.
+func failedJobs(t testing.TB) peerScene {
+	fal := makers()[0]
+	studio := fal.open(t)
+	gate := make(chan struct{})
+	bad := fal.unsafeVideo
+	bad.Until = gate
+	studio.Expect(bad)
+	return peerScene{
+		models: []map[string]any{videoModel("bug24", nil)},
+		lines:  []map[string]any{fal.jobLine("bug24", studio, "video", nil, "bug24")},
+		play: func(t *testing.T, g *gateway) {
+			other := g.another()
+			// The key's limits fit one clip to the nano-dollar.
+			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(priceClip), "daily_budget_usd": money.Amount(priceClip)})
+			body := string(order("bug24", "a hat", nil))
+			first := c.wants(pathVideo, body, http.StatusAccepted, "")
+			c.owns(0, priceClip)
+			c.spent(0, priceClip)
+			c.wants(pathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
+			close(gate)
+			pollers := make(chan shownJob, 20)
+			for i := range cap(pollers) {
+				at := c.at([]*gateway{g, other}[i%2])
+				go func() {
+					var j shownJob
+					defer func() { pollers <- j }()
+					j = at.finishes(t, "video", first)
+				}()
+			}
+			for range cap(pollers) {
+				if j := <-pollers; j.Status != "failed" || j.Error == nil || j.Error.Code != "content_policy" {
+					t.Errorf("the job is %s", j.raw)
+				}
+			}
+			c.owns(0, 0)
+			c.spent(0, 0)
+			second := c.wants(pathVideo, body, http.StatusAccepted, "") // the refund is in every limit
+			if j := c.finishes(t, "video", second); j.Status != "succeeded" {
+				t.Errorf("the job is %s", j.raw)
+			}
+			c.owns(priceClip, 0)
+			c.spent(priceClip, 0)
+			c.totals(usageTotals{Cost: priceClip, Requests: 2, Billed: 1, Failed: 1})
+			c.wants(pathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
+		},
+	}
+}
+
+// finishes polls a job that was accepted until it has ended.
+func (p purseOf) finishes(t *testing.T, kind string, accepted heard) (j shownJob) {
+	t.Helper()
+	id := readJob(t, reply{raw: []byte(accepted.raw)}).ID
+	eventually(t, "job "+id+" has ended", func() bool {
+		j = readJob(t, reply{raw: []byte(p.call("GET", "/v1/"+kind+"s/jobs/"+id, "").raw)})
+		return j.final()
+	})
+	return j
+}
+
+// manyJobs is QuantumNous/new-api#5717 and #5715: tasks are polled one after
+// another, so hundreds take hours; and a task that ran out of time is told to
+// have failed in one place and to go on in another.
+func manyJobs(t testing.TB) peerScene {
+	fal := makers()[0]
+	studio, endless := fal.open(t), fal.open(t)
+	gate := make(chan struct{})
+	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: gate} })
+	endless.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: make(chan struct{})} })
+	return peerScene{
+		models: []map[string]any{videoModel("bug25", nil), videoModel("bug25-endless", nil)},
+		lines: []map[string]any{fal.jobLine("bug25", studio, "video", nil, "bug25"),
+			fal.jobLine("bug25-endless", endless, "video", map[string]any{"timeouts": map[string]any{"total": "1s"}}, "bug25-endless")},
+		play: func(t *testing.T, g *gateway) {
+			const jobs = 30
+			c := g.open(100*money.USD, nil)
+			accepted := make([]heard, jobs)
+			for i := range accepted {
+				accepted[i] = c.wants(pathVideo, string(order("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
+			}
+			// None is done, and all are looked after: in series they would wait.
+			eventually(t, "all jobs are rendered and asked for", func() bool { return studio.Polled() == jobs })
+			c.owns(0, jobs*priceClip)
+			close(gate)
+			for _, job := range accepted {
+				if j := c.finishes(t, "video", job); j.Status != "succeeded" {
+					t.Errorf("the job is %s", j.raw)
+				}
+			}
+			c.owns(jobs*priceClip, 0)
+
+			late := g.open(money.USD, nil)
+			job := late.wants(pathVideo, string(order("bug25-endless", "x", nil)), http.StatusAccepted, "")
+			told := late.finishes(t, "video", job)
+			if told.Status != "failed" || told.Error.Code != "wait_timeout" {
+				t.Errorf("the job is %s", told.raw)
+			}
+			late.owns(0, 0)
+			if again := late.at(g.another()).finishes(t, "video", job); again.raw != told.raw {
+				t.Errorf("another node says %s and not %s", again.raw, told.raw)
+			}
+			var seen operated
+			g.process.Admin("GET", "/jobs/"+told.ID, nil, &seen)
+			row := late.log(1)[0]
+			if seen.Status != "failed" || seen.Error.Code != "wait_timeout" || seen.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {
+				t.Errorf("the operator sees %+v and in the log %+v", seen, row)
+			}
+		},
+	}
+}
+
+// creditsOnce is QuantumNous/new-api#4179 and Helicone/helicone#4344: what was
+// paid is not credited, or twice, because whether a payment was seen before is
+// asked and never written down.
+func creditsOnce(t testing.TB) peerScene {
+	return peerScene{play: func(t *testing.T, g *gateway) {
+		node := g.apart(nil)
+		other := node.another()
+		c := node.open(0, nil)
+		path, paid := "/accounts/"+c.account+"/credits", map[string]any{"usd": "5.000000001", "note": "invoice 7"}
+		const credit = 5*money.USD + 1
+		answers := make(chan string, 12)
+		for i := range cap(answers) {
+			at := []*gateway{node, other}[i%2]
+			go func() {
+				answer := "nothing"
+				defer func() { answers <- answer }()
+				status, said := at.operate(t, "POST", path, paid, "Idempotency-Key", "payment-7")
+				answer = fmt.Sprint(status, " ", said)
+			}()
+		}
+		for range cap(answers) {
+			if said := <-answers; !strings.HasPrefix(said, "20") || !strings.Contains(said, `"balance_usd":5.000000001`) {
+				t.Errorf("a credit was answered %s", said)
+			}
+		}
+		c.had = credit
+		c.totals(usageTotals{}) // the balance is there with the answer
+		node = node.again()
+		if status, said := node.operate(t, "POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
+			t.Errorf("after a restart: %d %s", status, said)
+		}
+		another := map[string]any{"usd": 6}
+		if status, said := node.operate(t, "POST", path, another, "Idempotency-Key", "payment-7"); status != http.StatusBadRequest {
+			t.Errorf("another payment under the same key: %d %s", status, said)
+		}
+		c = c.at(node)
+		c.owns(0, 0)
+		var entries struct{ Data []struct{ USD money.Amount } }
+		node.process.Admin("GET", "/accounts/"+c.account+"/entries", nil, &entries)
+		if len(entries.Data) != 1 || entries.Data[0].USD != credit {
+			t.Errorf("movements of money: %+v", entries.Data)
+		}
+		if status, said := node.operate(t, "POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
+			t.Errorf("the next payment: %d %s", status, said)
+		}
+		c.had += credit
+		c.owns(0, 0)
+		node.audit(t)
+	}}
+}

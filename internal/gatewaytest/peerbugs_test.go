@@ -1,0 +1,515 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/app"
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+// peerBug is a class of faults that the bills of other gateways really had, as
+// their public trackers tell it, and the test that it is not one here.
+type peerBug struct {
+	name   string // of its subtest, numbered as in docs/money.md
+	public string // where it was told
+	make   func(t testing.TB) peerScene
+}
+
+// peerScene is the story of one bug, with models and lines of its own.
+type peerScene struct {
+	models, lines []map[string]any
+	play          func(t *testing.T, g *gateway)
+}
+
+// peerBugs are all of them, in the order of docs/money.md.
+func peerBugs() []peerBug {
+	return []peerBug{
+		{"01_concurrent_calls_pass_one_balance", "QuantumNous/new-api#6609, #6607, #4413", oneBalance},
+		{"02_concurrent_calls_pass_one_key", "songquanpeng/one-api#2440, #2446, #2447", oneKey},
+		{"03_budget_is_counted_after_the_call", "BerriAI/litellm#34732", budgetWhileRunning},
+		{"04_first_calls_of_a_newcomer_pass_unbudgeted", "BerriAI/litellm#40095", newcomers},
+		{"05_nothing_is_held_where_cost_is_unknown", "BerriAI/litellm#35524", unknownCosts},
+		{"06_hold_ignores_prices_of_long_prompts", "BerriAI/litellm#40002", longPrompts},
+		{"07_budgets_are_lost_in_an_upgrade", "BerriAI/litellm#26672", budgetsThroughRestart},
+		{"08_limit_is_set_and_never_asked", "BerriAI/litellm#27381", everyLimit},
+		{"09_streams_drive_balances_below_zero", "Wei-Shaw/sub2api#3384, #7002, #7034, #2011, #3535", longStreams},
+		{"10_credits_are_spent_again_while_debits_lag", "theopenco/llmgateway#3751, #3705", noLag},
+		{"11_each_replica_has_a_budget_of_its_own", "maximhq/bifrost#3547, #5673, #2873", replicas},
+		{"12_left_responses_stream_is_free", "QuantumNous/new-api#5235, #7062", leftResponses},
+		{"13_usage_of_incomplete_answers_is_ignored", "QuantumNous/new-api#7241", incompleteAnswers},
+		{"14_aborted_answers_leave_no_row", "BerriAI/litellm#33736, #37558, #36008, #35958, #13245", abortedAnswers},
+		{"15_cancelled_stream_counts_one_token", "maximhq/bifrost#3357, #4575, #3709", cancelledStream},
+		{"16_shutdown_drops_spend_and_start_zeroes_it", "maximhq/bifrost#3548, #5925", spendThroughRestart},
+		{"17_queued_spend_is_lost", "BerriAI/litellm#38157, #34805, #33872, #34887, #25374", nothingQueued},
+		{"18_stopping_early_is_free",
+			"Wei-Shaw/sub2api#5856, pollinations/pollinations#5594, metadist/synaplan#1146, bitrouter/bitrouter#537", stoppedEarly},
+		{"19_broken_streams_cost_too_much", "QuantumNous/new-api#5288, #5289, #5290", brokenStreams},
+		{"20_count_is_applied_twice_and_rounded_up", "QuantumNous/new-api#3512, #3519, #2608", countedOnce},
+		{"21_usage_is_counted_twice", "BerriAI/litellm#15740, #9812, #40016, #37992", usageOnce},
+		{"22_leaked_holds_refuse_those_with_money", "BerriAI/litellm#27639, #30460, #36926, #35569, #29576, #30002", everyEnding},
+		{"23_leaving_before_the_first_token_costs", "Wei-Shaw/sub2api#4408, QuantumNous/new-api#7231", leftBeforeTheFirst},
+		{"24_failed_jobs_are_charged_or_refunded_twice", "QuantumNous/new-api#2050, #4211, #6795, #6074, Wei-Shaw/sub2api#4837", failedJobs},
+		{"25_jobs_are_polled_one_by_one", "QuantumNous/new-api#5717, #5715", manyJobs},
+		{"26_paid_credit_is_lost_or_given_twice", "QuantumNous/new-api#4179, #5105, Helicone/helicone#4344", creditsOnce},
+		{"27_holds_refuse_bursts_that_cost_nothing", "can1357/oh-my-pi#9569, BerriAI/litellm#38647", smallHolds},
+	}
+}
+
+// TestPeerBugs plays all of them against gateways in this process, on both
+// databases. What follows from the charges is proved by the audit.
+func TestPeerBugs(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		g := serveOn(t, database, t.TempDir(), nil)
+		scenes := map[string]peerScene{}
+		var models, lines []map[string]any
+		for _, b := range peerBugs() {
+			s := b.make(t)
+			scenes[b.name] = s
+			models, lines = append(models, s.models...), append(lines, s.lines...)
+		}
+		g.offer(models, lines)
+		queue := make(chan peerBug)
+		var group sync.WaitGroup
+		for range 10 {
+			group.Go(func() {
+				for b := range queue {
+					t.Run(b.name, func(t *testing.T) {
+						own := *g
+						own.t, own.fixture = t, &fixture{client: g.client, process: gatewaytest.Attach(t, g.process.URL)}
+						own.offered = scenes[b.name]
+						scenes[b.name].play(t, &own)
+					})
+				}
+			})
+		}
+		for _, b := range peerBugs() {
+			queue <- b
+		}
+		close(queue)
+		group.Wait()
+		g.audit(t)
+	})
+}
+
+// TestPeerBugsStandInTheDocument compares the list with the table of
+// docs/money.md, row by row.
+func TestPeerBugsStandInTheDocument(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "money.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bugs := peerBugs()
+	row := regexp.MustCompile("(?m)^\\| (\\d+) \\| ([^|]+) \\| ([^|]+) \\| `TestPeerBugs/([^`]+)` \\|$")
+	rows := row.FindAllStringSubmatch(string(raw), -1)
+	if len(bugs) != 27 || len(rows) != len(bugs) {
+		t.Fatalf("%d bugs are tested and %d stand in docs/money.md; want 27 of both", len(bugs), len(rows))
+	}
+	for i, row := range rows {
+		if number := fmt.Sprint(i + 1); row[1] != number || row[3] != bugs[i].public || row[4] != bugs[i].name ||
+			!strings.HasPrefix(bugs[i].name, fmt.Sprintf("%02d_", i+1)) {
+			t.Errorf("docs/money.md, bug %s: %q in %s; want %q in %s", row[1], row[3], row[4], bugs[i].public, bugs[i].name)
+		}
+	}
+}
+
+// gateway is a tollgate that runs in this process.
+type gateway struct {
+	*fixture
+	t        *testing.T
+	database string
+	media    string
+	settings map[string]string
+	offered  peerScene // what its catalog has for the test
+	stop     func()    // as an operator does; the end of the test does it too
+}
+
+// serveOn starts a gateway on a database, with further settings.
+func serveOn(t *testing.T, database, media string, settings map[string]string) *gateway {
+	t.Helper()
+	flags := map[string]string{"database": database, "media": "file:" + media, "listen": "127.0.0.1:0",
+		"no_demo": "true", "admin_token": gatewaytest.AdminToken}
+	for k, v := range settings {
+		flags[k] = v
+	}
+	lookup := func(name string) (string, bool) {
+		if name == "FAILING_LINE_KEY" {
+			return credential, true
+		}
+		return "", false
+	}
+	s, err := app.ReadSettings(app.Sources{Flags: flags, Lookup: lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(gatewaytest.Buffer)
+	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: log, Lookup: lookup, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Serve(ctx) }()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}, Timeout: time.Minute}
+	g := &gateway{fixture: &fixture{client: client}, t: t, database: database, media: media, settings: settings}
+	g.process = gatewaytest.Attach(t, a.Base())
+	g.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		client.CloseIdleConnections()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", a.Base(), log)
+		}
+	})
+	t.Cleanup(g.stop)
+	return g
+}
+
+// apart starts a gateway on a database of its own, of the same engine, with the
+// models and lines of the test's scene: one that may be stopped.
+func (g *gateway) apart(settings map[string]string) *gateway {
+	g.t.Helper()
+	database := storetest.SQLite
+	if g.severalNodes() {
+		database = storetest.PostgreSQL
+	}
+	own := serveOn(g.t, database(g.t), g.t.TempDir(), settings)
+	own.offered = g.offered
+	if len(g.offered.models) > 0 {
+		own.offer(g.offered.models, g.offered.lines)
+	}
+	return own
+}
+
+// severalNodes tells whether the database takes more than one node.
+func (g *gateway) severalNodes() bool { return strings.HasPrefix(g.database, "postgres") }
+
+// another is a second node on the same database, or on SQLite the same one.
+func (g *gateway) another() *gateway {
+	g.t.Helper()
+	if !g.severalNodes() {
+		return g
+	}
+	return serveOn(g.t, g.database, g.media, g.settings)
+}
+
+// again stops the gateway and starts it anew.
+func (g *gateway) again() *gateway {
+	g.t.Helper()
+	g.stop()
+	return serveOn(g.t, g.database, g.media, g.settings)
+}
+
+// offer makes a catalog the current one.
+func (g *gateway) offer(models, lines []map[string]any) {
+	g.t.Helper()
+	g.process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
+}
+
+// purseOf is an account with a key, on a gateway.
+type purseOf struct {
+	speaker
+	g   *gateway
+	had money.Amount // its credit
+}
+
+// open opens an account with a credit and a key with limits.
+func (g *gateway) open(credit money.Amount, limits map[string]any) purseOf {
+	g.t.Helper()
+	account, key := g.process.Account(0, limits)
+	if credit != 0 {
+		g.process.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": credit}, nil)
+	}
+	return purseOf{speaker{g.t, g.fixture, inChat, account, key}, g, credit}
+}
+
+// at is the same account on another node.
+func (p purseOf) at(g *gateway) purseOf {
+	p.g, p.f = g, g.fixture
+	return p
+}
+
+// speaks is the same account in another form.
+func (p purseOf) speaks(in spoken) purseOf {
+	p.in = in
+	return p
+}
+
+// owns checks what the account has been charged so far and what is held, now.
+func (p purseOf) owns(spent, held money.Amount) {
+	p.t.Helper()
+	var state purse
+	p.g.process.Admin("GET", "/accounts/"+p.account, nil, &state)
+	if state.Balance != p.had-spent || state.Held != held {
+		p.t.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, p.had, spent, held)
+	}
+}
+
+// comesToOwn waits until the account has been charged so much and nothing is
+// held: for ends that no answer tells.
+func (p purseOf) comesToOwn(spent money.Amount) {
+	p.t.Helper()
+	var state purse
+	eventually(p.t, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
+		p.g.process.Admin("GET", "/accounts/"+p.account, nil, &state)
+		return state.Held == 0 && state.Balance == p.had-spent
+	})
+}
+
+// keyState is a key as the operator sees it.
+type keyState struct {
+	ID         string       `json:"id"`
+	SpentToday money.Amount `json:"spent_today_usd"`
+	Spent      money.Amount `json:"spent_usd"`
+	Held       money.Amount `json:"held_usd"`
+	Over       money.Amount `json:"over_hold_usd"`
+}
+
+// keyed returns the account's only key.
+func (p purseOf) keyed() keyState {
+	p.t.Helper()
+	var page struct{ Data []keyState }
+	p.g.process.Admin("GET", "/accounts/"+p.account+"/keys", nil, &page)
+	if len(page.Data) != 1 {
+		p.t.Fatalf("%d keys", len(page.Data))
+	}
+	return page.Data[0]
+}
+
+// spent checks what the key has spent, today and in all, and holds.
+func (p purseOf) spent(spent, held money.Amount) {
+	p.t.Helper()
+	if k := p.keyed(); k.Spent != spent || k.SpentToday != spent || k.Held != held {
+		p.t.Errorf("the key has %+v; want %s spent and %s held", k, spent, held)
+	}
+}
+
+// logRow is an entry of the request log with all its money.
+type logRow struct {
+	receipt
+	Model  string       `json:"model"`
+	Cached int64        `json:"cached_tokens"`
+	Held   money.Amount `json:"held_usd"`
+	Over   money.Amount `json:"over_hold_usd"`
+}
+
+// log waits until the log has so many entries of the account and returns them,
+// newest first. Refusals of a busy moment do not count: they were tried again.
+func (p purseOf) log(entries int) (rows []logRow) {
+	p.t.Helper()
+	eventually(p.t, fmt.Sprintf("%d requests are in the log", entries), func() bool {
+		var page struct{ Data []logRow }
+		p.g.process.Admin("GET", "/requests?limit=200&account="+p.account, nil, &page)
+		rows = slices.DeleteFunc(page.Data, func(r logRow) bool { return r.Code == "service_unavailable" && r.Held == 0 })
+		return len(rows) >= entries
+	})
+	if len(rows) != entries {
+		p.t.Errorf("%d requests are in the log, want %d: %+v", len(rows), entries, rows)
+	}
+	return rows
+}
+
+// usageTotals is what an account sees of its requests.
+type usageTotals struct {
+	Cost     money.Amount `json:"cost_usd"`
+	Requests int64        `json:"requests"`
+	Billed   int64        `json:"billed_requests"`
+	Failed   int64        `json:"failed_requests"`
+}
+
+// totals checks what /v1/usage says, in all and of today.
+func (p purseOf) totals(want usageTotals) {
+	p.t.Helper()
+	var u struct {
+		Balance struct{ USD money.Amount }
+		Total   usageTotals
+		Today   usageTotals
+	}
+	h := p.call("GET", "/v1/usage", "")
+	if err := json.Unmarshal([]byte(h.raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != p.had-want.Cost {
+		p.t.Errorf("usage %s; want %+v on %s (%v)", h.raw, want, p.had, err)
+	}
+}
+
+// call makes a request with the account's key.
+func (p purseOf) call(method, path, body string) heard {
+	p.t.Helper()
+	return callFor(p.t, p.f, method, path, body, "x-api-key", p.key, "Authorization", "Bearer "+p.key)
+}
+
+// wants sends a request to a path and checks its status and code.
+func (p purseOf) wants(path, body string, status int, code string) heard {
+	p.t.Helper()
+	h := p.post(path, body)
+	if told := h.told(); h.status != status || told.Code != code && !strings.HasPrefix(path, "/native") {
+		p.t.Errorf("%s: %d %s; want %d %s", path, h.status, h.raw, status, code)
+	}
+	return h
+}
+
+// gets is wants for a chat request in the account's form.
+func (p purseOf) gets(body string, status int, code string) heard {
+	p.t.Helper()
+	return p.wants(p.in.path(), body, status, code)
+}
+
+// told is the error of an answer.
+func (h heard) told() told {
+	var b struct {
+		Error told `json:"error"`
+	}
+	_ = json.Unmarshal([]byte(h.raw), &b) // a stream has none
+	return b.Error
+}
+
+// burst sends a request so many times at once and returns where the statuses
+// come, 0 for an answer that broke off. refused of them are read, and have to
+// be 402; the others wait.
+func (p purseOf) burst(calls, refused int, body string) (rest <-chan int) {
+	p.t.Helper()
+	statuses := make(chan int, calls)
+	for range calls {
+		go func() { statuses <- p.outcome(body) }()
+	}
+	for range refused {
+		if status := <-statuses; status != http.StatusPaymentRequired {
+			p.t.Errorf("a call of the burst was answered %d; want 402", status)
+		}
+	}
+	return statuses
+}
+
+// outcome sends a request and returns its status when all of the answer has
+// come, 0 if it broke off or never began.
+func (p purseOf) outcome(body string) int {
+	for {
+		answer, err := p.send(context.Background(), body) // the client's own time bounds it
+		if err != nil {
+			return 0
+		}
+		raw, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		switch {
+		case err != nil || bytes.HasPrefix(raw, []byte("data:")) && !bytes.Contains(raw, []byte("[DONE]")):
+			return 0
+		case answer.StatusCode != http.StatusServiceUnavailable: // a busy moment: nothing was done
+			return answer.StatusCode
+		}
+	}
+}
+
+// passes reads the statuses of a burst's calls that were let through.
+func passes(t *testing.T, rest <-chan int, calls int) {
+	t.Helper()
+	for range calls {
+		if status := <-rest; status != http.StatusOK {
+			t.Errorf("a call of the burst was answered %d; want 200", status)
+		}
+	}
+}
+
+// send sends a request whose answer is not read. It ends with ctx.
+func (p purseOf) send(ctx context.Context, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, "POST", p.f.process.URL+p.in.path(), strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.key)
+	return p.f.client.Do(r)
+}
+
+// leave sends a request, reads its answer until a text has come, and hangs up.
+// It returns the request's id.
+func (p purseOf) leave(body, text string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	for {
+		answer, err := p.send(ctx, body)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode == http.StatusServiceUnavailable {
+			continue // a busy moment: nothing was done
+		}
+		var seen strings.Builder
+		for part := make([]byte, 4096); !strings.Contains(seen.String(), text); {
+			n, err := answer.Body.Read(part)
+			seen.Write(part[:n])
+			if err != nil && !strings.Contains(seen.String(), text) {
+				p.t.Fatalf("%d %s: %v", answer.StatusCode, &seen, err)
+			}
+		}
+		return answer.Header.Get("x-request-id")
+	}
+}
+
+// leaveUnanswered sends a request and hangs up when its provider has it and has
+// said nothing.
+func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
+	p.t.Helper()
+	before := len(provider.Requests())
+	for arrived := false; !arrived; {
+		ctx, cancel := context.WithCancel(p.t.Context())
+		status := make(chan int, 1)
+		go func() {
+			answer, err := p.send(ctx, body)
+			if err != nil {
+				status <- 0 // left, as it should
+				return
+			}
+			_ = answer.Body.Close()
+			status <- answer.StatusCode
+		}()
+		var got int
+		eventually(p.t, "the provider has the request", func() bool {
+			arrived = len(provider.Requests()) > before
+			select {
+			case got = <-status:
+				return true
+			default:
+				return arrived
+			}
+		})
+		cancel()
+		if arrived {
+			got = <-status
+		}
+		if got != 0 && got != http.StatusServiceUnavailable {
+			p.t.Fatalf("the answer began: %d", got)
+		}
+	}
+}
+
+// What the tests' chat models cost: a dollar a million prompt tokens and two a
+// million of completion. answerCost is for goodReply's 1000 and 500.
+const (
+	perPrompt     = 1000
+	perCompletion = 2000
+	answerCost    = 1000*perPrompt + 500*perCompletion
+)
+
+// holdFor is what is held for a text request with so many tokens of output.
+func holdFor(body string, output int) money.Amount {
+	return money.Amount((len(body)+1000)*perPrompt + output*perCompletion)
+}

@@ -1,0 +1,303 @@
+package gatewaytest_test
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/money"
+)
+
+// askPrompt is what the gateway counts for the prompt of askIn, "hi", where the
+// provider has not counted it.
+const askPrompt = 8
+
+// pausing is a reply whose pieces after the first ones never come.
+func pausing(r fakeprovider.Reply, pieces int) fakeprovider.Reply {
+	if len(r.Raw) > 0 {
+		r.Raw = r.Raw[:pieces]
+	} else {
+		r.Events = r.Events[:pieces]
+	}
+	r.End = fakeprovider.Stall
+	return r
+}
+
+// leftResponses is QuantumNous/new-api#5235 and #7062: a client that leaves a
+// stream of the responses form pays nothing, also when it has read all of it.
+func leftResponses(t testing.TB) peerScene {
+	// The four events before the text, and the text.
+	stream := func() fakeprovider.Reply { return fakeprovider.ResponsesStream(1000, 500, "one two three", " four") }
+	p := fakeprovider.New(t, pausing(stream(), 5), stream())
+	return peerScene{
+		models: []map[string]any{formModel("bug12", nil, inResponses)},
+		lines:  []map[string]any{formLine("bug12", "responses", p.URL(), nil, "bug12")},
+		play: func(t *testing.T, g *gateway) {
+			c := g.open(money.USD, nil).speaks(inResponses)
+			body := askIn(inResponses, "bug12", true, nil)
+			c.leave(body, "three")
+			const part = askPrompt*perPrompt + 3*perCompletion
+			c.comesToOwn(part)
+			row := c.log(1)[0]
+			if row.Code != "client_closed" || row.Status != http.StatusOK || row.Cost != part ||
+				row.Held != holdFor(body, 500) || row.Completion != 3 {
+				t.Errorf("left in the middle: %+v; want %d charged", row, part)
+			}
+			c.leave(body, "event: response.completed") // the whole answer, but the connection is not read to its end
+			c.comesToOwn(part + answerCost)
+			if row := c.log(2)[0]; row.Cost != answerCost || row.Prompt != 1000 || row.Completion != 500 {
+				t.Errorf("left at the end: %+v; want %d charged", row, answerCost)
+			}
+			c.totals(usageTotals{Cost: part + answerCost, Requests: 2, Billed: 2})
+		},
+	}
+}
+
+// incompleteAnswers is QuantumNous/new-api#7241: the usage of an answer that
+// ended at its limit (response.incomplete) is not read.
+func incompleteAnswers(t testing.TB) peerScene {
+	usage, text := fakeprovider.ResponsesUsage(1000, 500), fakeprovider.ResponsesMessage("all is")
+	p := fakeprovider.New(t, fakeprovider.Reply{Body: fakeprovider.ResponsesObject("incomplete", usage, text)},
+		fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(),
+			fakeprovider.ResponsesText("all is"), fakeprovider.ResponsesEnd("incomplete", usage, text))...))
+	return peerScene{
+		models: []map[string]any{formModel("bug13", nil, inResponses)},
+		lines:  []map[string]any{formLine("bug13", "responses", p.URL(), nil, "bug13")},
+		play: func(t *testing.T, g *gateway) {
+			c := g.open(money.USD, nil).speaks(inResponses)
+			for n, stream := range []bool{false, true} {
+				h := c.gets(askIn(inResponses, "bug13", stream, nil), http.StatusOK, "")
+				if !strings.Contains(h.raw, `"status":"incomplete"`) {
+					t.Errorf("the client got %s", h.raw)
+				}
+				if row := c.log(n + 1)[0]; row.Cost != answerCost || row.Prompt != 1000 || row.Completion != 500 {
+					t.Errorf("stream %v: %+v; want %d charged", stream, row, answerCost)
+				}
+			}
+			c.owns(2*answerCost, 0)
+		},
+	}
+}
+
+// abortedAnswers is BerriAI/litellm#33736 and #13245: answers that their
+// clients abort leave no row in the log of spending.
+func abortedAnswers(t testing.TB) peerScene {
+	p := fakeprovider.New(t, pausing(fakeprovider.Stream(1000, 500, "one two three"), 2), fakeprovider.Reply{Before: fakeprovider.Stall})
+	return chatScene("bug14", p.URL(), nil, func(t *testing.T, g *gateway) {
+		c := g.open(money.USD, nil)
+		id := c.leave(askIn(inChat, "bug14", true, nil), "three")
+		const part = askPrompt*perPrompt + 3*perCompletion
+		c.comesToOwn(part)
+		if row := c.log(1)[0]; row.ID != id || row.Code != "client_closed" || row.Cost != part || len(row.Attempts) != 1 {
+			t.Errorf("a stream: %+v; want %s with %d charged", row, id, part)
+		}
+		c.leaveUnanswered(askIn(inChat, "bug14", false, nil), p)
+		if row := c.log(2)[0]; row.Code != "client_closed" || row.Cost != 0 || len(row.Attempts) != 1 || row.Attempts[0].Line != "bug14" {
+			t.Errorf("not streamed: %+v", row)
+		}
+		c.totals(usageTotals{Cost: part, Requests: 2, Billed: 1})
+	})
+}
+
+// cancelledStream is maximhq/bifrost#3709: a stream that was cancelled after
+// 806 pieces is logged with the one token that its first event had counted.
+func cancelledStream(t testing.TB) peerScene {
+	const pieces = 806
+	said := make([]string, pieces)
+	for i := range said {
+		said[i] = " word"
+	}
+	said[pieces-1] = " end"
+	p := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 1, said...), 2+pieces))
+	return peerScene{
+		models: []map[string]any{formModel("bug15", nil, inMessages)},
+		lines:  []map[string]any{formLine("bug15", "messages", p.URL(), nil, "bug15")},
+		play: func(t *testing.T, g *gateway) {
+			c := g.open(money.USD, nil).speaks(inMessages)
+			c.leave(askIn(inMessages, "bug15", true, map[string]any{"max_tokens": 1000}), " end")
+			const cost = 1000*perPrompt + pieces*perCompletion
+			c.comesToOwn(cost)
+			if row := c.log(1)[0]; row.Completion != pieces || row.Prompt != 1000 || row.Cost != cost {
+				t.Errorf("%+v; want %d tokens and %d", row, pieces, cost)
+			}
+			c.totals(usageTotals{Cost: cost, Requests: 1, Billed: 1}) // the sum of the log
+		},
+	}
+}
+
+// spendThroughRestart is maximhq/bifrost#3548 and #5925: what was spent in the
+// seconds before a stop is lost, and a start writes zeros over the rest.
+func spendThroughRestart(t testing.TB) peerScene {
+	p := answering(t, "chat")
+	return chatScene("bug16", p.URL(), nil, func(t *testing.T, g *gateway) {
+		node := g.apart(nil)
+		c := node.open(money.USD, map[string]any{"total_limit_usd": 1, "daily_budget_usd": 1})
+		for n := 1; n <= 2; n++ {
+			c.gets(askIn(inChat, "bug16", n%2 == 0, nil), http.StatusOK, "")
+			// What the answer cost is in the database before anything else happens.
+			var charged money.Amount
+			db := openDatabase(t, node.database)
+			sum := db.QueryRowContext(t.Context(), `SELECT SUM(cost_nano) FROM ledger_receipt WHERE account = $1`, c.account)
+			if err := sum.Scan(&charged); err != nil {
+				t.Fatal(err)
+			}
+			if charged != money.Amount(n)*answerCost {
+				t.Errorf("%s are in the database after %d answers", charged, n)
+			}
+			node = node.again()
+			node.offer(g.offered.models, g.offered.lines)
+			c = c.at(node)
+			c.owns(money.Amount(n)*answerCost, 0)
+			c.spent(money.Amount(n)*answerCost, 0)
+			c.totals(usageTotals{Cost: money.Amount(n) * answerCost, Requests: int64(n), Billed: int64(n)})
+		}
+		node.audit(t)
+	})
+}
+
+// nothingQueued is BerriAI/litellm#38157 and #34887: what waits to be counted
+// is dropped by a stop, and by a deadlock of two nodes.
+func nothingQueued(t testing.TB) peerScene {
+	p, open := waiting(t)
+	fast := answering(t, "chat")
+	s := chatScene("bug17", p.URL(), nil, func(t *testing.T, g *gateway) {
+		const calls, accounts = 8, 4
+		node := g.apart(nil)
+		c := node.open(money.USD, nil)
+		running := c.burst(calls, 0, askIn(inChat, "bug17", true, nil))
+		reached(t, p, calls)
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			node.stop()
+		}()
+		eventually(t, "no more connections are taken", func() bool {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(node.process.URL, "http://"))
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err != nil
+		})
+		open()
+		passes(t, running, calls)
+		<-stopped
+		node = node.again()
+		c.at(node).owns(calls*answerCost, 0)
+
+		// Two nodes charge the same accounts, in opposite order.
+		other := node.another()
+		var all [accounts]purseOf
+		for i := range all {
+			all[i] = node.open(money.USD, nil)
+		}
+		var group sync.WaitGroup
+		for i := range 2 * calls {
+			group.Go(func() {
+				for n := range accounts {
+					at := all[n].at(node)
+					if i%2 == 1 {
+						at = all[accounts-1-n].at(other)
+					}
+					at.gets(askIn(inChat, "bug17-fast", false, nil), http.StatusOK, "")
+				}
+			})
+		}
+		group.Wait()
+		for _, c := range all {
+			c.owns(2*calls*answerCost, 0)
+			c.spent(2*calls*answerCost, 0)
+		}
+		node.audit(t)
+	})
+	s.models = append(s.models, chatModel("bug17-fast", nil))
+	s.lines = append(s.lines, chatLine("bug17-fast", fast.URL(), nil, "bug17-fast"))
+	return s
+}
+
+// stoppedEarly is Wei-Shaw/sub2api#5856 (retries are on the provider's bill and
+// in no log), bitrouter/bitrouter#537 (the prompt of a left stream is free) and
+// pollinations/pollinations#5594 (so is all that its client stops early).
+func stoppedEarly(t testing.TB) peerScene {
+	failed := fakeprovider.Error(500, "server_error", "", "down")
+	failed.Body = strings.TrimSuffix(failed.Body, "}") + `,"usage":{"prompt_tokens":1000,"completion_tokens":70}}`
+	down := fakeprovider.New(t, failed)
+	up := answering(t, "chat")
+	native := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 500, "one two three"), 3))
+	fal := makers()[0]
+	studio := fal.open(t)
+	return peerScene{
+		models: []map[string]any{chatModel("bug18", nil), formModel("bug18-native", nil, inMessages), videoModel("bug18-video", nil)},
+		lines: []map[string]any{
+			chatLine("bug18-down", down.URL(), nil, "bug18"), chatLine("bug18", up.URL(), map[string]any{"priority": 2}, "bug18"),
+			formLine("bug18-native", "messages", native.URL(), nil, "bug18-native"),
+			fal.jobLine("bug18-video", studio, "video", nil, "bug18-video")},
+		play: func(t *testing.T, g *gateway) {
+			c := g.open(10*money.USD, nil)
+			c.gets(askIn(inChat, "bug18", false, nil), http.StatusOK, "")
+			c.owns(answerCost, 0) // the user pays for the answer alone
+			if row := c.logged(t); row.Prompt != 1000 || row.Completion != 500 || len(row.Attempts) != 2 ||
+				row.Attempts[0].Prompt != 1000 || row.Attempts[0].Completion != 70 || row.Attempts[1].Prompt != 0 {
+				t.Errorf("%+v; want 1000 and 70 tokens beside the first attempt", row)
+			}
+			c.speaks(inMessages).leave(askIn(inMessages, "bug18-native", true, nil), "three")
+			const part = 1000*perPrompt + 3*perCompletion
+			c.comesToOwn(answerCost + part)
+			c.wants(pathVideo, string(order("bug18-video", "a hat", nil)), http.StatusAccepted, "") // and nobody asks for it
+			c.comesToOwn(answerCost + part + priceClip)
+		},
+	}
+}
+
+// loggedAttempts is an entry of the log with what its attempts used.
+type loggedAttempts struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Attempts   []struct {
+		Prompt     int64 `json:"prompt_tokens"`
+		Completion int64 `json:"completion_tokens"`
+	}
+}
+
+// logged returns the account's only entry of the log.
+func (p purseOf) logged(t *testing.T) loggedAttempts {
+	t.Helper()
+	p.log(1)
+	var page struct{ Data []loggedAttempts }
+	p.g.process.Admin("GET", "/requests?account="+p.account, nil, &page)
+	return page.Data[0]
+}
+
+// brokenStreams is QuantumNous/new-api#5288 to #5290: a stream that breaks or
+// fails is counted anew, all of it at the price of output, the text of the
+// error too.
+func brokenStreams(t testing.TB) peerScene {
+	begun := []string{`{"id":"x","choices":[{"index":0,"delta":{"content":"one two three"},"finish_reason":null}],` +
+		`"usage":{"prompt_tokens":1000,"completion_tokens":1}}`}
+	complaint := `{"error":` + fakeprovider.ErrorObject("server_error", "overloaded", strings.Repeat("what a long story ", 500)) + `}`
+	said := fakeprovider.Reply{Events: append(begun, complaint)}
+	p := fakeprovider.New(t, fakeprovider.Reply{Events: begun, End: fakeprovider.Reset}, said,
+		fakeprovider.Reply{Status: 500, Body: complaint}, fakeprovider.Reply{Body: complaint})
+	return chatScene("bug19", p.URL(), nil, func(t *testing.T, g *gateway) {
+		c := g.open(money.USD, nil)
+		const part = 1000*perPrompt + 3*perCompletion
+		for n, kind := range []string{"reset", "error event"} {
+			h := c.ask(askIn(inChat, "bug19", true, nil))
+			if strings.Contains(h.raw, "[DONE]") {
+				t.Errorf("%s: the stream looks complete: %s", kind, h.raw)
+			}
+			c.owns(money.Amount(n+1)*part, 0)
+			if row := c.log(n + 1)[0]; row.Cost != part || row.Prompt != 1000 || row.Completion != 3 {
+				t.Errorf("%s: %+v; want %d charged", kind, row, part)
+			}
+		}
+		for range 2 {
+			if h := c.ask(askIn(inChat, "bug19", false, nil)); h.status < 400 {
+				t.Errorf("%d %s", h.status, h.raw)
+			}
+		}
+		c.totals(usageTotals{Cost: 2 * part, Requests: 4, Billed: 2, Failed: 2})
+	})
+}
