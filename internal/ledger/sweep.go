@@ -123,13 +123,14 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var ended []string
 	for _, node := range nodes {
-		if !node.Dead || failed[node.Epoch] != nil {
-			continue
+		if node.Dead && failed[node.Epoch] == nil {
+			ended = append(ended, node.Epoch)
 		}
-		if err := l.db.ForgetNode(ctx, node.Epoch); err != nil {
-			return err
-		}
+	}
+	if err := l.db.ForgetNodes(ctx, ended); err != nil {
+		return err
 	}
 	errs := make([]error, 0, len(failed))
 	for epoch, err := range failed {

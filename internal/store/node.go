@@ -97,9 +97,14 @@ func (db *DB) Fence(ctx context.Context, epoch string, beat int64) (bool, error)
 // ask is gone with its process.
 const nodeLinger = 24 * time.Hour
 
-// ForgetNode removes the row of a dead epoch of which nothing is left to take
-// over, once nobody can ask for its last batch any more.
-func (db *DB) ForgetNode(ctx context.Context, epoch string) error {
+// ForgetNodes removes the rows of dead epochs of which nothing is left to take
+// over, once nobody can ask for their last batches any more. It is one statement,
+// however many have died within nodeLinger: a sweep that takes too long judges
+// nobody.
+func (db *DB) ForgetNodes(ctx context.Context, epochs []string) error {
+	if len(epochs) == 0 {
+		return nil
+	}
 	return db.Update(ctx, func(tx *Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
@@ -108,7 +113,7 @@ func (db *DB) ForgetNode(ctx context.Context, epoch string) error {
 		if db.dialect == PostgreSQL {
 			now -= nodeLinger.Milliseconds()
 		}
-		_, err = tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1 AND dead_ms <= $2`, epoch, now)
+		_, err = tx.Exec(`DELETE FROM node WHERE `+tx.In("epoch", 1)+` AND dead = 1 AND dead_ms <= $2`, List(epochs), now)
 		return err
 	})
 }

@@ -287,13 +287,19 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 		if err := db.Heartbeat(ctx, "n"); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("heartbeat of a dead epoch: %v; want ErrFenced", err)
 		}
-		// On PostgreSQL the dead node may still ask what became of its last batch.
+		if err := db.RegisterNode(ctx, "m"); err != nil {
+			t.Fatal(err)
+		}
+		if dead, err := db.Fence(ctx, "m", 0); !dead || err != nil {
+			t.Fatal(dead, err)
+		}
+		// On PostgreSQL dead nodes may still ask what became of their last batches.
 		kept := 0
 		if db.Dialect() == store.PostgreSQL {
-			kept = 1
+			kept = 2
 		}
 		for _, want := range []int{kept, 0} {
-			if err := db.ForgetNode(ctx, "n"); err != nil {
+			if err := db.ForgetNodes(ctx, []string{"m", "n"}); err != nil {
 				t.Fatal(err)
 			}
 			if nodes, err := db.Nodes(ctx); err != nil || len(nodes) != want {
