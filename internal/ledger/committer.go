@@ -86,6 +86,7 @@ const (
 func (c *committer) commit(ops []*op) {
 	var lost *books // decisions of the try whose COMMIT has no answer
 	var cause error
+	alone := false // it has been refused alone
 	pause := minPause
 	defer c.l.writing.over()
 	for {
@@ -108,8 +109,11 @@ func (c *committer) commit(ops []*op) {
 			if !away(err) {
 				lost = nil
 				if !store.Retryable(err) {
-					c.split(ops, err)
-					return
+					if len(ops) > 1 || alone {
+						c.split(ops, err)
+						return
+					}
+					alone = true // the connection may be at fault: once more, on another one
 				}
 			}
 		default:
@@ -120,7 +124,7 @@ func (c *committer) commit(ops []*op) {
 			c.l.log.Warn("ledger: a batch was not committed and is tried again", "batch", c.batch+1, "operations", len(ops), "error", err)
 			cause = err
 		}
-		if !store.Retryable(err) {
+		if away(err) {
 			c.l.writing.batch(err, time.Now())
 		}
 		<-time.After(pause)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -359,6 +361,28 @@ func TestOutage(t *testing.T) {
 		// Only the stream, which the client has seen, is charged.
 		if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
 			t.Errorf("%+v; want one charge of 1", st)
+		}
+		f.audited()
+	})
+}
+
+// TestRefusalOfAConnection: a pooler that has lost a prepared statement refuses
+// what another connection takes. That is no reason to give a good answer away.
+func TestRefusalOfAConnection(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install)
+		f.open("a", money.USD, 0, KeyLimits{})
+		for _, p := range []phase{phaseRead, phaseWrite} {
+			h := f.mustAdmit("a", money.USD/2)
+			s.set(times(1, p, func(func() error) error { return &pgconn.PgError{Code: "26000"} }))
+			if err := h.Settle(context.Background(), billed(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != money.USD-2 {
+			t.Errorf("%+v; want two charges", st)
 		}
 		f.audited()
 	})
