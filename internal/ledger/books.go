@@ -284,10 +284,34 @@ func (b *books) end(id string, end End, attempts string) (receiptRow, bool) {
 	return receipt, true
 }
 
-// homeless tells whether a hold is open whose account or key is gone.
-func (b *books) homeless(id string) bool {
+// broken tells why an open hold cannot be ended; nil: it can be, or is not open.
+func (b *books) broken(id string) error {
 	hold := b.holds[id]
-	return hold != nil && (b.accounts[hold.account] == nil || b.keys[hold.key] == nil)
+	switch {
+	case hold == nil:
+		return nil
+	case b.accounts[hold.account] == nil || b.keys[hold.key] == nil:
+		return errDamaged
+	case !hold.plausible():
+		return errImplausible
+	}
+	return nil
+}
+
+// mostTokens is more than any hold's stream has counted. A total that took a
+// larger number might take no other any more.
+const mostTokens = 1 << 42
+
+// plausible tells whether an admission or a stream can have written the hold's
+// figures.
+func (h *holdRow) plausible() bool {
+	money := h.amount >= 0 && h.amount <= money.Max && h.cost >= 0 && h.cost <= money.Max
+	for _, n := range []int64{h.tokens.Prompt, h.tokens.Cached, h.tokens.Completion} {
+		if n < 0 || n > mostTokens {
+			return false
+		}
+	}
+	return money
 }
 
 // sweep ends the request of a dead node's hold: what it had produced is

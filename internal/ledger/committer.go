@@ -259,8 +259,8 @@ func (c *committer) answer(ops []*op, b *books) {
 			c.observe(o, d)
 		}
 		o.ridden = d.rode
-		if o.kind != opSweep && errors.Is(d.err, errDamaged) {
-			c.l.damages.add(o.holdID, refusedEnd{errDamaged, o.hold})
+		if o.kind != opSweep && damaged(d.err) {
+			c.l.damages.add(o.holdID, refusedEnd{d.err, o.hold})
 		}
 		c.finish(o, d.hold != nil)
 	}

@@ -56,8 +56,8 @@ func (b *books) decideOne(o *op, epoch string) decision {
 		}
 		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.over}
 	case opSweep:
-		if b.homeless(o.holdID) {
-			return decision{err: errDamaged}
+		if err := b.broken(o.holdID); err != nil {
+			return decision{err: err}
 		}
 		receipt, ended := b.sweep(o.holdID)
 		return decision{ended: ended, charged: ended && receipt.end.Outcome == Billed, over: receipt.over}

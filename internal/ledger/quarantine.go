@@ -14,6 +14,15 @@ import (
 // errDamaged marks an open hold whose account or key the ledger does not have.
 var errDamaged = errors.New("the account or the key of the hold is gone")
 
+// errImplausible marks one with figures that nothing here writes.
+var errImplausible = errors.New("the figures of the hold are out of range")
+
+// damaged tells whether err is about the rows that an ending meets, so that it
+// will fail again whenever it is tried.
+func damaged(err error) bool {
+	return errors.Is(err, errDamaged) || errors.Is(err, errImplausible) || errors.Is(err, store.ErrColumn)
+}
+
 // damages are the holds whose ending was refused although it stood alone in its
 // batch. The committer adds to them, the sweep looks at them.
 type damages struct {
@@ -73,8 +82,9 @@ const (
 )
 
 // quarantine moves a hold away if the rows around it are damaged: it has its
-// receipt already, its account or key is gone, or one of them cannot be read. Nothing is held for it any
-// more, nobody is charged for it, and the audit shows it.
+// receipt already, its account or key is gone, its figures are out of range, or
+// one of the rows cannot be read. Nothing is held for it any more, nobody is
+// charged for it, and the audit shows it.
 func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		found = holdGone
@@ -94,7 +104,7 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 			(SELECT COUNT(*) FROM ledger_key WHERE id = $3)`, hold, account, key).Scan(&receipts, &accounts, &keys); err != nil {
 			return err
 		}
-		if receipts == 0 && accounts == 1 && keys == 1 && !errors.Is(cause, store.ErrColumn) {
+		if receipts == 0 && accounts == 1 && keys == 1 && !damaged(cause) {
 			found = holdSound
 			return nil
 		}

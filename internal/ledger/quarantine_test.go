@@ -242,3 +242,28 @@ func TestQuarantineLeavesNothingBehind(t *testing.T) {
 		})
 	}
 }
+
+// TestImplausibleHoldsAreQuarantined: a figure that is out of range gets into no
+// receipt and no total.
+func TestImplausibleHoldsAreQuarantined(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		for _, column := range []string{"amount_nano", "cost_nano", "prompt_tokens", "cached_tokens", "completion_tokens"} {
+			for _, figure := range []string{"-5", "9223372036854775807"} {
+				h := f.mustAdmit("a", 1)
+				damage(t, db, `UPDATE ledger_hold SET epoch = 'node_gone', `+column+` = `+figure+` WHERE id = '`+h.row.id+`'`)
+			}
+		}
+		_ = f.sweepDead(context.Background()) // no sum of holds is taken while one of them is beyond all numbers
+		if err := f.sweepDead(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if causes := f.quarantined(); len(causes) != 10 {
+			t.Errorf("quarantined: %v; want ten", causes)
+		}
+		damage(t, db, `DELETE FROM ledger_quarantine`)
+		f.audited()
+	})
+}

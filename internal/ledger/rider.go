@@ -87,8 +87,8 @@ func (l *Ledger) EndJob(ctx context.Context, h JobHold, with EndRider) (bool, er
 
 // endJob decides the end of a job.
 func (b *books) endJob(o *op) decision {
-	if b.homeless(o.holdID) {
-		return decision{err: errDamaged}
+	if err := b.broken(o.holdID); err != nil {
+		return decision{err: err}
 	}
 	if b.holds[o.holdID] == nil {
 		if o.ending.Orphaned() {
