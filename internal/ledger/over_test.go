@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/id"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // TestUsageAboveHoldsIsKept exceeds a hold, folds its receipt away and exceeds
@@ -66,5 +67,33 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 		}
 		sums(2*money.USD, first, 0)
 		sums(4*money.USD, exceed("a"), 2*money.USD)
+	})
+}
+
+// TestUsageAboveHoldsWithoutEnd: a provider that always tells the largest counts
+// keeps nobody from being charged.
+func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 100*money.USD, 0, KeyLimits{})
+		for range 12 {
+			if err := f.mustAdmit("a", money.USD).Settle(context.Background(), billed(money.Max)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if st := f.state("a"); st.Held != 0 || st.Balance != 88*money.USD {
+			t.Errorf("%+v; want twelve charges", st)
+		}
+		err := db.View(context.Background(), func(tx *store.Tx) error {
+			sums, err := OverOfAccountsTx(tx, []string{"a"})
+			if sums["a"] < money.Max {
+				t.Errorf("usage above holds: %v", sums)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	})
 }
