@@ -80,7 +80,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	}
 	answer, err := on.Adapter.Chat(r.ctx, call)
 	if err != nil {
-		return x.misfit(on, err)
+		return x.misfit(on, x.slow(err))
 	}
 	r.body = answer.Body
 	x.on, x.voice, x.run = on, s, r
@@ -89,7 +89,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return x.misfit(on, arrived(err))
+	return x.misfit(on, x.slow(arrived(err)))
 }
 
 // translation is what the line needs of the request besides the client's words.
@@ -99,6 +99,26 @@ func (x *exchange) translation(on line.On) wire.Translation {
 		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning,
 	}
+}
+
+// longPrompt is the size in bytes from which on a prompt may be what keeps a
+// good line from its first token; images and files may at any size.
+const longPrompt = 64 << 10
+
+// slow notes on a failure for lack of time that the request may need so much:
+// how long a whole answer gets, and how large a prompt is, is up to its client.
+func (x *exchange) slow(err error) error {
+	var f *upstream.Failure
+	if errors.As(err, &f) && f.Code == fault.UpstreamTimeout && (!x.asked.Stream || x.long()) {
+		f.Unproven = true
+	}
+	return err
+}
+
+// long tells whether the prompt may take a good line long to read.
+func (x *exchange) long() bool {
+	b := x.asked.Bound
+	return b.TextBytes > longPrompt || b.Images > 0 || b.Unbounded
 }
 
 // arrived notes on the failure of an answer whose head had come that it came.
@@ -112,9 +132,9 @@ func arrived(err error) error {
 
 // reported is the verdict on an error that a provider reported inside an
 // answer or a frame.
-func reported(e *wire.ProviderError) *upstream.Failure {
+func reported(on line.On, e *wire.ProviderError) *upstream.Failure {
 	if e.Body != nil {
-		if f := upstream.Classify(200, "application/json", e.Body, nil); f != nil {
+		if f := on.Source().Classify(200, "application/json", e.Body, nil); f != nil {
 			return f
 		}
 	}

@@ -166,6 +166,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 	defer cancel()
 	x.attempts, err = c.opts.Lines.Try(ctx, line.Request{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
+		Account: call.Account,
 	}, x.attempt)
 	switch {
 	case err != nil:

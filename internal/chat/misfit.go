@@ -33,7 +33,11 @@ func (x *exchange) misfit(on line.On, err error) error {
 	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
 		return err
 	}
-	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Used: f.Used, Cause: f.Cause}
+	return &upstream.Failure{
+		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Used: f.Used, Cause: f.Cause,
+		// The message of a chat line may quote a field of the client's.
+		Unproven: on.Form == wire.FormChat && f.Passed.Param == "",
+	}
 }
 
 // added tells whether a rejection is about a field that the client has not

@@ -147,7 +147,7 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case err != nil:
 		return false, malformed("text/event-stream", e.Data, err)
 	case f.Err != nil:
-		return false, reported(f.Err)
+		return false, reported(x.on, f.Err)
 	}
 	s.token = s.token || f.Token
 	if f.Finished && s.held < 0 {

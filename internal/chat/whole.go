@@ -101,7 +101,7 @@ func (x *exchange) judge(contentType string, raw []byte) (result, error) {
 func (x *exchange) misjudged(a result) *upstream.Failure {
 	switch o := a.Judged(); {
 	case o.Err != nil:
-		return reported(o.Err)
+		return reported(x.on, o.Err)
 	case o.Content && !o.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 	case o.Content:

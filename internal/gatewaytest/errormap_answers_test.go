@@ -32,7 +32,7 @@ func inside(name, body string, w want) []row {
 	whole := saying(200, body)
 	return []row{
 		{name: "200 " + name, want: w, status: 200, whole: &whole, stream: events(body, "[DONE]")},
-		{name: "200 in place of a stream: " + name, want: w, status: 200, stream: &whole},
+		{name: "200 in place of a stream: " + name, want: w, status: 200, stream: &whole, probe: &whole},
 	}
 }
 

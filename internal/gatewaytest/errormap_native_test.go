@@ -69,7 +69,7 @@ func nativeRows() []row {
 			if i%2 == 0 {
 				r.stream = nil
 			} else {
-				r.whole = nil
+				r.probe, r.whole = r.whole, nil
 			}
 		}
 		rows = append(rows, r)

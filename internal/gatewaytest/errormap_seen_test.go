@@ -311,6 +311,12 @@ const shortestCool = 5 * time.Second
 func (f *fixture) checkHealth(t *testing.T, e entry, line string, sent time.Time) {
 	t.Helper()
 	s := f.lines.of(t, line)
+	switch e.want.health { // these may wait for a probe to prove it
+	case cred:
+		s = f.becomes(t, line, "credentials_out")
+	case pair:
+		eventually(t, line+" lacks its model", func() bool { s = f.lines.of(t, line); return len(s.ModelsOut) == 1 })
+	}
 	if e.want.health == cool && s.State == "in_service" && time.Since(sent) > shortestCool {
 		return // the machine is so busy that the pause is over
 	}

@@ -161,7 +161,6 @@ func busyRows() []row {
 		both("429 Gemini RESOURCE_EXHAUSTED", saying(429, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`), busy()),
 		both("429 Gemini in an array", saying(429, `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}]`), busy()),
 		both("429 OpenRouter", saying(429, `{"error":{"code":429,"message":"x","metadata":{"error_type":"rate_limit"}}}`), busy()),
-		both("413 Groq by rate", fakeprovider.Error(413, "tokens", "rate_limit_exceeded", "x"), busy()),
 		both("529 Anthropic overloaded_error", saying(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), busy()),
 		both("529 empty", saying(529, ""), busy()),
 		both("503 overloaded", fakeprovider.Error(503, "server_error", "", "The engine is currently overloaded, please try again later"), busy()),
@@ -189,8 +188,6 @@ func accountRows() []row {
 		both("401 text", fakeprovider.Reply{Status: 401, ContentType: "text/plain", Body: "no"}, w),
 		both("401 with the credential in it", fakeprovider.Error(401, "", "invalid_api_key", "Incorrect API key provided: "+credential), w),
 		both("403 text", fakeprovider.Reply{Status: 403, ContentType: "text/plain", Body: "forbidden"}, w),
-		both("400 Anthropic balance", saying(400, `{"type":"error","error":{"type":"invalid_request_error",`+
-			`"message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."}}`), w),
 		both("400 Anthropic on hold", saying(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
 			`"details":{"error_code":"organization_on_hold"}}}`), w),
 		both("400 Anthropic spend limit", saying(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
@@ -214,7 +211,7 @@ func accountRows() []row {
 	rows = append(rows, typed("Moonshot", 403, w, "permission_denied_error")...)
 	rows = append(rows, typed("Anthropic", 403, w, "permission_error")...)
 	rows = append(rows, typed("Anthropic", 402, w, "billing_error")...)
-	rows = append(rows, bare(403, w, "AccessDenied", "AccessDenied.Unpurchased", "Workspace.AccessDenied", "Model.AccessDenied")...)
+	rows = append(rows, bare(403, w, "AccessDenied", "AccessDenied.Unpurchased", "Workspace.AccessDenied")...)
 	rows = append(rows, coded("Ark", 403, w, "AccountOverdueError", "AccessDenied")...)
 	rows = append(rows, coded("OpenAI", 400, w, "billing_hard_limit_reached", "organization_on_hold")...)
 	rows = append(rows, bare(400, w, "Arrearage")...)
@@ -244,6 +241,7 @@ func modelRows() []row {
 	rows = append(rows, pages(w, 404)...)
 	rows = append(rows, statuses(w, 404, 410)...)
 	rows = append(rows, coded("OpenAI", 404, w, "model_not_found")...)
+	rows = append(rows, bare(403, w, "Model.AccessDenied")...)
 	rows = append(rows, typed("Moonshot", 404, w, "resource_not_found_error")...)
 	rows = append(rows, bare(404, w, "ModelNotFound", "WorkSpaceNotFound")...)
 	rows = append(rows, coded("Ark", 404, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
@@ -294,6 +292,11 @@ func rejectionRows() []row {
 		passed("400 with the credential in it", 400, `{"error":{"message":"Bad `+credential+`","type":"invalid_request_error","param":null,"code":null}}`,
 			"invalid_request", invalid, "Bad [redacted]", ""),
 		passed("413", 413, `{"error":{"message":"Too large","type":"request_too_large"}}`, "invalid_request", "request_too_large", "Too large", ""),
+		passed("413 Groq, more than a minute's tokens", 413, `{"error":{"message":"Request too large","type":"tokens","code":"rate_limit_exceeded"}}`,
+			"rate_limit_exceeded", "tokens", "Request too large", ""),
+		passed("400 with a field that is called like another vendor's notice", 400,
+			`{"error":{"message":"Your credit balance is too low: Extra inputs are not permitted","type":"invalid_request_error","param":null,"code":null}}`,
+			"invalid_request", invalid, "Your credit balance is too low: Extra inputs are not permitted", ""),
 		passed("415", 415, `{"error":{"message":"No such format","type":"","param":null,"code":"unsupported_format"}}`,
 			"unsupported_format", invalid, "No such format", ""),
 		passed("422 DeepSeek", 422, `{"error":{"message":"Invalid temperature","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,

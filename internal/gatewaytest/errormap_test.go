@@ -86,6 +86,9 @@ type row struct {
 	// whole and stream are what the provider does with the two kinds of
 	// requests; nil leaves that kind out.
 	whole, stream *fakeprovider.Reply
+	// probe is what a probe of the gateway's gets; nil: as whole, or else a good
+	// answer.
+	probe *fakeprovider.Reply
 	// provider makes one that fakeprovider.New cannot; base address and how
 	// often it was asked for a model (-1: it cannot know).
 	provider func(t testing.TB) provider
@@ -147,7 +150,7 @@ func (r row) kinds() []bool {
 }
 
 // scripted is a provider that does what a row says, however often.
-func (r row) scripted(t testing.TB) provider {
+func (r row) scripted(t testing.TB, in form) provider {
 	if r.provider != nil {
 		return r.provider(t)
 	}
@@ -157,7 +160,12 @@ func (r row) scripted(t testing.TB) provider {
 		gate <- struct{}{}
 	}
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		if !streamed(q) {
+		switch {
+		case probing(q) && r.probe != nil:
+			return *r.probe
+		case probing(q) && r.whole == nil:
+			return in.good(false)
+		case !streamed(q):
 			return *r.whole
 		}
 		reply := *r.stream
@@ -175,10 +183,17 @@ func streamed(q fakeprovider.Request) bool {
 	return bytes.Contains(q.Body, []byte(`"stream":true`)) || strings.Contains(q.Path, ":streamGenerateContent")
 }
 
-// asked counts the requests for a model that reached a provider.
+// probing tells a probe of the gateway's own from the tests' requests.
+func probing(q fakeprovider.Request) bool { return bytes.Contains(q.Body, []byte(`"ping"`)) }
+
+// asked counts the requests for a model that reached a provider, without the
+// gateway's own probes.
 func asked(p *fakeprovider.Server, model string) int {
 	n := 0
 	for _, q := range p.Requests() {
+		if probing(q) {
+			continue
+		}
 		if bytes.Contains(q.Body, []byte(`"model":"vendor-`+model+`"`)) || strings.Contains(q.Path, "/vendor-"+model+":") {
 			n++
 		}
@@ -245,7 +260,7 @@ func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *test
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		var entries []entry
 		for i, r := range rows {
-			p := r.scripted(t)
+			p := r.scripted(t, in)
 			kinds := r.kinds()
 			if strings.HasPrefix(database, "postgres") && len(kinds) == 2 {
 				kinds = kinds[i%2 : i%2+1]

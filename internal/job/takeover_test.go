@@ -35,7 +35,7 @@ func (h *house) by(n *node, id string) *task {
 		h.t.Fatalf("job %s does not run", id)
 	}
 	t.berth = n.lines.MakerOf(t.snapshot, t.run.line, t.rec.model)
-	t.voyage = t.berth.Sail()
+	t.voyage = t.berth.Sail(t.rec.account)
 	h.t.Cleanup(t.voyage.End)
 	return t
 }

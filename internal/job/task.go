@@ -96,7 +96,7 @@ func (t *task) live(life, calls context.Context) {
 		j.mu.Unlock()
 	}()
 	if t.berth != nil {
-		t.voyage = t.berth.Sail()
+		t.voyage = t.berth.Sail(t.rec.account)
 	}
 	err := t.steps(life, calls)
 	if err != nil && !errors.Is(err, errGone) && life.Err() == nil {

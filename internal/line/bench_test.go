@@ -50,7 +50,7 @@ func BenchmarkTry(b *testing.B) {
 		l, r := line.New(line.Options{Open: open}), request(snapshot(1, a, second))
 		_, _ = l.Try(b.Context(), r, func(_ context.Context, on line.On) error {
 			if on.Line.ID == "a" {
-				return upstream.Classify(401, "", nil, nil)
+				return noKey()
 			}
 			return nil
 		})

@@ -24,8 +24,7 @@ type Berth struct {
 
 	lines *Lines
 	seat  *seat
-	model string
-	life  uint64
+	asked asked
 }
 
 // Waiting is a line that takes no job now.
@@ -69,7 +68,7 @@ func (l *Lines) berth(seat *seat, model string) (_ *Berth, why string) {
 	if trial {
 		t.endTrial() // the place is taken again by Sail
 	}
-	return &Berth{Line: ln, Maker: maker, ProviderModel: ln.Models[model], Trial: trial, lines: l, seat: seat, model: model, life: life}, ""
+	return &Berth{Line: ln, Maker: maker, ProviderModel: ln.Models[model], Trial: trial, lines: l, seat: seat, asked: asked{model: model, life: life}}, ""
 }
 
 // MakerOf returns a line of a snapshot, in whatever state, for a job that has
@@ -86,19 +85,20 @@ func (l *Lines) MakerOf(s *catalog.Snapshot, line, model string) *Berth {
 	if !ok || seat.line.Out != "" {
 		return nil
 	}
-	return &Berth{Line: seat.line, Maker: maker, ProviderModel: seat.line.Models[model], lines: l, seat: seat, model: model, life: seat.tally.life.Load()}
+	return &Berth{Line: seat.line, Maker: maker, ProviderModel: seat.line.Models[model], lines: l, seat: seat, asked: asked{model: model, life: seat.tally.life.Load()}}
 }
 
 // Voyage is a job's attempt on a line, for the line's state. It is used by one
 // goroutine.
 type Voyage struct {
 	berth *Berth
+	asked asked
 	begun time.Time
 	ended bool
 }
 
-// Sail begins an attempt: the line counts as busy until End.
-func (b *Berth) Sail() *Voyage {
+// Sail begins an attempt for an account: the line counts as busy until End.
+func (b *Berth) Sail(account string) *Voyage {
 	t := b.seat.tally
 	t.inFlight.Add(1)
 	t.metrics.inFlight.Inc()
@@ -107,7 +107,9 @@ func (b *Berth) Sail() *Voyage {
 		t.trials++
 		t.mu.Unlock()
 	}
-	return &Voyage{berth: b, begun: b.lines.now()}
+	asked := b.asked
+	asked.account, asked.job = account, true
+	return &Voyage{berth: b, asked: asked, begun: b.lines.now()}
 }
 
 // Went records that the line did what it was asked: it accepted the job, or
@@ -115,18 +117,24 @@ func (b *Berth) Sail() *Voyage {
 func (v *Voyage) Went() {
 	b, now := v.berth, v.berth.lines.now()
 	took := now.Sub(v.begun)
-	_, changes := b.seat.tally.answered(now, b.life, took)
+	_, changes := b.seat.tally.answered(now, v.asked, took)
 	b.seat.tally.metrics.answered(took)
 	b.lines.tell(b.Line.ID, changes)
 }
 
 // Failed records a trouble of the job on the line. The line's credential is
-// gone from t afterwards.
+// gone from t afterwards. No probe can prove what a job met: where it is
+// unproven that credential or model do not work, it is a failure like another
+// unproven one.
 func (v *Voyage) Failed(t *upstream.Trouble) {
 	b := v.berth
 	t = t.Redact(b.Line.Key())
 	b.seat.tally.metrics.failed(t.Failure)
-	b.lines.tell(b.Line.ID, b.seat.tally.failed(b.lines.now(), b.life, b.model, t.Failure))
+	f := *t.Failure
+	if f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel) {
+		f.Health = upstream.HealthFail
+	}
+	b.lines.tell(b.Line.ID, b.seat.tally.failed(b.lines.now(), v.asked, &f))
 }
 
 // End ends the attempt; calls after the first do nothing.

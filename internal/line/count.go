@@ -35,7 +35,7 @@ func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Ca
 			return n, true, nil
 		}
 		var f *upstream.Failure
-		if errors.As(err, &f) && f.Passed != nil && form == r.Form {
+		if errors.As(err, &f) && f.Passed != nil && !f.Elsewhere && form == r.Form {
 			return 0, false, f.Redact(ln.Key()).Fault()
 		}
 	}

@@ -17,8 +17,7 @@ type flight struct {
 	lines *Lines
 	seat  *seat
 	form  wire.Form
-	model string
-	life  uint64 // the line's condition when it began
+	asked asked
 	trial bool
 	slot  bool
 
@@ -75,7 +74,7 @@ func (f *flight) end() {
 
 // answered records that the answer began.
 func (f *flight) answered(now time.Time, firstByte time.Duration) {
-	n, changes := f.seat.tally.answered(now, f.life, firstByte)
+	n, changes := f.seat.tally.answered(now, f.asked, firstByte)
 	f.number, f.counted = n, true
 	f.seat.tally.metrics.answered(firstByte)
 	f.lines.tell(f.seat.line.ID, changes)
@@ -85,7 +84,8 @@ func (f *flight) answered(now time.Time, firstByte time.Duration) {
 func (f *flight) failed(now time.Time, failure *upstream.Failure) {
 	t := f.seat.tally
 	t.metrics.failed(failure)
-	f.lines.tell(f.seat.line.ID, t.failed(now, f.life, f.model, failure))
+	f.lines.tell(f.seat.line.ID, t.failed(now, f.asked, failure))
+	f.lines.doubt(failure)
 }
 
 // broke turns the recorded answer into a failure, once.
@@ -95,5 +95,6 @@ func (f *flight) broke(failure *upstream.Failure) {
 	}
 	t := f.seat.tally
 	t.metrics.broke(failure)
-	f.lines.tell(f.seat.line.ID, t.broke(f.lines.now(), f.life, f.model, f.number, failure))
+	f.lines.tell(f.seat.line.ID, t.broke(f.lines.now(), f.asked, f.number, failure))
+	f.lines.doubt(failure)
 }

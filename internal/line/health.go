@@ -74,7 +74,7 @@ type health struct {
 	cause     string
 	wait      time.Duration // between probes
 	returned  time.Time     // when the line last came back into service
-	streak    float64       // failures since the last answer
+	streak    blame         // failures since the last answer
 	cools     int           // rate limits since the last answer
 	good      int           // answers since the trial began
 	after     condition     // what follows on cooling: healthy, or the trial goes on
@@ -82,6 +82,7 @@ type health struct {
 	probing   bool
 
 	models map[string]*modelHealth // the models that are out on this line
+	doubts map[string]*doubt       // by the model that a probe is to ask for
 }
 
 // modelHealth is a model that the line does not have.
@@ -110,7 +111,7 @@ func (h *health) turn(c condition, now time.Time, wait time.Duration, cause stri
 // enter begins a condition, and a new streak.
 func (h *health) enter(c condition, now time.Time, wait time.Duration, cause string) {
 	h.turn(c, now, wait, cause)
-	h.streak = 0
+	h.streak = blame{}
 }
 
 // refuses says why a model is not to be asked for on the line; empty: it is.
@@ -133,7 +134,7 @@ func (h *health) answered(now time.Time, life uint64) (changes []change) {
 	if life != h.life {
 		return nil
 	}
-	h.streak, h.cools = 0, 0
+	h.streak, h.cools = blame{}, 0
 	if h.condition == onTrial {
 		if h.good++; h.good >= trialAnswers {
 			return h.restore(now)
@@ -149,43 +150,58 @@ func (h *health) restore(now time.Time) []change {
 	return []change{{state: stateInService}}
 }
 
-// failed takes in a failure of an attempt for a model that began during life.
-// recent says how much of the attempts of this life, and no older than tripTime,
-// failed.
-func (h *health) failed(now time.Time, life uint64, model string, f *upstream.Failure, recent func() (fails float64, attempts int)) (changes []change) {
-	if life != h.life {
+// failed takes in a failure of an attempt. recent says how much of the attempts
+// of this life, and no older than tripTime, failed.
+func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func() (fails blame, attempts int)) (changes []change) {
+	if q.life != h.life {
 		return nil
 	}
 	switch f.Health {
 	case upstream.HealthNone:
 		if f.Passed != nil { // it lives: it has an opinion about the request
-			h.streak = 0
+			h.streak = blame{}
 		}
 	case upstream.HealthCool:
-		return h.limited(now, f, recent)
-	case upstream.HealthCredential:
-		return h.withdraw(now, f)
-	case upstream.HealthModel:
-		return h.lose(now, model, f)
+		return h.limited(now, q, f, recent)
+	case upstream.HealthCredential, upstream.HealthModel:
+		switch {
+		case f.Unproven:
+			h.suspect(q.model, false)
+		case f.Health == upstream.HealthCredential:
+			return h.withdraw(now, f)
+		default:
+			return h.lose(now, q.model, f)
+		}
 	case upstream.HealthFail, upstream.HealthHalf:
-		return h.count(now, f, recent)
+		return h.count(now, q, f, recent)
 	}
 	return nil
 }
 
-// count counts a failure and opens the circuit when there were too many.
-func (h *health) count(now time.Time, f *upstream.Failure, recent func() (float64, int)) []change {
-	h.streak += 1 - score(f.Health)
-	if h.condition == onTrial {
+// count counts a failure and opens the circuit when there were too many that
+// one account's requests cannot have brought about. What they can is probed.
+func (h *health) count(now time.Time, q asked, f *upstream.Failure, recent func() (blame, int)) []change {
+	h.streak.add(q.account, 1-score(f.Health), f.Unproven)
+	if h.condition == onTrial && !f.Unproven {
 		return h.open(now, f.Error())
 	}
-	if h.streak >= tripStreak {
-		return h.open(now, fmt.Sprintf("%g failures in a row; the last: %v", h.streak, f))
+	if n := h.streak.counted(); n >= tripStreak {
+		return h.open(now, fmt.Sprintf("%g failures in a row; the last: %v", n, f))
 	}
-	if fails, attempts := recent(); fails >= tripCount && fails >= tripShare*float64(attempts) {
-		return h.open(now, fmt.Sprintf("%g of the last %d attempts failed; the last: %v", fails, attempts, f))
+	fails, attempts := recent()
+	if n := fails.counted(); trips(n, attempts) {
+		return h.open(now, fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
+	}
+	if f.Unproven && !q.job && (h.streak.all() >= doubtStreak || trips(fails.all(), attempts)) {
+		h.suspect(q.model, true)
 	}
 	return nil
+}
+
+// trips tells whether so many failures among the recent attempts open the
+// circuit.
+func trips(fails float64, attempts int) bool {
+	return fails >= tripCount && fails >= tripShare*float64(attempts)
 }
 
 // open opens the circuit.
@@ -206,9 +222,9 @@ func (h *health) open(now time.Time, cause string) []change {
 
 // limited cools the line after a rate limit. An overload that comes back is a
 // failure as well.
-func (h *health) limited(now time.Time, f *upstream.Failure, recent func() (float64, int)) []change {
+func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent func() (blame, int)) []change {
 	if h.cools > 0 && (f.Status == 503 || f.Status == 529) {
-		if changes := h.count(now, f, recent); h.condition == circuitOpen {
+		if changes := h.count(now, q, f, recent); h.condition == circuitOpen {
 			return changes
 		}
 	}
@@ -259,15 +275,15 @@ func (h *health) clear(now time.Time) (changes []change) {
 	return changes
 }
 
-// due says what is to be probed now: the line as a whole, and the models that
-// are out on it. What it names counts as being probed.
-func (h *health) due(now time.Time) (whole bool, models []string) {
+// due says what is to be probed now: the line as a whole, the models that are
+// out on it, and those in doubt. What it names counts as being probed.
+func (h *health) due(now time.Time) (whole bool, models, doubts []string) {
 	if h.condition >= circuitOpen {
 		if h.probing || now.Before(h.until) {
-			return false, nil
+			return false, nil, nil
 		}
 		h.probing = true
-		return true, nil // its models are probed when it is back
+		return true, nil, nil // its models are probed when it is back
 	}
 	for model, m := range h.models {
 		if !m.probing && !now.Before(m.until) {
@@ -275,7 +291,7 @@ func (h *health) due(now time.Time) (whole bool, models []string) {
 			models = append(models, model)
 		}
 	}
-	return false, models
+	return false, models, h.dueDoubts(now)
 }
 
 // probed takes in a probe of the whole line that began during life; f is nil

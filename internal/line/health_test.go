@@ -14,9 +14,10 @@ import (
 // patient is a tally with a clock of its own.
 type patient struct {
 	*testing.T
-	tally *tally
-	now   time.Time
-	told  []string // what the operator was told
+	tally   *tally
+	now     time.Time
+	account string   // whose requests it gets
+	told    []string // what the operator was told
 }
 
 func newPatient(t *testing.T) *patient {
@@ -51,18 +52,18 @@ func (p *patient) do(f *upstream.Failure) {
 
 func (p *patient) end(life uint64, f *upstream.Failure) {
 	if f == nil {
-		_, changes := p.tally.answered(p.now, life, time.Millisecond)
+		_, changes := p.tally.answered(p.now, asked{model: "m", account: p.account, life: life}, time.Millisecond)
 		p.note(changes)
 		return
 	}
-	p.note(p.tally.failed(p.now, life, "m", f))
+	p.note(p.tally.failed(p.now, asked{model: "m", account: p.account, life: life}, f))
 }
 
 // probe lets the probe that must be due end.
 func (p *patient) probe(f *upstream.Failure) {
 	p.Helper()
 	p.note(p.tally.change(func(h *health) []change {
-		if whole, _ := h.due(p.now); !whole {
+		if whole, _, _ := h.due(p.now); !whole {
 			p.Fatal("no probe is due")
 		}
 		return h.probed(p.now, h.life, f)
@@ -157,11 +158,13 @@ func TestOldFailuresDoNotCount(t *testing.T) {
 func TestHalfFailures(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
+	half := upstream.Fail(fault.EmptyCompletion, errors.New("nothing"))
+	half.Unproven = false
 	for range 9 {
-		p.do(upstream.Fail(fault.EmptyCompletion, errors.New("nothing")))
+		p.do(half)
 	}
 	p.wants("in_service", "")
-	p.do(upstream.Fail(fault.EmptyCompletion, errors.New("nothing")))
+	p.do(half)
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -176,7 +179,7 @@ func TestHealing(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 	for _, wait := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 		p.now = p.now.Add(wait - time.Second)
-		if whole, models := p.tally.health.due(p.now); whole || models != nil {
+		if whole, models, _ := p.tally.health.due(p.now); whole || models != nil {
 			t.Fatalf("probed before %s were over", wait)
 		}
 		p.now = p.now.Add(time.Second)
@@ -412,7 +415,7 @@ func TestMissingModel(t *testing.T) {
 		t.Errorf("another model is refused: %s", why)
 	}
 	due := func() []string {
-		whole, models := p.tally.health.due(p.now)
+		whole, models, _ := p.tally.health.due(p.now)
 		if whole {
 			t.Error("the whole line is probed")
 		}

@@ -69,6 +69,8 @@ type Lines struct {
 	db      *store.DB
 	epoch   func() string
 
+	doubted chan struct{} // wakes Run: a failure left a doubt
+
 	newest atomic.Pointer[fleet] // of the newest revision seen
 
 	refreshing sync.Mutex // held over the reading and the taking in of controls
@@ -95,7 +97,7 @@ func New(o Options) *Lines {
 	l := &Lines{
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
 		slots: newSlots(o.DB, o.Epoch, o.Log), alerts: newAlerts(o.AlertURL, o.Log, o.AlertTransport),
-		db: o.DB, epoch: o.Epoch,
+		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
 		former:  &fleet{revision: -1},
 		tallies: map[string]*tally{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
@@ -115,6 +117,9 @@ type Request struct {
 	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
+	// Account is whose request it is: what one account alone can bring about puts
+	// no line out.
+	Account string
 }
 
 // On is the line that an attempt is made on.
@@ -130,6 +135,11 @@ type On struct {
 	ProviderModel string
 
 	flight *flight
+}
+
+// Source is who answers on the line.
+func (on On) Source() upstream.Source {
+	return upstream.Source{Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel}
 }
 
 // Broke tells that an answer which had begun on the line broke off, so that the

@@ -45,12 +45,12 @@ func (p *prober) step(ctx context.Context) {
 			continue
 		}
 		var (
-			whole  bool
-			models []string
-			life   uint64
+			whole          bool
+			models, doubts []string
+			life           uint64
 		)
 		t.change(func(h *health) []change {
-			whole, models = h.due(now)
+			whole, models, doubts = h.due(now)
 			life = h.life
 			return nil
 		})
@@ -59,6 +59,9 @@ func (p *prober) step(ctx context.Context) {
 		}
 		for _, model := range models {
 			p.probe(ctx, seat, l.model(model), func(h *health, f *upstream.Failure) []change { return h.probedModel(l.now(), model, f) })
+		}
+		for _, model := range doubts {
+			p.probe(ctx, seat, l.model(model), func(h *health, f *upstream.Failure) []change { return h.resolved(l.now(), life, model, f) })
 		}
 	}
 }

@@ -109,10 +109,20 @@ func (l *Lines) state(now time.Time, seat *seat) State {
 	return state
 }
 
+// asked is what a line was asked for.
+type asked struct {
+	model   string
+	account string
+	life    uint64 // the line's condition when the attempt began
+	job     bool   // which no probe can repeat
+}
+
 // outcome is how one attempt went.
 type outcome struct {
 	at        time.Time
-	life      uint64        // the line's condition when the attempt began
+	asked     asked
+	unproven  bool          // the request may have brought its failure about
+	doubt     bool          // a probe decides what it means
 	score     float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
 	cause     string        // of a failure
@@ -124,7 +134,7 @@ type tally struct {
 	drained  atomic.Bool
 	metrics  lineMetrics
 
-	// sound tells that the line is healthy and has all its models, and life is
+	// sound tells that the line is healthy, beyond doubt, and has all its models, and life is
 	// its present one: both without a lock, for nearly all requests.
 	sound atomic.Bool
 	life  atomic.Uint64
@@ -170,7 +180,7 @@ func (t *tally) refuses(now func() time.Time, model string, press bool) (why str
 // settle brings sound and life up to date. Callers hold mu.
 func (t *tally) settle() {
 	t.life.Store(t.health.life)
-	t.sound.Store(t.health.condition == healthy && len(t.health.models) == 0)
+	t.sound.Store(t.health.condition == healthy && len(t.health.models) == 0 && len(t.health.doubts) == 0)
 }
 
 // left is how long the line waits until it is asked or probed again; 0 when it
@@ -202,40 +212,47 @@ func (t *tally) change(f func(h *health) []change) []change {
 }
 
 // answered records an answer that began, and returns its number.
-func (t *tally) answered(now time.Time, life uint64, firstByte time.Duration) (n uint64, changes []change) {
+func (t *tally) answered(now time.Time, asked asked, firstByte time.Duration) (n uint64, changes []change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n = t.add(outcome{at: now, life: life, score: 1, firstByte: max(firstByte, 1)})
-	if changes = t.health.answered(now, life); changes != nil {
+	n = t.add(outcome{at: now, asked: asked, score: 1, firstByte: max(firstByte, 1)})
+	if changes = t.health.answered(now, asked.life); changes != nil {
 		t.settle()
 	}
 	return n, changes
 }
 
 // failed records a failed attempt.
-func (t *tally) failed(now time.Time, life uint64, model string, f *upstream.Failure) []change {
+func (t *tally) failed(now time.Time, asked asked, f *upstream.Failure) []change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f.Health != upstream.HealthNone {
-		t.add(outcome{at: now, life: life, score: score(f.Health), cause: f.Error()})
+		o := outcome{at: now, asked: asked}
+		o.fail(f)
+		t.add(o)
 	}
-	return t.judge(now, life, model, f)
+	return t.judge(now, asked, f)
 }
 
 // broke turns the recorded answer of number n into a failure.
-func (t *tally) broke(now time.Time, life uint64, model string, n uint64, f *upstream.Failure) []change {
+func (t *tally) broke(now time.Time, asked asked, n uint64, f *upstream.Failure) []change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n+recentAttempts >= t.n {
-		o := &t.ring[n%recentAttempts]
-		o.score, o.cause = score(f.Health), f.Error()
+		t.ring[n%recentAttempts].fail(f)
 	}
-	return t.judge(now, life, model, f)
+	return t.judge(now, asked, f)
+}
+
+// fail makes an outcome that of a failure.
+func (o *outcome) fail(f *upstream.Failure) {
+	o.score, o.cause, o.unproven = score(f.Health), f.Error(), f.Unproven
+	o.doubt = f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel)
 }
 
 // judge lets the line's health take in a failure. Callers hold mu.
-func (t *tally) judge(now time.Time, life uint64, model string, f *upstream.Failure) []change {
-	changes := t.health.failed(now, life, model, f, func() (float64, int) { return t.recent(now) })
+func (t *tally) judge(now time.Time, asked asked, f *upstream.Failure) []change {
+	changes := t.health.failed(now, asked, f, func() (blame, int) { return t.recent(now) })
 	t.settle()
 	return changes
 }
@@ -250,10 +267,10 @@ func (t *tally) add(o outcome) uint64 {
 
 // recent counts the attempts of the line's present life: those of an earlier
 // one were judged already, or come too late. Callers hold mu.
-func (t *tally) recent(now time.Time) (fails float64, attempts int) {
+func (t *tally) recent(now time.Time) (fails blame, attempts int) {
 	for i := range min(t.n, recentAttempts) {
-		if o := &t.ring[i]; o.life == t.health.life && now.Sub(o.at) <= tripTime {
-			fails += 1 - o.score
+		if o := &t.ring[i]; !o.doubt && o.asked.life == t.health.life && now.Sub(o.at) <= tripTime {
+			fails.add(o.asked.account, 1-o.score, o.unproven)
 			attempts++
 		}
 	}

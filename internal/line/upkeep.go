@@ -16,7 +16,7 @@ const (
 	reportEvery = 5 * time.Second
 )
 
-// Run probes lines that are out, takes in the operator's word, gives back slots
+// Run probes lines that are out or in doubt, takes in the operator's word, gives back slots
 // that are not used, and reports to the other nodes, until ctx ends. What it
 // started has ended when it returns.
 func (l *Lines) Run(ctx context.Context) {
@@ -37,6 +37,9 @@ func (l *Lines) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-l.doubted:
+			p.step(ctx)
+			continue
 		case <-tick.C:
 		}
 		p.step(ctx)

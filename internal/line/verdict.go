@@ -10,12 +10,18 @@ import (
 
 // verdict decides what a client is told after attempts without an answer: what
 // ended the walk (a passed-on rejection, content_filter, a client that left),
-// else a prompt that a provider's check stopped, else the last failure. The
+// else a rejection for what one line cannot do, else a prompt that a provider's
+// check stopped, else the last failure. The
 // failures of all lines being rate limits, the last one is upstream_busy too.
 func verdict(failures []*upstream.Failure) *fault.Error {
 	last := failures[len(failures)-1]
 	if last.Final() {
 		return last.Fault()
+	}
+	for _, f := range failures {
+		if f.Passed != nil {
+			return f.Fault()
+		}
 	}
 	for _, f := range failures {
 		if f.Code == fault.UpstreamPromptFilter {

@@ -146,7 +146,10 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 		return nil
 	}
 	c.asked = true
-	f := &flight{lines: l, seat: c.seat, form: c.form, model: w.request.Model.ID, life: life, trial: trial, slot: capped}
+	f := &flight{
+		lines: l, seat: c.seat, form: c.form, trial: trial, slot: capped,
+		asked: asked{model: w.request.Model.ID, account: w.request.Account, life: life},
+	}
 	f.begin()
 	return f
 }
@@ -156,7 +159,7 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Context, on On) error) (over bool, err error) {
 	l, ln := w.lines, f.seat.line
 	start := l.now()
-	err = attempt(ctx, On{Line: ln, Adapter: f, Form: f.form, ProviderModel: ln.Models[f.model], flight: f})
+	err = attempt(ctx, On{Line: ln, Adapter: f, Form: f.form, ProviderModel: ln.Models[f.asked.model], flight: f})
 	if err != nil || f.body == nil {
 		f.end()
 	}

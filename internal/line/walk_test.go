@@ -92,6 +92,10 @@ func down() *upstream.Failure {
 	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
 }
 
+func noKey() *upstream.Failure {
+	return upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil)
+}
+
 // TestADeadLineCostsNothing: after five failures no request meets the line;
 // the gateway's own probe finds out when it is back.
 func TestADeadLineCostsNothing(t *testing.T) {
@@ -168,7 +172,7 @@ func TestEveryKindOfOutage(t *testing.T) {
 			wait    time.Duration
 		}{
 			{upstream.Classify(429, "", []byte(`{"error":{"message":"slow"}}`), http.Header{"Retry-After": {"7"}}), "cooling", 7 * time.Second},
-			{upstream.Classify(401, "", []byte(`{"error":{"message":"no"}}`), nil), "credentials_out", 5*time.Minute + time.Second},
+			{upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil), "credentials_out", 5*time.Minute + time.Second},
 			{upstream.Classify(404, "", []byte(`{"error":{"message":"no","code":"model_not_found"}}`), nil), "model_out", 5*time.Minute + time.Second},
 		} {
 			p.set("a", tt.failure)
@@ -195,6 +199,70 @@ func TestEveryKindOfOutage(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// TestDoubtsAreProbedAtOnce: a status that a request may have brought about moves
+// on to the next line; the gateway's own probe says whether the line is out.
+func TestDoubtsAreProbedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := spec("a"), spec("b")
+		a.Priority, b.Priority = 1, 2
+		s := snapshot(1, a, b)
+		var p site
+		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		hostile := func(status int) {
+			_, err := l.Try(ctx, request(s), func(ctx context.Context, on line.On) error {
+				if on.Line.ID == "a" {
+					return upstream.Classify(status, "", nil, nil)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for _, status := range []int{401, 403, 404} {
+			hostile(status)
+			if got := l.States()[0]; got.State != "in_service" || got.ModelsOut != nil || p.heard() != "a:probe" {
+				t.Errorf("after a %d of one request: %+v", status, got)
+			}
+			time.Sleep(time.Minute) // on the bubble's clock
+		}
+		p.set("a", upstream.Classify(403, "", nil, nil)) // the probe meets it too
+		hostile(401)
+		if got := l.States()[0]; got.State != "credentials_out" || p.heard() != "a:probe" {
+			t.Errorf("after a 401 of the probe's too: %+v", got)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// TestRejectionsThatAnotherLineMayNotShare: what one line cannot do is asked of
+// the next; if none can, the client reads what the first one said.
+func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
+	t.Parallel()
+	a, b := spec("a"), spec("b")
+	a.Priority, b.Priority = 1, 2
+	s := snapshot(1, a, b)
+	var p site
+	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
+	if _, err := ask(l, request(s)); err != nil || p.heard() != "a b" {
+		t.Errorf("the second line can: %v", err)
+	}
+	p.set("b", down())
+	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message, "tool use") || p.heard() != "a b" {
+		t.Errorf("no line can: %v", err)
+	}
+	if got := l.States()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestBusy: all slots taken is a refusal of its own, and says so of each line.
@@ -349,7 +417,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 	s := snapshot(1, a)
 	var p site
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-	p.set("a", upstream.Classify(401, "", nil, nil))
+	p.set("a", noKey())
 	if _, err := ask(l, request(s)); err == nil {
 		t.Fatal("no error")
 	}
@@ -374,7 +442,7 @@ func TestTraceIsBounded(t *testing.T) {
 		ln := spec(fmt.Sprintf("l%03d", i))
 		ln.Priority = i
 		specs = append(specs, ln)
-		p.set(ln.ID, upstream.Classify(401, "", nil, nil))
+		p.set(ln.ID, noKey())
 	}
 	l, r := line.New(line.Options{Open: p.open}), request(snapshot(1, specs...))
 	attempts, _ := ask(l, r)

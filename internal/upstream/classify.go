@@ -15,6 +15,11 @@ import (
 // maxRetryAfter bounds what a provider can make us wait.
 const maxRetryAfter = time.Hour
 
+// Classify is Source.Classify for an answer of nobody known.
+func Classify(status int, contentType string, body []byte, header http.Header) *Failure {
+	return Source{}.Classify(status, contentType, body, header)
+}
+
 // Classify is the verdict on an answer by its status, content type, body and
 // header (which may be nil). It is pure, and safe on any bytes. It also judges
 // errors inside good answers: for a 2xx status it returns nil when the body is
@@ -23,21 +28,23 @@ const maxRetryAfter = time.Hour
 //
 // Our own credential, balance, region or model name at the provider never
 // reach the client as such, nor does a provider's 429 (interface.md, Errors);
-// what the provider says about the request itself is passed on.
-func Classify(status int, contentType string, body []byte, header http.Header) *Failure {
+// what the provider says about the request itself is passed on. A status, or a
+// wording, that a request may have brought about is Unproven: names alone are
+// proof.
+func (s Source) Classify(status int, contentType string, body []byte, header http.Header) *Failure {
 	n, ok := readNotice(body)
 	var f *Failure
 	switch {
 	case status >= 200 && status < 300:
 		if ok {
-			f = classifyInner(n)
+			f = s.classifyInner(n)
 		} else if page(contentType, body) || !isJSON(body) {
 			f = unavailable(HealthFail)
 		} else {
 			return nil
 		}
 	case ok:
-		f = classifyNotice(status, n)
+		f = s.classifyNotice(status, n)
 	default:
 		f = classifyStatus(status, page(contentType, body))
 	}
@@ -50,23 +57,22 @@ func Classify(status int, contentType string, body []byte, header http.Header) *
 }
 
 // classifyNotice judges a status with an error that we can read.
-func classifyNotice(status int, n notice) *Failure {
-	reason := reasonOf(n)
+func (s Source) classifyNotice(status int, n notice) *Failure {
+	reason := s.reasonOf(n)
 	switch status {
 	case http.StatusTooManyRequests:
-		if reason == reasonAccount {
-			return unavailable(HealthCredential)
+		if reason == reasonAccount || reason == reasonAccountWords {
+			return classifyReason(reason)
 		}
 		return Fail(fault.UpstreamBusy, nil)
-	case http.StatusUnauthorized, http.StatusPaymentRequired:
-		return unavailable(HealthCredential)
-	case http.StatusForbidden:
-		if reason == reasonFilter {
-			return Fail(fault.UpstreamPromptFilter, nil)
-		}
-		return unavailable(HealthCredential)
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		return classifyForbidden(status, reason, n)
 	case http.StatusNotFound, http.StatusGone:
-		return unavailable(HealthModel)
+		return s.classifyMissing(status, reason, n)
+	case http.StatusRequestEntityTooLarge: // also where a rate is named that this request alone passes (Groq)
+		if reason == reasonBusy {
+			return rejection(status, n)
+		}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 498, 499:
 		return classifyStatus(status, false)
 	case http.StatusServiceUnavailable:
@@ -81,19 +87,53 @@ func classifyNotice(status int, n notice) *Failure {
 		return classifyStatus(status, false)
 	}
 	switch reason {
-	case reasonAccount, reasonModel, reasonFilter, reasonOutput, reasonBusy, reasonTimeout:
-		return classifyReason(reason)
+	case reasonNone, reasonServer, reasonRequest:
+		return rejection(status, n)
 	}
-	return rejection(status, n)
+	return classifyReason(reason)
+}
+
+// classifyForbidden judges a 401, 402 or 403. Some vendors refuse prompts, and
+// what a request asks for, with a 403.
+func classifyForbidden(status int, r reason, n notice) *Failure {
+	switch r {
+	case reasonAccount, reasonModel, reasonFilter, reasonOutput:
+		return classifyReason(r)
+	}
+	if status == http.StatusForbidden && r != reasonAccountWords {
+		switch unquoted := unquote(n.message); {
+		case mentions(unquoted, accountWords[:]):
+		case mentions(unquoted, contentWords[:]):
+			return Fail(fault.UpstreamPromptFilter, nil)
+		case mentions(unquoted, featureWords[:]):
+			return elsewhere(status, n)
+		}
+	}
+	return unproven(HealthCredential)
+}
+
+// classifyMissing judges a 404 or 410: what is missing may be the model, or a
+// host of it that can do what the request asks for, or what the request refers
+// to.
+func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
+	switch {
+	case r == reasonModel || r == reasonFilter:
+		return classifyReason(r)
+	case s.namesModel(n):
+		return unavailable(HealthModel)
+	case mentions(unquote(n.message), featureWords[:]):
+		return elsewhere(status, n)
+	}
+	return unproven(HealthModel)
 }
 
 // classifyInner judges an error inside a 200 answer or a stream: a number that
 // is a status decides like that status, else the names do.
-func classifyInner(n notice) *Failure {
+func (s Source) classifyInner(n notice) *Failure {
 	if status, err := strconv.Atoi(n.code); err == nil && status >= 400 && status <= 599 {
-		return classifyNotice(status, n)
+		return s.classifyNotice(status, n)
 	}
-	switch reason := reasonOf(n); reason {
+	switch reason := s.reasonOf(n); reason {
 	case reasonRequest:
 		if n.kind == "request_too_large" {
 			return rejection(http.StatusRequestEntityTooLarge, n)
@@ -109,8 +149,12 @@ func classifyReason(r reason) *Failure {
 	switch r {
 	case reasonAccount:
 		return unavailable(HealthCredential)
+	case reasonAccountWords:
+		return unproven(HealthCredential)
 	case reasonModel:
 		return unavailable(HealthModel)
+	case reasonMissing:
+		return unproven(HealthModel)
 	case reasonFilter:
 		return Fail(fault.UpstreamPromptFilter, nil)
 	case reasonOutput:
@@ -125,19 +169,28 @@ func classifyReason(r reason) *Failure {
 }
 
 // classifyStatus judges a status without an error that we can read. page says
-// that a web page came: then somebody in between spoke, not the provider.
+// that a web page came: then somebody in between spoke, not the provider. A 4xx
+// may be about the request: what stands before a provider sees its body and
+// size too.
 func classifyStatus(status int, page bool) *Failure {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout, 522, 524:
+	case http.StatusRequestTimeout:
+		f := Fail(fault.UpstreamTimeout, nil)
+		f.Unproven = true
+		return f
+	case http.StatusGatewayTimeout, 522, 524:
 		return Fail(fault.UpstreamTimeout, nil)
 	case http.StatusTooManyRequests, 498, 529:
 		return Fail(fault.UpstreamBusy, nil)
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 		if !page {
-			return unavailable(HealthCredential)
+			return unproven(HealthCredential)
 		}
 	case http.StatusNotFound, http.StatusGone:
-		return unavailable(HealthModel)
+		return unproven(HealthModel)
+	}
+	if status >= 400 && status <= 499 {
+		return unproven(HealthFail)
 	}
 	return unavailable(HealthFail)
 }
@@ -145,6 +198,20 @@ func classifyStatus(status int, page bool) *Failure {
 // unavailable is upstream_unavailable with the given effect.
 func unavailable(h Health) *Failure {
 	return &Failure{Code: fault.UpstreamUnavailable, Health: h}
+}
+
+// unproven is unavailable where the request may have brought it about.
+func unproven(h Health) *Failure {
+	f := unavailable(h)
+	f.Unproven = true
+	return f
+}
+
+// elsewhere is a rejection for what this line cannot do and another one may.
+func elsewhere(status int, n notice) *Failure {
+	f := rejection(status, n)
+	f.Elsewhere = true
+	return f
 }
 
 // rejection passes on what the provider said about the request: its status,

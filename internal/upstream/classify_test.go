@@ -77,7 +77,6 @@ func TestClassify(t *testing.T) {
 		{"Ark", 429, openAI("", "ModelAccountRpmRateLimitExceeded", "x"), busy},
 		{"Ark overloaded", 429, openAI("", "ServerOverloaded", "x"), busy},
 		{"Groq 498", 498, openAI("", "", "flex capacity"), busy},
-		{"Groq 413 by rate", 413, openAI("tokens", "rate_limit_exceeded", "x"), busy},
 		{"Anthropic 529", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, busy},
 		{"529 empty", 529, "", busy},
 		{"503 overloaded", 503, openAI("server_error", "", "The engine is currently overloaded"), busy},
@@ -104,10 +103,8 @@ func TestClassify(t *testing.T) {
 		{"MiniMax balance", 200, `{"choices":null,"base_resp":{"status_code":1008,"status_msg":"x"}}`, credential},
 
 		// A 400 that names our account.
-		{"Anthropic balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, credential},
 		{"Anthropic on hold", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, credential},
 		{"Anthropic spend limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"workspace_spend_limit_reached"}}}`, credential},
-		{"Anthropic limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits."}}`, credential},
 		{"on hold", 400, openAI("invalid_request_error", "organization_on_hold", "x"), credential},
 		{"Gemini key", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, credential},
 		{"Gemini key for other services", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"@type":"x"},{"reason":"API_KEY_SERVICE_BLOCKED"}]}}`, credential},
@@ -146,6 +143,7 @@ func TestClassify(t *testing.T) {
 		{"no code", 400, openAI("invalid_request_error", "", "x"), rejected(400, fault.InvalidRequest)},
 		{"a number as code", 400, `{"error":{"message":"x","type":"BadRequestError","code":1214}}`, rejected(400, "1214")},
 		{"413", 413, openAI("request_too_large", "", "x"), rejected(413, fault.InvalidRequest)},
+		{"Groq 413 by rate", 413, openAI("tokens", "rate_limit_exceeded", "x"), rejected(413, "rate_limit_exceeded")},
 		{"415", 415, openAI("", "", "x"), rejected(415, fault.InvalidRequest)},
 		{"422 FastAPI", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role","type":"enum"}]}`, rejected(422, fault.InvalidRequest)},
 		{"Mistral", 400, `{"object":"error","message":"x","type":"invalid_request_error","param":null,"code":null}`, rejected(400, fault.InvalidRequest)},

@@ -60,8 +60,15 @@ type Failure struct {
 	// Passed is set when the provider rejected the request itself: the client
 	// gets it as it is and no other line is asked.
 	Passed *fault.Error
+	// Elsewhere says that a rejection is about what this line cannot do: others
+	// are asked before the client gets it.
+	Elsewhere bool
 	// Health is what it says about the line.
 	Health Health
+	// Unproven says that the request may have brought the failure about: what
+	// Health says holds only if a probe, or requests of other accounts, meet it
+	// too.
+	Unproven bool
 	// RetryAfter is how long the provider asked us to wait; 0 if it did not
 	// say. It is bounded by an hour.
 	RetryAfter time.Duration
@@ -77,12 +84,15 @@ type Failure struct {
 
 // Fail makes the failure of a code, with the health effect that the code
 // usually has. Callers use it for what they find inside an answer: an empty
-// completion, a missed deadline, an error sentence.
+// completion, a missed deadline, an error sentence. What a prompt can make a
+// good model do is unproven.
 func Fail(code fault.Code, cause error) *Failure {
 	f := &Failure{Code: code, Health: HealthFail, Cause: cause}
 	switch code {
 	case fault.EmptyCompletion:
-		f.Health = HealthHalf
+		f.Health, f.Unproven = HealthHalf, true
+	case fault.UpstreamError:
+		f.Unproven = true
 	case fault.UpstreamBusy:
 		f.Health = HealthCool
 	case fault.ContentFilter, fault.UpstreamPromptFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
@@ -129,7 +139,7 @@ func (f *Failure) Final() bool {
 	case fault.ContentFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
 		return true
 	}
-	return f.Passed != nil
+	return f.Passed != nil && !f.Elsewhere
 }
 
 // Fault returns what the client is told in place of an answer: the rejection

@@ -6,49 +6,37 @@ import "strings"
 type reason int
 
 const (
-	reasonNone    reason = iota
-	reasonAccount        // our account, key or balance at the provider
-	reasonModel          // the provider does not have or does not open the model
-	reasonFilter         // the provider's check stopped the prompt
-	reasonOutput         // the provider's check withheld the answer
-	reasonBusy           // rate limited or overloaded
-	reasonTimeout        // the provider ran out of time
-	reasonServer         // a failure of the provider's own
-	reasonRequest        // the request is at fault
+	reasonNone         reason = iota
+	reasonAccount             // our account, key or balance at the provider
+	reasonModel               // the provider does not have or does not open the model
+	reasonFilter              // the provider's check stopped the prompt
+	reasonOutput              // the provider's check withheld the answer
+	reasonAccountWords        // as reasonAccount, or what the request asks for is not open to us
+	reasonMissing             // as reasonModel, or what the request refers to is not there
+	reasonBusy                // rate limited or overloaded
+	reasonTimeout             // the provider ran out of time
+	reasonServer              // a failure of the provider's own
+	reasonRequest             // the request is at fault
 )
 
 // reasonOf finds the reason that a notice names. Names decide; wordings only
 // where a vendor has no name for it.
-func reasonOf(n notice) reason {
+func (s Source) reasonOf(n notice) reason {
 	best := reasonNone
-	for _, s := range n.signals {
+	for _, signal := range n.signals {
 		// The lowest reason wins, so that a telling code beats a broad type
 		// ("insufficient_quota" beside "rate_limit_error").
-		if r := named(s); r != reasonNone && (best == reasonNone || r < best) {
+		if r := named(signal); r != reasonNone && (best == reasonNone || r < best) {
 			best = r
 		}
 	}
-	if best != reasonNone && best < reasonBusy {
+	if best != reasonNone && best < reasonAccountWords {
 		return best
 	}
-	message := strings.ToLower(n.message)
-	for _, w := range wordings {
-		if strings.Contains(message, w.text) {
-			return w.reason
-		}
+	if r := s.worded(n); r != reasonNone {
+		return r
 	}
 	return best
-}
-
-// wordings are notices of vendors that give no telling name
-// (Anthropic's balance and spend limit, Moonshot's filter).
-var wordings = [...]struct {
-	text   string
-	reason reason
-}{
-	{"credit balance is too low", reasonAccount},
-	{"reached your specified", reasonAccount},
-	{"considered high risk", reasonFilter},
 }
 
 // baseResp marks a number as MiniMax's: other vendors give the same numbers
@@ -83,19 +71,21 @@ func named(s string) reason {
 	case "insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached",
 		"billing_not_active", "billing_error", "account_deactivated", "organization_on_hold",
 		"invalid_api_key", "invalid_organization", "authentication_error",
-		"invalid_authentication_error", "authenticationerror", "permission_error",
-		"permission_denied_error", "permission_denied", "unauthenticated",
-		"unsupported_country_region_territory", "api_key_invalid", "api_key_service_blocked", "failed_precondition",
+		"invalid_authentication_error", "authenticationerror", "unauthenticated",
+		"unsupported_country_region_territory", "api_key_invalid", "api_key_service_blocked",
 		"arrearage", "prepaidbilloverdue", "postpaidbilloverdue", "commoditynotpurchased",
 		"throttling.allocationquota", "quotaexceeded", "setlimitexceeded", "accountoverdueerror", "invalidapikey",
-		"accessdenied", "accessdenied.unpurchased", "workspace.accessdenied",
+		"accessdenied.unpurchased", "workspace.accessdenied",
 		"1000", "1001", "1002", "1003", "1004", "1110", "1111", "1112", "1113", "1120", "1121",
 		"1220", "1304":
 		return reasonAccount
 	case "model_not_found", "modelnotfound", "modelnotopen", "model.accessdenied",
-		"invalidendpointormodel.notfound", "not_found_error", "resource_not_found_error",
-		"1211":
+		"invalidendpointormodel.notfound", "1211":
 		return reasonModel
+	case "permission_error", "permission_denied_error", "permission_denied", "failed_precondition", "accessdenied":
+		return reasonAccountWords
+	case "not_found_error", "resource_not_found_error":
+		return reasonMissing
 	case "content_filter", "content_policy_violation", "invalid_prompt", "datainspectionfailed",
 		"data_inspection_failed", "customroleblocked", "faqruleblocked", "ipinfringementsuspect",
 		"responsibleaipolicyviolation", "flagged_input", "1301":

@@ -159,17 +159,17 @@ func Ended(kind, code, message string) *Trouble {
 	if t := byName(kind, n, f); t != nil {
 		return t
 	}
-	switch reasonOf(n) {
+	switch reason := (Source{}).reasonOf(n); reason {
 	case reasonFilter, reasonOutput:
 		return moderated(kind, n.code, n.message, f)
 	case reasonBusy:
 		f.Health = HealthCool
 		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLater}
-	case reasonAccount:
-		f.Health = HealthCredential
+	case reasonAccount, reasonAccountWords:
+		f.Health, f.Unproven = HealthCredential, reason == reasonAccountWords
 		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
-	case reasonModel:
-		f.Health = HealthModel
+	case reasonModel, reasonMissing:
+		f.Health, f.Unproven = HealthModel, reason == reasonMissing
 		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	}
 	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}

@@ -51,6 +51,7 @@ type Line struct {
 	transport http.RoundTripper
 	base      *url.URL
 	secret    string
+	source    upstream.Source
 }
 
 // Open makes the way of a line: to its own base address, or else the
@@ -74,7 +75,7 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 	if u.Path == "" {
 		u.Path = "/" // what is joined to an empty path has no slash before it
 	}
-	return &Line{transport: transport, base: u, secret: t.Key}, nil
+	return &Line{transport: transport, base: u, secret: t.Key, source: upstream.Source{Provider: t.Provider, BaseURL: base}}, nil
 }
 
 // URL returns an address below the line's base address. Calls share it, so it
@@ -128,7 +129,7 @@ func (l *Line) Send(ctx context.Context, p Post) (*upstream.Answer, error) {
 		return nil, f
 	}
 	from := &body{from: resp.Body, cancel: cancel}
-	if f := judge(resp, from, p.Call, l.secret); f != nil {
+	if f := l.judge(resp, from, p.Call); f != nil {
 		from.Close()
 		return nil, f
 	}
@@ -158,7 +159,7 @@ func (l *Line) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	if err := wire.CheckShape(said); err != nil {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
-	if f := upstream.Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {
+	if f := l.from(p.Call).Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {
 		return nil, f.Redact(l.secret)
 	}
 	return said, nil
@@ -199,26 +200,33 @@ func (l *Line) request(ctx context.Context, p Post) *http.Request {
 
 // judge reads the head of an answer: nil for one that looks right, else the
 // failure, for which it reads a bounded part of the body.
-func judge(resp *http.Response, from *body, call upstream.Call, secret string) *upstream.Failure {
+func (l *Line) judge(resp *http.Response, from *body, call upstream.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
 	if ok && rightType(contentType, call.Stream) && plain(resp.Header) {
 		return nil
 	}
 	said := from.beginning(maxErrorBody, errorBodyWait)
-	if secret != "" {
-		said = bytes.ReplaceAll(said, []byte(secret), []byte("[redacted]"))
+	if l.secret != "" {
+		said = bytes.ReplaceAll(said, []byte(l.secret), []byte("[redacted]"))
 	}
 	if resp.Header.Get("Date") == "" { // Retry-After may be a date, which counts from it
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
-	f := upstream.Classify(resp.StatusCode, contentType, said, resp.Header)
+	f := l.from(call).Classify(resp.StatusCode, contentType, said, resp.Header)
 	if f == nil { // a good-looking answer of another kind than we asked for
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
 	f.Used = upstream.TokensOf(wire.ReportedUsage(call.Form, said))
-	return f.Redact(secret)
+	return f.Redact(l.secret)
+}
+
+// from is who answers a call.
+func (l *Line) from(call upstream.Call) upstream.Source {
+	s := l.source
+	s.Model = call.Model
+	return s
 }
 
 // rightType reports whether a content type is the one that was asked for.

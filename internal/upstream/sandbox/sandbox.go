@@ -172,5 +172,9 @@ func refuse(ctx context.Context, c upstream.Call, kind string) *upstream.Failure
 // classify judges an error answer of the call's form as any provider's is
 // judged.
 func classify(p problem, c upstream.Call, header http.Header) *upstream.Failure {
-	return upstream.Classify(p.status, "application/json", p.errorBody(c.Form, answerID(c)), header)
+	var from upstream.Source
+	if c.Form == wire.FormMessages {
+		from.Provider = "anthropic" // whose words it plays
+	}
+	return from.Classify(p.status, "application/json", p.errorBody(c.Form, answerID(c)), header)
 }

@@ -1,0 +1,100 @@
+package gatewaytest_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakeprovider"
+)
+
+// trick is what a hostile caller does to a line that works.
+type trick struct {
+	name  string
+	reply fakeprovider.Reply // what a provider answers to it
+	code  string             // what the hostile caller gets; empty: an answer
+}
+
+// tricks are answers that the request alone brings about.
+func tricks() []trick {
+	const failed = "upstream_unavailable"
+	return []trick{
+		{"a field that is called like a notice", fakeprovider.Error(400, "invalid_request_error", "",
+			"Unrecognized request argument supplied: Your credit balance is too low"), "invalid_request"},
+		{"a field that is called like a notice, first", fakeprovider.Error(400, "invalid_request_error", "",
+			"Your credit balance is too low: Extra inputs are not permitted"), "invalid_request"},
+		{"content that is refused", fakeprovider.Error(403, "", "", "Content violates usage guidelines."), "upstream_prompt_filter"},
+		{"content that is refused without a word", fakeprovider.Error(403, "", "", "Forbidden"), failed},
+		{"content that a firewall refuses", fakeprovider.Page(403), failed},
+		{"a body that a proxy refuses", fakeprovider.Page(413), failed},
+		{"a 401 by a tool", fakeprovider.Error(401, "", "", "No access to the server of the tool"), failed},
+		{"more than the balance is good for", fakeprovider.Error(402, "", "", "You can only afford 5 tokens"), failed},
+		{"a file of others", saying(403, `{"error":{"code":403,"message":"No permission for the file","status":"PERMISSION_DENIED"}}`), failed},
+		{"tools", fakeprovider.Error(404, "", "", "No endpoints found that support tool use"), "invalid_request"},
+		{"pictures", fakeprovider.Error(404, "", "", "No endpoints found that support image input"), "invalid_request"},
+		{"a container", fakeprovider.Error(404, "not_found_error", "", "container: x"), failed},
+		{"a stop word", fakeprovider.Answer("", 1000, 0), "empty_completion"},
+		{"an error sentence", fakeprovider.Answer("service overloaded", 1000, 5), "upstream_error"},
+		{"more tokens than a minute has", fakeprovider.Error(413, "tokens", "rate_limit_exceeded", "Request too large"), "rate_limit_exceeded"},
+	}
+}
+
+// playing is a provider that works, and does what a trick brings about.
+func playing(t testing.TB) *fakeprovider.Server {
+	p := fakeprovider.New(t)
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		for i, trick := range tricks() {
+			if bytes.Contains(q.Body, fmt.Appendf(nil, `"trick":%d}`, i)) {
+				return trick.reply
+			}
+		}
+		return working()
+	})
+	return p
+}
+
+// hostileScene: whatever one account makes of two lines, another one is answered
+// by them as before, and no line is out.
+func hostileScene(t testing.TB) scene {
+	first, second := playing(t), playing(t)
+	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}}
+	return scene{
+		name:   "hostile",
+		models: []map[string]any{chatModel("hostile", nil)},
+		lines: []map[string]any{
+			chatLine("hostile-1", first.URL(), sentences, "hostile"),
+			chatLine("hostile-2", second.URL(), map[string]any{"priority": 2, "error_sentences": sentences["error_sentences"]}, "hostile"),
+		},
+		play: func(t *testing.T, f *fixture) {
+			hostile, good := f.caller(t), f.caller(t)
+			answers := 0
+			for i, trick := range tricks() {
+				body := hello("hostile", false)
+				body = fmt.Sprintf(`%s,"trick":%d}`, body[:len(body)-1], i)
+				for range 12 {
+					if a := f.send(t, hostile.key, body); a.err.Code != trick.code {
+						t.Errorf("%s: the hostile caller got %d %s; want %q", trick.name, a.status, a.raw, trick.code)
+					}
+				}
+				a := good.wants("hostile", "")
+				answers++
+				if r := f.receipt(t, good.account, a.id); r.Line != "hostile-1" || len(r.Attempts) != 1 {
+					t.Errorf("after %s: receipt %+v; want an answer of the first line", trick.name, r)
+				}
+				for _, line := range []string{"hostile-1", "hostile-2"} {
+					if s := f.lines.of(t, line); s.State != "in_service" || len(s.ModelsOut) > 0 {
+						t.Errorf("after %s: line: %s", trick.name, s)
+					}
+				}
+			}
+			good.settled(answers)
+			hostile.settled(0)
+		},
+	}
+}
+
+// TestHostileCaller plays an account against others.
+func TestHostileCaller(t *testing.T) {
+	eachScene(t, gatewaytest.Binary(t), chatForm(), func(t testing.TB) []scene { return []scene{hostileScene(t)} })
+}

@@ -1,0 +1,238 @@
+package line
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// maybe is a failure that the request may have brought about.
+func maybe(f *upstream.Failure) *upstream.Failure {
+	f.Unproven = true
+	return f
+}
+
+func hollow() *upstream.Failure { return upstream.Fail(fault.EmptyCompletion, errors.New("nothing")) }
+
+func stalled() *upstream.Failure {
+	return maybe(upstream.Fail(fault.UpstreamTimeout, errors.New("no whole answer came")))
+}
+
+// doubts takes the models that are to be probed because they are in doubt.
+func (p *patient) doubts(want ...string) {
+	p.Helper()
+	p.note(p.tally.change(func(h *health) []change {
+		whole, models, doubts := h.due(p.now)
+		if whole || models != nil || !slices.Equal(doubts, want) {
+			p.Errorf("probes of the line: %t, of missing models: %q, of doubts: %q; want of doubts %q", whole, models, doubts, want)
+		}
+		return nil
+	}))
+}
+
+// resolve lets the probe of the model in doubt end.
+func (p *patient) resolve(f *upstream.Failure) {
+	p.Helper()
+	p.note(p.tally.change(func(h *health) []change { return h.resolved(p.now, h.life, "m", f) }))
+}
+
+// TestOneAccountOpensNoCircuit: what an account's requests can bring about does
+// not count, however often, and neither does the odd one of others beside it.
+func TestOneAccountOpensNoCircuit(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]func() *upstream.Failure{
+		"empty answers": hollow, "timeouts": stalled, "pages": func() *upstream.Failure { return maybe(broken()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			for i := range 300 {
+				p.account = "hostile"
+				p.do(failure())
+				if p.account = "good"; i%100 == 50 {
+					p.do(failure())
+				}
+				p.now = p.now.Add(time.Second / 10)
+			}
+			p.wants("in_service", "")
+		})
+	}
+}
+
+// TestAccountsThatDifferOpenTheCircuit: what several accounts meet in a row is
+// the line's.
+func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for _, account := range []string{"a", "b", "a", "b", "c", "a", "c"} {
+		p.account = account
+		p.do(stalled()) // of seven a had three
+	}
+	p.wants("in_service", "")
+	p.account = "b"
+	p.do(stalled())
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+// TestAccountsThatDifferOpenByShare: also with answers between.
+func TestAccountsThatDifferOpenByShare(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for i := 0; p.tally.health.condition == healthy; i++ {
+		if i > 30 {
+			t.Fatal("half of the attempts fail, and the circuit stays closed")
+		}
+		p.account = string(rune('a' + i%3))
+		p.do(stalled())
+		if p.tally.health.condition == healthy {
+			p.do(nil)
+		}
+	}
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+// TestProvenFailuresCountForOneAccount: a line that is dead is found by whoever
+// asks it.
+func TestProvenFailuresCountForOneAccount(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.account = "only"
+	for range 5 {
+		p.do(broken())
+	}
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+// TestAProbeDecides what a status that proves nothing means.
+func TestAProbeDecides(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		met, probe     *upstream.Failure
+		state, refusal string
+		told           []string
+	}{
+		"the credential is gone":        {maybe(account()), maybe(account()), "credentials_out", "credentials_out", []string{"credentials_out"}},
+		"the credential works":          {maybe(account()), nil, "in_service", "", nil},
+		"the credential, by a 404":      {maybe(missing()), account(), "credentials_out", "credentials_out", []string{"credentials_out"}},
+		"the model is gone":             {maybe(missing()), maybe(missing()), "in_service", "model_out", []string{"m model_out"}},
+		"the model works":               {maybe(missing()), nil, "in_service", "", nil},
+		"the model, by a 403":           {maybe(account()), missing(), "in_service", "model_out", []string{"m model_out"}},
+		"the probe fails otherwise":     {maybe(account()), broken(), "in_service", "", nil},
+		"the probe is filtered":         {maybe(account()), upstream.Fail(fault.UpstreamPromptFilter, nil), "in_service", "", nil},
+		"the provider is busy meantime": {maybe(account()), limited(429, 0), "in_service", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			p.do(tt.met)
+			p.wants("in_service", "")
+			p.doubts("m")
+			p.doubts() // one at a time
+			p.resolve(tt.probe)
+			p.wants(tt.state, tt.refusal, tt.told...)
+		})
+	}
+}
+
+// TestAProbeOpensTheCircuit that one account alone would open, if it fails too.
+func TestAProbeOpensTheCircuit(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.account = "only"
+	p.do(stalled())
+	p.doubts()
+	p.do(stalled())
+	p.doubts("m")
+	p.resolve(broken())
+	p.wants("circuit_open", "circuit_open", "circuit_open")
+}
+
+// TestProbesOfDoubtsAreBounded: a good probe's word holds for a minute, and a line
+// without doubts is sound again.
+func TestProbesOfDoubtsAreBounded(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	probes := 0
+	for range 600 {
+		p.do(maybe(missing()))
+		p.tally.change(func(h *health) []change {
+			if _, _, doubts := h.due(p.now); doubts != nil {
+				probes++
+				return h.resolved(p.now, h.life, "m", nil)
+			}
+			return nil
+		})
+		p.now = p.now.Add(time.Second)
+	}
+	if probes != 10 {
+		t.Errorf("%d probes in ten minutes", probes)
+	}
+	p.now = p.now.Add(time.Minute)
+	p.doubts("m") // that was still open
+	p.resolve(nil)
+	p.now = p.now.Add(time.Minute)
+	p.doubts()
+	if !p.tally.sound.Load() || len(p.tally.health.doubts) != 0 {
+		t.Error("doubts are kept")
+	}
+	p.wants("in_service", "")
+}
+
+// TestDoubtsOfFormerLives: a probe that began before the line left and returned
+// says nothing any more, and a cooling line is left alone.
+func TestDoubtsOfFormerLives(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.do(maybe(account()))
+	p.doubts("m")
+	life := p.tally.health.life
+	p.do(limited(429, 30*time.Second))
+	p.note(p.tally.change(func(h *health) []change { return h.resolved(p.now, life, "m", account()) }))
+	p.wants("cooling", "cooling")
+	p.now = p.now.Add(30 * time.Second)
+	p.wants("in_service", "")
+	p.do(maybe(account()))
+	p.do(limited(429, time.Minute))
+	p.now = p.now.Add(40 * time.Second)
+	p.doubts()
+	p.now = p.now.Add(20 * time.Second)
+	p.wants("in_service", "")
+	p.doubts("m")
+	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) })) // resumed by the operator
+	p.resolve(account())
+	p.wants("in_service", "")
+}
+
+// TestATrialIsNotEndedByOneAccount: what a request can bring about does not send
+// a line on trial back.
+func TestATrialIsNotEndedByOneAccount(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 5 {
+		p.do(broken())
+	}
+	p.now = p.now.Add(openWait)
+	p.probe(nil)
+	p.account = "hostile"
+	for range 20 {
+		p.do(hollow())
+	}
+	p.wants("half_open", "", "circuit_open")
+	p.do(broken())
+	p.wants("circuit_open", "circuit_open")
+}
+
+// TestJobsCannotBeProbed: what a job meets is counted, not probed.
+func TestJobsCannotBeProbed(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for range 20 {
+		p.note(p.tally.failed(p.now, asked{model: "m", account: "a", life: p.tally.health.life, job: true}, stalled()))
+	}
+	p.doubts()
+	p.wants("in_service", "")
+}
