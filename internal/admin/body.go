@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"time"
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
@@ -18,13 +17,10 @@ import (
 const (
 	maxBody    = 1 << 20
 	maxCatalog = 4 << 20
-	bodyTime   = 30 * time.Second
 )
 
 // read returns the request's body of at most limit bytes.
 func (c *call) read(limit int64) ([]byte, error) {
-	conn := http.NewResponseController(c.w)
-	_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // a writer without deadlines (a test's) reads without one
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var over *http.MaxBytesError
 	switch {
@@ -32,12 +28,11 @@ func (c *call) read(limit int64) ([]byte, error) {
 		return nil, fault.New(fault.RequestTooLarge, "The request body is larger than the %s allowed here.", fault.Bytes(limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
-		return nil, fault.New(fault.InvalidRequest, "The request body took too long to arrive. Please send the request again.")
+		return nil, fault.New(fault.InvalidRequest, "The request body breaks off: it took too long to arrive. Please send the request again.")
 	case err != nil:
 		c.w.Header().Set("Connection", "close")
 		return nil, fault.New(fault.InvalidRequest, "The request body broke off before its end. Please send the request again.")
 	}
-	_ = conn.SetReadDeadline(time.Time{})
 	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is compressed. Send it without a Content-Encoding.")
 	}

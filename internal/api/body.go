@@ -6,21 +6,26 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"tollgate/internal/fault"
 )
 
-// A request body has bodyGrace to arrive and a second more for each bodyRate
-// bytes that it may be long, so that a slow line is served and a silent one is
-// not kept for ever.
-const (
-	bodyGrace = 30 * time.Second
-	bodyRate  = 64 << 10
-)
-
 // firstBuffer bounds what is reserved for a body on its announced length alone.
 const firstBuffer = 1 << 20
+
+// brokenOff is the fault of a body that did not arrive whole. Nothing is asked
+// on behalf of such a request any more: its connection, and so its context, may
+// be dead.
+type brokenOff struct{ error }
+
+// Unwrap gives the fault itself.
+func (b brokenOff) Unwrap() error { return b.error }
+
+// broke tells whether a body did not arrive whole.
+func broke(err error) bool {
+	var b brokenOff
+	return errors.As(err, &b)
+}
 
 // body is the body of one request, read once however often it is judged.
 type body struct {
@@ -38,21 +43,14 @@ func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte
 	return b.bytes, b.err
 }
 
-// readBody reads the whole body of a request: at most limit bytes (413), within
-// the time above, not compressed (400).
+// readBody reads the whole body of a request: at most limit bytes (413), not
+// compressed (400). The server bounds its time.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	tooLarge := fault.New(fault.RequestTooLarge,
 		"The request body is larger than the %s allowed here. Send less in one request.", fault.Bytes(limit))
 	if r.ContentLength > limit {
 		return nil, tooLarge
 	}
-	length := r.ContentLength
-	if length < 0 {
-		length = limit
-	}
-	conn := http.NewResponseController(w)
-	// A writer without deadlines (a test's) reads without one.
-	_ = conn.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(length/bodyRate)*time.Second))
 	var body bytes.Buffer
 	body.Grow(int(min(max(r.ContentLength, 0)+bytes.MinRead, firstBuffer)))
 	_, err := body.ReadFrom(http.MaxBytesReader(unwrapped(w), r.Body, limit))
@@ -63,14 +61,12 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	case err != nil:
 		// The rest of the body is still on the line: nothing more can be read.
 		w.Header().Set("Connection", "close")
-		message := "The request body broke off before its end."
+		message := "The request body breaks off before its end."
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			message = "The request body took too long to arrive."
+			message = "The request body breaks off: it took too long to arrive."
 		}
-		return nil, fault.New(fault.InvalidRequest, "%s Please send the request again.", message)
+		return nil, brokenOff{fault.New(fault.InvalidJSON, "%s Please send the request again.", message)}
 	}
-	// Without this the connection would count as gone while the answer runs.
-	_ = conn.SetReadDeadline(time.Time{})
 	if compressed(r.Header) {
 		return nil, fault.New(fault.InvalidEncoding,
 			"The request body is compressed. Send it as plain UTF-8 JSON, without a Content-Encoding header.")

@@ -53,7 +53,7 @@ func (d *desk) conduct(x *exchange, s surface) error {
 				return err
 			}
 			x.handed = false
-		} else if x.fresh {
+		} else if x.fresh || broke(err) {
 			return err
 		}
 		// Memory may say yes, but a no needs the database's word: the key may

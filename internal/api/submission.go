@@ -113,7 +113,7 @@ func (d *desk) submit(x *exchange, s studio) error {
 		var j judged
 		j, err = d.judgeSubmission(x, s)
 		switch {
-		case err != nil && x.fresh:
+		case err != nil && (x.fresh || broke(err)):
 			return err
 		case err == nil && (x.fresh || j.accepted == nil && len(j.asks.References) == 0):
 			if j.accepted != nil {

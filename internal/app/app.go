@@ -163,14 +163,14 @@ func (a *App) clockJumped(jump time.Duration) {
 
 // takeAddresses listens, so that a start which cannot has changed nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
-	if a.door, err = newDoor(ctx, a.settings.Listen, a.log); err != nil {
+	if a.door, err = newDoor(ctx, a.settings.Listen, limitsOf(a.settings, descriptors()), a.log); err != nil {
 		return &SettingError{"listen", err}
 	}
 	a.life.later("door", a.door.close)
 	if a.settings.MetricsListen == "" {
 		return nil
 	}
-	if a.extra, err = newDoor(ctx, a.settings.MetricsListen, a.log); err != nil {
+	if a.extra, err = newDoor(ctx, a.settings.MetricsListen, limitsOf(a.settings, descriptors()), a.log); err != nil {
 		return &SettingError{"metrics_listen", err}
 	}
 	a.life.later("metrics door", a.extra.close)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Limits of every server connection. There is no limit on the time of an
-// answer: streams run as long as the request may, and what writes them sets
-// deadlines of its own.
+// Limits of every server connection, beside those of the types arriving and
+// conn. There is no limit on the time of an answer: streams run as long as
+// the request may.
 const (
 	headerTimeout  = 10 * time.Second // to send the header of a request
 	idleTimeout    = 2 * time.Minute  // between two requests on a connection
@@ -26,25 +26,30 @@ const cutBound = 5 * time.Second
 // door is one HTTP server on one address. The address is taken when the door
 // is made; requests are answered from open on.
 type door struct {
-	listener net.Listener
+	listener *listener
 	server   *http.Server
 	running  sync.WaitGroup // handlers
 }
 
 // newDoor takes an address. Until open, connections wait in the kernel.
-func newDoor(ctx context.Context, address string, log *slog.Logger) (*door, error) {
+func newDoor(ctx context.Context, address string, limits connectionLimits, log *slog.Logger) (*door, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
+	taken, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
+	listener := newListener(taken, limits, log)
 	return &door{
 		listener: listener,
 		server: &http.Server{
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ConnState:         listener.changed,
+			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+				return context.WithValue(ctx, connKey{}, c)
+			},
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	}, nil
 }
@@ -57,7 +62,10 @@ func (d *door) open(handler http.Handler, failed chan<- error) {
 	d.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.running.Add(1)
 		defer d.running.Done()
+		r, body := receive(w, r, d.listener.now)
 		handler.ServeHTTP(w, r)
+		c, _ := r.Context().Value(connKey{}).(*conn)
+		body.leave(c)
 	})
 	go func() {
 		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {

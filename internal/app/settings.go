@@ -11,35 +11,37 @@ import (
 // Settings is everything an operator can set for one process. Values are
 // validated when they are read (ReadSettings); nothing here is checked again.
 type Settings struct {
-	Listen              string         // host:port of the door; port 0 picks a free one
-	PublicURL           string         // base address that users see, without a slash at the end; empty: http:// + the address listened on
-	Database            string         // sqlite:PATH or postgres://…
-	Media               string         // file:DIR or s3://BUCKET?…
-	MediaURL            string         // address of the media host in links; empty: the public address + /media
-	Catalog             string         // path of the file applied while the database has no catalog; empty: none
-	AdminToken          string         // bearer token of the operator API; empty: the operator API answers 404
-	PrivateNetworks     []netip.Prefix // networks that user-given addresses may reach although they are not public
-	StartLimit          time.Duration  // longest a job waits for its start
-	JobRetention        time.Duration  // age at which job records go
-	MediaRetention      time.Duration  // age at which result files go
-	DeliveryRetention   time.Duration  // age at which the delivery log goes
-	WebhookTimeout      time.Duration  // longest a receiver may take to answer
-	WebhookRetries      []time.Duration
-	MaxBody             int64         // largest request body, bytes
-	ShutdownGrace       time.Duration // longest a stopping process waits for running requests
-	RequestTimeout      time.Duration // longest a chat request may take over all lines
-	OutageGrace         time.Duration // longest running answers wait for a database that is away
-	MaxAnswer           int64         // largest buffered answer of a provider, bytes
-	NodeLease           time.Duration // silence after which a node is dead
-	RequestRetention    time.Duration // age at which rows of the request log go
-	DatabaseConnections int           // PostgreSQL connections of this process
-	TrustedProxies      []netip.Prefix
-	MetricsListen       string // host:port that serves /metrics without a token; empty: none
-	ExposeLine          bool   // answers carry x-tollgate-line
-	AlertURL            string // where line alerts are posted; empty: nowhere
-	NoDemo              bool   // a first start leaves demo account and sandbox catalog out
-	LogLevel            slog.Level
-	LogFormat           string // text or json
+	Listen                   string         // host:port of the door; port 0 picks a free one
+	PublicURL                string         // base address that users see, without a slash at the end; empty: http:// + the address listened on
+	Database                 string         // sqlite:PATH or postgres://…
+	Media                    string         // file:DIR or s3://BUCKET?…
+	MediaURL                 string         // address of the media host in links; empty: the public address + /media
+	Catalog                  string         // path of the file applied while the database has no catalog; empty: none
+	AdminToken               string         // bearer token of the operator API; empty: the operator API answers 404
+	PrivateNetworks          []netip.Prefix // networks that user-given addresses may reach although they are not public
+	StartLimit               time.Duration  // longest a job waits for its start
+	JobRetention             time.Duration  // age at which job records go
+	MediaRetention           time.Duration  // age at which result files go
+	DeliveryRetention        time.Duration  // age at which the delivery log goes
+	WebhookTimeout           time.Duration  // longest a receiver may take to answer
+	WebhookRetries           []time.Duration
+	MaxBody                  int64         // largest request body, bytes
+	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
+	RequestTimeout           time.Duration // longest a chat request may take over all lines
+	OutageGrace              time.Duration // longest running answers wait for a database that is away
+	MaxAnswer                int64         // largest buffered answer of a provider, bytes
+	NodeLease                time.Duration // silence after which a node is dead
+	RequestRetention         time.Duration // age at which rows of the request log go
+	DatabaseConnections      int           // PostgreSQL connections of this process
+	TrustedProxies           []netip.Prefix
+	MaxConnections           int    // connections of clients that a door has; 0: by the descriptors of the process
+	MaxConnectionsPerAddress int    // of them, from one address; 0: half of them
+	MetricsListen            string // host:port that serves /metrics without a token; empty: none
+	ExposeLine               bool   // answers carry x-tollgate-line
+	AlertURL                 string // where line alerts are posted; empty: nowhere
+	NoDemo                   bool   // a first start leaves demo account and sandbox catalog out
+	LogLevel                 slog.Level
+	LogFormat                string // text or json
 }
 
 // Setting describes one key: how it is spelled in each source, its default and
@@ -107,6 +109,10 @@ func AllSettings() []Setting {
 			read: func(s *Settings, t string) error { return readDuration(&s.RequestRetention, t) }},
 		{Key: "database_connections", Default: "16", Help: "PostgreSQL connections of this node",
 			read: func(s *Settings, t string) error { return readCount(&s.DatabaseConnections, t, 2, 1000) }},
+		{Key: "max_connections", Help: "connections of clients at a time (default: half of the descriptors that the process may have)",
+			read: func(s *Settings, t string) error { return readCount(&s.MaxConnections, t, 1, 1_000_000) }},
+		{Key: "max_connections_per_address", Help: "of them, from one address that is no trusted proxy (default: half of them)",
+			read: func(s *Settings, t string) error { return readCount(&s.MaxConnectionsPerAddress, t, 1, 1_000_000) }},
 		{Key: "trusted_proxies", Help: "CIDRs whose X-Forwarded-For is believed", List: true,
 			read: func(s *Settings, t string) error { return readNetworks(&s.TrustedProxies, t) }},
 		{Key: "metrics_listen", Help: "address of its own that serves /metrics without a token",

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Bounds of the time that a request body takes to arrive. They move with what
+// has arrived, so that a slow line is served, however long the body, and a
+// silent one is not kept for ever.
+const (
+	bodySilence = 30 * time.Second // without a byte
+	bodyGrace   = time.Minute      // in all, and a second more for each bodyRate bytes that came
+	bodyRate    = 4 << 10
+	// unreadWait is how long the rest of a body that nobody reads is waited for
+	// once the answer is out, so that the connection can serve the next request.
+	unreadWait = time.Second
+	// smallRest is the longest rest that net/http waits for at all.
+	smallRest = 256 << 10
+)
+
+// arriving is a request body on its way. It moves the read deadline of its
+// connection, and takes it away at the end: a connection with a deadline would
+// count as gone while the answer runs.
+type arriving struct {
+	io.ReadCloser
+	conn  *http.ResponseController
+	now   func() time.Time
+	began time.Time
+	until time.Time // the deadline that is set
+	came  int64
+	ended bool
+}
+
+// receive makes body deadlines for a request, and lets its answer go out before
+// a body that the handler does not read. The request is a copy: net/http looks
+// at its own.
+func receive(w http.ResponseWriter, r *http.Request, now func() time.Time) (*http.Request, *arriving) {
+	if r.ContentLength == 0 {
+		return r, nil
+	}
+	b := &arriving{ReadCloser: r.Body, conn: http.NewResponseController(w), now: now, began: now()}
+	if r.ContentLength <= smallRest {
+		_ = b.conn.EnableFullDuplex() // else net/http reads the rest first; a longer rest it never reads
+	}
+	again := *r
+	again.Body = b
+	return &again, b
+}
+
+// Read implements io.Reader.
+func (b *arriving) Read(p []byte) (int, error) {
+	now := b.now()
+	until := now.Add(bodySilence)
+	if all := b.began.Add(bodyGrace + time.Duration(b.came/bodyRate)*time.Second); all.Before(until) {
+		until = all
+	}
+	if until.Sub(b.until) > bodySilence/8 || until.Before(b.until) {
+		b.until = until
+		_ = b.conn.SetReadDeadline(until) // a writer without deadlines is a test's
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.came += int64(n)
+	if err == io.EOF && !b.ended {
+		b.ended = true
+		_ = b.conn.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// leave sends the answer and waits a moment for the rest of a body that the
+// handler has not read, so that the connection can serve the next request. If
+// it does not come, the connection is of no use any more: what comes later must
+// not be taken for a request. c is nil in tests.
+func (b *arriving) leave(c *conn) {
+	if b == nil || b.ended {
+		return
+	}
+	_ = b.conn.Flush() // a client that is gone has no rest either
+	_ = b.conn.SetReadDeadline(b.now().Add(unreadWait))
+	_, err := io.CopyN(io.Discard, b.ReadCloser, smallRest)
+	switch {
+	case err == io.EOF:
+		_ = b.conn.SetReadDeadline(time.Time{})
+	case c != nil:
+		c.dead.Store(true)
+	}
+}

@@ -1,0 +1,277 @@
+package app
+
+import (
+	"container/list"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Connection limits where no setting says otherwise.
+const (
+	writeSilence  = 30 * time.Second // of a client that does not read its answer
+	fewestDefault = 32
+	mostDefault   = 100_000
+	// unknownDescriptors stands in where the system does not tell.
+	unknownDescriptors = 1024
+	sayEvery           = 10 * time.Second // between two log lines about the same trouble
+)
+
+// connectionLimits bounds the connections of a door.
+type connectionLimits struct {
+	all        int
+	perAddress int
+	exempt     []netip.Prefix // proxies: theirs are the connections of many
+}
+
+// limitsOf is what the settings say, or else what the number of descriptors
+// that the process may have allows: half of them for connections of clients,
+// since each may need another one to a provider, and half of those for an
+// address.
+func limitsOf(s *Settings, descriptors uint64) connectionLimits {
+	l := connectionLimits{all: s.MaxConnections, perAddress: s.MaxConnectionsPerAddress, exempt: s.TrustedProxies}
+	if l.all == 0 {
+		l.all = int(min(max(descriptors/2, fewestDefault), mostDefault))
+	}
+	if l.perAddress == 0 {
+		l.perAddress = max(l.all/2, 1)
+	}
+	return l
+}
+
+// listener bounds how many connections a door has, in all and for an address.
+// Where one more does not fit, the one that has waited longest between two
+// requests, or for its first, makes room for it; if there is none, the new one
+// is closed. Failures to accept are logged and survived.
+type listener struct {
+	net.Listener
+	limits connectionLimits
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu      sync.Mutex
+	open    int
+	from    map[netip.Addr]int
+	waiting list.List // of *conn that no request runs on, the longest first
+	refused trouble
+	failed  trouble
+}
+
+// trouble samples a log line.
+type trouble struct {
+	said  time.Time
+	count int
+}
+
+// happened counts, and tells how often it has since the last line when another
+// one is due.
+func (t *trouble) happened(now time.Time) int {
+	t.count++
+	if now.Sub(t.said) < sayEvery {
+		return 0
+	}
+	n := t.count
+	t.said, t.count = now, 0
+	return n
+}
+
+func newListener(l net.Listener, limits connectionLimits, log *slog.Logger) *listener {
+	return &listener{Listener: l, limits: limits, log: log, now: time.Now, from: make(map[netip.Addr]int)}
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			l.survive(err)
+			return nil, err
+		}
+		tcp, ok := raw.(*net.TCPConn)
+		if !ok {
+			return raw, nil
+		}
+		if c := l.admit(tcp); c != nil {
+			return c, nil
+		}
+		_ = tcp.Close() // nobody waits for what it says
+	}
+}
+
+// survive makes room after a failure to accept, most likely for want of
+// descriptors. The server tries again in a moment.
+func (l *listener) survive(err error) {
+	if errors.Is(err, net.ErrClosed) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.failed.happened(l.now()); n > 0 {
+		l.log.Error("connections cannot be accepted", "address", l.Addr().String(), "error", err, "times", n, "open", l.open)
+	}
+	l.evict(func(*conn) bool { return true })
+}
+
+// admit counts a connection, or returns nil where it finds no room.
+func (l *listener) admit(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, door: l}
+	if at, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
+		c.from = at.AddrPort().Addr().Unmap().WithZone("")
+	}
+	c.counted = !slices.ContainsFunc(l.limits.exempt, func(p netip.Prefix) bool { return p.Contains(c.from) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sameAddress := func(o *conn) bool { return o.counted && o.from == c.from }
+	full := c.counted && l.from[c.from] >= l.limits.perAddress && !l.evict(sameAddress) ||
+		l.open >= l.limits.all && !l.evict(func(*conn) bool { return true })
+	if full {
+		if n := l.refused.happened(l.now()); n > 0 {
+			l.log.Warn("connections are refused: max_connections or max_connections_per_address is reached",
+				"address", l.Addr().String(), "client", c.from.String(), "times", n, "open", l.open)
+		}
+		return nil
+	}
+	l.open++
+	if c.counted {
+		l.from[c.from]++
+	}
+	c.place = l.waiting.PushBack(c)
+	return c
+}
+
+// evict closes the connection that has waited longest of those that match;
+// false when there is none.
+func (l *listener) evict(match func(*conn) bool) bool {
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); match(c) {
+			l.forget(c)
+			_ = c.TCPConn.Close() // the server notices, and closes it again
+			return true
+		}
+	}
+	return false
+}
+
+// forget takes a connection out of the books, once.
+func (l *listener) forget(c *conn) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	l.open--
+	if c.counted {
+		if l.from[c.from]--; l.from[c.from] <= 0 {
+			delete(l.from, c.from)
+		}
+	}
+	l.rest(c, false)
+}
+
+// rest notes whether a connection waits for a request.
+func (l *listener) rest(c *conn, waits bool) {
+	switch {
+	case waits && c.place == nil && !c.gone:
+		c.place = l.waiting.PushBack(c)
+	case !waits && c.place != nil:
+		l.waiting.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// changed is told by the server what becomes of a connection.
+func (l *listener) changed(raw net.Conn, state http.ConnState) {
+	c, ok := raw.(*conn)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch state {
+	case http.StateIdle:
+		l.rest(c, true)
+	case http.StateActive:
+		l.rest(c, false)
+	}
+}
+
+// conn is a connection of a door. Its writes have a deadline that moves with
+// them, unless a handler has set one of its own. It keeps the ways of a
+// *net.TCPConn to send files.
+type conn struct {
+	*net.TCPConn
+	door    *listener
+	from    netip.Addr
+	counted bool // towards its address
+
+	// Under the door's lock.
+	place *list.Element // among those that wait; nil: a request runs on it
+	gone  bool
+
+	dead atomic.Bool // nothing that comes is a request any more
+
+	writes  sync.Mutex
+	own     bool      // a handler has set a write deadline
+	writeBy time.Time // the deadline that we have set
+}
+
+// connKey is the key of a request's *conn in its context.
+type connKey struct{}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.dead.Load() {
+		return 0, io.EOF
+	}
+	return c.TCPConn.Read(p)
+}
+
+// SetWriteDeadline implements net.Conn. The zero time gives the connection back
+// to its own deadlines.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	c.own, c.writeBy = !t.IsZero(), time.Time{}
+	return c.TCPConn.SetWriteDeadline(t)
+}
+
+// Write implements net.Conn: in steps, each of which has its own time.
+func (c *conn) Write(p []byte) (n int, err error) {
+	const step = 256 << 10
+	for {
+		c.extend()
+		size := min(len(p)-n, step)
+		m, err := c.TCPConn.Write(p[n : n+size])
+		n += m
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// extend gives the client time for the next write. The deadline is moved only
+// when a good part of it has passed.
+func (c *conn) extend() {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	now := c.door.now()
+	if c.own || c.writeBy.Sub(now) > writeSilence*3/4 {
+		return
+	}
+	c.writeBy = now.Add(writeSilence)
+	_ = c.TCPConn.SetWriteDeadline(c.writeBy) // a connection that is closed says so when it is written to
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.door.mu.Lock()
+	c.door.forget(c)
+	c.door.mu.Unlock()
+	return c.TCPConn.Close()
+}
