@@ -39,6 +39,7 @@ type Options struct {
 
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	MaxBody        int64          // largest request body, bytes
+	BodyMemory     int64          // of all request bodies at a time, bytes; 0: 1 GiB
 
 	// Observe is told of every answered request; nil: nobody is. Endpoint is
 	// the path, or "unknown" for a path that does not exist.
@@ -56,7 +57,7 @@ func New(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &desk{Options: o, paths: make(map[string]methods), fetches: newFetches()}
+	d := &desk{Options: o, paths: make(map[string]methods), fetches: newFetches(), bodies: newBodies(o.BodyMemory, o.MaxBody)}
 	for _, route := range d.routes() {
 		if d.paths[route.path] == nil {
 			d.paths[route.path] = make(methods)

@@ -41,7 +41,7 @@ func TestReadBody(t *testing.T) {
 			r.ContentLength = c.length
 			r.Header["Content-Encoding"] = c.coding
 			w := httptest.NewRecorder()
-			got, err := readBody(&answer{ResponseWriter: w}, r, limit)
+			got, err := readBody(&answer{ResponseWriter: w}, r, limit, func(int64) error { return nil })
 			var f *fault.Error
 			switch {
 			case c.code == "":
@@ -55,5 +55,56 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("closes the connection: %v", closes)
 			}
 		})
+	}
+}
+
+// TestBodiesHaveABudget: memory grows with what arrives, an account gets half,
+// and what was taken is given back.
+func TestBodiesHaveABudget(t *testing.T) {
+	t.Parallel()
+	const largest = 1 << 20
+	all := newBodies(1, largest) // as much as two of the largest
+	send := func(b *body, size int, announced int64) error {
+		r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(strings.Repeat(" ", size)), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		if announced < 0 {
+			r = httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat(" ", size)))
+		}
+		r.ContentLength = announced
+		_, err := b.read(httptest.NewRecorder(), r, largest)
+		return err
+	}
+	first := &body{budget: all, account: "a"}
+	if err := send(first, largest, -1); err != nil {
+		t.Fatal(err)
+	}
+	if first.held < largest || first.held > largest+1 {
+		t.Errorf("%d bytes are held", first.held)
+	}
+	second := &body{budget: all, account: "a"}
+	if f := fault.Of(send(second, largest, -1)); f == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
+		t.Errorf("a second one of the account: %v", f)
+	}
+	second.release()
+	small := &body{budget: all, account: "a"}
+	if err := send(small, smallBody/2, -1); err != nil || small.held != 0 {
+		t.Errorf("a small one: %v, %d bytes", err, small.held)
+	}
+	other := &body{budget: all, account: "b"}
+	if err := send(other, largest, -1); err != nil {
+		t.Error("another account's:", err)
+	}
+	third := &body{budget: all, account: "c"}
+	if f := fault.Of(send(third, largest, -1)); f == nil || f.Code != fault.ServiceUnavailable {
+		t.Errorf("one more than the node has room for: %v", f)
+	}
+	for _, b := range []*body{first, other, third} {
+		b.release()
+	}
+	announced := &body{budget: all, account: "a"}
+	if err := send(announced, 10, largest); err == nil || announced.held != 0 {
+		t.Errorf("%v, and %d bytes for a length alone", err, announced.held)
+	}
+	if all.held != 0 || len(all.by) != 0 {
+		t.Errorf("%d bytes are left, of %v", all.held, all.by)
 	}
 }

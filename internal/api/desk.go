@@ -25,6 +25,7 @@ type desk struct {
 	paths   map[string]methods
 	applied atomic.Pointer[revisionTime] // of the revision that was listed last
 	fetches *fetches
+	bodies  *bodies
 }
 
 // exchange is one request and its answer.
@@ -55,6 +56,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Request-Id", x.request)
 	h.Set("Request-Id", x.request)
+	defer x.body.release()
 	defer d.seeOut(x)
 	if err := d.receive(x); err != nil {
 		d.refuse(x, err)
@@ -81,6 +83,7 @@ func (d *desk) receive(x *exchange) error {
 	if err := d.identify(x, route.kind == query); err != nil {
 		return err
 	}
+	x.body.budget, x.body.account = d.bodies, x.principal.Account
 	return route.handle(x)
 }
 

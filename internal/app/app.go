@@ -67,6 +67,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.life.unwind())
 		}
 	}()
+	memory := boundMemory(o.Lookup)
 	db, err := a.openDatabase(ctx)
 	if err != nil {
 		return nil, err
@@ -109,14 +110,14 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
-		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, ExposeLine: s.ExposeLine,
+		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
 	})
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	a.front = &front{
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 			Jobs: jobs, Media: files, Guard: guard,
-			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, Observe: a.metrics.request,
+			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: memory / 4, Observe: a.metrics.request,
 		}),
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),

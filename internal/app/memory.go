@@ -1,0 +1,58 @@
+package app
+
+import (
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// memoryLimitEnv is the variable by which an operator sets the limit himself.
+const memoryLimitEnv = "GOMEMLIMIT"
+
+// boundMemory gives the runtime nine tenths of the memory that the process's
+// control group may have, unless the environment sets a limit, and returns
+// what the group may have; 0: it has no bound.
+func boundMemory(lookup func(string) (string, bool)) int64 {
+	most := groupMemory(os.ReadFile)
+	if set, _ := lookup(memoryLimitEnv); set == "" && most > 0 {
+		debug.SetMemoryLimit(most / 10 * 9)
+	}
+	return most
+}
+
+// groupMemory is the smallest memory.max of the process's control group and the
+// groups around it; 0: none is set, or there are no such groups.
+func groupMemory(read func(string) ([]byte, error)) int64 {
+	const root = "/sys/fs/cgroup"
+	group := "/"
+	if own, err := read("/proc/self/cgroup"); err == nil {
+		for line := range strings.Lines(string(own)) {
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+				group = path.Clean("/" + rest)
+			}
+		}
+	}
+	most := int64(0)
+	for ; ; group = path.Dir(group) {
+		if text, err := read(path.Join(root, group, "memory.max")); err == nil {
+			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
+			if err == nil && n > 0 && (most == 0 || n < most) {
+				most = n
+			}
+		}
+		if group == "/" {
+			return most
+		}
+	}
+}
+
+// answerMemory is the budget for answers on a node that may have so much memory,
+// 0 being any: a quarter of it, and never less than one answer or more than four.
+func answerMemory(s *Settings, memory int64) int64 {
+	if memory == 0 {
+		return 4 * s.MaxAnswer
+	}
+	return min(max(memory/4, s.MaxAnswer+1), 4*s.MaxAnswer)
+}

@@ -1,0 +1,31 @@
+package app
+
+import (
+	"io/fs"
+	"testing"
+)
+
+func TestGroupMemory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"none":      {nil, 0},
+		"no bound":  {map[string]string{"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 0},
+		"own":       {map[string]string{"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max": "512\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 512},
+		"around":    {map[string]string{"/proc/self/cgroup": "1:x:/y\n0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max": "512\n", "/sys/fs/cgroup/a/memory.max": "256\n"}, 256},
+		"container": {map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "1024\n"}, 1024},
+		"strange":   {map[string]string{"/proc/self/cgroup": "0::/../..\n", "/sys/fs/cgroup/memory.max": "-5\n"}, 0},
+	} {
+		got := groupMemory(func(p string) ([]byte, error) {
+			if text, ok := c.files[p]; ok {
+				return []byte(text), nil
+			}
+			return nil, fs.ErrNotExist
+		})
+		if got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
