@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -184,17 +186,30 @@ const pieceBytes = 8
 
 // pieces splits a text into what the sandbox counts as tokens: words with the
 // space before them, long ones in parts. Joined they are the text again.
-func pieces(s string) []string {
-	var out []string
-	start := 0
-	for i, r := range s {
-		if i > start && (r == ' ' || r == '\n' || i-start+utf8.RuneLen(r) > pieceBytes) {
-			out = append(out, s[start:i])
-			start = i
+func pieces(s string) []string { return slices.Collect(split(s)) }
+
+// countPieces is how many pieces a text has. It keeps none of them: a prompt may be
+// as long as a body.
+func countPieces(s string) (n int) {
+	for range split(s) {
+		n++
+	}
+	return n
+}
+
+func split(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start := 0
+		for i, r := range s {
+			if i > start && (r == ' ' || r == '\n' || i-start+utf8.RuneLen(r) > pieceBytes) {
+				if !yield(s[start:i]) {
+					return
+				}
+				start = i
+			}
+		}
+		if start < len(s) {
+			yield(s[start:])
 		}
 	}
-	if start < len(s) {
-		out = append(out, s[start:])
-	}
-	return out
 }

@@ -62,7 +62,7 @@ func (r *request) readMessagesPrompt() *problem {
 	}
 	var cache marks
 	for _, t := range r.body.Get("tools").Array() {
-		r.prompt += len(pieces(t.Raw))
+		r.prompt += countPieces(t.Raw)
 		cache.note(t, r.prompt)
 	}
 	if system := r.body.Get("system"); !absent(system) {
@@ -98,7 +98,7 @@ func (r *request) readMessagesPrompt() *problem {
 // readBlocks adds content, a string or an array of blocks, to the prompt.
 func (r *request) readBlocks(content gjson.Result, cache *marks) {
 	if content.Type == gjson.String {
-		r.prompt += len(pieces(content.Str))
+		r.prompt += countPieces(content.Str)
 		return
 	}
 	for _, block := range content.Array() {
@@ -115,11 +115,11 @@ const maxBlocks = 4
 func blockTokens(block gjson.Result, depth int) int {
 	switch kind := block.Get("type").Str; kind {
 	case "text":
-		return len(pieces(block.Get("text").Str))
+		return countPieces(block.Get("text").Str)
 	case "thinking":
-		return len(pieces(block.Get("thinking").Str))
+		return countPieces(block.Get("thinking").Str)
 	case "tool_use":
-		return len(pieces(block.Get("input").Raw))
+		return countPieces(block.Get("input").Raw)
 	case "image":
 		return imageTokens
 	case "tool_result", "document":
@@ -127,12 +127,12 @@ func blockTokens(block gjson.Result, depth int) int {
 		if kind == "document" {
 			source := block.Get("source")
 			if source.Get("type").Str == "text" {
-				return len(pieces(source.Get("data").Str))
+				return countPieces(source.Get("data").Str)
 			}
 			inner = source.Get("content")
 		}
 		if inner.Type == gjson.String {
-			return len(pieces(inner.Str))
+			return countPieces(inner.Str)
 		}
 		n := 0
 		if depth < maxBlocks {

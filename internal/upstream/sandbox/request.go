@@ -92,13 +92,13 @@ const (
 
 // add adds a message to the prompt.
 func (r *request) add(text string, images int) {
-	r.prompt += messageTokens + len(pieces(text)) + images*imageTokens
+	r.prompt += messageTokens + countPieces(text) + images*imageTokens
 }
 
 // addTools adds the description of tools to the prompt.
 func (r *request) addTools(tools gjson.Result) {
 	for _, t := range tools.Array() {
-		r.prompt += len(pieces(t.Raw))
+		r.prompt += countPieces(t.Raw)
 	}
 }
 

@@ -1,0 +1,22 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCountingNeedsNoMemory: counting a long text costs no more than counting a
+// short one. It is not parallel: it looks at the process's allocations.
+func TestCountingNeedsNoMemory(t *testing.T) {
+	count := func(size int) float64 {
+		body := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat(" ", size) + `"}],"tools":[]}`)
+		return testing.AllocsPerRun(5, func() {
+			if r, problem := readPrompt(body); problem != nil || r.prompt < size {
+				t.Fatalf("%+v, %d tokens", problem, r.prompt)
+			}
+		})
+	}
+	if short, long := count(1<<10), count(4<<20); long > short+8 { // a slice that grows to so many pieces takes dozens
+		t.Errorf("%v allocations for a long text, %v for a short one", long, short)
+	}
+}
