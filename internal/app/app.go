@@ -55,9 +55,11 @@ type App struct {
 	demo  *demo        // what a first start shows; nil on a later one
 }
 
-// New constructs everything: it opens, locks and migrates the database, takes
-// the addresses, sets an empty database up and starts the background loops. It
-// answers nothing yet. Errors that a setting can mend are SettingErrors; after
+// New constructs everything: it opens and locks the database, takes the
+// addresses, opens the media store, migrates, starts the background loops and
+// sets an empty database up. It answers nothing yet. Errors that a setting can
+// mend are SettingErrors and come before the database is changed, whose set-up
+// comes last: what a first start shows once is not lost to one that fails. After
 // an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a := &App{settings: s, options: o, log: NewLog(s, o.Stderr), metrics: newMetrics(o.Version)}
@@ -75,9 +77,16 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err := a.takeAddresses(ctx); err != nil {
 		return nil, err
 	}
-	providers := Providers()
-	if a.demo, err = setUp(ctx, db, s, providers); err != nil {
+	files, err := a.openMedia(ctx, db)
+	if err != nil {
 		return nil, err
+	}
+	providers := Providers()
+	if err := checkFirst(ctx, db, s, providers); err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx); err != nil {
+		return nil, fmt.Errorf("migrate the database: %w", err)
 	}
 	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers, Lookup: o.Lookup, Log: a.log})
 	if err := watcher.Refresh(ctx); err != nil {
@@ -104,9 +113,12 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
 	}
 	a.life.loop("line upkeep", lines.Run)
-	jobs, files, err := a.startJobs(ctx, db, books, lines, watcher, hooks)
-	if err != nil {
+	jobs := a.startJobs(db, books, lines, watcher, hooks, files)
+	if a.demo, err = setUp(ctx, db, s, providers); err != nil {
 		return nil, err
+	}
+	if err := watcher.Refresh(ctx); err != nil {
+		return nil, fmt.Errorf("load the catalog: %w", err)
 	}
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
@@ -131,7 +143,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	return a, nil
 }
 
-// openDatabase opens, locks and migrates the database.
+// openDatabase opens and locks the database.
 func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 	db, err := open(ctx, a.settings, a.clockJumped)
 	if err != nil {
@@ -145,9 +157,6 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 	// take this process for dead.
 	a.life.later("lock file", func(context.Context) error { return release() })
 	a.life.later("database", func(context.Context) error { return db.Close() })
-	if err := db.Migrate(ctx); err != nil {
-		return nil, fmt.Errorf("migrate the database: %w", err)
-	}
 	return db, nil
 }
 
@@ -209,8 +218,8 @@ func disabledAccounts(tx *store.Tx, accounts []string) (map[string]bool, error) 
 	return disabled, nil
 }
 
-// startJobs opens the media store and starts the loops of jobs and files.
-func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher, hooks *webhook.Webhooks) (*job.Jobs, *media.Store, error) {
+// openMedia opens the media store; it does not look at the database yet.
+func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error) {
 	s := a.settings
 	base := s.MediaURL
 	if base == "" {
@@ -220,19 +229,24 @@ func (a *App) startJobs(ctx context.Context, db *store.DB, books *ledger.Ledger,
 		DB: db, Location: s.Media, Base: base, Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
 	})
 	if err != nil {
-		return nil, nil, &SettingError{"media", err}
+		return nil, &SettingError{"media", err}
 	}
 	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")
 	}
 	a.life.later("media", func(context.Context) error { files.Close(); return nil })
+	return files, nil
+}
+
+// startJobs starts the loops of jobs and files.
+func (a *App) startJobs(db *store.DB, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher, hooks *webhook.Webhooks, files *media.Store) *job.Jobs {
 	a.life.loop("media upkeep", files.Run)
 	jobs := job.New(job.Options{
 		DB: db, Ledger: books, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,
-		StartLimit: s.StartLimit, Retention: s.JobRetention, Registry: a.metrics.registry,
+		StartLimit: a.settings.StartLimit, Retention: a.settings.JobRetention, Registry: a.metrics.registry,
 	})
 	a.life.loop("jobs", jobs.Run)
-	return jobs, files, nil
+	return jobs
 }
 
 // remark tells the operator what he may not expect of this catalog.

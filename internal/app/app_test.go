@@ -273,6 +273,7 @@ func TestStartFaults(t *testing.T) {
 	}
 	for _, c := range []struct{ name, settings, key, says string }{
 		{"address taken", "metrics_listen: " + busy.Addr().String(), "metrics_listen", "in use"},
+		{"media that cannot be written", "media: file:" + bad + "/media", "media", "bad.yaml"},
 		{"no catalog file", "catalog: gone.yaml", "catalog", "gone.yaml"},
 		{"bad catalog file", "catalog: " + bad, "catalog", "models[0]"},
 	} {
@@ -284,16 +285,24 @@ func TestStartFaults(t *testing.T) {
 			if !errors.As(err, &fault) || fault.Key != c.key || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %v", err)
 			}
-			err = view(t.Context(), s, func(tx *store.Tx) error {
-				head, err := catalog.HeadTx(tx)
-				if head != 0 {
-					t.Errorf("a catalog was applied")
-				}
-				return err
-			})
+			db, err := store.Open(t.Context(), s.Database, store.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			var tables int
+			err = db.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM sqlite_master`).Scan(&tables) })
+			if err != nil || tables != 0 {
+				t.Errorf("%d tables are left, %v", tables, err)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			s.Media, s.Catalog, s.MetricsListen = "file:"+t.TempDir(), "", ""
+			next := serve(t, s)
+			if !strings.Contains(next.out.String(), "sk-") {
+				t.Errorf("the next start shows %q", next.out.String())
+			}
+			next.stop(t)
 		})
 	}
 }

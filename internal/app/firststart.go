@@ -109,26 +109,53 @@ func firstModel(doc *catalog.Document, form wire.Form) string {
 // applyFirst applies the operator's file if the database has no catalog yet.
 // A file with faults stops the start only then: later it is not read.
 func applyFirst(ctx context.Context, db *store.DB, path string, providers map[string]catalog.Provider) error {
-	var head int64
-	err := db.View(ctx, func(tx *store.Tx) (err error) {
-		head, err = catalog.HeadTx(tx)
-		return err
-	})
+	head, err := headOf(ctx, db)
 	if err != nil || head > 0 {
 		return err
 	}
-	raw, err := os.ReadFile(path)
+	doc, err := readFirst(path, providers)
 	if err != nil {
-		return &SettingError{"catalog", err}
-	}
-	doc, _, err := catalog.Parse(raw, providers)
-	if err != nil {
-		return &SettingError{"catalog", fmt.Errorf("%s: %w", path, err)}
+		return err
 	}
 	return db.Update(ctx, func(tx *store.Tx) error {
 		_, _, err := catalog.ApplyFirstTx(tx, doc)
 		return err
 	})
+}
+
+// checkFirst is about the file alone, before the database is changed: one that
+// has no catalog, or no tables, is going to get it.
+func checkFirst(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider) error {
+	if s.Catalog == "" {
+		return nil
+	}
+	if head, err := headOf(ctx, db); err == nil && head > 0 {
+		return nil
+	}
+	_, err := readFirst(s.Catalog, providers)
+	return err
+}
+
+// headOf returns the current revision of a database's catalog.
+func headOf(ctx context.Context, db *store.DB) (head int64, err error) {
+	err = db.View(ctx, func(tx *store.Tx) (err error) {
+		head, err = catalog.HeadTx(tx)
+		return err
+	})
+	return head, err
+}
+
+// readFirst reads the operator's file.
+func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Document, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &SettingError{"catalog", err}
+	}
+	doc, _, err := catalog.Parse(raw, providers)
+	if err != nil {
+		return nil, &SettingError{"catalog", fmt.Errorf("%s: %w", path, err)}
+	}
+	return doc, nil
 }
 
 // show prints the key and commands to try. It goes to standard output,
