@@ -70,6 +70,9 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		}
 	}()
 	memory := boundMemory(o.Lookup)
+	if len(s.AdminToken) > 0 && len(s.AdminToken) < shortestToken && !isLoopback(s.Listen) {
+		return nil, &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (listen is %s)", shortestToken, s.Listen)}
+	}
 	db, err := a.openDatabase(ctx)
 	if err != nil {
 		return nil, err

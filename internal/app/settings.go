@@ -68,7 +68,7 @@ func AllSettings() []Setting {
 		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",
 			read: func(s *Settings, t string) error { return readListen(&s.Listen, t) }},
 		{Key: "public_url", Help: "base address that users see (default: http:// + the listen address)",
-			read: func(s *Settings, t string) error { return readURL(&s.PublicURL, t) }},
+			read: func(s *Settings, t string) error { return readPublicURL(&s.PublicURL, t) }},
 		{Key: "database", Default: "sqlite:data/tollgate.db", Help: "sqlite:PATH or postgres://…", Secret: true,
 			read: func(s *Settings, t string) error { return readDatabase(&s.Database, t) }},
 		{Key: "media", Default: "file:data/media", Help: "file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true",

@@ -40,6 +40,14 @@ func readURL(to *string, text string) error {
 	return nil
 }
 
+// readPublicURL reads an address that paths are added to.
+func readPublicURL(to *string, text string) error {
+	if strings.ContainsAny(text, "?#") {
+		return errors.New("must be an http:// or https:// address without a query")
+	}
+	return readURL(to, text)
+}
+
 // readDatabase reads which database to use; store judges the rest of it.
 func readDatabase(to *string, text string) error {
 	path, sqlite := strings.CutPrefix(text, "sqlite:")
@@ -88,6 +96,17 @@ func readToken(to *string, text string) error {
 	}
 	*to = text
 	return nil
+}
+
+// shortestToken is what an operator's token must have where it can be guessed at
+// over a network.
+const shortestToken = 16
+
+// isLoopback tells whether an address is for this machine alone.
+func isLoopback(listen string) bool {
+	host, _, _ := net.SplitHostPort(listen) // as readListen has let it pass
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback() || host == "localhost"
 }
 
 // readNetworks reads CIDRs separated by commas; a bare address is a network of
