@@ -115,7 +115,8 @@ func (p *serverPair) join() {
 	p.start(p.standby)
 	p.until("the standby is in step", func() bool {
 		var n int
-		err := p.primary.db.QueryRowContext(p.t.Context(), `SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`).Scan(&n)
+		err := p.primary.db.QueryRowContext(p.t.Context(),
+			`SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`).Scan(&n)
 		return err == nil && n == 1
 	})
 }
