@@ -22,7 +22,7 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, tasks fu
 		if mine, err = j.assigned(ctx, tasks()); err == nil {
 			return mine, nil
 		}
-		if !store.Refused(err) && pause(ctx, writeAgain) {
+		if (!store.Refused(err) || store.Retryable(err)) && pause(ctx, writeAgain) {
 			err = errors.Join(store.ErrUncertain, err) // the question was lost too
 		}
 	}

@@ -100,6 +100,7 @@ func (c *committer) unknown(ops []*op, cause error) {
 		case o.kind == opAdmit && o.admitting == nil:
 			o.receipted, o.err = true, unavailable(cause)
 		case o.kind == opAdmit, o.kind == opEnd:
+			c.l.undo(o) // a job whose client is cut off without a way to it
 			o.receipted, o.err = true, fmt.Errorf("%w: %w", ErrUnknown, cause)
 		default:
 			o.err = cause
@@ -144,10 +145,7 @@ func (c *committer) finish(o *op, admitted bool) {
 			c.l.Refused(o.told)
 		}
 	case o.admitting != nil:
-		if undo := o.admitting.Undo(); undo != nil {
-			a := o.admission
-			c.l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, free: a.FreeDaily > 0, holdID: a.Request, ending: undo})
-		}
+		c.l.undo(o)
 	default:
 		o.hold.ended.Store(true)
 		end := End{Outcome: Failed, Status: o.told.Status, Code: o.told.Code, Duration: o.told.Duration}
@@ -155,5 +153,17 @@ func (c *committer) finish(o *op, admitted bool) {
 			end.Outcome = Closed
 		}
 		c.l.queue.push(o.hold.endOp(end))
+	}
+}
+
+// undo ends the job of an admission whose client was cut off, unless it has a way
+// to find it. It does nothing for other operations, nor where no job was made.
+func (l *Ledger) undo(o *op) {
+	if o.admitting == nil {
+		return
+	}
+	if undo := o.admitting.Undo(); undo != nil {
+		a := o.admission
+		l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, free: a.FreeDaily > 0, holdID: a.Request, ending: undo})
 	}
 }

@@ -298,7 +298,7 @@ func Refused(err error) bool {
 		if mixedUp(err) {
 			return false
 		}
-		switch pg.Code[:2] {
+		switch pg.Code[:min(2, len(pg.Code))] {
 		case "08", "53", "57", "58": // connection, resources, operator, system
 			return false
 		}
