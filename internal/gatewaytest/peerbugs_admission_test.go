@@ -3,12 +3,10 @@ package gatewaytest_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/money"
@@ -178,7 +176,7 @@ func unknownCosts(t testing.TB) peerScene {
 
 		model := chatModel("unpriced", nil)
 		delete(model, "price")
-		status, said := g.operate(t, "PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
+		status, said := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
 		if status != http.StatusBadRequest || !strings.Contains(said, "models[0].price") {
 			t.Errorf("a model without a price: %d %s", status, said)
 		}
@@ -186,33 +184,6 @@ func unknownCosts(t testing.TB) peerScene {
 	s.models = append(s.models, imageModel("bug05-image", nil))
 	s.lines = append(s.lines, fal.jobLine("bug05-image", studio, "image", nil, "bug05-image"))
 	return s
-}
-
-// operate calls the operator API where it may refuse.
-func (g *gateway) operate(t *testing.T, method, path string, body any, headers ...string) (status int, answer string) {
-	t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), method, g.process.URL+"/admin/v1"+path, strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	res, err := g.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	out, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(out)
 }
 
 // longPrompts is BerriAI/litellm#40002: the hold knows the ordinary price
@@ -258,7 +229,7 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 		second := first.again()
 		second.offer(append(g.offered.models, chatModel("new", nil)), g.offered.lines)
 		for _, c := range []purseOf{daily.at(second), total.at(second)} {
-			second.process.Admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"name": "renamed"}, nil)
+			second.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"name": "renamed"}, nil)
 			c.gets(body, http.StatusOK, "")
 			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
 			c.spent(3*answerCost, 0)
@@ -320,7 +291,7 @@ func everyLimit(t testing.TB) peerScene {
 				c.gets(askIn(inChat, "bug08", false, nil), http.StatusOK, "")
 				before++
 			case "disabled":
-				g.process.Admin("PATCH", "/accounts/"+c.account, map[string]any{"disabled": true}, nil)
+				g.admin("PATCH", "/accounts/"+c.account, map[string]any{"disabled": true}, nil)
 			}
 			for path, body := range everyPath("bug08") {
 				if h := c.post(path, body); h.status != limit.status {
@@ -434,15 +405,15 @@ func replicas(t testing.TB) peerScene {
 		for _, misplaced := range []map[string]any{
 			{"budget": map[string]any{"max_limit": 1}}, {"daily_budget": 1}, {"total_limit_usd": map[string]any{"usd": 1}},
 		} {
-			if status, said := g.operate(t, "POST", "/accounts/"+c.account+"/keys", misplaced); status != http.StatusBadRequest {
+			if status, said := g.operate("POST", "/accounts/"+c.account+"/keys", misplaced); status != http.StatusBadRequest {
 				t.Errorf("a key with %v: %d %s", misplaced, status, said)
 			}
-			if status, said := g.operate(t, "PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
+			if status, said := g.operate("PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
 				t.Errorf("a change to %v: %d %s", misplaced, status, said)
 			}
 		}
 		model := chatModel("m", map[string]any{"budget": 1})
-		status, said := g.operate(t, "PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
+		status, said := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
 		if status != http.StatusBadRequest {
 			t.Errorf("a model with a budget: %d %s", status, said)
 		}

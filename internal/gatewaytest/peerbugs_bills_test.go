@@ -152,9 +152,9 @@ func everyEnding(t testing.TB) peerScene {
 		// All that is left can be held, of the account and of its key.
 		body := askIn(inChat, "bug22-whole", false, nil)
 		taken := money.USD - cost - holdFor(body, 500)
-		g.process.Admin("POST", "/accounts/"+c.account+"/credits", map[string]any{"usd": -taken}, nil)
+		g.admin("POST", "/accounts/"+c.account+"/credits", map[string]any{"usd": -taken}, nil)
 		limit := cost + holdFor(body, 500)
-		g.process.Admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
+		g.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
 		c.had -= taken
 		c.gets(body, http.StatusOK, "")
 		c.owns(cost+answerCost, 0)

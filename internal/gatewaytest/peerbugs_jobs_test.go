@@ -114,7 +114,7 @@ func manyJobs(t testing.TB) peerScene {
 				t.Errorf("another node says %s and not %s", again.raw, told.raw)
 			}
 			var seen operated
-			g.process.Admin("GET", "/jobs/"+told.ID, nil, &seen)
+			g.admin("GET", "/jobs/"+told.ID, nil, &seen)
 			row := late.log(1)[0]
 			if seen.Status != "failed" || seen.Error.Code != "wait_timeout" || seen.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {
 				t.Errorf("the operator sees %+v and in the log %+v", seen, row)
@@ -139,7 +139,7 @@ func creditsOnce(t testing.TB) peerScene {
 			go func() {
 				answer := "nothing"
 				defer func() { answers <- answer }()
-				status, said := at.operate(t, "POST", path, paid, "Idempotency-Key", "payment-7")
+				status, said := at.operate("POST", path, paid, "Idempotency-Key", "payment-7")
 				answer = fmt.Sprint(status, " ", said)
 			}()
 		}
@@ -151,21 +151,21 @@ func creditsOnce(t testing.TB) peerScene {
 		c.had = credit
 		c.totals(usageTotals{}) // the balance is there with the answer
 		node = node.again()
-		if status, said := node.operate(t, "POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
+		if status, said := node.operate("POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
 			t.Errorf("after a restart: %d %s", status, said)
 		}
 		another := map[string]any{"usd": 6}
-		if status, said := node.operate(t, "POST", path, another, "Idempotency-Key", "payment-7"); status != http.StatusBadRequest {
+		if status, said := node.operate("POST", path, another, "Idempotency-Key", "payment-7"); status != http.StatusBadRequest {
 			t.Errorf("another payment under the same key: %d %s", status, said)
 		}
 		c = c.at(node)
 		c.owns(0, 0)
 		var entries struct{ Data []struct{ USD money.Amount } }
-		node.process.Admin("GET", "/accounts/"+c.account+"/entries", nil, &entries)
+		node.admin("GET", "/accounts/"+c.account+"/entries", nil, &entries)
 		if len(entries.Data) != 1 || entries.Data[0].USD != credit {
 			t.Errorf("movements of money: %+v", entries.Data)
 		}
-		if status, said := node.operate(t, "POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
+		if status, said := node.operate("POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
 			t.Errorf("the next payment: %d %s", status, said)
 		}
 		c.had += credit

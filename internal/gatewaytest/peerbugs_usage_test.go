@@ -266,7 +266,7 @@ func (p purseOf) logged(t *testing.T) loggedAttempts {
 	t.Helper()
 	p.log(1)
 	var page struct{ Data []loggedAttempts }
-	p.g.process.Admin("GET", "/requests?account="+p.account, nil, &page)
+	p.g.admin("GET", "/requests?account="+p.account, nil, &page)
 	return page.Data[0]
 }
 
@@ -298,6 +298,7 @@ func brokenStreams(t testing.TB) peerScene {
 				t.Errorf("%d %s", h.status, h.raw)
 			}
 		}
+		c.log(4)
 		c.totals(usageTotals{Cost: 2 * part, Requests: 4, Billed: 2, Failed: 2})
 	})
 }
