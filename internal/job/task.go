@@ -364,10 +364,12 @@ func (t *task) rendered(ctx context.Context, made *upstream.Progress) error {
 		t.run.state = stateRendered
 		return nil
 	}
+	reserved := t.names
 	return t.write(ctx, func(tx *store.Tx, now int64, next *progress) (changed int64, err error) {
 		next.state, next.results = stateRendered, results
 		next.trace.step(stepRendered, now, next.line)
-		if len(t.names) < len(results) {
+		// Names that an earlier try has reserved went with its transaction.
+		if t.names = reserved; len(reserved) < len(results) {
 			if t.names, err = media.ReserveTx(tx, t.rec.id, len(results)); err != nil {
 				return 0, err
 			}
