@@ -445,12 +445,17 @@ func TestDatabaseIsAway(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		// The next request waits for the books, so all ends are in them.
-		f.provider.Expect(fakeprovider.Answer("Hello", 100, 10))
-		if status, got, err := f.ask([]byte(ask)); status != 200 || err != nil {
-			t.Fatalf("%d %s %v", status, got, err)
+		// The next request waits for the books, so all ends are in them. On a slow
+		// machine it may itself be cut, after a charge or without one.
+		lowest := money.USD - 400_000
+		for status := 0; status != http.StatusOK; {
+			if lowest -= 200_000; lowest < money.USD-5_000_000 {
+				t.Fatal("no answer comes through any more")
+			}
+			f.provider.Expect(fakeprovider.Answer("Hello", 100, 10))
+			status, _, _ = f.ask([]byte(ask))
 		}
-		if _, state := f.books(); state.Held != 0 || state.Balance > money.USD-200_000 || state.Balance < money.USD-600_000 {
+		if _, state := f.books(); state.Held != 0 || state.Balance > money.USD-200_000 || state.Balance < lowest {
 			t.Errorf("account %+v", state)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tollgate/internal/store"
 )
@@ -91,11 +92,12 @@ func (b *books) endJob(o *op) decision {
 		return decision{err: err}
 	}
 	if b.holds[o.holdID] == nil {
-		if o.ending.Orphaned() {
-			b.riders = append(b.riders, o.ending)
-			return decision{rode: true}
+		if slices.Contains(b.goneHolds, o.holdID) || !o.ending.Orphaned() {
+			return decision{} // ended before, be it by this batch
 		}
-		return decision{}
+		b.goneHolds = append(b.goneHolds, o.holdID)
+		b.riders = append(b.riders, o.ending)
+		return decision{rode: true}
 	}
 	end, now := o.ending.Decide(b.nowMS)
 	if !now {

@@ -181,3 +181,30 @@ func TestRiderAfterALostCommit(t *testing.T) {
 		})
 	}
 }
+
+// TestOneEndABatch: of several ends of one job in one batch one takes place, also
+// where its hold is damaged away, and where the others find it gone.
+func TestOneEndABatch(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]bool{"with its hold": true, "without": false} {
+		b := newBooks()
+		b.accounts["a"], b.keys["k"] = &accountRow{id: "a", balance: 10, held: 5}, &keyRow{id: "k", account: "a", held: 5}
+		if open {
+			b.holds["h"] = &holdRow{id: "h", epoch: jobEpoch, account: "a", key: "k", amount: 5, job: "j"}
+		}
+		var ops []*op
+		for range 3 {
+			ops = append(ops, &op{kind: opJob, account: "a", key: "k", holdID: "h", ending: &leaver{passenger: &passenger{}, orphaned: true}})
+		}
+		b.decide(ops, "e")
+		rode := 0
+		for _, d := range b.decisions {
+			if d.rode {
+				rode++
+			}
+		}
+		if rode != 1 || len(b.riders) != 1 {
+			t.Errorf("%s: %d of 3 ends took place", name, rode)
+		}
+	}
+}
