@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -81,7 +82,7 @@ func (b *arriving) leave(c *conn) {
 	_ = b.conn.SetReadDeadline(b.now().Add(unreadWait))
 	_, err := io.CopyN(io.Discard, b.ReadCloser, smallRest)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		_ = b.conn.SetReadDeadline(time.Time{})
 	case c != nil:
 		c.dead.Store(true)
