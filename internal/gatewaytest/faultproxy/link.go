@@ -22,6 +22,7 @@ type link struct {
 	// statements and bound portals, and of what was run since BEGIN.
 	statements, portals map[string]string
 	since               []string
+	reading             bool    // BEGIN … READ ONLY
 	commit              *Commit // that the messages at hand end with
 
 	mu      sync.Mutex
@@ -32,7 +33,7 @@ type link struct {
 
 // turn is one Sync or simple query that was passed on.
 type turn struct {
-	commit bool
+	commit bool // of a transaction that may write
 	hit    *Hit // what becomes of its answer; nil: it passes
 }
 
@@ -156,7 +157,7 @@ func (l *link) pass(m message) bool {
 	}
 	next := turn{}
 	if l.commit != nil {
-		next.commit, next.hit = true, l.proxy.strike(*l.commit)
+		next.commit, next.hit = !l.reading, l.proxy.strike(*l.commit)
 		l.commit = nil
 	}
 	l.mu.Lock()
@@ -194,7 +195,7 @@ func (l *link) ran(text string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch strings.ToUpper(strings.TrimSuffix(first, ";")) {
 	case "BEGIN":
-		l.since = nil
+		l.since, l.reading = nil, strings.Contains(strings.ToUpper(text), "READ ONLY")
 	case "COMMIT":
 		l.commit = &Commit{Statements: l.since}
 		l.since = nil

@@ -55,7 +55,8 @@ type Cancels struct {
 	All int
 	// Commits are those that were aimed at a connection whose COMMIT had no
 	// answer: on a server with synchronous standbys such a request makes the
-	// COMMIT succeed without them.
+	// COMMIT succeed without them. That of a transaction which only reads waits
+	// for nobody, and does not count.
 	Commits int
 }
 
