@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,10 +57,10 @@ func TestCrowd(t *testing.T) {
 				"pace":           {recentTimes, []any{"easel-1", paceSamples}},
 				"record and run": {`SELECT ` + recordColumns + `, ` + progressColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, []any{"job_7"}},
 			} {
-				plan := explained(t, tx, s.text, s.args...)
-				for line := range strings.Lines(plan) {
-					if readsAll(line) {
-						t.Errorf("%s: %s", name, plan)
+				plan := storetest.Plan(t, tx, s.text, s.args...)
+				for _, step := range plan {
+					if slices.ContainsFunc(strings.Split(step, "\n"), readsAll) {
+						t.Errorf("%s: %s", name, strings.Join(plan, "\n"))
 					}
 				}
 			}
@@ -114,39 +115,4 @@ func readsAll(line string) bool {
 		}
 	}
 	return false
-}
-
-// explained returns how a database would run a statement.
-func explained(t *testing.T, tx *store.Tx, query string, args ...any) string {
-	t.Helper()
-	explain := "EXPLAIN "
-	if tx.Dialect() == store.SQLite {
-		explain = "EXPLAIN QUERY PLAN "
-	}
-	rows, err := tx.Query(explain+query, args...)
-	if err != nil {
-		t.Fatalf("%v: %s", err, query)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plan []string
-	for rows.Next() {
-		cells := make([]any, len(columns))
-		var last string
-		for i := range cells {
-			cells[i] = new(any)
-		}
-		cells[len(cells)-1] = &last
-		if err := rows.Scan(cells...); err != nil {
-			t.Fatal(err)
-		}
-		plan = append(plan, last)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(plan, "\n")
 }
