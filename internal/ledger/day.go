@@ -233,10 +233,7 @@ func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
 	list := store.List(accounts)
 	q.Exec(nil, `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed)
 		SELECT account, model, day, day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage
-		WHERE `+db.In("account", 1)+` AND day <> $2 AND day_requests > 0
-		ON CONFLICT (account, model, day) DO UPDATE SET cost_nano = ledger_usage_day.cost_nano + excluded.cost_nano,
-		requests = ledger_usage_day.requests + excluded.requests, billed = ledger_usage_day.billed + excluded.billed,
-		failed = ledger_usage_day.failed + excluded.failed`, list, day)
+		WHERE `+db.In("account", 1)+` AND day <> $2 AND day_requests > 0 `+sumUsageDay, list, day)
 	q.Exec(nil, `UPDATE ledger_usage SET day = $1,
 		day_cost_nano = COALESCE((SELECT d.cost_nano FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
 		day_requests = COALESCE((SELECT d.requests FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),

@@ -134,54 +134,55 @@ func (b *books) scanHold(row store.Row) error {
 	return nil
 }
 
-// write adds the statements that write what was decided: few texts, each
-// prepared once, a row each.
+// What a batch writes of each table.
+var (
+	updateAccounts = store.Update("ledger_account", "id text, balance_nano bigint, held_nano bigint, seq bigint, day bigint")
+	updateKeys     = store.Update("ledger_key", `id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
+		hits bigint, last_used_ms bigint`)
+	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
+	insertHolds = store.Insert("ledger_hold", `id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
+		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '', job text`, "")
+	updateProgress = store.Update("ledger_hold", `id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
+		line text`)
+)
+
+// write adds the statements that write what was decided: one a table.
 func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
+	var rows [][]any
 	for _, a := range b.accounts {
 		if a.dirty {
-			q.Exec(nil, `UPDATE ledger_account SET balance_nano = $1, held_nano = $2, seq = $3, day = $4 WHERE id = $5`,
-				int64(a.balance), int64(a.held), a.seq, a.day, a.id)
+			rows = append(rows, []any{a.id, int64(a.balance), int64(a.held), a.seq, a.day})
 		}
 	}
+	q.Rows(updateAccounts, rows)
+	rows = nil
 	for _, k := range b.keys {
 		if k.dirty {
-			q.Exec(nil, `UPDATE ledger_key SET spent_nano = $1, held_nano = $2, day = $3, day_spent_nano = $4, day_held_nano = $5,
-				hits = $6, last_used_ms = $7 WHERE id = $8`,
-				int64(k.spent), int64(k.held), k.day, int64(k.daySpent), int64(k.dayHeld), k.hits, k.lastUsedMS, k.id)
+			rows = append(rows, []any{k.id, int64(k.spent), int64(k.held), k.day, int64(k.daySpent), int64(k.dayHeld), k.hits, k.lastUsedMS})
 		}
 	}
+	q.Rows(updateKeys, rows)
 	b.writeDays(q, db)
-	for key, n := range b.oldHits {
-		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
-	}
-	for _, h := range b.newHits {
-		if n, old := b.oldHits[h.key]; !old || h.n > n {
-			q.Exec(nil, `INSERT INTO ledger_hit (key, n, at_ms) VALUES ($1, $2, $3)`, h.key, h.n, b.nowMS)
-		}
-	}
+	b.writeHits(q)
 	for k, f := range b.free {
 		if f.dirty {
 			q.Exec(nil, `INSERT INTO ledger_free (account, model, day, used) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.account, k.model, f.day, f.used)
 		}
 	}
+	rows = nil
 	for _, h := range b.newHolds {
-		q.Exec(nil, `INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, 0, 0, '', $12)`,
-			h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount), h.createdMS, h.job)
+		rows = append(rows, []any{h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount),
+			h.createdMS, h.job})
 	}
+	q.Rows(insertHolds, rows)
 	b.writeProgress(q)
 	if len(b.goneHolds) > 0 {
 		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.goneHolds))
 	}
-	for i := range b.receipts {
-		b.receipts[i].insert(q)
-	}
+	b.writeReceipts(q)
 	b.writeOver(q)
-	for k, t := range b.usage {
-		t.upsert(q, k, dayOf(b.nowMS))
-	}
+	b.writeUsage(q)
 	for _, r := range b.riders {
 		r.Write(q, b.nowMS)
 	}
@@ -193,15 +194,31 @@ func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 }
 
+// writeHits numbers the hits of rate windows, and forgets those that are out of
+// every window.
+func (b *books) writeHits(q *store.Batch) {
+	for key, n := range b.oldHits {
+		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
+	}
+	var rows [][]any
+	for _, h := range b.newHits {
+		if n, old := b.oldHits[h.key]; !old || h.n > n {
+			rows = append(rows, []any{h.key, h.n, b.nowMS})
+		}
+	}
+	q.Rows(insertHits, rows)
+}
+
 // writeProgress writes the newest progress of streams. A hold that has ended
-// has no row any more, and the statement does nothing.
+// has no row any more, and is left out.
 func (b *books) writeProgress(q *store.Batch) {
+	var rows [][]any
 	for _, h := range b.progress {
 		h.queued.Store(false) // what is noted from here on is written by a later batch
 		p := h.progress.Load()
-		q.Exec(nil, `UPDATE ledger_hold SET cost_nano = $1, prompt_tokens = $2, cached_tokens = $3, completion_tokens = $4, line = $5 WHERE id = $6`,
-			int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line, h.row.id)
+		rows = append(rows, []any{h.row.id, int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line})
 	}
+	q.Rows(updateProgress, rows)
 }
 
 func flag(set bool) int64 {
@@ -222,45 +239,55 @@ func word(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// insert adds the statement that writes the receipt. A row that only logs a
-// refusal gives way to one that is there: it may be written twice where nobody
-// knows whether its batch was committed.
-func (r *receiptRow) insert(q *store.Batch) {
-	text := insertReceipt
-	if r.end.Outcome == Refused {
-		text = insertRefusal
+const receiptColumns = `id text, account text, seq bigint, key text, model text, endpoint text, day bigint, revision bigint, outcome bigint,
+	status bigint, code text, line text, attempts text, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint,
+	cost_nano bigint, over_nano bigint, held_nano bigint, balance_nano bigint, first_byte_ms bigint, duration_ms bigint, created_ms bigint,
+	ended_ms bigint, stands_for bigint, job text, free bigint`
+
+var (
+	insertReceipts = store.Insert("ledger_receipt", receiptColumns, "")
+	// A row that only logs a refusal gives way to one that is there: it may be
+	// written twice where nobody knows whether its batch was committed.
+	insertRefusals = store.Insert("ledger_receipt", receiptColumns, "ON CONFLICT (id) DO NOTHING")
+)
+
+// writeReceipts writes the receipts and the log's rows of what was refused.
+func (b *books) writeReceipts(q *store.Batch) {
+	var receipts, refusals [][]any
+	for i := range b.receipts {
+		if r := &b.receipts[i]; r.end.Outcome == Refused {
+			refusals = append(refusals, r.columns())
+		} else {
+			receipts = append(receipts, r.columns())
+		}
 	}
-	q.Exec(nil, text,
+	q.Rows(insertReceipts, receipts)
+	q.Rows(insertRefusals, refusals)
+}
+
+// columns are those of receiptColumns.
+func (r *receiptRow) columns() []any {
+	return []any{
 		r.hold.id, r.hold.account, r.seq, r.hold.key, word(r.hold.model), word(r.hold.endpoint), r.hold.day, r.hold.revision,
 		int64(r.end.Outcome), int64(r.end.Status), word(r.end.Code), word(r.end.Line), r.attempt,
 		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
 		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
-		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job, flag(r.hold.free))
+		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job, flag(r.hold.free),
+	}
 }
 
-const insertReceipt = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
-	prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
-	first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job, free)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`
+// sumUsageDay adds figures of a day to those that were put aside of it.
+const sumUsageDay = `ON CONFLICT (account, model, day) DO UPDATE SET cost_nano = ledger_usage_day.cost_nano + excluded.cost_nano,
+	requests = ledger_usage_day.requests + excluded.requests, billed = ledger_usage_day.billed + excluded.billed,
+	failed = ledger_usage_day.failed + excluded.failed`
 
-const insertRefusal = insertReceipt + ` ON CONFLICT (id) DO NOTHING`
-
-// upsert adds one day's requests to the stored totals, beside which stand the
-// figures of today; those of another day are put aside.
-func (t *Totals) upsert(q *store.Batch, k usageKey, today int64) {
-	var now Totals
-	if k.day == today {
-		now = *t
-	} else {
-		q.Exec(nil, `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ($1, $2, $3, $4, $5, $6, $7)
-			ON CONFLICT (account, model, day) DO UPDATE SET cost_nano = ledger_usage_day.cost_nano + excluded.cost_nano,
-			requests = ledger_usage_day.requests + excluded.requests, billed = ledger_usage_day.billed + excluded.billed,
-			failed = ledger_usage_day.failed + excluded.failed`, k.account, k.model, k.day, int64(t.Cost), t.Requests, t.Billed, t.Failed)
-	}
-	q.Exec(nil, `INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
-		day, day_cost_nano, day_requests, day_billed, day_failed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-		ON CONFLICT (account, model) DO UPDATE SET
+var (
+	insertUsageDays = store.Insert("ledger_usage_day",
+		"account text, model text, day bigint, cost_nano bigint, requests bigint, billed bigint, failed bigint", sumUsageDay)
+	insertUsage = store.Insert("ledger_usage", `account text, model text, cost_nano bigint, requests bigint, billed bigint, failed bigint,
+		prompt_tokens bigint, completion_tokens bigint, images bigint,
+		day bigint, day_cost_nano bigint, day_requests bigint, day_billed bigint, day_failed bigint`,
+		`ON CONFLICT (account, model) DO UPDATE SET
 		cost_nano = ledger_usage.cost_nano + excluded.cost_nano,
 		requests = ledger_usage.requests + excluded.requests,
 		billed = ledger_usage.billed + excluded.billed,
@@ -272,7 +299,37 @@ func (t *Totals) upsert(q *store.Batch, k usageKey, today int64) {
 		day_cost_nano = excluded.day_cost_nano + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_cost_nano ELSE 0 END,
 		day_requests = excluded.day_requests + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_requests ELSE 0 END,
 		day_billed = excluded.day_billed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_billed ELSE 0 END,
-		day_failed = excluded.day_failed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_failed ELSE 0 END`,
-		k.account, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
-		today, int64(now.Cost), now.Requests, now.Billed, now.Failed)
+		day_failed = excluded.day_failed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_failed ELSE 0 END`)
+)
+
+// writeUsage adds the ended requests to the stored totals, beside which stand the
+// figures of today; those of another day are put aside.
+func (b *books) writeUsage(q *store.Batch) {
+	today := dayOf(b.nowMS)
+	totals, todays := map[modelKey]Totals{}, map[modelKey]Totals{}
+	var aside, rows [][]any
+	for k, t := range b.usage {
+		m := modelKey{k.account, k.model}
+		totals[m] = totals[m].plus(*t)
+		if k.day == today {
+			todays[m] = *t
+		} else {
+			aside = append(aside, []any{k.account, k.model, k.day, int64(t.Cost), t.Requests, t.Billed, t.Failed})
+		}
+	}
+	for m, t := range totals {
+		d := todays[m]
+		rows = append(rows, []any{m.account, m.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
+			today, int64(d.Cost), d.Requests, d.Billed, d.Failed})
+	}
+	q.Rows(insertUsageDays, aside)
+	q.Rows(insertUsage, rows)
+}
+
+// plus adds two counts.
+func (t Totals) plus(o Totals) Totals {
+	return Totals{
+		Cost: t.Cost + o.Cost, Requests: t.Requests + o.Requests, Billed: t.Billed + o.Billed, Failed: t.Failed + o.Failed,
+		Prompt: t.Prompt + o.Prompt, Completion: t.Completion + o.Completion, Images: t.Images + o.Images,
+	}
 }
