@@ -153,7 +153,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	var moved int64
 	read.Begin(lockTimeout, idleTimeout)
 	read.AdvanceNode(&moved, c.epoch, c.batch+1)
-	b.read(read, c.l.db, ops)
+	b.read(read, read.QueryLocked, c.l.db, ops)
 	if err := c.exec(ctx, session, read, phaseRead); err != nil {
 		err = fmt.Errorf("read the books: %w", err)
 		if moved == 0 { // an earlier try may still be on its way

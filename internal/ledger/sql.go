@@ -8,10 +8,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// read adds the statements that read what ops need: the accounts' rows are
-// locked first, since the account's lock covers all that is the account's;
-// everything else is read after that, and the time last.
-func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
+// query adds a statement that answers rows: Query or QueryLocked of a batch.
+type query func(scan func(row store.Row) error, text string, args ...any)
+
+// read adds the statements that read what ops need: the accounts' rows are read
+// first, by locked where the books are to be written, since the account's lock
+// covers all that is the account's; everything else is read after that, and the
+// time last.
+func (b *books) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	var accounts, keys, holds, admitting, frees []string
 	perKey := map[string]int64{}
 	var most int64
@@ -41,7 +45,7 @@ func (b *books) read(q *store.Batch, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = distinct(accounts); len(accounts) > 0 {
-		q.QueryLocked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
+		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	for _, o := range ops {

@@ -1,0 +1,39 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/store"
+)
+
+// Admissible returns the error that Admit would give the admission now, nil if
+// it would be admitted: for callers that have something costly to do first. It
+// reads the rows that a batch reads and asks the function that a batch asks, so
+// code, message and order are those of an admission; it locks, writes, holds and
+// logs nothing and counts against no limit. It is no promise: others may be
+// admitted meanwhile, so Admit decides afresh.
+func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
+	b := newBooks()
+	err := l.db.View(ctx, func(tx *store.Tx) error {
+		rows, days := l.db.NewBatch(), l.db.NewBatch()
+		b.read(rows, rows.Query, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})
+		if err := tx.Run(rows); err != nil {
+			return err
+		}
+		b.readDays(days, l.db)
+		return tx.Run(days)
+	})
+	if err != nil {
+		return unavailable(fmt.Errorf("read what decides an admission: %w", err))
+	}
+	_, refusal := b.admit(a, "") // into books that nobody writes
+	if refusal == nil || errors.Is(refusal, ErrKeyChanged) {
+		return refusal
+	}
+	if err := l.Confirm(ctx); err != nil {
+		return unavailable(err)
+	}
+	return refusal
+}
