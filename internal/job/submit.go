@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/media"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -61,11 +62,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	}
 	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
 	// The job is either there or not, whoever waits for the answer.
-	err := j.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
-		Request: s.Request, Account: s.Account, Key: s.Key, KeyVersion: s.KeyVersion,
-		Model: s.Model.ID, Endpoint: s.Endpoint, Amount: a.rec.held, FreeDaily: s.Model.FreeDailyRequests,
-		Revision: s.Snapshot.Revision, Received: s.Received, Job: s.Job,
-	}, a)
+	err := j.Ledger.AdmitJob(context.WithoutCancel(ctx), s.admission(), a)
 	var known knownJob
 	switch {
 	case errors.As(err, &known):
@@ -83,6 +80,33 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	j.rouse()
 	return a.rec.submitted(), nil
 }
+
+// Admissible returns the error that Submit's admission would give now, nil if it
+// would give none: for callers that fetch references first. Nothing is written
+// and nothing is promised; see ledger.Admissible. Where it would be refused and
+// the OnceKey is known by now, it returns what Known does: the twin may be what
+// used the balance up.
+func (j *Jobs) Admissible(ctx context.Context, s Submission) (accepted []byte, err error) {
+	refusal := j.Ledger.Admissible(ctx, s.admission())
+	if refusal != nil && s.OnceKey != "" {
+		if accepted, err = j.Known(ctx, s.Account, s.OnceKey, s.Fingerprint); accepted != nil || err != nil {
+			return accepted, err
+		}
+	}
+	return nil, refusal
+}
+
+// admission is what the submission asks of the ledger.
+func (s *Submission) admission() ledger.Admission {
+	return ledger.Admission{
+		Request: s.Request, Account: s.Account, Key: s.Key, KeyVersion: s.KeyVersion,
+		Model: s.Model.ID, Endpoint: s.Endpoint, Amount: s.cost(), FreeDaily: s.Model.FreeDailyRequests,
+		Revision: s.Snapshot.Revision, Received: s.Received, Job: s.Job,
+	}
+}
+
+// cost is the highest possible cost of the job.
+func (s *Submission) cost() money.Amount { return s.Model.PlanCost(s.Plan, s.Plan.Count) }
 
 // discard gives up the references of a submission that made no job.
 func (j *Jobs) discard(ctx context.Context, s Submission) {
@@ -182,7 +206,7 @@ func (s *Submission) record() *record {
 		plan: s.Plan, prompt: s.Prompt, params: string(s.Params),
 		materials: materials{References: s.References, Mask: s.Mask},
 		callback:  s.Callback, free: s.Model.FreeDailyRequests > 0,
-		held: s.Model.PlanCost(s.Plan, s.Plan.Count), status: statusQueued,
+		held: s.cost(), status: statusQueued,
 	}
 }
 

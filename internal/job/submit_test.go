@@ -117,9 +117,13 @@ func TestSubmitRefused(t *testing.T) {
 				before := h.held()
 				s := h.submission(n, "easel-1", 1)
 				s.OnceKey, s.Fingerprint = "once", []byte("a")
+				_, foreseen := n.jobs.Admissible(t.Context(), s)
 				body, err := n.jobs.Submit(t.Context(), s)
 				if err == nil || fault.Of(err).Code != c.code {
 					t.Fatalf("%s %v", body, err)
+				}
+				if foreseen == nil || fault.Of(foreseen).Message != fault.Of(err).Message || fault.Of(foreseen).Code != c.code {
+					t.Errorf("foreseen: %v, said: %v", foreseen, err)
 				}
 				if jobs, running, holds := h.rows(); jobs != int64(c.sends) || running != jobs || holds != jobs {
 					t.Errorf("%d jobs, %d in progress, %d holds after %d submissions", jobs, running, holds, c.sends)
@@ -134,6 +138,46 @@ func TestSubmitRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAdmissible checks what is foreseen of a submission: what passes writes
+// nothing, and a twin is answered as its first one, whose hold it would be
+// refused for.
+func TestAdmissible(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h.account, h.key = h.open(3 * cent)
+		n := h.still()
+		s := h.submission(n, "easel-1", 1)
+		s.OnceKey, s.Fingerprint = "once", []byte("a")
+		for range 2 {
+			if body, err := n.jobs.Admissible(t.Context(), s); body != nil || err != nil {
+				t.Fatalf("%s %v", body, err)
+			}
+		}
+		if jobs, running, holds := h.rows(); jobs+running+holds != 0 {
+			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
+		}
+		first, err := n.jobs.Submit(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twin := s
+		twin.Job, twin.Request = NewID(), "req_twin"
+		if body, err := n.jobs.Admissible(t.Context(), twin); err != nil || string(body) != string(first) {
+			t.Errorf("a twin: %s %v, want %s", body, err, first)
+		}
+		twin.Fingerprint = []byte("b")
+		if body, err := n.jobs.Admissible(t.Context(), twin); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+			t.Errorf("the key of another request: %s %v", body, err)
+		}
+		twin.OnceKey = "another"
+		if body, err := n.jobs.Admissible(t.Context(), twin); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
+			t.Errorf("another key: %s %v", body, err)
+		}
+		h.audit(0)
+	})
 }
 
 // freeDocument makes images free, twice a day.
