@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/api"
 	"tollgate/internal/egress"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -348,6 +349,93 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 		if d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...).accepted(t); h.hits.Load() != before {
 			t.Error("a repetition fetches again")
 		}
+	})
+}
+
+// TestNothingIsFetchedInVain submits what admission would refuse: the hosts of
+// its references are not asked, nothing is kept, and the answer and the request
+// log are those of a submission without references.
+func TestNothingIsFetchedInVain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, h := newDesk(t, db, nil), newHost(t)
+		owner := d.account
+		poor, err := d.newAccount()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, cent := int64(1), money.USD/100
+		_, rated := d.key(account.KeySettings{RPM: &one})
+		_, frugal := d.key(account.KeySettings{DailyBudget: &cent})
+		_, limited := d.key(account.KeySettings{TotalLimit: &cent})
+		_, good := d.key(account.KeySettings{})
+		d.account = poor
+		_, broke := d.key(account.KeySettings{})
+		d.account = owner
+		d.send("POST", generations, hat, as(rated)...).accepted(t)
+		inline := base64.StdEncoding.EncodeToString(picture(t))
+		for _, c := range []struct {
+			name, secret string
+			status       int
+			code         string
+		}{
+			{"no balance", broke, 402, "insufficient_quota"},
+			{"daily budget", frugal, 402, "insufficient_quota"},
+			{"total limit", limited, 402, "insufficient_quota"},
+			{"rate", rated, 429, "rate_limit_exceeded"},
+		} {
+			plain := d.send("POST", generations, hat, as(c.secret)...)
+			plain.refused(t, c.status, c.code)
+			for _, image := range []string{h.url + "/a.png", h.url + "/nothing", inline, "data:image/png;base64," + inline} {
+				got := d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": image}), as(c.secret)...)
+				got.refused(t, c.status, c.code)
+				if want := plain.header.Get("x-should-retry"); got.header.Get("x-should-retry") != want || got.header.Get("Retry-After") != "" {
+					t.Errorf("%s: the headers are %v", c.name, got.header)
+				}
+				if c.status == 402 && string(got.body) != string(plain.body) { // a 429 says when
+					t.Errorf("%s: %s; want %s", c.name, got.body, plain.body)
+				}
+			}
+		}
+		if got := h.hits.Load(); got != 0 {
+			t.Errorf("%d fetches", got)
+		}
+		d.keeps(t, 0)
+		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/nothing", "n": 9}), as(broke)...).refused(t, 400, "invalid_request")
+		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"}), as(good)...).accepted(t)
+		d.settled()
+		codes := map[string]int{}
+		for _, row := range d.requests() {
+			codes[row.Code]++
+			if row.Code == "insufficient_quota" && (row.Model != "easel-1" || row.Endpoint != generations || row.Status != 402) {
+				t.Errorf("the row says %+v", row)
+			}
+		}
+		if want := map[string]int{"insufficient_quota": 15, "rate_limit_exceeded": 5, "invalid_request": 1}; !maps.Equal(codes, want) {
+			t.Errorf("the request log has %v, want %v", codes, want)
+		}
+	})
+}
+
+// TestTwinThatUsedUpTheBalance submits twins of which the balance covers one:
+// the others find it, whenever they come.
+func TestTwinThatUsedUpTheBalance(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, h := newDesk(t, db, nil), newHost(t)
+		one := int64(1)
+		_, secret := d.key(account.KeySettings{RPM: &one})
+		body := submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() {
+				if got := d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...); got.status != 202 {
+					t.Errorf("%d %s", got.status, got.body)
+				}
+			})
+		}
+		all.Wait()
+		d.keeps(t, 1)
 	})
 }
 

@@ -101,11 +101,10 @@ type judged struct {
 	accepted []byte // the 202 body of the job that this Idempotency-Key has made
 }
 
-// submit judges a submission, fetches and keeps its references and hands it on.
-// What needs more than the key's being remembered as good, before admission has
-// the database's word on it, is done after that word.
+// submit judges a submission and hands it on. What needs more than the key's
+// being remembered as good, before admission has the database's word on it, is
+// done after that word.
 func (d *desk) submit(x *exchange, s studio) error {
-	ctx := x.r.Context()
 	var kept *references
 	defer func() { kept.discard() }()
 	var err error
@@ -116,32 +115,57 @@ func (d *desk) submit(x *exchange, s studio) error {
 		case err != nil && (x.fresh || broke(err)):
 			return err
 		case err == nil && (x.fresh || j.accepted == nil && len(j.asks.References) == 0):
-			if j.accepted != nil {
-				return writeAccepted(x, j.accepted, true)
-			}
-			if kept == nil {
-				if kept, err = d.gather(ctx, j.Account, j.asks); err != nil {
-					return err
-				}
-			}
-			j.Job, j.References, j.Mask = kept.job, kept.files, kept.mask
-			x.handed = true
-			var body []byte
-			if body, err = d.Jobs.Submit(ctx, j.Submission); err == nil {
-				kept = nil // the job's now, or given up
-				return writeAccepted(x, body, !isJob(body, j.Job))
-			}
-			if !errors.Is(err, ledger.ErrKeyChanged) {
-				kept = nil // given up
+			if kept, err = d.handOn(x, &j, kept); !errors.Is(err, ledger.ErrKeyChanged) {
 				return err
 			}
-			x.handed = false
 		}
 		if err := d.identify(x, true); err != nil {
 			return err
 		}
 	}
 	return away(err)
+}
+
+// handOn fetches and keeps the references of a submission, unless kept has them,
+// and submits it; one that was accepted before is answered as then. It returns
+// what is kept for no job yet. ledger.ErrKeyChanged: judge again.
+func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, error) {
+	ctx := x.r.Context()
+	if kept == nil && j.accepted == nil && len(j.asks.References) > 0 {
+		if err := d.foresee(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	if j.accepted != nil {
+		return kept, writeAccepted(x, j.accepted, true)
+	}
+	var err error
+	if kept == nil {
+		if kept, err = d.gather(ctx, j.Account, j.asks); err != nil {
+			return nil, err
+		}
+	}
+	j.Job, j.References, j.Mask = kept.job, kept.files, kept.mask
+	x.handed = true
+	body, err := d.Jobs.Submit(ctx, j.Submission)
+	switch {
+	case err == nil: // they are the job's now, or given up
+		return nil, writeAccepted(x, body, !isJob(body, j.Job))
+	case errors.Is(err, ledger.ErrKeyChanged):
+		x.handed = false
+		return kept, err
+	}
+	return nil, err // they are given up
+}
+
+// foresee returns what admission would say against a submission now, before its
+// references are fetched and kept: nobody who cannot pay, or is over the rate,
+// makes this node work or call others. It may find the job of a twin.
+func (d *desk) foresee(ctx context.Context, j *judged) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	j.accepted, err = d.Jobs.Admissible(ctx, j.Submission)
+	return err
 }
 
 // judgeSubmission judges body, model and fields of a submission, in the order of

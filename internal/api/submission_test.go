@@ -275,7 +275,7 @@ func TestRefusedSubmissionsAreLogged(t *testing.T) {
 func (d *desk) requests() (rows []ledger.Receipt) {
 	d.t.Helper()
 	err := d.db.View(d.t.Context(), func(tx *store.Tx) (err error) {
-		rows, _, err = ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 10})
+		rows, _, err = ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 100})
 		return err
 	})
 	if err != nil {
