@@ -3,68 +3,337 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
 )
 
-// TestFetchesAreFair lets one account take all that it may: it waits then, and
-// others do not.
-func TestFetchesAreFair(t *testing.T) {
+// TestFetchesAreShared lets accounts take all that they get, one after the
+// other: each leaves some to the next, and in the end all turns are there again.
+func TestFetchesAreShared(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFetches()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var ends []func()
-		enter := func(account string, video bool) {
-			t.Helper()
-			done, err := f.enter(ctx, account, video)
+	for _, c := range []struct {
+		video bool
+		want  []int64 // of the accounts, in the order in which they come
+	}{
+		{true, []int64{4, 2, 1, 1, 0}},
+		{false, []int64{12, 6, 3, 2, 1, 0}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFetches()
+			ctx, leave := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			got := make([]int64, len(c.want))
+			for i := range c.want {
+				for range 30 {
+					all.Go(func() {
+						done, err := f.enter(ctx, fmt.Sprint("account ", i), c.video)
+						if err != nil {
+							return
+						}
+						atomic.AddInt64(&got[i], 1)
+						<-ctx.Done()
+						done()
+					})
+				}
+				synctest.Wait()
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("video %v: the accounts got %v, want %v", c.video, got, c.want)
+			}
+			done, err := f.enter(ctx, "other kind", !c.video)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ends = append(ends, done)
-		}
-		for range accountFetches {
-			enter("slow", false)
-		}
-		short, stop := context.WithTimeout(t.Context(), time.Second)
-		defer stop()
-		if _, err := f.enter(short, "slow", true); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("one too many: %v", err)
-		}
-		for range videoFetches {
-			enter("a", true)
-			if len(ends) == 2*accountFetches {
-				break
-			}
-		}
-		for len(f.videos) < videoFetches {
-			enter("b", true)
-		}
-		waited := make(chan error)
-		go func() {
-			done, err := f.enter(ctx, "c", true)
-			if err == nil {
-				done()
-			}
-			waited <- err
-		}()
-		synctest.Wait()
-		select {
-		case err := <-waited:
-			t.Fatalf("entered a full house: %v", err)
-		default:
-		}
-		enter("c", false) // images have places of their own
-		for _, done := range ends {
 			done()
+			leave()
+			all.Wait()
+			idle(t, f.images, imageFetches)
+			idle(t, f.videos, videoFetches)
+		})
+	}
+}
+
+// idle checks that every turn came back.
+func idle(t *testing.T, turns *turns, n int) {
+	t.Helper()
+	if turns.free != n || len(turns.shares) != 0 {
+		t.Errorf("%d of %d turns are free, %d accounts are left", turns.free, n, len(turns.shares))
+	}
+}
+
+func TestNextTurn(t *testing.T) {
+	t.Parallel()
+	one := make([]chan struct{}, 1)
+	for name, c := range map[string]struct {
+		free   int
+		shares []*share
+		want   int // -1: nobody
+	}{
+		"nobody":               {4, nil, -1},
+		"nobody waits":         {4, []*share{{held: 1}}, -1},
+		"none is free":         {0, []*share{{waiting: one}}, -1},
+		"the last, to none":    {1, []*share{{waiting: one}}, 0},
+		"the last, to one":     {1, []*share{{held: 1, waiting: one}}, -1},
+		"more than it holds":   {3, []*share{{held: 2, waiting: one}}, 0},
+		"as many as it holds":  {2, []*share{{held: 2, waiting: one}}, -1},
+		"the fewest":           {9, []*share{{held: 2, since: 1, waiting: one}, {held: 1, since: 9, waiting: one}, {held: 3, since: 2, waiting: one}}, 1},
+		"the longest waiting":  {9, []*share{{held: 1, since: 7, waiting: one}, {held: 1, since: 3, waiting: one}, {held: 1, since: 5, waiting: one}}, 1},
+		"not those with fewer": {9, []*share{{held: 0}, {held: 2, waiting: one}}, 1},
+	} {
+		want := (*share)(nil)
+		if c.want >= 0 {
+			want = c.shares[c.want]
 		}
-		if err := <-waited; err != nil {
-			t.Error(err)
+		if got := next(c.free, slices.Values(c.shares)); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
-		if len(f.accounts) != 0 || len(f.images) != 0 || len(f.videos) != 0 {
-			t.Errorf("%d accounts, %d images, %d videos are left", len(f.accounts), len(f.images), len(f.videos))
+	}
+}
+
+// TestNewcomersDoNotStarve has accounts with slow hosts and much that waits, who
+// ask again as soon as a turn ends: somebody new waits no longer than promised.
+func TestNewcomersDoNotStarve(t *testing.T) {
+	t.Parallel()
+	for _, accounts := range []int{1, 2, 7, 8, 9, 40} {
+		synctest.Test(t, func(t *testing.T) {
+			turns := newTurns(videoFetches)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var all sync.WaitGroup
+			for i := range accounts {
+				for range 20 {
+					all.Go(func() {
+						for {
+							done, err := turns.enter(ctx, fmt.Sprint(i))
+							if err != nil {
+								return
+							}
+							<-time.After(fetchWithin)
+							done()
+						}
+					})
+				}
+			}
+			<-time.After(fetchWithin*7/2 + time.Second) // in the middle of it
+			synctest.Wait()
+			before := 0 // accounts that are in front of the newcomer
+			for _, s := range turns.shares {
+				if s.held == 0 {
+					before++
+				}
+			}
+			start := time.Now()
+			done, err := turns.enter(ctx, "new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			waited, most := time.Since(start), fetchWithin*time.Duration(before/videoFetches+1)
+			if accounts <= 2 {
+				most = 0 // they leave some
+			}
+			if waited > most {
+				t.Errorf("beside %d accounts it waited %s behind %d of them, want %s at most", accounts, waited, before, most)
+			}
+			done()
+			leave()
+			all.Wait()
+			idle(t, turns, videoFetches)
+		})
+	}
+}
+
+// TestLeavingWhileWaiting ends the context of some who wait: they get its error,
+// and the others their turns.
+func TestLeavingWhileWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1)
+		done, err := turns.enter(t.Context(), "holder")
+		if err != nil {
+			t.Fatal(err)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := turns.enter(ctx, "leaver"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if len(turns.shares) != 1 {
+			t.Errorf("%d accounts are known", len(turns.shares))
+		}
+		// The turn comes and the context ends in the same moment, either of which
+		// may be seen.
+		for range 200 {
+			ctx, leave := context.WithCancel(t.Context())
+			var both sync.WaitGroup
+			both.Go(func() {
+				if done, err := turns.enter(ctx, "leaver"); err == nil {
+					done()
+				}
+			})
+			synctest.Wait()
+			both.Go(leave)
+			done()
+			both.Wait()
+			if done, err = turns.enter(t.Context(), "holder"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done()
+		idle(t, turns, 1)
 	})
+}
+
+// TestTurnsAreNeverLost does whatever can be done in an order of chance, and
+// looks at all that must hold after each step.
+func TestTurnsAreNeverLost(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		n := 1 + random.IntN(12)
+		turns := newTurns(n)
+		type wish struct {
+			account string
+			turn    chan struct{}
+		}
+		var asked []wish // and neither withdrawn nor given back
+		granted := func(w wish) bool {
+			select {
+			case <-w.turn:
+				return true
+			default:
+				return false
+			}
+		}
+		end := func(i int) {
+			w := asked[i]
+			asked = slices.Delete(asked, i, i+1)
+			if had := granted(w); turns.withdraw(w.account, w.turn) == had {
+				t.Fatalf("seed %d: withdrawn %v, but the turn has come %v", seed, !had, had)
+			} else if had {
+				turns.giveBack(w.account)
+			}
+		}
+		check := func() {
+			t.Helper()
+			held, waiting := map[string]int{}, map[string]int{}
+			most := 0
+			for _, w := range asked {
+				if granted(w) {
+					held[w.account]++
+				} else {
+					waiting[w.account]++
+				}
+			}
+			total := 0
+			for account, s := range turns.shares {
+				if s.held != held[account] || len(s.waiting) != waiting[account] || s.held+len(s.waiting) == 0 {
+					t.Fatalf("seed %d: %s holds %d and waits for %d, noted are %d and %d", seed, account, held[account], waiting[account], s.held, len(s.waiting))
+				}
+				total, most = total+s.held, max(most, s.held)
+			}
+			switch {
+			case turns.free < 0 || total+turns.free != n || len(asked) != total+sum(waiting):
+				t.Fatalf("seed %d: %d turns of %d are held, %d are free", seed, total, n, turns.free)
+			case most > (n+1)/2:
+				t.Fatalf("seed %d: an account holds %d of %d", seed, most, n)
+			case next(turns.free, maps.Values(turns.shares)) != nil:
+				t.Fatalf("seed %d: somebody waits for a turn that is free", seed)
+			}
+		}
+		for range 200 {
+			if len(asked) == 0 || random.IntN(5) < 3 {
+				account := fmt.Sprint(random.IntN(1 + int(seed%9)))
+				asked = append(asked, wish{account, turns.ask(account)})
+			} else {
+				end(random.IntN(len(asked)))
+			}
+			check()
+		}
+		for len(asked) > 0 { // in the order in which they got theirs: everybody gets one
+			i := slices.IndexFunc(asked, granted)
+			if i < 0 {
+				t.Fatalf("seed %d: %d wait and nobody holds a turn", seed, len(asked))
+			}
+			end(i)
+			check()
+		}
+		idle(t, turns, n)
+	}
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// TestTurnsAtOnce has everybody come, wait, leave and end at the same time.
+func TestTurnsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(imageFetches)
+		var inside, most atomic.Int64
+		var all sync.WaitGroup
+		for i := range 400 {
+			random := rand.New(rand.NewPCG(uint64(i), 2))
+			all.Go(func() {
+				for range 10 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(40))*time.Second)
+					if done, err := turns.enter(ctx, fmt.Sprint(i%23)); err == nil {
+						most.Store(max(most.Load(), inside.Add(1)))
+						<-time.After(time.Duration(random.IntN(5)) * time.Second)
+						inside.Add(-1)
+						done()
+					}
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		if most.Load() > imageFetches || inside.Load() != 0 {
+			t.Errorf("%d at a time", most.Load())
+		}
+		idle(t, turns, imageFetches)
+	})
+}
+
+// TestWaitingIsBounded fills an account's place for submissions: one more is
+// told to come back before anything is fetched, others are not.
+func TestWaitingIsBounded(t *testing.T) {
+	t.Parallel()
+	d := &desk{fetches: newFetches()}
+	var ends []func()
+	for range accountGathers {
+		leave, ok := d.fetches.join("many")
+		if !ok {
+			t.Fatal("refused too early")
+		}
+		ends = append(ends, leave)
+	}
+	submission := &wire.Submission{References: []wire.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
+	_, err := d.gather(t.Context(), "many", submission) // it has nothing to fetch with
+	if f := fault.Of(err); err == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter != busyRetryAfter {
+		t.Errorf("%v", err)
+	}
+	leave, ok := d.fetches.join("few")
+	if !ok {
+		t.Error("another account is refused")
+	}
+	for _, leave := range append(ends, leave) {
+		leave()
+	}
+	if len(d.fetches.gathering) != 0 {
+		t.Errorf("%d accounts are left", len(d.fetches.gathering))
+	}
 }

@@ -65,6 +65,11 @@ func (d *desk) gather(ctx context.Context, account string, s *wire.Submission) (
 	if len(wanted) == 0 {
 		return k, nil
 	}
+	leave, ok := d.fetches.join(account)
+	if !ok {
+		return nil, fetchesBusy()
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, gatherWithin)
 	defer cancel()
 	k.some = true
@@ -96,6 +101,14 @@ func (d *desk) gather(ctx context.Context, account string, s *wire.Submission) (
 		k.mask = &files[len(files)-1]
 	}
 	return k, nil
+}
+
+// fetchesBusy is the fault of a submission that finds no turn, or waits beside
+// too many others of its account.
+func fetchesBusy() error {
+	f := fault.New(fault.ServiceUnavailable, fetchesAreBusy)
+	f.RetryAfter = busyRetryAfter
+	return f
 }
 
 // firstOf returns the first error about what the user sent; else the first that
@@ -130,9 +143,7 @@ func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference)
 		done, err := d.fetches.enter(ctx, account, r.Video)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			f := fault.New(fault.ServiceUnavailable, fetchesAreBusy)
-			f.RetryAfter = busyRetryAfter
-			return media.File{}, f
+			return media.File{}, fetchesBusy()
 		case err != nil:
 			return media.File{}, err
 		}

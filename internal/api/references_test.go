@@ -417,6 +417,37 @@ func TestNothingIsFetchedInVain(t *testing.T) {
 	})
 }
 
+// TestBodiesCountWhileReferencesAreFetched has a large submission wait for a slow
+// host: its body counts against the budget of memory until it is answered.
+func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
+	t.Parallel()
+	const largest = 200 << 10 // the budget lets an account have one
+	d, h := newDesk(t, onSQLite(t), func(o *api.Options) { o.MaxBody, o.BodyMemory = largest, 1 }), newHost(t)
+	_, secret := d.key(account.KeySettings{})
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	h.before = func(*http.Request) { close(asked); <-goOn }
+	large := strings.Repeat(" ", 150<<10)
+	var slow answered
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		slow = d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})+large, as(secret)...)
+	})
+	<-asked
+	d.send("POST", generations, hat+large, as(secret)...).refused(t, 503, "service_unavailable")
+	d.send("POST", generations, hat, as(secret)...).accepted(t)
+	close(goOn)
+	waiting.Wait()
+	slow.accepted(t)
+	// Its memory comes back once it is answered, which is a moment after the client knows.
+	for limit := time.After(30 * time.Second); d.send("POST", generations, hat+large, as(secret)...).status != 202; {
+		select {
+		case <-limit:
+			t.Fatal("the budget does not get the body's memory back")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // TestTwinThatUsedUpTheBalance submits twins of which the balance covers one:
 // the others find it, whenever they come.
 func TestTwinThatUsedUpTheBalance(t *testing.T) {
