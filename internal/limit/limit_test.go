@@ -1,0 +1,83 @@
+package limit
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestBucketsLeak(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBuckets[string](Bounds{Rate: 2, Top: 10, Keys: 100})
+		for range 30 {
+			b.Add("a", 1)
+		}
+		if got := b.Level("a"); got != 10 {
+			t.Errorf("level %v; want no more than the top", got)
+		}
+		if got := b.Level("b"); got != 0 {
+			t.Errorf("another key has %v", got)
+		}
+		time.Sleep(3 * time.Second)
+		if got := b.Level("a"); got != 4 {
+			t.Errorf("level %v after three seconds, want 4", got)
+		}
+		time.Sleep(time.Hour)
+		if got := b.Add("a", 1); got != 1 {
+			t.Errorf("level %v after an hour and one more, want 1", got)
+		}
+	})
+}
+
+func TestAClockThatGoesBackForgivesNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	b := NewBuckets[string](Bounds{Rate: 1, Top: 10, Keys: 100, Now: func() time.Time { return now }})
+	b.Add("a", 5)
+	now = now.Add(-time.Hour)
+	if got := b.Level("a"); got != 5 {
+		t.Errorf("level %v, want 5", got)
+	}
+}
+
+// TestManyKeysPushEachOtherOut: memory is bounded, and a key that does much is
+// not forgotten for many that do little.
+func TestManyKeysPushEachOtherOut(t *testing.T) {
+	t.Parallel()
+	b := NewBuckets[int](Bounds{Rate: 0.001, Top: 100, Keys: 1000})
+	for range 50 {
+		b.Add(-1, 1)
+	}
+	for key := range 100_000 {
+		b.Add(key, 1)
+	}
+	if n := b.Len(); n != 1000 {
+		t.Errorf("%d keys are remembered, want 1000", n)
+	}
+	if got := b.Level(-1); got < 40 {
+		t.Errorf("the one that does much has level %v", got)
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ a, b string }{
+		{"192.0.2.1", "::ffff:192.0.2.1"},
+		{"2001:db8::1", "2001:db8::ffff:1:1"},
+		{"fe80::1%eth0", "fe80::2%eth1"},
+	} {
+		if Network(netip.MustParseAddr(c.a)) != Network(netip.MustParseAddr(c.b)) {
+			t.Errorf("%s and %s are two", c.a, c.b)
+		}
+	}
+	for _, c := range []struct{ a, b string }{{"192.0.2.1", "192.0.2.2"}, {"2001:db8:0:1::1", "2001:db8:0:2::1"}, {"0.0.0.0", "::"}} {
+		if Network(netip.MustParseAddr(c.a)) == Network(netip.MustParseAddr(c.b)) {
+			t.Errorf("%s and %s are one", c.a, c.b)
+		}
+	}
+	if Network(netip.Addr{}).IsValid() {
+		t.Error("no address has a network")
+	}
+}

@@ -1,0 +1,120 @@
+package limit
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	alice = netip.MustParseAddr("192.0.2.1")
+	bob   = netip.MustParseAddr("192.0.2.2")
+)
+
+// took returns how long a wait was, and whether it was one that counts.
+func took(t *Throttle, from netip.Addr) (time.Duration, bool) {
+	began := time.Now()
+	ok := t.Wait(context.Background(), from)
+	return time.Since(began), ok
+}
+
+func TestDelaysGrow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		delayed := 0
+		throttle := NewThrottle(Allowance{Burst: 20, Rate: 0.1, Waiting: 1, Delayed: func() { delayed++ }})
+		for i := range 20 {
+			if d, ok := took(throttle, alice); d != 0 || !ok {
+				t.Fatalf("attempt %d of the allowance waits %s, %v", i+1, d, ok)
+			}
+		}
+		last := time.Duration(0)
+		for i := range 60 {
+			d, ok := took(throttle, alice)
+			if !ok || d < shortest || d > longest || d < last {
+				t.Fatalf("attempt %d above the allowance waits %s, %v, after one of %s", i+1, d, ok, last)
+			}
+			last = d
+		}
+		if last < longest*9/10 {
+			t.Errorf("after all of them it waits %s, want about %s", last, longest)
+		}
+		if delayed != 60 {
+			t.Errorf("%d are counted, want 60", delayed)
+		}
+		if d, _ := took(throttle, bob); d != 0 {
+			t.Errorf("another address waits %s", d)
+		}
+		time.Sleep(10 * time.Minute)
+		if d, _ := took(throttle, alice); d != 0 {
+			t.Errorf("ten minutes later it waits %s", d)
+		}
+	})
+}
+
+// TestFewWait: those beyond the bound are answered at once, and the place of one
+// that leaves is free.
+func TestFewWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		throttle := NewThrottle(Allowance{Burst: 1, Rate: 0.001, Waiting: 3})
+		for range 50 {
+			throttle.delay(alice)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() { throttle.Wait(ctx, alice) })
+		}
+		synctest.Wait()
+		if d, ok := took(throttle, alice); d != 0 || ok {
+			t.Errorf("one too many waits %s, %v", d, ok)
+		}
+		began := time.Now()
+		leave()
+		waiting.Wait()
+		if d := time.Since(began); d != 0 {
+			t.Errorf("those that left waited for %s more", d)
+		}
+		if d, ok := took(throttle, alice); d == 0 || !ok {
+			t.Errorf("the next one waits %s, %v", d, ok)
+		}
+	})
+}
+
+// TestASiteIsSlowedAsOne: whoever has an IPv6 /48 has 65,536 networks. Spreading
+// over them neither evades the throttle nor fills the memory, nor does it let
+// others be forgotten.
+func TestASiteIsSlowedAsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		throttle := NewThrottle(Allowance{Burst: 300, Rate: 5, Waiting: 1})
+		for range 500 {
+			throttle.delay(alice)
+		}
+		slowed := 0
+		for network := range 1 << 16 {
+			a := netip.MustParseAddr("2001:db8:1::1").As16()
+			binary.BigEndian.PutUint16(a[6:], uint16(network))
+			if throttle.delay(netip.AddrFrom16(a)) > 0 {
+				slowed++
+			}
+		}
+		if slowed < 60_000 {
+			t.Errorf("%d of %d were slowed", slowed, 1<<16)
+		}
+		if n := throttle.levels.Len(); n > addresses {
+			t.Errorf("%d addresses are remembered", n)
+		}
+		if throttle.delay(alice) == 0 {
+			t.Error("another address was forgotten for it")
+		}
+		if d := throttle.delay(netip.MustParseAddr("2001:db8:2::1")); d > 0 {
+			t.Errorf("another site waits %s", d)
+		}
+	})
+}
