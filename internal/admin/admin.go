@@ -36,7 +36,10 @@ const Base = "/admin/v1"
 type Options struct {
 	// Token is the operator's bearer token; empty: every path answers 404.
 	Token string
-	DB    *store.DB
+	// WrongToken is told of each request with another one, and the answer goes
+	// out when it returns; nil: at once.
+	WrongToken func(w http.ResponseWriter, r *http.Request)
+	DB         *store.DB
 	// Keys is this node's key cache; it is told of every change.
 	Keys *account.Keys
 	// Passwords hashes those of new console users; share it with whatever
@@ -64,6 +67,9 @@ func New(o Options) http.Handler {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.WrongToken == nil {
+		o.WrongToken = func(http.ResponseWriter, *http.Request) {}
 	}
 	s := &server{Options: o, token: sha256.Sum256([]byte(o.Token)), audits: make(chan struct{}, 1)}
 	s.tree = plant(s.routes())

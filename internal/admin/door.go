@@ -46,6 +46,7 @@ func (s *server) receive(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, noPath(r)
 	}
 	if !s.knows(r.Header) {
+		s.WrongToken(w, r)
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return nil, fault.New(fault.InvalidAPIKey,
 			"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")

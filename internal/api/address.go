@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// clientAddress returns the address that an allowlist sees: the connection's,
+// ClientAddress returns the address that an allowlist sees: the connection's,
 // or, when that is a trusted proxy, the first from the right in
 // X-Forwarded-For that is not trusted (operator.md, Client address). An entry
 // that is no address ends the walk, since what stands left of it was written by
 // nobody we trust; then the last good address counts. Addresses come back
 // without zone and IPv4 as IPv4. The zero address means that there is none.
-func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
+func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	client, _ := parseAddress(r.RemoteAddr)
 	if len(trusted) == 0 {
 		return client

@@ -42,7 +42,7 @@ func TestClientAddress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := &http.Request{RemoteAddr: c.remote, Header: http.Header{"X-Forwarded-For": c.lines}}
-			if got := clientAddress(r, c.trusted).String(); got != c.want {
+			if got := ClientAddress(r, c.trusted).String(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -56,7 +56,7 @@ func FuzzForwardedFor(f *testing.F) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	f.Fuzz(func(t *testing.T, first, second string) {
 		r := &http.Request{RemoteAddr: "10.0.0.1:4711", Header: http.Header{"X-Forwarded-For": {first, second}}}
-		got := clientAddress(r, trusted)
+		got := ClientAddress(r, trusted)
 		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
 			t.Fatalf("%q, %q: %v is no plain address", first, second, got)
 		}
@@ -64,13 +64,13 @@ func FuzzForwardedFor(f *testing.F) {
 		// changes nothing.
 		if !within(got, trusted) {
 			r.Header["X-Forwarded-For"] = append([]string{"192.0.2.66"}, r.Header["X-Forwarded-For"]...)
-			if again := clientAddress(r, trusted); again != got {
+			if again := ClientAddress(r, trusted); again != got {
 				t.Fatalf("%q, %q: an added entry moved the client from %v to %v", first, second, got, again)
 			}
 		}
 		// Joining the lines as HTTP allows changes nothing.
 		r.Header["X-Forwarded-For"] = []string{first + "," + second}
-		if joined := clientAddress(r, trusted); !within(got, trusted) && joined != got {
+		if joined := ClientAddress(r, trusted); !within(got, trusted) && joined != got {
 			t.Fatalf("%q, %q: %v as lines, %v joined", first, second, got, joined)
 		}
 	})

@@ -21,11 +21,12 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
+	"tollgate/internal/limit"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 )
 
-// Options is what the door needs. All but Observe and Now must be set.
+// Options is what the door needs. All but WrongKeys, Observe and Now must be set.
 type Options struct {
 	DB      *store.DB
 	Keys    *account.Keys
@@ -41,6 +42,8 @@ type Options struct {
 	MaxBody        int64          // largest request body, bytes
 	BodyMemory     int64          // of all request bodies at a time, bytes; 0: 1 GiB
 
+	// WrongKeys slows addresses that send many of them; nil: nobody waits.
+	WrongKeys *limit.Throttle
 	// Observe is told of every answered request; nil: nobody is. Endpoint is
 	// the path, or "unknown" for a path that does not exist.
 	Observe func(endpoint string, status int, took time.Duration)

@@ -79,7 +79,7 @@ func (d *desk) receive(x *exchange) error {
 		return notAllowed(x, methods)
 	}
 	x.route = route
-	x.from = clientAddress(x.r, d.TrustedProxies)
+	x.from = ClientAddress(x.r, d.TrustedProxies)
 	if err := d.identify(x, route.kind == query); err != nil {
 		return err
 	}
@@ -184,7 +184,23 @@ func (d *desk) refuse(x *exchange, err error) {
 	if f.Status() == http.StatusUnauthorized {
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	if f.Code == fault.InvalidAPIKey && !x.handed {
+		d.slow(x)
+	}
 	write(x, f)
+}
+
+// slow keeps the answer to a wrong key waiting where its address has sent many.
+// A good key is never here, whatever others behind its address do.
+func (d *desk) slow(x *exchange) {
+	if d.WrongKeys == nil {
+		return
+	}
+	x.body.release()
+	x.body = body{}
+	if !d.WrongKeys.Wait(x.r.Context(), x.from) {
+		x.w.Header().Set("Connection", "close")
+	}
 }
 
 // write answers with an error in the shape of the path's family.

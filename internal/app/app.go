@@ -128,19 +128,21 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
 	})
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
+	guessed := a.slowGuesses(wrongTokens())
 	a.front = &front{
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 			Jobs: jobs, Media: files, Guard: guard,
 			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: memory / 4, Observe: a.metrics.request,
+			WrongKeys: a.throttle("api_key", wrongKeys()),
 		}),
 		admin: admin.New(admin.Options{
-			Token: s.AdminToken, DB: db, Keys: keys, Passwords: account.NewPasswords(),
+			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: account.NewPasswords(),
 			Providers: providers, Catalog: watcher, Log: a.log,
 			Lines: lines, Jobs: jobs, Webhooks: hooks,
 		}),
 		media:   files.Handler(),
-		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken,
+		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed,
 	}
 	a.remark(watcher.Current())
 	return a, nil

@@ -22,7 +22,8 @@ type front struct {
 	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
 	ready   *readiness
-	token   string // the operator's; empty: /metrics is not there
+	token   string                                       // the operator's; empty: /metrics is not there
+	wrong   func(w http.ResponseWriter, r *http.Request) // is told of each wrong token
 }
 
 // ServeHTTP chooses by path. What does not belong to the public surface gets
@@ -60,6 +61,7 @@ func identify(w http.ResponseWriter) {
 func (f *front) guardMetrics(w http.ResponseWriter, r *http.Request) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(token, f.token) {
+		f.wrong(w, r)
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.").Write(w)
 		return

@@ -31,7 +31,8 @@ func named(name string) http.Handler {
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
 	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil }, catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
-	open := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, token: "secret"}
+	open := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, token: "secret",
+		wrong: func(http.ResponseWriter, *http.Request) {}}
 	shut := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready}
 	for _, c := range []struct {
 		front        *front

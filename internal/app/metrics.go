@@ -26,6 +26,7 @@ type metrics struct {
 	unswept   prometheus.Gauge
 	damaged   prometheus.Counter
 	jumps     *prometheus.CounterVec
+	delayed   *prometheus.CounterVec
 }
 
 // newMetrics registers all figures.
@@ -57,6 +58,9 @@ func newMetrics(version string) *metrics {
 		jumps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_clock_jumps_total", Help: "Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction."},
 			[]string{"direction"}),
+		delayed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_wrong_keys_delayed_total", Help: "Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then."},
+			[]string{"secret"}),
 	}
 	for _, direction := range []string{"ahead", "back"} {
 		m.jumps.WithLabelValues(direction)
@@ -64,7 +68,7 @@ func newMetrics(version string) *metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, m.delayed, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -17,14 +17,16 @@ const (
 	siteShare = 0.2
 )
 
-// Allowance is what an address may do without waiting. Delayed and Now may be
-// nil.
+// Allowance is what an address may do without waiting. The funcs may be nil.
 type Allowance struct {
 	Burst   int     // at once
 	Rate    float64 // and again a second
 	Waiting int     // how many may wait at a time, from all addresses
-	Delayed func()  // called for each that is above its allowance
+	// Delayed is told of each that is above its allowance.
+	Delayed func()
 	Now     func() time.Time
+	// Sleep returns after a time, or when ctx ends.
+	Sleep func(ctx context.Context, d time.Duration)
 }
 
 // Throttle slows addresses that do something more often than their allowance.
@@ -37,6 +39,12 @@ type Throttle struct {
 
 // NewThrottle returns a throttle that has seen nobody.
 func NewThrottle(a Allowance) *Throttle {
+	if a.Delayed == nil {
+		a.Delayed = func() {}
+	}
+	if a.Sleep == nil {
+		a.Sleep = sleep
+	}
 	return &Throttle{allowance: a, levels: NewBuckets[netip.Prefix](Bounds{
 		Rate: a.Rate, Top: 2 * float64(a.Burst), Keys: addresses, Now: a.Now,
 	})}
@@ -51,20 +59,22 @@ func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 	if delay == 0 {
 		return true
 	}
-	if t.allowance.Delayed != nil {
-		t.allowance.Delayed()
-	}
+	t.allowance.Delayed()
 	defer t.waiting.Add(-1)
 	if t.waiting.Add(1) > int64(t.allowance.Waiting) {
 		return false
 	}
-	timer := time.NewTimer(delay)
+	t.allowance.Sleep(ctx, delay)
+	return true
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return true
 }
 
 // delay counts one more of an address and returns how long it waits for it.
