@@ -27,6 +27,7 @@ type metrics struct {
 	damaged   prometheus.Counter
 	jumps     *prometheus.CounterVec
 	delayed   *prometheus.CounterVec
+	leftOut   *prometheus.CounterVec
 }
 
 // newMetrics registers all figures.
@@ -61,6 +62,9 @@ func newMetrics(version string) *metrics {
 		delayed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_wrong_keys_delayed_total", Help: "Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then."},
 			[]string{"secret"}),
+		leftOut: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_request_log_left_out_total", Help: "Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them."},
+			[]string{"caller"}),
 	}
 	for _, direction := range []string{"ahead", "back"} {
 		m.jumps.WithLabelValues(direction)
@@ -68,7 +72,7 @@ func newMetrics(version string) *metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, m.delayed, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, m.delayed, m.leftOut, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -87,6 +91,7 @@ func (m *metrics) request(endpoint string, status int, took time.Duration) {
 // ledger reports what the books do. The counter of usage above holds is a
 // float, as Prometheus has no other; the exact figure stands on the receipt.
 func (m *metrics) ledger() ledger.Observer {
+	known, unknown := m.leftOut.WithLabelValues("known"), m.leftOut.WithLabelValues("unknown")
 	return ledger.Observer{
 		Batch:       func(operations int, _ time.Duration) { m.batches.Observe(float64(operations)) },
 		Admitted:    func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },
@@ -94,5 +99,12 @@ func (m *metrics) ledger() ledger.Observer {
 		Swept:       func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },
 		Unswept:     func(holds int) { m.unswept.Set(float64(holds)) },
 		Quarantined: m.damaged.Inc,
+		LeftOut: func(k bool) {
+			if k {
+				known.Inc()
+			} else {
+				unknown.Inc()
+			}
+		},
 	}
 }

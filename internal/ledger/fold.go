@@ -18,17 +18,28 @@ const (
 	onceLife   = 24 * time.Hour
 	hitsChunk  = 5000
 	hitsLinger = 10 * time.Minute
+	// strangersLife is how long refusals of callers that nobody knows are kept.
+	strangersLife = 24 * time.Hour
 )
 
 // Fold deletes receipts that are older than the retention, account by account,
 // and keeps their sums: charges as an entry a month, totals in ledger_folded.
-// Money stays provable without them. It also deletes saved answers and rate
-// hits that have run out. It is one step of Run.
+// Money stays provable without them. It also deletes refusals of strangers,
+// saved answers and rate hits that have run out. It is one step of Run.
 func (l *Ledger) Fold(ctx context.Context) error {
 	for {
 		more, err := l.foldSome(ctx)
 		if err != nil {
 			return fmt.Errorf("fold receipts: %w", err)
+		}
+		if !more {
+			break
+		}
+	}
+	for {
+		more, err := l.forgetStrangers(ctx)
+		if err != nil {
+			return fmt.Errorf("delete refusals of strangers: %w", err)
 		}
 		if !more {
 			break
@@ -46,6 +57,26 @@ func (l *Ledger) Fold(ctx context.Context) error {
 			now-hitsLinger.Milliseconds(), hitsChunk)
 		return err
 	})
+}
+
+// oldStrangers walks the index of an account's requests in its order: theirs have
+// no account and stand before all others. By id alone it would read everybody's.
+const oldStrangers = `SELECT id FROM ledger_receipt WHERE (account, seq, id) < ('', 0, $1) AND outcome = $2 ORDER BY account, seq, id LIMIT $3`
+
+// forgetStrangers deletes some refusals of callers that nobody knows; false: no
+// more are old enough. They belong to no account, so no figure misses them.
+func (l *Ledger) forgetStrangers(ctx context.Context) (more bool, err error) {
+	err = l.db.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.ExpiryMS()
+		if err != nil {
+			return err
+		}
+		n, err := tx.Exec(`DELETE FROM ledger_receipt WHERE id IN (`+oldStrangers+`)`,
+			id.At("req_", time.UnixMilli(now-strangersLife.Milliseconds())), int64(Refused), foldChunk)
+		more = n == foldChunk
+		return err
+	})
+	return more, err
 }
 
 // foldSome folds one chunk of the account with the oldest receipt; false: none

@@ -78,6 +78,9 @@ type Observer struct {
 	Unswept func(holds int)
 	// Quarantined: a damaged hold was moved to the quarantine.
 	Quarantined func()
+	// LeftOut: a refused request got no row of its own; known tells whether its
+	// caller is.
+	LeftOut func(known bool)
 }
 
 // Ledger is the money of one node. It is safe for concurrent use.
@@ -213,7 +216,10 @@ func (l *Ledger) Run(ctx context.Context) {
 // when nothing runs under it any more. Requests that still run after it are
 // settled by the sweep of another node or of the next start.
 func (l *Ledger) Close(ctx context.Context) error {
-	l.stop.Do(l.queue.close)
+	l.stop.Do(func() {
+		l.logCounted(time.Now().Add(time.Hour)) // what has had no row gets one now
+		l.queue.close()
+	})
 	select {
 	case <-l.stopped:
 	case <-ctx.Done():

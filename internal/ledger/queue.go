@@ -55,23 +55,26 @@ const (
 // Bounds of the queue. Settlements are bounded by the open holds; admissions
 // wait at most QueueWait; only refusals could pile up.
 const (
-	batchSize   = 256
-	maxRefusals = 10_000
+	batchSize    = 256
+	maxRefusals  = 10_000
+	maxStrangers = 100 // refusals of callers that nobody knows
 )
 
 // queue holds the operations that wait for the committer. Endings go first and
 // are never refused; admissions go round robin by account, so that one
-// account's burst cannot starve another's request; log rows fill what is left.
+// account's burst cannot starve another's request; log rows fill what is left,
+// those of strangers last.
 // What only asks for a commit takes no place: all of it goes with the next batch.
 type queue struct {
-	mu       sync.Mutex
-	closed   bool
-	endings  fifo
-	admits   map[string]*fifo // by account
-	turns    []string         // accounts with waiting admissions, the next one first
-	refusals fifo
-	confirms fifo
-	wake     chan struct{} // holds one token when there may be work
+	mu        sync.Mutex
+	closed    bool
+	endings   fifo
+	admits    map[string]*fifo // by account
+	turns     []string         // accounts with waiting admissions, the next one first
+	refusals  fifo
+	strangers fifo // refusals too
+	confirms  fifo
+	wake      chan struct{} // holds one token when there may be work
 }
 
 // fifo is a queue that reuses its space.
@@ -122,10 +125,14 @@ func (q *queue) push(o *op) bool {
 		}
 		list.push(o)
 	case opRefused:
-		if q.refusals.len() >= maxRefusals {
+		list, most := &q.refusals, maxRefusals
+		if o.refusal.strange() {
+			list, most = &q.strangers, maxStrangers
+		}
+		if list.len() >= most {
 			return false
 		}
-		q.refusals.push(o)
+		list.push(o)
 	case opConfirm:
 		q.confirms.push(o)
 	default:
@@ -173,6 +180,9 @@ func (q *queue) gather(into []*op) []*op {
 	}
 	for len(into) < batchSize && q.refusals.len() > 0 {
 		into = q.taken(into, q.refusals.pop())
+	}
+	for len(into) < batchSize && q.strangers.len() > 0 {
+		into = q.taken(into, q.strangers.pop())
 	}
 	for q.confirms.len() > 0 {
 		into = q.taken(into, q.confirms.pop())

@@ -18,25 +18,41 @@ type Refusal struct {
 	standsFor int64
 }
 
-// refusalsPerSecond is how many refusals of one key get a log row of their own
-// in a second. Further ones are counted, and the next row says how many it
-// stands for.
-const refusalsPerSecond = 100
+// Refusals that get a log row of their own: of a key in a second, of callers
+// that nobody knows in a minute, on this node and for each code. Further ones
+// are counted, and the next row says how many it stands for.
+const (
+	refusalsPerSecond  = 100
+	strangersPerMinute = 10
+)
+
+// strange tells whether nobody knows who was refused: no account's request log
+// lacks the row, and anybody can make any number of them.
+func (r *Refusal) strange() bool { return r.Account == "" }
 
 // Refused logs a refusal. It never waits: the row follows with the next batch.
-func (l *Ledger) Refused(r Refusal) {
-	r.standsFor = l.refuses.see(r, time.Now())
-	if r.standsFor > 0 {
+func (l *Ledger) Refused(r Refusal) { l.refused(r, time.Now()) }
+
+func (l *Ledger) refused(r Refusal, now time.Time) {
+	r.standsFor = l.refuses.see(r, now)
+	switch {
+	case r.standsFor > 0:
 		l.logRefusal(r)
+	case l.opts.Observer.LeftOut != nil:
+		l.opts.Observer.LeftOut(!r.strange())
 	}
 }
 
 // flushRefusals logs what was counted and has had no row since.
 func (l *Ledger) flushRefusals(context.Context) error {
-	for _, r := range l.refuses.flush(time.Now()) {
+	l.logCounted(time.Now())
+	return nil
+}
+
+func (l *Ledger) logCounted(now time.Time) {
+	for _, r := range l.refuses.flush(now) {
 		l.logRefusal(r)
 	}
-	return nil
 }
 
 func (l *Ledger) logRefusal(r Refusal) {
@@ -51,12 +67,18 @@ const maxSampled = 10_000
 
 // sampler decides which refusals get a row. The zero value is ready.
 type sampler struct {
-	mu   sync.Mutex
-	keys map[string]*sampled
+	mu      sync.Mutex
+	sources map[source]*sampled
+}
+
+// source is what is sampled by itself: a key's refusals, or a code of strangers.
+type source struct {
+	strange bool
+	name    string
 }
 
 type sampled struct {
-	second int64 // the second that rows counts
+	window int64 // the second or minute that rows counts
 	rows   int
 	extra  int64   // refusals since the last row that got none
 	last   Refusal // the newest of them
@@ -66,11 +88,15 @@ type sampled struct {
 func (s *sampler) see(r Refusal, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entry(r.Key)
-	if second := now.Unix(); e.second != second {
-		e.second, e.rows = second, 0
+	most := refusalsPerSecond
+	if r.strange() {
+		most = strangersPerMinute
 	}
-	if e.rows >= refusalsPerSecond {
+	e := s.entry(r)
+	if window := windowOf(r.strange(), now); e.window != window {
+		e.window, e.rows = window, 0
+	}
+	if e.rows >= most {
 		e.extra++
 		e.last = r
 		return 0
@@ -81,36 +107,47 @@ func (s *sampler) see(r Refusal, now time.Time) int64 {
 	return n
 }
 
-func (s *sampler) entry(key string) *sampled {
-	if s.keys == nil {
-		s.keys = map[string]*sampled{}
+func windowOf(strange bool, now time.Time) int64 {
+	if strange {
+		return now.Unix() / 60
 	}
-	if _, known := s.keys[key]; !known && len(s.keys) >= maxSampled {
-		key = "" // shared
+	return now.Unix()
+}
+
+func (s *sampler) entry(r Refusal) *sampled {
+	if s.sources == nil {
+		s.sources = map[source]*sampled{}
 	}
-	e := s.keys[key]
+	from := source{false, r.Key}
+	if r.strange() {
+		from = source{true, r.Code}
+	}
+	if _, known := s.sources[from]; !known && len(s.sources) >= maxSampled {
+		from.name = "" // shared
+	}
+	e := s.sources[from]
 	if e == nil {
 		e = &sampled{}
-		s.keys[key] = e
+		s.sources[from] = e
 	}
 	return e
 }
 
-// flush returns a row for every key with uncounted refusals, and forgets keys
-// that have been quiet.
+// flush returns a row for every source with uncounted refusals, and forgets
+// sources that have been quiet.
 func (s *sampler) flush(now time.Time) []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var rows []Refusal
-	for key, e := range s.keys {
-		if e.second >= now.Unix() {
+	for from, e := range s.sources {
+		if e.window >= windowOf(from.strange, now) {
 			continue
 		}
 		if e.extra > 0 {
 			e.last.standsFor = e.extra
 			rows = append(rows, e.last)
 		}
-		delete(s.keys, key)
+		delete(s.sources, from)
 	}
 	return rows
 }
@@ -119,7 +156,7 @@ func (s *sampler) flush(now time.Time) []Refusal {
 func (s *sampler) putBack(r Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entry(r.Key)
+	e := s.entry(r)
 	e.extra += r.standsFor
 	e.last = r
 }

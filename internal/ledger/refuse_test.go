@@ -6,8 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"tollgate/internal/id"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -86,5 +88,127 @@ func TestFloodsOfRefusalsAreSampledAndCounted(t *testing.T) {
 		if counted != n || len(list) > n/2 {
 			t.Errorf("%d rows stand for %d refusals; want far fewer rows for %d", len(list), counted, n)
 		}
+	})
+}
+
+// TestStrangersHaveFewRows: refused requests of nobody's key get a few rows a
+// minute and code; nothing of them is lost but their rows.
+func TestStrangersHaveFewRows(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const n, minutes = 2000, 5
+		leftOut := map[bool]int{} // by whether their caller is known
+		f := start(t, db, func(l *Ledger) {
+			l.opts.Observer.LeftOut = func(known bool) { leftOut[known]++ }
+		})
+		now := time.Unix(60_000_000, 0)
+		refuse := func(r Refusal) {
+			r.Request, r.Received = id.At("req_", now), now
+			f.refused(r, now)
+		}
+		for range minutes {
+			for range n / minutes {
+				refuse(Refusal{Status: 401, Code: "invalid_api_key"})
+				refuse(Refusal{Account: "a", Key: "k", Status: 429, Code: "rate_limit_exceeded"})
+				now = now.Add(time.Minute * minutes / n)
+			}
+		}
+		refuse(Refusal{Status: 401, Code: "missing_api_key"}) // the first of its code
+		f.close()
+		rows, counted := map[string]int{}, map[string]int64{}
+		for _, r := range f.requests(RequestFilter{Limit: 3 * n}) {
+			rows[r.Code]++
+			counted[r.Code] += r.StandsFor
+		}
+		if got := rows["invalid_api_key"]; got > minutes*(strangersPerMinute+1) || got < minutes {
+			t.Errorf("%d rows of %d strangers in %d minutes", got, n, minutes)
+		}
+		if rows["rate_limit_exceeded"] != n || rows["missing_api_key"] != 1 {
+			t.Errorf("rows %v; want all of the known key's and the first of each code", rows)
+		}
+		if counted["invalid_api_key"] != n {
+			t.Errorf("the rows of strangers stand for %d requests, want %d", counted["invalid_api_key"], n)
+		}
+		if leftOut[true] != 0 || leftOut[false] < n-minutes*strangersPerMinute {
+			t.Errorf("left out %v", leftOut)
+		}
+	})
+}
+
+// TestStrangersTakeNobodysPlace: while nothing is committed for ten minutes, a
+// flood of strangers leaves the queue to the rows of known keys.
+func TestStrangersTakeNobodysPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{}) // not started: nothing takes from its queue
+		for range 600 {
+			for n := range 2 * refusalsPerSecond {
+				l.Refused(Refusal{Request: "req_s", Code: fmt.Sprint("code_", n%50)})
+			}
+			time.Sleep(time.Second)
+			_ = l.flushRefusals(t.Context()) // cannot fail
+		}
+		for range refusalsPerSecond {
+			l.Refused(Refusal{Request: "req_k", Account: "a", Key: "k", Code: "model_not_found"})
+		}
+		if got := l.queue.refusals.len(); got != refusalsPerSecond {
+			t.Errorf("%d rows of a known key wait, want %d", got, refusalsPerSecond)
+		}
+		if got := l.queue.strangers.len(); got > maxStrangers {
+			t.Errorf("%d rows of strangers wait, want at most %d", got, maxStrangers)
+		}
+		for _, o := range l.queue.take(nil)[:refusalsPerSecond] {
+			if o.account != "a" {
+				t.Fatal("a known key's row waits for those of strangers")
+			}
+		}
+	})
+}
+
+// TestStrangersSampleNobody: keys beyond those that the sampler remembers share
+// their rows with each other, and not with strangers.
+func TestStrangersSampleNobody(t *testing.T) {
+	t.Parallel()
+	var s sampler
+	now := time.Unix(1_000_000, 0)
+	for n := range maxSampled {
+		s.see(Refusal{Account: "a", Key: fmt.Sprint("key_", n)}, now)
+	}
+	for range 2 * refusalsPerSecond {
+		s.see(Refusal{Code: "invalid_api_key"}, now)
+	}
+	if s.see(Refusal{Account: "a", Key: "key_new"}, now) != 1 {
+		t.Error("a known key has no row for what strangers did")
+	}
+}
+
+// TestRowsOfStrangersAreKeptForADay whatever the retention of the others.
+func TestRowsOfStrangersAreKeptForADay(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{})
+		log := func(account string) {
+			f.Refused(Refusal{Request: id.At("req_", c.now()), Account: account, Key: account, Status: 401, Code: "x", Received: c.now()})
+		}
+		log("")
+		log("a")
+		c.add(23 * time.Hour)
+		log("")
+		f.close() // commits what waits
+		if err := f.Fold(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if list := f.requests(RequestFilter{}); len(list) != 3 {
+			t.Errorf("%d rows before the day is over, want 3", len(list))
+		}
+		c.add(2 * time.Hour)
+		if err := f.Fold(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if list := f.requests(RequestFilter{}); len(list) != 2 || list[0].Account != "" || list[1].Account != "a" {
+			t.Errorf("rows after a day: %+v; want the young one and the account's", list)
+		}
+		f.audited()
 	})
 }
