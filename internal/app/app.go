@@ -62,13 +62,15 @@ type App struct {
 // comes last: what a first start shows once is not lost to one that fails. After
 // an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
-	a := &App{settings: s, options: o, log: NewLog(s, o.Stderr), metrics: newMetrics(o.Version)}
+	said := newLog(s, o.Stderr)
+	a := &App{settings: s, options: o, log: slog.New(said), metrics: newMetrics(o.Version)}
 	a.life.log = a.log
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.life.unwind())
 		}
 	}()
+	a.life.loop("log", said.Run)
 	memory := boundMemory(o.Lookup)
 	if len(s.AdminToken) > 0 && len(s.AdminToken) < shortestToken && !isLoopback(s.Listen) {
 		return nil, &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (listen is %s)", shortestToken, s.Listen)}

@@ -21,7 +21,6 @@ const (
 	mostDefault   = 100_000
 	// unknownDescriptors stands in where the system does not tell.
 	unknownDescriptors = 1024
-	sayEvery           = 10 * time.Second // between two log lines about the same trouble
 )
 
 // connectionLimits bounds the connections of a door.
@@ -60,26 +59,6 @@ type listener struct {
 	open    int
 	from    map[netip.Addr]int
 	waiting list.List // of *conn that no request runs on, the longest first
-	refused trouble
-	failed  trouble
-}
-
-// trouble samples a log line.
-type trouble struct {
-	said  time.Time
-	count int
-}
-
-// happened counts, and tells how often it has since the last line when another
-// one is due.
-func (t *trouble) happened(now time.Time) int {
-	t.count++
-	if now.Sub(t.said) < sayEvery {
-		return 0
-	}
-	n := t.count
-	t.said, t.count = now, 0
-	return n
 }
 
 func newListener(l net.Listener, limits connectionLimits, log *slog.Logger) *listener {
@@ -113,9 +92,7 @@ func (l *listener) survive(err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.failed.happened(l.now()); n > 0 {
-		l.log.Error("connections cannot be accepted", "address", l.Addr().String(), "error", err, "times", n, "open", l.open)
-	}
+	l.log.Error("connections cannot be accepted", "address", l.Addr().String(), "error", err, "open", l.open)
 	l.evict(func(*conn) bool { return true })
 }
 
@@ -132,10 +109,8 @@ func (l *listener) admit(tcp *net.TCPConn) *conn {
 	full := c.counted && l.from[c.from] >= l.limits.perAddress && !l.evict(sameAddress) ||
 		l.open >= l.limits.all && !l.evict(func(*conn) bool { return true })
 	if full {
-		if n := l.refused.happened(l.now()); n > 0 {
-			l.log.Warn("connections are refused: max_connections or max_connections_per_address is reached",
-				"address", l.Addr().String(), "client", c.from.String(), "times", n, "open", l.open)
-		}
+		l.log.Warn("connections are refused: max_connections or max_connections_per_address is reached",
+			"address", l.Addr().String(), "client", c.from.String(), "open", l.open)
 		return nil
 	}
 	l.open++

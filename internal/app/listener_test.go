@@ -153,7 +153,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 					t.Error("one more than the limit was answered:", status)
 				}
 			}
-			if n := said.lines("connections are refused"); n != 1 {
+			if n := said.lines("connections are refused"); n != 5 {
 				t.Errorf("%d lines in the log", n)
 			}
 			close(leave)
@@ -207,7 +207,7 @@ func TestAcceptFailuresAreLoggedAndSurvived(t *testing.T) {
 	if say(dial(t, d), plainGet) != 401 {
 		t.Error("the door is shut")
 	}
-	if n := said.lines("cannot be accepted"); n != 1 {
+	if n := said.lines("cannot be accepted"); n != 3 {
 		t.Errorf("%d lines in the log", n)
 	}
 	if _, err := d.drain(0); err != nil {

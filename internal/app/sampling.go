@@ -1,0 +1,232 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Lines of one kind that are said within a time, and the kinds that a message
+// may have then. All that would be more share one.
+const (
+	linesOfKind    = 20
+	linesWithin    = 10 * time.Second
+	kindsOfMessage = 32
+	longestClass   = 80 // bytes
+)
+
+// alwaysSaid begins the lines that are not sampled: what tells of money or of
+// damage, and what each line tells of a catalog's lines, which no caller brings
+// about. So are lines for debugging.
+func alwaysSaid() []string {
+	return []string{
+		"ledger: ", "request cut off", "chat: an answer could not be settled", "job: a result file was gone", "the clock that limits go by",
+		"catalog: ", "line: ",
+	}
+}
+
+// sampling is a log handler that bounds what strangers and callers can have
+// written: of each kind of line some, and then how many more there were. No room
+// needs to know. A kind is a level, a message, a code and the class of a cause,
+// so the first line of each is said whatever else is.
+type sampling struct {
+	slog.Handler
+	samples *samples
+}
+
+// samples counts lines. All handlers that are derived from one share them.
+type samples struct {
+	plain  slog.Handler // writes how many were left out
+	always []string
+	now    func() time.Time
+
+	mu    sync.Mutex
+	kinds map[kind]*said
+	count map[kind]int // kinds of each message, under the kind without a class
+}
+
+type kind struct {
+	level          slog.Level
+	message, class string
+}
+
+// said is how many lines of a kind there were since a time.
+type said struct {
+	since       time.Time
+	lines, more int
+}
+
+func newSampling(to slog.Handler) *sampling {
+	return &sampling{to, &samples{plain: to, always: alwaysSaid(), now: time.Now, kinds: make(map[kind]*said), count: make(map[kind]int)}}
+}
+
+// Handle implements slog.Handler.
+func (s *sampling) Handle(ctx context.Context, r slog.Record) error {
+	if !s.samples.sampled(r) {
+		return s.Handler.Handle(ctx, r)
+	}
+	k := kindOf(r)
+	say, before := s.samples.see(k)
+	if before > 0 {
+		s.samples.sayMore(k, before)
+	}
+	if !say {
+		return nil
+	}
+	return s.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (s *sampling) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &sampling{s.Handler.WithAttrs(attrs), s.samples}
+}
+
+// WithGroup implements slog.Handler.
+func (s *sampling) WithGroup(name string) slog.Handler {
+	return &sampling{s.Handler.WithGroup(name), s.samples}
+}
+
+// Run says in time how many lines were left out, also of kinds that have ended.
+func (s *sampling) Run(ctx context.Context) {
+	tick := time.NewTicker(linesWithin)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.samples.flush(s.samples.now().Add(-linesWithin))
+		case <-ctx.Done():
+			s.samples.flush(s.samples.now())
+			return
+		}
+	}
+}
+
+func (s *samples) sampled(r slog.Record) bool {
+	if r.Level < slog.LevelInfo {
+		return false
+	}
+	for _, beginning := range s.always {
+		if strings.HasPrefix(r.Message, beginning) {
+			return false
+		}
+	}
+	return true
+}
+
+// see counts a line and tells whether it is said, and how many of its kind were
+// left out before it.
+func (s *samples) see(k kind) (say bool, before int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, now := s.entry(k), s.now()
+	if now.Sub(e.since) >= linesWithin {
+		before = e.more
+		*e = said{since: now}
+	}
+	if e.lines++; e.lines <= linesOfKind {
+		return true, before
+	}
+	e.more++
+	return false, before
+}
+
+func (s *samples) entry(k kind) *said {
+	if e := s.kinds[k]; e != nil {
+		return e
+	}
+	bare := kind{k.level, k.message, ""}
+	if s.count[bare] >= kindsOfMessage {
+		k.class = "others"
+	}
+	e := s.kinds[k]
+	if e == nil {
+		e = new(said)
+		s.kinds[k] = e
+		s.count[bare]++
+	}
+	return e
+}
+
+// flush says how many lines were left out of the kinds that began no later than
+// a time, and forgets them.
+func (s *samples) flush(until time.Time) {
+	more := make(map[kind]int)
+	s.mu.Lock()
+	for k, e := range s.kinds {
+		if e.since.After(until) {
+			continue
+		}
+		if e.more > 0 {
+			more[k] = e.more
+		}
+		delete(s.kinds, k)
+		bare := kind{k.level, k.message, ""}
+		if s.count[bare]--; s.count[bare] == 0 {
+			delete(s.count, bare)
+		}
+	}
+	s.mu.Unlock()
+	for k, n := range more {
+		s.sayMore(k, n)
+	}
+}
+
+func (s *samples) sayMore(k kind, times int) {
+	r := slog.NewRecord(s.now(), k.level, "more lines of a kind were left out", 0)
+	r.AddAttrs(slog.String("like", k.message), slog.String("class", k.class), slog.Int("times", times))
+	_ = s.plain.Handle(context.Background(), r) // who else could be told
+}
+
+// kindOf is the kind of a line. What it reads of an error is its root and no
+// numbers, so that those of one cause are one class.
+func kindOf(r slog.Record) kind {
+	k := kind{level: r.Level, message: r.Message}
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "code":
+			k.class += a.Value.String() + " "
+		case "cause", "error", "panic":
+			k.class += classOf(a.Value.Any())
+		}
+		return true
+	})
+	return k
+}
+
+func classOf(cause any) string {
+	err, ok := cause.(error)
+	if !ok {
+		return worded(fmt.Sprint(cause))
+	}
+	for {
+		var next error
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			next = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			if all := e.Unwrap(); len(all) > 0 {
+				next = all[0]
+			}
+		}
+		if next == nil {
+			return worded(err.Error())
+		}
+		err = next
+	}
+}
+
+// worded is the beginning of a text without its numbers.
+func worded(text string) string {
+	if len(text) > longestClass {
+		text = strings.ToValidUTF8(text[:longestClass], "")
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+}
