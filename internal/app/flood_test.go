@@ -1,0 +1,77 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/store/storetest"
+)
+
+// TestAFloodOfWrongKeys: all of them are answered 401, late ones late, a good key
+// of the same address is served all the while, and few rows and lines are left.
+func TestAFloodOfWrongKeys(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"'}"))
+		defer p.stop(t)
+		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(p.out.String())
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 50}}
+		defer client.CloseIdleConnections()
+		send := func(key string) int {
+			r, err := http.NewRequest("POST", "http://"+p.door.address()+"/v1/chat/completions",
+				strings.NewReader(`{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"max_tokens":9}`))
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			defer answer.Body.Close()
+			_, _ = io.Copy(io.Discard, answer.Body) // a status is enough
+			return answer.StatusCode
+		}
+		const each = 30
+		var flood sync.WaitGroup
+		var other atomic.Int64
+		for n := range 40 {
+			flood.Go(func() {
+				for m := range each {
+					if send(fmt.Sprintf("%s%06d", secret[:len(secret)-6], n*each+m)) != 401 {
+						other.Add(1)
+					}
+				}
+			})
+		}
+		for range 20 {
+			if status := send(secret); status != 200 {
+				t.Errorf("a good key is answered %d", status)
+			}
+		}
+		flood.Wait()
+		if n := other.Load(); n > 0 {
+			t.Errorf("%d wrong keys were not answered 401", n)
+		}
+		figures := ask(p.metrics.handler(), "GET", "/metrics").Body.String()
+		if !strings.Contains(figures, `tollgate_wrong_keys_delayed_total{secret="api_key"} `) ||
+			strings.Contains(figures, `tollgate_wrong_keys_delayed_total{secret="api_key"} 0`) {
+			t.Error("no wrong key was delayed")
+		}
+		_, _, list := p.ask(t, "GET", "/admin/v1/requests?status=401&limit=200", operatorToken, "")
+		if rows := len(list["data"].([]any)); rows == 0 || rows > 40 {
+			t.Errorf("%d rows in the request log", rows)
+		}
+		if said := strings.Count(p.err.String(), "\n"); said > 60 {
+			t.Errorf("%d lines in the log", said)
+		}
+	})
+}
