@@ -61,7 +61,8 @@ func (l *Ledger) Fold(ctx context.Context) error {
 
 // oldStrangers walks the index of an account's requests in its order: theirs have
 // no account and stand before all others. By id alone it would read everybody's.
-const oldStrangers = `SELECT id FROM ledger_receipt WHERE (account, seq, id) < ('', 0, $1) AND outcome = $2 ORDER BY account, seq, id LIMIT $3`
+const oldStrangers = `SELECT id FROM ledger_receipt WHERE (account, seq, id) < ('', 0, $1) AND outcome = $2
+	ORDER BY account, seq, id LIMIT $3`
 
 // forgetStrangers deletes some refusals of callers that nobody knows; false: no
 // more are old enough. They belong to no account, so no figure misses them.
@@ -69,6 +70,9 @@ func (l *Ledger) forgetStrangers(ctx context.Context) (more bool, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
 		if err != nil {
+			return err
+		}
+		if err := tx.ByIndex(); err != nil {
 			return err
 		}
 		n, err := tx.Exec(`DELETE FROM ledger_receipt WHERE id IN (`+oldStrangers+`)`,
