@@ -203,7 +203,7 @@ func classOf(cause any) string {
 	}
 	for {
 		var next error
-		switch e := err.(type) {
+		switch e := any(err).(type) {
 		case interface{ Unwrap() error }:
 			next = e.Unwrap()
 		case interface{ Unwrap() []error }:
