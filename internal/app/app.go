@@ -111,7 +111,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
 	lines := line.New(line.Options{
-		Open: adapters.New(adapters.Options{}).Open, Current: watcher.Current, DB: db, Epoch: books.Epoch,
+		Open: adapters.New(adapters.Options{Strangers: guard.Transport()}).Open, Current: watcher.Current, DB: db, Epoch: books.Epoch,
 		AlertURL: s.AlertURL, Log: a.log, Registry: a.metrics.registry,
 	})
 	if err := lines.Refresh(ctx); err != nil {

@@ -35,6 +35,7 @@ func TestJobs(t *testing.T) {
 	}{
 		{"lives", livesOfJobs, []engine{sqlite, postgres}},
 		{"references", references, []engine{sqlite, postgres}},
+		{"strangers", strangersResults, []engine{sqlite}},
 		{"kills", killsAtEachStep, []engine{sqlite, postgres}},
 		{"stop", stopWithJobs, []engine{sqlite, postgres}},
 		{"events", eventsOfJobs, []engine{sqlite, postgres}},

@@ -36,6 +36,10 @@ type Target struct {
 	// Options are the line's options for the adapter, already checked by
 	// Info.CheckOptions.
 	Options map[string]any
+	// Strangers carries downloads from hosts that are not the line's own: a
+	// provider's answer named them, so it lets out to public addresses alone. It
+	// follows no redirect. nil: nothing is downloaded from them.
+	Strangers http.RoundTripper
 }
 
 // Call is one request for a provider, ready to be sent.

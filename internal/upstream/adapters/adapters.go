@@ -25,12 +25,14 @@ type Options struct {
 	// Transport carries the calls of adapters that speak HTTP; nil makes one
 	// with exchange.NewTransport.
 	Transport http.RoundTripper
+	// Strangers is upstream.Target's of each line.
+	Strangers http.RoundTripper
 }
 
 // Set opens adapters that share one pool of connections. It is safe for
 // concurrent use.
 type Set struct {
-	transport http.RoundTripper
+	transport, strangers http.RoundTripper
 }
 
 // New makes the set of a process. Make one only: each has its own connections.
@@ -38,13 +40,14 @@ func New(o Options) *Set {
 	if o.Transport == nil {
 		o.Transport = exchange.NewTransport()
 	}
-	return &Set{transport: o.Transport}
+	return &Set{transport: o.Transport, strangers: o.Strangers}
 }
 
 // Open makes the adapter of a line. It opens no connection, so it is cheap and
 // needs no closing. It fails for an unknown provider, a base address that is
 // no http(s) URL, and options that do not pass the provider's CheckOptions.
 func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
+	t.Strangers = s.strangers
 	var (
 		adapter upstream.Adapter
 		err     error

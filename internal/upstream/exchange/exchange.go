@@ -6,9 +6,12 @@
 // Invariants:
 //   - One call is sent at most once. The transport repeats it only where
 //     nothing of it was written (see idempotencyHeader).
-//   - The line's credential goes to the line's base address alone: redirects
-//     are not followed, no proxy of the environment is used. It is redacted
-//     from every failure.
+//   - The line's credential goes to the line's own host alone: redirects of
+//     calls are not followed, no proxy of the environment is used. It is
+//     redacted from every failure.
+//   - The own host is the operator's choice, so it may be private. Every other
+//     host was named by an answer, and is reached by upstream.Target's
+//     Strangers alone, at each hop.
 //   - Nothing is read without a bound of size and time, nor handed on without
 //     one of depth and number.
 package exchange
@@ -49,6 +52,7 @@ const idempotencyHeader = "idempotency-key"
 // holds nothing that must be closed.
 type Line struct {
 	transport http.RoundTripper
+	strangers http.RoundTripper // to other hosts; nil: no way there
 	base      *url.URL
 	secret    string
 	source    upstream.Source
@@ -75,7 +79,10 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 	if u.Path == "" {
 		u.Path = "/" // what is joined to an empty path has no slash before it
 	}
-	return &Line{transport: transport, base: u, secret: t.Key, source: upstream.Source{Provider: t.Provider, BaseURL: base}}, nil
+	return &Line{
+		transport: transport, strangers: t.Strangers, base: u, secret: t.Key,
+		source: upstream.Source{Provider: t.Provider, BaseURL: base},
+	}, nil
 }
 
 // URL returns an address below the line's base address. Calls share it, so it
@@ -86,10 +93,27 @@ func (l *Line) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
 // line's own host, so that the credential may go there.
 func (l *Line) Own(address string) (*url.URL, bool) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != l.base.Scheme || u.Host != l.base.Host || u.User != nil {
+	if err != nil || !l.owns(u) {
 		return nil, false
 	}
 	return u, true
+}
+
+// owns tells whether an address has the scheme, host and port of the line's base
+// address, and no user of its own.
+func (l *Line) owns(u *url.URL) bool {
+	return u.Scheme == l.base.Scheme && strings.EqualFold(u.Hostname(), l.base.Hostname()) && port(u) == port(l.base) && u.User == nil
+}
+
+// port is the port that an http(s) address leads to.
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
 }
 
 // NoOptions makes the check of a line's options for a provider that has none.

@@ -2,8 +2,10 @@ package exchange
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -117,6 +119,8 @@ func TestOwn(t *testing.T) {
 	for address, want := range map[string]bool{
 		"https://api.example.com/v1/x?y=1":     true,
 		"https://api.example.com/elsewhere":    true,
+		"https://api.example.com:443/x":        true,
+		"https://API.example.com/x":            true,
 		"http://api.example.com/v1/x":          false,
 		"https://api.example.com:8443/x":       false,
 		"https://api.example.com.evil.net/x":   false,
@@ -135,6 +139,68 @@ func TestOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestDownloadsFromStrangers: the way of the line's own calls leads to its own
+// host alone, and the credential goes no other way, whatever redirects say.
+func TestDownloadsFromStrangers(t *testing.T) {
+	t.Parallel()
+	const own, other = "http://10.0.0.9:8080", "http://10.0.0.9:9090"
+	for name, test := range map[string]struct {
+		address string
+		moves   map[string]string // redirects
+		blind   bool              // the line has no way to other hosts
+		want    []string          // what was asked, by which way; nothing after a refusal
+		failed  bool
+	}{
+		"own":                    {address: own + "/1", want: []string{"own " + own + "/1"}},
+		"other port":             {address: other + "/1", want: []string{"strange " + other + "/1"}},
+		"other port, no way":     {address: other + "/1", blind: true, failed: true},
+		"own, then other":        {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"}, want: []string{"own " + own + "/1", "strange " + other + "/2"}},
+		"own, then other, blind": {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"}, blind: true, want: []string{"own " + own + "/1"}, failed: true},
+		"other, then own":        {address: other + "/1", moves: map[string]string{other + "/1": own + "/2"}, want: []string{"strange " + other + "/1", "own " + own + "/2"}},
+		"with a user":            {address: "http://u:p@10.0.0.9:8080/1", want: []string{"strange http://u:p@10.0.0.9:8080/1"}},
+		"no address":             {address: "file:///etc/passwd", failed: true},
+	} {
+		var asked []string
+		way := func(which string) roundTripper {
+			return func(r *http.Request) (*http.Response, error) {
+				asked = append(asked, which+" "+r.URL.String())
+				if got := r.Header.Get("Authorization"); (got != "") != (which == "own") {
+					t.Errorf("%s: authorization %q to %s", name, got, r.URL)
+				}
+				resp := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}
+				if to := test.moves[r.URL.String()]; to != "" {
+					resp.StatusCode, resp.Header = 302, http.Header{"Location": {to}}
+				}
+				return resp, nil
+			}
+		}
+		target := upstream.Target{Line: "main", BaseURL: own + "/v1", Key: "secret"}
+		if !test.blind {
+			target.Strangers = way("strange")
+		}
+		line, err := Open(target, upstream.Info{CheckOptions: NoOptions("x")}, way("own"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := line.Download(t.Context(), test.address, http.Header{"Authorization": {"Bearer secret"}})
+		if (err != nil) != test.failed || !slices.Equal(asked, test.want) {
+			t.Errorf("%s: %v, asked %q, want %q", name, err, asked, test.want)
+		}
+		if err != nil {
+			var trouble *upstream.Trouble
+			if !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
+				t.Errorf("%s: %v is not the line's trouble", name, err)
+			}
+			continue
+		}
+		file.Body.Close()
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
 // answering is a transport that answers every call with the next body.
 type answering struct{ bodies chan string }

@@ -152,10 +152,13 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 // maxHops bounds the redirects of a download.
 const maxHops = 5
 
+// errStrange is why a line without a way to other hosts does not go there.
+var errStrange = errors.New("the result is on a host that is not the line's own")
+
 // Download opens a result at an address that the provider gave. header, the
-// credential in it, goes to the line's own host alone; redirects are followed,
-// since hosts of results send to their storage. The error is a *upstream.Trouble
-// with NextPoll.
+// credential in it, goes to the line's own host alone, and other hosts are
+// reached by the line's Strangers. Redirects are followed, since hosts of
+// results send to their storage. The error is a *upstream.Trouble with NextPoll.
 func (l *Line) Download(ctx context.Context, address string, header http.Header) (*upstream.File, error) {
 	failed := func(f *upstream.Failure) error {
 		return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
@@ -170,10 +173,15 @@ func (l *Line) Download(ctx context.Context, address string, header http.Header)
 			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, err))
 		}
 		req.Header.Set("User-Agent", userAgent)
-		if at.Host == l.base.Host && at.Scheme == l.base.Scheme {
+		way := l.strangers
+		if l.owns(at) {
+			way = l.transport
 			maps.Copy(req.Header, header)
 		}
-		resp, err := l.transport.RoundTrip(req)
+		if way == nil {
+			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errStrange))
+		}
+		resp, err := way.RoundTrip(req)
 		if err != nil {
 			return nil, failed(upstream.Interrupted(ctx, err))
 		}

@@ -30,7 +30,7 @@ func open(t *testing.T, base string, options map[string]any) *fal.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	a, err := fal.New(upstream.Target{Line: "main", Provider: fal.Provider, BaseURL: base, Key: secret, Options: options}, transport)
+	a, err := fal.New(upstream.Target{Line: "main", Provider: fal.Provider, BaseURL: base, Key: secret, Options: options, Strangers: transport}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

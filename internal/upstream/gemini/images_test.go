@@ -27,7 +27,7 @@ func maker(t testing.TB, base string) *gemini.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: base, Key: key}, transport)
+	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: base, Key: key, Strangers: transport}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func maker(t testing.TB, base string) *openai.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: base, Key: key}, transport)
+	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: base, Key: key, Strangers: transport}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

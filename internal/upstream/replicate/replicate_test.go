@@ -33,7 +33,7 @@ func open(t *testing.T, base string, options map[string]any) *replicate.Adapter 
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	a, err := replicate.New(upstream.Target{Line: "main", Provider: replicate.Provider, BaseURL: base, Key: secret, Options: options}, transport)
+	a, err := replicate.New(upstream.Target{Line: "main", Provider: replicate.Provider, BaseURL: base, Key: secret, Options: options, Strangers: transport}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

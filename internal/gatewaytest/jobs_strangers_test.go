@@ -1,0 +1,67 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+)
+
+// strangersResults is a provider that names addresses of the operator's network
+// as results, itself or by a redirect, to have them read out. None is asked; a
+// result on its own host, which the operator chose, is fetched though that is
+// private too.
+func strangersResults(t *testing.T, binary, database string) {
+	vault := newGallery(t, "127.0.0.1", "")
+	var own *httptest.Server
+	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, at, ok := strings.Cut(r.URL.Path, "/at/") // of the base address of a line
+		switch {
+		case r.URL.Path == "/p.png":
+			_, _ = w.Write(fakestudio.Picture(1))
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, vault.address+"/p.png", http.StatusFound)
+		case ok && r.Method == http.MethodPost:
+			at, _, _ = strings.Cut(at, "/images/")
+			address := map[string]string{"own": own.URL + "/p.png", "redirect": own.URL + "/away", "vault": vault.address + "/p.png",
+				"name": strings.Replace(vault.address, "127.0.0.1", "localhost", 1) + "/p.png"}[at]
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"created":1,"data":[{"url":%q}]}`, address)
+		default:
+			t.Errorf("the provider was asked %s %s", r.Method, r.URL)
+		}
+	}))
+	t.Cleanup(own.Close)
+	p := newPlant(t, binary, database, nil)
+	names := []string{"own", "redirect", "vault", "name"}
+	var models, lines []map[string]any
+	for _, name := range names {
+		models = append(models, imageModel(name, nil))
+		lines = append(lines, map[string]any{"id": name, "provider": "openai", "base_url": own.URL + "/at/" + name, "api_key": "${FAILING_LINE_KEY}",
+			"models": map[string]string{name: "gpt-image-2"}, "timeouts": map[string]any{"total": "60s"}})
+	}
+	p.catalog(models, lines)
+	c := p.customer()
+	jobs := map[string]string{}
+	for _, name := range names {
+		jobs[name] = c.submit(t, "image", order(name, "a cat", nil))
+	}
+	for _, name := range names {
+		want := "failed"
+		if name == "own" {
+			want = "succeeded"
+		}
+		j := c.becomes(t, "image", jobs[name], want)
+		if want == "failed" && (j.Error.Code != "upstream_error" || strings.Contains(j.raw, "127.0.0.1") || strings.Contains(j.raw, "public")) {
+			t.Errorf("%s: the user is told %s", name, j.raw)
+		}
+	}
+	if n := vault.hits.Load(); n != 0 {
+		t.Errorf("the server that must not be reached was reached %d times", n)
+	}
+	c.owns(t, pricePicture, 0)
+	p.audited(t)
+}
