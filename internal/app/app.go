@@ -284,9 +284,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	failed := make(chan error, 2)
 	a.door.open(a.front, failed)
 	if a.extra != nil {
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", a.metrics.handler())
-		a.extra.open(mux, failed)
+		a.extra.open(onlyMetrics(a.metrics.handler()), failed)
 	}
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.address()); err != nil {
 		return err

@@ -69,6 +69,34 @@ func (f *front) guardMetrics(w http.ResponseWriter, r *http.Request) {
 	f.metrics.ServeHTTP(w, r)
 }
 
+// onlyMetrics is what metrics_listen answers: /metrics without a token.
+func onlyMetrics(metrics http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		identify(w)
+		switch {
+		case r.URL.Path != "/metrics":
+			nowhere(w, r)
+		case onlyReads(w, r):
+			metrics.ServeHTTP(w, r)
+		}
+	})
+}
+
+// nowhere answers a path that does not exist on a door of its own.
+func nowhere(w http.ResponseWriter, _ *http.Request) {
+	fault.New(fault.NotFound, "There is nothing at this path of this address.").Write(w)
+}
+
+// onlyReads refuses methods that are not for reading.
+func onlyReads(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return true
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	fault.New(fault.MethodNotAllowed, "This endpoint does not accept that method. Use GET.").Write(w)
+	return false
+}
+
 // sameSecret compares in a time that tells nothing about where they differ.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
@@ -109,9 +137,7 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 
 // answerState answers 200 when there are no faults, else 503 with them.
 func answerState(w http.ResponseWriter, r *http.Request, faults map[string]string) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use GET.", r.Method).Write(w)
+	if !onlyReads(w, r) {
 		return
 	}
 	status, word := http.StatusOK, "ok"

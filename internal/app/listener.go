@@ -170,6 +170,7 @@ func (l *listener) changed(raw net.Conn, state http.ConnState) {
 	defer l.mu.Unlock()
 	switch state {
 	case http.StateIdle:
+		c.handled.Store(false)
 		l.rest(c, true)
 	case http.StateActive:
 		l.rest(c, false)
@@ -191,6 +192,10 @@ type conn struct {
 
 	dead atomic.Bool // nothing that comes is a request any more
 
+	head    head
+	handled atomic.Bool // a handler runs, or its answer is on its way
+	refused bool        // in place of a handler; the server's goroutine owns it
+
 	writes  sync.Mutex
 	own     bool      // a handler has set a write deadline
 	writeBy time.Time // the deadline that we have set
@@ -204,7 +209,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.dead.Load() {
 		return 0, io.EOF
 	}
-	return c.TCPConn.Read(p)
+	n, err := c.TCPConn.Read(p)
+	c.head.read(p[:n])
+	return n, err
 }
 
 // SetWriteDeadline implements net.Conn. The zero time gives the connection back
@@ -218,6 +225,9 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // Write implements net.Conn: in steps, each of which has its own time.
 func (c *conn) Write(p []byte) (n int, err error) {
+	if !c.handled.Load() {
+		return c.refuse(p)
+	}
 	const step = 256 << 10
 	for {
 		c.extend()

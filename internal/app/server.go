@@ -45,7 +45,10 @@ func newDoor(ctx context.Context, address string, limits connectionLimits, log *
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ConnState:         listener.changed,
+			// `OPTIONS *` is a request like others.
+			DisableGeneralOptionsHandler: true,
+
+			ConnState: listener.changed,
 			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 				return context.WithValue(ctx, connKey{}, c)
 			},
@@ -62,9 +65,17 @@ func (d *door) open(handler http.Handler, failed chan<- error) {
 	d.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.running.Add(1)
 		defer d.running.Done()
-		r, body := receive(w, r, d.listener.now)
-		handler.ServeHTTP(w, r)
 		c, _ := r.Context().Value(connKey{}).(*conn)
+		last, ambiguous := c.begin(r)
+		if last {
+			w.Header().Set("Connection", "close")
+		}
+		r, body := receive(w, r, d.listener.now)
+		if ambiguous {
+			twoEnds(w, r)
+		} else {
+			handler.ServeHTTP(w, r)
+		}
 		body.leave(c)
 	})
 	go func() {
