@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -88,9 +89,39 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	h.Set("ETag", tag)
 	// A writer without deadlines (a test's) goes without one.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
-	http.ServeContent(w, r, "", time.UnixMilli(found.atMS), content)
+	http.ServeContent(&parts{ResponseWriter: w}, r, "", time.UnixMilli(found.atMS), content)
 	return nil
 }
+
+// parts is an answer whose file may have no such part as was asked for: that is
+// told as other errors are, where net/http would write a line of text.
+type parts struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (p *parts) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		p.ResponseWriter.WriteHeader(status)
+		return
+	}
+	p.refused = true
+	e := fault.New(fault.InvalidRequest, "The file has no such part. Ask for `Range: bytes=FIRST-LAST` within its length, or for the whole file.")
+	e.Passed = &fault.Passed{Status: status}
+	e.Write(p.ResponseWriter)
+}
+
+// Write implements io.Writer.
+func (p *parts) Write(b []byte) (int, error) {
+	if p.refused {
+		return len(b), nil
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// ReadFrom implements io.ReaderFrom, so that files are sent by the kernel.
+func (p *parts) ReadFrom(from io.Reader) (int64, error) { return io.Copy(p.ResponseWriter, from) }
 
 // missing is the answer for everything that no link leads to.
 func missing() error {

@@ -93,6 +93,10 @@ func TestHandlerServesParts(t *testing.T) {
 			if w.Header().Get("X-Content-Type-Options") != "nosniff" {
 				b.t.Errorf("%s: no nosniff", c.name)
 			}
+			ours := w.Header().Get("Content-Type") == "application/json" && strings.Contains(w.Body.String(), `"code":"invalid_request"`)
+			if c.status == 416 && !ours {
+				b.t.Errorf("%s: %s %q", c.name, w.Header().Get("Content-Type"), w.Body)
+			}
 		}
 		w := b.get(f, "Range", "bytes=0-9,-5,100-199")
 		_, params, err := mime.ParseMediaType(w.Header().Get("Content-Type"))
