@@ -49,10 +49,12 @@ type App struct {
 	metrics  *metrics
 	ready    *readiness
 
-	door  *door        // the product
-	extra *door        // /metrics alone; nil without metrics_listen
-	front http.Handler // what door answers
-	demo  *demo        // what a first start shows; nil on a later one
+	door    *door        // the product
+	extra   *door        // /metrics alone; nil without metrics_listen
+	private *door        // what the operator's token is for; nil without admin_listen
+	front   http.Handler // what door answers
+	back    http.Handler // what private answers
+	demo    *demo        // what a first start shows; nil on a later one
 }
 
 // New constructs everything: it opens and locks the database, takes the
@@ -72,8 +74,8 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}()
 	a.life.loop("log", said.Run)
 	memory := boundMemory(o.Lookup)
-	if len(s.AdminToken) > 0 && len(s.AdminToken) < shortestToken && !isLoopback(s.Listen) {
-		return nil, &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (listen is %s)", shortestToken, s.Listen)}
+	if err := checkToken(s); err != nil {
+		return nil, err
 	}
 	db, err := a.openDatabase(ctx)
 	if err != nil {
@@ -131,7 +133,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	})
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	guessed := a.slowGuesses(wrongTokens())
-	a.front = &front{
+	public := &front{
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 			Jobs: jobs, Media: files, Guard: guard,
@@ -145,6 +147,10 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		}),
 		media:   files.Handler(),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed,
+	}
+	a.front = public
+	if a.private != nil {
+		a.front, a.back = public.parted()
 	}
 	a.remark(watcher.Current())
 	return a, nil
@@ -184,13 +190,18 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 		return &SettingError{"listen", err}
 	}
 	a.life.later("door", a.door.close)
-	if a.settings.MetricsListen == "" {
-		return nil
+	if address := a.settings.MetricsListen; address != "" {
+		if a.extra, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
+			return &SettingError{"metrics_listen", err}
+		}
+		a.life.later("metrics door", a.extra.close)
 	}
-	if a.extra, err = newDoor(ctx, a.settings.MetricsListen, limitsOf(a.settings, descriptors()), a.log); err != nil {
-		return &SettingError{"metrics_listen", err}
+	if address := a.settings.AdminListen; address != "" {
+		if a.private, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
+			return &SettingError{"admin_listen", err}
+		}
+		a.life.later("operator's door", a.private.close)
 	}
-	a.life.later("metrics door", a.extra.close)
 	return nil
 }
 
@@ -281,10 +292,14 @@ func (a *App) Serve(ctx context.Context) (err error) {
 			return fmt.Errorf("show the demo account: %w", err)
 		}
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	a.door.open(a.front, failed)
 	if a.extra != nil {
 		a.extra.open(onlyMetrics(a.metrics.handler()), failed)
+	}
+	if a.private != nil {
+		a.private.open(a.back, failed)
+		a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.address())
 	}
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.address()); err != nil {
 		return err
@@ -296,11 +311,30 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	}
 	a.ready.stopping.Store(true)
 	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace.String())
-	whole, err := a.door.drain(a.settings.ShutdownGrace)
-	if !whole && err == nil {
-		a.log.Warn("running requests were cut at the end of shutdown_grace")
+	return a.drain()
+}
+
+// drain lets the running requests of all doors finish.
+func (a *App) drain() error {
+	doors := []*door{a.door}
+	if a.private != nil {
+		doors = append(doors, a.private)
 	}
-	return err
+	ends := make(chan error, len(doors))
+	for _, d := range doors {
+		go func() {
+			whole, err := d.drain(a.settings.ShutdownGrace)
+			if !whole && err == nil {
+				a.log.Warn("running requests were cut at the end of shutdown_grace")
+			}
+			ends <- err
+		}()
+	}
+	var errs []error
+	for range doors {
+		errs = append(errs, <-ends)
+	}
+	return errors.Join(errs...)
 }
 
 // Providers returns what the catalog must know of the adapters.

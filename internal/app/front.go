@@ -18,8 +18,8 @@ import (
 // front sends each request to the surface it belongs to.
 type front struct {
 	api     http.Handler // everything that is none of the others, unknown paths too
-	admin   http.Handler // /admin/v1
-	media   http.Handler // /media
+	admin   http.Handler // /admin/v1; nil: not there
+	media   http.Handler // /media; nil: not there
 	metrics http.Handler // /metrics, behind the operator's token
 	ready   *readiness
 	token   string                                       // the operator's; empty: /metrics is not there
@@ -39,15 +39,27 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/metrics" && f.token != "":
 		identify(w)
 		f.guardMetrics(w, r)
-	case strings.HasPrefix(path, "/media/"):
+	case f.media != nil && strings.HasPrefix(path, "/media/"):
 		identify(w)
 		f.media.ServeHTTP(w, r)
-	case path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/"):
+	case f.admin != nil && (path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/")):
 		identify(w)
 		f.admin.ServeHTTP(w, r)
 	default:
 		f.api.ServeHTTP(w, r)
 	}
+}
+
+// parted gives what the operator's token is for to a front of its own, so that
+// the token can be tried nowhere else. Both tell of the process's health.
+func (f *front) parted() (public, private *front) {
+	a, b := *f, *f
+	a.admin, a.token = nil, ""
+	b.media, b.api = nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		identify(w)
+		nowhere(w, r)
+	})
+	return &a, &b
 }
 
 // identify puts a request id on an answer.

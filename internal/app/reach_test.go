@@ -3,7 +3,11 @@ package app
 import (
 	"errors"
 	"io"
+	"maps"
+	"net"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"tollgate/internal/store/storetest"
@@ -21,11 +25,63 @@ func TestShortTokens(t *testing.T) {
 		}
 	}
 	s := testSettings(t, storetest.SQLite(t), "admin_token: fifteen-letters")
-	s.Listen = ":0"
-	_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
-	var fault *SettingError
-	if !errors.As(err, &fault) || fault.Key != "admin_token" {
-		t.Errorf("got %v", err)
+	for _, at := range []struct{ listen, admin string }{{":0", ""}, {"127.0.0.1:0", ":0"}} {
+		s.Listen, s.AdminListen = at.listen, at.admin
+		_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
+		var fault *SettingError
+		if !errors.As(err, &fault) || fault.Key != "admin_token" {
+			t.Errorf("%+v: got %v", at, err)
+		}
+	}
+	s.Listen, s.AdminListen = ":0", "127.0.0.1:0"
+	if err := checkToken(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAdminListen: what the operator's token is for is on its address alone, and
+// on the other as if it did not exist.
+func TestAdminListen(t *testing.T) {
+	t.Parallel()
+	const token = "0123456789abcdef"
+	p := serve(t, testSettings(t, storetest.SQLite(t), "admin_listen: 127.0.0.1:0\nadmin_token: "+token))
+	if !strings.Contains(p.err.String(), "http://"+p.private.address()) {
+		t.Errorf("the start does not tell its address: %s", p.err)
+	}
+	const tail = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
+	for path, want := range map[string][2]int{
+		"/healthz": {200, 200}, "/readyz": {200, 200},
+		"/admin/v1/accounts": {404, 200}, "/admin/v1": {404, 404}, "/metrics": {404, 200},
+		"/v1/models": {401, 404}, "/v1/nothing": {404, 404}, "/media/x.png": {404, 404},
+	} {
+		for i, d := range []*door{p.door, p.private} {
+			got := hear(t, d, "GET "+path+tail+token+"\r\n\r\n")
+			if got.status != want[i] || got.header.Get("X-Request-Id") == "" {
+				t.Errorf("%s: %d %s, want %d", path, got.status, got.body, want[i])
+			}
+		}
+	}
+	for _, path := range []string{"/admin/v1/accounts", "/metrics"} {
+		for _, key := range []string{token, "wrong"} {
+			unknown := hear(t, p.door, "GET /v2/nothing"+tail+key+"\r\n\r\n")
+			got := hear(t, p.door, "GET "+path+tail+key+"\r\n\r\n")
+			for _, h := range []heard{unknown, got} {
+				for _, own := range []string{"X-Request-Id", "Request-Id", "Date", "Content-Length"} {
+					h.header.Del(own)
+				}
+			}
+			if strings.Replace(got.body, path, "/v2/nothing", 1) != unknown.body || !maps.EqualFunc(got.header, unknown.header, slices.Equal) {
+				t.Errorf("%s with %q: %v %s; an unknown path: %v %s", path, key, got.header, got.body, unknown.header, unknown.body)
+			}
+		}
+		if got := hear(t, p.private, "GET "+path+tail+"wrong\r\n\r\n"); got.status != 401 {
+			t.Errorf("%s with a wrong token: %d", path, got.status)
+		}
+	}
+	p.stop(t)
+	if c, err := net.Dial("tcp", p.private.address()); err == nil {
+		c.Close()
+		t.Error("the address is still taken after the stop")
 	}
 }
 

@@ -18,6 +18,7 @@ type Settings struct {
 	MediaURL                 string         // address of the media host in links; empty: the public address + /media
 	Catalog                  string         // path of the file applied while the database has no catalog; empty: none
 	AdminToken               string         // bearer token of the operator API; empty: the operator API answers 404
+	AdminListen              string         // host:port that alone serves the operator API; empty: Listen does
 	PrivateNetworks          []netip.Prefix // networks that user-given addresses may reach although they are not public
 	StartLimit               time.Duration  // longest a job waits for its start
 	JobRetention             time.Duration  // age at which job records go
@@ -79,6 +80,8 @@ func AllSettings() []Setting {
 			read: func(s *Settings, t string) error { s.Catalog = t; return nil }},
 		{Key: "admin_token", Help: "bearer token of the operator API; while unset it answers 404", Secret: true,
 			read: func(s *Settings, t string) error { return readToken(&s.AdminToken, t) }},
+		{Key: "admin_listen", Help: "address of its own that alone serves the operator API, and what else asks for its token",
+			read: func(s *Settings, t string) error { return readListen(&s.AdminListen, t) }},
 		{Key: "private_networks", Help: "CIDRs that user-given addresses may reach although they are not public; for development", List: true,
 			read: func(s *Settings, t string) error { return readNetworks(&s.PrivateNetworks, t) }},
 		{Key: "start_limit", Default: "15m", Help: "a queued job that has not started by then fails",

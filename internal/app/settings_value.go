@@ -102,6 +102,19 @@ func readToken(to *string, text string) error {
 // over a network.
 const shortestToken = 16
 
+// checkToken refuses an operator token that can be guessed where others than
+// this machine may try.
+func checkToken(s *Settings) error {
+	key, listen := "listen", s.Listen
+	if s.AdminListen != "" {
+		key, listen = "admin_listen", s.AdminListen
+	}
+	if n := len(s.AdminToken); n == 0 || n >= shortestToken || isLoopback(listen) {
+		return nil
+	}
+	return &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (%s is %s)", shortestToken, key, listen)}
+}
+
 // isLoopback tells whether an address is for this machine alone.
 func isLoopback(listen string) bool {
 	host, _, _ := net.SplitHostPort(listen) // as readListen has let it pass
