@@ -145,7 +145,7 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 			t.Fatalf("%s resolves to %v, %v at first", name, found, err)
 		}
 		_, err := g.Client(5 * time.Second).Get(raw)
-		if !errors.Is(err, egress.ErrNotPublic) || egress.Explain(err) != "the host's address is not public" {
+		if !errors.Is(err, egress.ErrNotPublic) || egress.Explain(err) != "the host has no public address" {
 			t.Errorf("%s at %s: %v", name, addr, err)
 		}
 		var refusal *egress.Refusal
@@ -166,6 +166,29 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 	_ = resp.Body.Close()
 	if len(reached) != 1 {
 		t.Error("the server was not reached")
+	}
+}
+
+// TestPrivateAndUnknownHostsReadAlike: nobody learns from a refusal which names
+// exist inside of the operator's network, neither by its words nor by its time.
+func TestPrivateAndUnknownHostsReadAlike(t *testing.T) {
+	t.Parallel()
+	g := egress.New(nil)
+	g.Resolver = serveNames(map[string][]string{"vault.example": {"10.0.0.1"}, "six.example": {"fd00::1"}}).resolver()
+	const size, within = 10, 10 * time.Second
+	_, unknown := g.Get(t.Context(), "http://nobody.example/", egress.Limits{Size: size, Within: within})
+	for _, host := range []string{"nobody.example", "vault.example", "vault.example:22", "six.example"} {
+		began := time.Now()
+		_, err := g.Get(t.Context(), "http://"+host+"/", egress.Limits{Size: size, Within: within})
+		if took := time.Since(began); took < 100*time.Millisecond {
+			t.Errorf("%s: refused after %v", host, took)
+		}
+		if err == nil || err.Error() != unknown.Error() {
+			t.Errorf("%s: %v; a name that does not exist: %v", host, err, unknown)
+		}
+		if _, err = g.Client(within).Get("http://" + host + "/"); egress.Explain(err) != "the host has no public address" {
+			t.Errorf("%s: %v", host, err)
+		}
 	}
 }
 

@@ -6,7 +6,8 @@
 // which resolves differently a moment later gains nothing; no redirect is
 // followed and no proxy of the environment used; every exchange has its own
 // connection and an end, in time and in bytes; what a user is told about a
-// failure names no address that the user did not give.
+// failure names no address that the user did not give, and is the same for a
+// name that leads into a private network and one that does not exist.
 package egress
 
 import (
@@ -77,12 +78,40 @@ func (g *Guard) Transport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			began := time.Now()
+			conn, err := dialer.DialContext(ctx, network, address)
+			if nowhere(err) {
+				blur(ctx, time.Since(began))
+			}
+			return conn, err
+		},
 		TLSHandshakeTimeout:    connectTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		Protocols:              protocols,
+	}
+}
+
+// nowhere tells whether a host has no address that may be reached: its name does
+// not exist, or leads into a private network. Users must not learn which.
+func nowhere(err error) bool {
+	var dns *net.DNSError
+	return errors.Is(err, ErrNotPublic) || errors.As(err, &dns) && dns.IsNotFound
+}
+
+// step is what the time of a refusal is rounded up to: more than name servers
+// usually differ by in what they know and what they have to ask for.
+const step = 100 * time.Millisecond
+
+// blur waits until a refusal has taken a whole number of steps.
+func blur(ctx context.Context, took time.Duration) {
+	timer := time.NewTimer(step - took%step)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -122,10 +151,8 @@ func Explain(err error) string {
 		return ""
 	case errors.As(err, &refusal):
 		return refusal.Text
-	case errors.Is(err, ErrNotPublic):
-		return "the host's address is not public"
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return "the host's name does not resolve to an address"
+	case nowhere(err):
+		return "the host has no public address"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "no complete answer in time"
 	case errors.As(err, &dns):

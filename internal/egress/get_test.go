@@ -116,7 +116,7 @@ func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
 	g.Resolver = serveNames(map[string][]string{"here.example": {"127.0.0.1"}}).resolver()
 	for address, want := range map[string]string{
 		dead:                      "the connection was refused",
-		"http://nowhere.example/": "does not resolve",
+		"http://nowhere.example/": "no public address",
 		strings.Replace(plain.URL, "http:", "https:", 1): "does not speak TLS",
 		secure.URL: "certificate is not valid",
 		"https://here.example:" + port(t, secure): "certificate is not valid",

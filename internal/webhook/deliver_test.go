@@ -387,7 +387,7 @@ func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
 		in.callback(n, "acct_2", strings.Replace(r.URL, "127.0.0.1", "localhost", 1))
 		n.settle()
 		for _, account := range []string{"acct_1", "acct_2"} {
-			if d := in.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host's address is not public" || d.Attempts[0].Status != 0 {
+			if d := in.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host has no public address" || d.Attempts[0].Status != 0 {
 				t.Errorf("%+v", d)
 			}
 		}
