@@ -190,6 +190,10 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 		return &SettingError{"listen", err}
 	}
 	a.life.later("door", a.door.close)
+	if a.door.everywhere() && a.settings.PublicURL == "" {
+		a.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
+			"listen", a.settings.Listen, "links", a.Base())
+	}
 	if address := a.settings.MetricsListen; address != "" {
 		if a.extra, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
 			return &SettingError{"metrics_listen", err}
@@ -279,7 +283,7 @@ func (a *App) Base() string {
 	if a.settings.PublicURL != "" {
 		return a.settings.PublicURL
 	}
-	return "http://" + a.door.address()
+	return "http://" + a.door.reachable()
 }
 
 // Serve shows what a first start set up, prints the ready line and answers
@@ -299,9 +303,9 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	}
 	if a.private != nil {
 		a.private.open(a.back, failed)
-		a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.address())
+		a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.reachable())
 	}
-	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.address()); err != nil {
+	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.reachable()); err != nil {
 		return err
 	}
 	select {

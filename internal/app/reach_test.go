@@ -85,6 +85,37 @@ func TestAdminListen(t *testing.T) {
 	}
 }
 
+// TestUnspecifiedAddress: what a start names can be dialled, wherever it listens,
+// and one warning says that others need public_url.
+func TestUnspecifiedAddress(t *testing.T) {
+	t.Parallel()
+	for _, listen := range []string{":0", "0.0.0.0:0", "[::]:0", "127.0.0.1:0"} {
+		for _, public := range []string{"", "https://gate.example"} {
+			s := testSettings(t, storetest.SQLite(t), "admin_token: sixteen-letters-")
+			s.Listen, s.PublicURL = listen, public
+			p := serve(t, s)
+			at := "http://127.0.0.1:" + p.door.address()[strings.LastIndexByte(p.door.address(), ':')+1:]
+			if !strings.Contains(p.err.String(), "listening on "+at+"\n") {
+				t.Errorf("%s: the ready line is another: %s", listen, p.err)
+			}
+			if public == "" {
+				public = at
+			}
+			if got := strings.Count(p.out.String(), "curl "+public+"/") + strings.Count(p.out.String(), "curl -N "+public+"/"); got != 9 || p.Base() != public {
+				t.Errorf("%s, %s: %d commands: %s", listen, public, got, p.out)
+			}
+			want := 0
+			if public == at && listen != "127.0.0.1:0" {
+				want = 1
+			}
+			if got := strings.Count(p.err.String(), "set public_url"); got != want {
+				t.Errorf("%s, %s: %d warnings, want %d", listen, public, got, want)
+			}
+			p.stop(t)
+		}
+	}
+}
+
 // TestPublicURLWithoutQuery: paths are added to it.
 func TestPublicURLWithoutQuery(t *testing.T) {
 	t.Parallel()

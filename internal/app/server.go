@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -59,6 +60,20 @@ func newDoor(ctx context.Context, address string, limits connectionLimits, log *
 
 // address is HOST:PORT as listened on.
 func (d *door) address() string { return d.listener.Addr().String() }
+
+// reachable is HOST:PORT as it can be dialled on this machine: a door that takes
+// what comes to any address of it is at the loopback too.
+func (d *door) reachable() string {
+	at, ok := d.listener.Addr().(*net.TCPAddr)
+	if !ok || !at.IP.IsUnspecified() {
+		return d.address()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+}
+
+// everywhere tells whether the door takes what comes to any address of the
+// machine, so that it knows none to name to others.
+func (d *door) everywhere() bool { return d.reachable() != d.address() }
 
 // open begins to answer. Should the server fail, failed gets why.
 func (d *door) open(handler http.Handler, failed chan<- error) {
