@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ const (
 type KeysOptions struct {
 	DB  *store.DB
 	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil: nothing is logged
 }
 
 // Keys answers which key a request carries, from memory where that is safe.
@@ -34,9 +36,14 @@ type KeysOptions struct {
 // sent many unknown keys lately wait behind the others (see confirmer). While
 // the database is away a remembered key goes on, since admission decides about
 // money anyway, and any other gets 503, never 401.
+//
+// It knows when each key was last accepted, whatever became of the request; Run
+// writes that down.
 type Keys struct {
+	options KeysOptions
 	now     func() time.Time
 	confirm *confirmer
+	uses    uses
 
 	mu      sync.RWMutex
 	entries map[digest]*entry
@@ -55,7 +62,7 @@ func NewKeys(o KeysOptions) *Keys {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	k := &Keys{now: o.Now, entries: make(map[digest]*entry)}
+	k := &Keys{options: o, now: o.Now, entries: make(map[digest]*entry)}
 	k.confirm = newConfirmer(o.Now, func(ctx context.Context, asked []digest) (map[digest]finding, error) {
 		return k.load(ctx, o.DB, asked)
 	})
@@ -85,6 +92,15 @@ func (k *Keys) AuthenticateCall(ctx context.Context, secret string, from netip.A
 }
 
 func (k *Keys) authenticate(ctx context.Context, secret string, from netip.Addr, age time.Duration) (Principal, error) {
+	p, err := k.find(ctx, secret, from, age)
+	if err == nil {
+		k.uses.add(p.Key, k.now())
+	}
+	return p, err
+}
+
+// find returns whose secret this is, by a memory that is younger than age.
+func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age time.Duration) (Principal, error) {
 	if !wellFormed(secret) {
 		return Principal{}, unknownKey()
 	}

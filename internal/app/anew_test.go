@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,4 +125,37 @@ func TestRequeueIsDoneOnce(t *testing.T) {
 			t.Errorf("rolled to %v, again to %v, and it is %v", first["secret"], again["secret"], now["secret"])
 		}
 	})
+}
+
+// TestAnyUseOfAKeyIsAUse: keys that only ask, or are refused what they ask for,
+// are in use too, and the operator sees it.
+func TestAnyUseOfAKeyIsAUse(t *testing.T) {
+	t.Parallel()
+	s := testSettings(t, storetest.SQLite(t), "admin_token: "+operatorToken)
+	p := serve(t, s)
+	_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
+	keys := "/admin/v1/accounts/" + owner["id"].(string) + "/keys"
+	uses := map[string]string{
+		"models": "GET /v1/models 200", "usage": "GET /v1/usage 200", "job": "GET /v1/images/jobs/job_none 404",
+		"no balance": `POST /v1/chat/completions 402 {"model":"sandbox-chat","messages":[{"role":"user","content":"a"}]}`,
+		"wrong body": "POST /v1/chat/completions 400 {", "none": "",
+	}
+	for name, use := range uses {
+		_, _, made := p.ask(t, "POST", keys, operatorToken, `{"name":"`+name+`"}`)
+		if parts := strings.SplitN(use+" ", " ", 4); use != "" {
+			if status, _, said := p.ask(t, parts[0], parts[1], made["key"].(string), parts[3]); strconv.Itoa(status) != parts[2] {
+				t.Errorf("%s: %d %v", name, status, said)
+			}
+		}
+	}
+	p.stop(t)
+	again := serve(t, s)
+	defer again.stop(t)
+	_, _, list := again.ask(t, "GET", keys, operatorToken, "")
+	for _, one := range list["data"].([]any) {
+		k := one.(map[string]any)
+		if name := k["name"].(string); (k["last_used"] != nil) != (name != "none") {
+			t.Errorf("%s: last used %v", name, k["last_used"])
+		}
+	}
 }

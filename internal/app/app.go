@@ -110,8 +110,9 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.life.loop("webhook deliveries", hooks.Run)
-	keys := account.NewKeys(account.KeysOptions{DB: db})
+	keys := account.NewKeys(account.KeysOptions{DB: db, Log: a.log})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
+	a.life.loop("uses of keys", keys.Run)
 	lines := line.New(line.Options{
 		Open: adapters.New(adapters.Options{Strangers: guard.Transport()}).Open, Current: watcher.Current, DB: db, Epoch: books.Epoch,
 		AlertURL: s.AlertURL, Log: a.log, Registry: a.metrics.registry,

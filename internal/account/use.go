@@ -1,0 +1,102 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// Bounds of noting when keys were used.
+const (
+	noteEvery   = time.Minute
+	noteTimeout = 5 * time.Second // of all that is written at a time
+	noteAtOnce  = 100             // keys in one transaction
+	mostUses    = 100_000         // keys between two notes; the use of one more is not noted
+)
+
+// uses holds when keys were last used until that is noted, so that no request
+// waits for it.
+type uses struct {
+	mu sync.Mutex
+	at map[string]time.Time // by key
+}
+
+// add remembers a use.
+func (u *uses) add(key string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.at == nil {
+		u.at = make(map[string]time.Time)
+	}
+	if last, known := u.at[key]; known && at.After(last) || !known && len(u.at) < mostUses {
+		u.at[key] = at
+	}
+}
+
+// take removes all that is remembered.
+func (u *uses) take() map[string]time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	taken := u.at
+	u.at = nil
+	return taken
+}
+
+// Run notes once a minute, and when ctx ends, when keys were last used.
+func (k *Keys) Run(ctx context.Context) {
+	every := time.NewTicker(noteEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			k.note(context.WithoutCancel(ctx))
+			return
+		case <-every.C:
+			k.note(ctx)
+		}
+	}
+}
+
+func (k *Keys) note(ctx context.Context) {
+	if err := k.NoteUses(ctx); err != nil && k.options.Log != nil {
+		k.options.Log.Warn("when keys were last used could not be noted", "error", err)
+	}
+}
+
+// NoteUses notes when keys were last used since it was called before. What cannot
+// be noted waits for the next call.
+func (k *Keys) NoteUses(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+	defer cancel()
+	used := k.uses.take()
+	for len(used) > 0 {
+		some := make(map[string]time.Time, noteAtOnce)
+		for key, at := range used {
+			if some[key] = at; len(some) == noteAtOnce {
+				break
+			}
+		}
+		maps.DeleteFunc(used, func(key string, _ time.Time) bool { return !some[key].IsZero() })
+		err := k.options.DB.Update(ctx, func(tx *store.Tx) error {
+			now, ago := k.now(), make(map[string]time.Duration, len(some))
+			for key, at := range some {
+				ago[key] = max(0, now.Sub(at))
+			}
+			return ledger.UsedTx(tx, ago)
+		})
+		if err == nil {
+			continue
+		}
+		maps.Copy(used, some)
+		for key, at := range used {
+			k.uses.add(key, at)
+		}
+		return fmt.Errorf("note when keys were used: %w", err)
+	}
+	return nil
+}

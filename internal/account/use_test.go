@@ -1,0 +1,133 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// lastUsed reads when a key was last used, and the database's time.
+func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
+	t.Helper()
+	if err := db.View(context.Background(), func(tx *store.Tx) error {
+		states, err := ledger.KeysTx(tx, []string{key})
+		if err != nil {
+			return err
+		}
+		at = states[key].LastUsedMS
+		now, err = tx.NowMS()
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return at, now
+}
+
+// TestUses: whatever a key is accepted for is a use of it, and a refusal of the
+// key is none; a use is noted later, with the time at which it was.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		w := watch(t, db)
+		used, idle, shut := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{Disabled: true})
+		w.good(t, used, true)
+		w.refused(t, shut.secret)
+		if at, _ := lastUsed(t, db, used.ID); at != 0 {
+			t.Error("a request waited for a note of its use")
+		}
+		w.clock.Add(20 * time.Second)
+		if err := w.NoteUses(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at, now := lastUsed(t, db, used.ID)
+		if age := now - at; age < 20_000 || age > 50_000 {
+			t.Errorf("used %d ms ago, want 20 s", age)
+		}
+		for _, k := range []madeKey{idle, shut} {
+			if at, _ := lastUsed(t, db, k.ID); at != 0 {
+				t.Errorf("key %s was not used, and is shown as used", k.ID)
+			}
+		}
+		if err := w.NoteUses(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := lastUsed(t, db, used.ID); again != at {
+			t.Error("a note without a use changed it")
+		}
+		update(t, db, func(tx *store.Tx) (int, error) {
+			return 0, ledger.UsedTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
+		})
+		if again, _ := lastUsed(t, db, used.ID); again != at {
+			t.Error("an earlier use took a later one back")
+		}
+	})
+}
+
+// TestUsesWaitForTheDatabase: what cannot be noted is noted later, also many.
+func TestUsesWaitForTheDatabase(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := watch(t, db)
+		var keys []madeKey
+		for i := range 3 {
+			a := createAccount(t, db, fmt.Sprint("a", i))
+			for range noteAtOnce/2 + 1 {
+				keys = append(keys, createKey(t, db, a.ID, KeySettings{}))
+			}
+		}
+		for _, k := range keys {
+			w.uses.add(k.ID, w.clock.Now())
+		}
+		away, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := w.NoteUses(away); err == nil {
+			t.Fatal("noted without a database")
+		}
+		if err := w.NoteUses(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range keys {
+			if at, _ := lastUsed(t, db, k.ID); at == 0 {
+				t.Fatalf("the use of %s is lost", k.ID)
+			}
+		}
+	})
+}
+
+// TestUsesAreBounded: what is remembered has a limit, the latest of a key wins.
+func TestUsesAreBounded(t *testing.T) {
+	t.Parallel()
+	var u uses
+	at := time.Unix(1_800_000_000, 0)
+	for i := range mostUses + 10 {
+		u.add(fmt.Sprint(i), at)
+	}
+	u.add("0", at.Add(time.Second))
+	u.add("0", at.Add(-time.Second))
+	taken := u.take()
+	if len(taken) != mostUses || !taken["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
+		t.Errorf("%d keys, the first used at %v", len(taken), taken["0"])
+	}
+}
+
+// TestRunNotesAtItsEnd: a process that stops loses no use.
+func TestRunNotesAtItsEnd(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	a := createAccount(t, db, "a")
+	k := createKey(t, db, a.ID, KeySettings{})
+	w := watch(t, db)
+	w.good(t, k, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Run(ctx)
+	if at, _ := lastUsed(t, db, k.ID); at == 0 {
+		t.Error("the use is lost")
+	}
+}

@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// UsedTx notes how long ago keys were last used. A later use that is known is
+// kept, and keys that do not exist are left out. Admissions note themselves as
+// uses; this is for everything else that a key is good for.
+func UsedTx(tx *store.Tx, ago map[string]time.Duration) error {
+	keys := slices.Sorted(maps.Keys(ago))
+	states, err := KeysTx(tx, keys)
+	if err != nil {
+		return err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	usedMS := func(key string) int64 { return now - ago[key].Milliseconds() }
+	var accounts []string
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		state, ok := states[key]
+		return !ok || state.LastUsedMS >= usedMS(key)
+	})
+	for _, key := range keys {
+		accounts = append(accounts, states[key].Account)
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	// The committer writes rows of keys under the locks of their accounts.
+	if err := tx.Lock("ledger_account", "id", accounts...); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if _, err := tx.Exec(`UPDATE ledger_key SET last_used_ms = $1 WHERE id = $2 AND last_used_ms < $1`, usedMS(key), key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
