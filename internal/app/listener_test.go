@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"net/netip"
 	"strings"
 	"sync"
@@ -112,6 +113,18 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
+// waiting returns once so many connections of a door wait for a request.
+func waiting(d *door, n int) {
+	for l := d.listener; ; runtime.Gosched() {
+		l.mu.Lock()
+		found := l.waiting.Len()
+		l.mu.Unlock()
+		if found == n {
+			return
+		}
+	}
+}
+
 // TestConnectionsAreBounded: the longest waiting connection makes room, one with
 // a running request does not.
 func TestConnectionsAreBounded(t *testing.T) {
@@ -132,10 +145,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 			if say(idle, plainGet) != 200 {
 				t.Fatal("no answer")
 			}
+			waiting(d, 1) // the server notes it after the answer
 			silent := []net.Conn{dial(t, d), dial(t, d)}
 			if say(silent[1], plainGet) != 200 {
 				t.Fatal("no answer")
 			}
+			waiting(d, 3)
 			if say(dial(t, d), plainGet) != 200 { // a fourth
 				t.Error("no room was made")
 			}
