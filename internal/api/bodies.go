@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// smallBody is what a body may have without asking the budget, so that
-	// ordinary requests go on while large ones wait. Connections are bounded.
-	smallBody = 64 << 10
 	// defaultBodyMemory is the budget where none is set.
 	defaultBodyMemory = 1 << 30
 	bodyRetryAfter    = time.Second
 )
 
-// bodies is the node's budget of memory for request bodies that are longer than
-// smallBody. An account gets at most half of it.
+// bodies is the node's budget of memory for what users send and have fetched:
+// request bodies and reference files that are longer than bounded.Small, so that
+// ordinary requests go on while large ones wait, and connections are bounded. An
+// account gets at most half of it.
 type bodies struct {
 	most, perAccount int64
 
@@ -42,7 +41,7 @@ func (b *bodies) take(account string, n int64) error {
 	defer b.mu.Unlock()
 	if b.held+n > b.most || b.by[account]+n > b.perAccount {
 		f := fault.New(fault.ServiceUnavailable,
-			"Too many large request bodies are being handled at the moment. You were not charged; please try again in a moment, or send fewer of them at a time.").
+			"Too many large bodies and reference files are being handled at the moment. You were not charged; please try again in a moment, or send fewer of them at a time.").
 			WithCause(errors.New("the budget of memory for request bodies is used up"))
 		f.RetryAfter = bodyRetryAfter
 		return f
@@ -62,5 +61,29 @@ func (b *bodies) give(account string, n int64) {
 	b.held -= n
 	if b.by[account] -= n; b.by[account] == 0 {
 		delete(b.by, account)
+	}
+}
+
+// held is what one reader has taken from the budget.
+type held struct {
+	budget  *bodies
+	account string // that the memory counts for
+	bytes   int64
+}
+
+// grow takes n more bytes.
+func (h *held) grow(n int64) error {
+	if err := h.budget.take(h.account, n); err != nil {
+		return err
+	}
+	h.bytes += n
+	return nil
+}
+
+// release gives all back.
+func (h *held) release() {
+	if h.bytes > 0 {
+		h.budget.give(h.account, h.bytes)
+		h.bytes = 0
 	}
 }

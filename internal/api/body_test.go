@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"tollgate/internal/bounded"
 	"tollgate/internal/fault"
 )
 
@@ -73,36 +74,36 @@ func TestBodiesHaveABudget(t *testing.T) {
 		_, err := b.read(httptest.NewRecorder(), r, largest)
 		return err
 	}
-	first := &body{budget: all, account: "a"}
+	first := &body{held: held{budget: all, account: "a"}}
 	if err := send(first, largest, -1); err != nil {
 		t.Fatal(err)
 	}
-	if first.held < largest || first.held > largest+1 {
-		t.Errorf("%d bytes are held", first.held)
+	if first.held.bytes < largest || first.held.bytes > largest+1 {
+		t.Errorf("%d bytes are held", first.held.bytes)
 	}
-	second := &body{budget: all, account: "a"}
+	second := &body{held: held{budget: all, account: "a"}}
 	if f := fault.Of(send(second, largest, -1)); f == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
 		t.Errorf("a second one of the account: %v", f)
 	}
-	second.release()
-	small := &body{budget: all, account: "a"}
-	if err := send(small, smallBody/2, -1); err != nil || small.held != 0 {
-		t.Errorf("a small one: %v, %d bytes", err, small.held)
+	second.held.release()
+	small := &body{held: held{budget: all, account: "a"}}
+	if err := send(small, bounded.Small/2, -1); err != nil || small.held.bytes != 0 {
+		t.Errorf("a small one: %v, %d bytes", err, small.held.bytes)
 	}
-	other := &body{budget: all, account: "b"}
+	other := &body{held: held{budget: all, account: "b"}}
 	if err := send(other, largest, -1); err != nil {
 		t.Error("another account's:", err)
 	}
-	third := &body{budget: all, account: "c"}
+	third := &body{held: held{budget: all, account: "c"}}
 	if f := fault.Of(send(third, largest, -1)); f == nil || f.Code != fault.ServiceUnavailable {
 		t.Errorf("one more than the node has room for: %v", f)
 	}
 	for _, b := range []*body{first, other, third} {
-		b.release()
+		b.held.release()
 	}
-	announced := &body{budget: all, account: "a"}
-	if err := send(announced, 10, largest); err == nil || announced.held != 0 {
-		t.Errorf("%v, and %d bytes for a length alone", err, announced.held)
+	announced := &body{held: held{budget: all, account: "a"}}
+	if err := send(announced, 10, largest); err == nil || announced.held.bytes != 0 {
+		t.Errorf("%v, and %d bytes for a length alone", err, announced.held.bytes)
 	}
 	if all.held != 0 || len(all.by) != 0 {
 		t.Errorf("%d bytes are left, of %v", all.held, all.by)

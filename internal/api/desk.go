@@ -56,7 +56,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Request-Id", x.request)
 	h.Set("Request-Id", x.request)
-	defer x.body.release()
+	defer x.body.held.release()
 	defer d.seeOut(x)
 	if err := d.receive(x); err != nil {
 		d.refuse(x, err)
@@ -83,7 +83,7 @@ func (d *desk) receive(x *exchange) error {
 	if err := d.identify(x, route.kind == query); err != nil {
 		return err
 	}
-	x.body.budget, x.body.account = d.bodies, x.principal.Account
+	x.body.held.budget, x.body.held.account = d.bodies, x.principal.Account
 	return route.handle(x)
 }
 
@@ -196,7 +196,7 @@ func (d *desk) slow(x *exchange) {
 	if d.WrongKeys == nil {
 		return
 	}
-	x.body.release()
+	x.body.held.release()
 	x.body = body{}
 	if !d.WrongKeys.Wait(x.r.Context(), x.from) {
 		x.w.Header().Set("Connection", "close")

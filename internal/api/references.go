@@ -16,6 +16,9 @@ import (
 	"tollgate/internal/wire"
 )
 
+// LargestReference is what a reference file may have at most, bytes.
+const LargestReference = videoReference
+
 // Bounds of reference files.
 const (
 	imageReference = 30 << 20 // bytes
@@ -149,7 +152,9 @@ func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference)
 		}
 		defer done()
 	}
-	data, err := d.bytesOf(ctx, r)
+	memory := held{budget: d.bodies, account: account}
+	defer memory.release()
+	data, err := d.bytesOf(ctx, r, memory.grow)
 	if err != nil {
 		return media.File{}, err
 	}
@@ -171,12 +176,12 @@ func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference)
 }
 
 // bytesOf returns the bytes of a reference, fetched if they did not come with
-// the body.
-func (d *desk) bytesOf(ctx context.Context, r *wire.Reference) ([]byte, error) {
+// the body, into memory that grow is asked for.
+func (d *desk) bytesOf(ctx context.Context, r *wire.Reference, grow func(int64) error) ([]byte, error) {
 	if r.Address == "" {
 		return r.Data()
 	}
-	limit := egress.Limits{Size: imageReference, Within: fetchWithin}
+	limit := egress.Limits{Size: imageReference, Within: fetchWithin, Grow: grow}
 	if r.Video {
 		limit.Size = videoReference
 	}

@@ -138,7 +138,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 			Jobs: jobs, Media: files, Guard: guard,
-			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: memory / 4, Observe: a.metrics.request,
+			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.request,
 			WrongKeys: a.throttle("api_key", wrongKeys()),
 		}),
 		admin: admin.New(admin.Options{

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"tollgate/internal/api"
 )
 
 // memoryLimitEnv is the variable by which an operator sets the limit himself.
@@ -55,4 +57,14 @@ func answerMemory(s *Settings, memory int64) int64 {
 		return 4 * s.MaxAnswer
 	}
 	return min(max(memory/4, s.MaxAnswer+1), 4*s.MaxAnswer)
+}
+
+// bodyMemory is the budget for request bodies and reference files on a node that
+// may have so much memory: a quarter of it, and never less than two of the
+// largest files. 0 leaves it to the gateway: memory has no bound.
+func bodyMemory(memory int64) int64 {
+	if memory == 0 {
+		return 0
+	}
+	return max(memory/4, 2*(api.LargestReference+1))
 }

@@ -10,12 +10,17 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"tollgate/internal/bounded"
 )
 
-// Limits bound one Get. Both are required.
+// Limits bound one Get. Size and Within are required.
 type Limits struct {
 	Size   int64         // bytes of the body
 	Within time.Duration // the whole exchange, from the look-up of the name to the last byte
+	// Grow is asked for memory, as bounded.Read says, and its error is Get's; nil:
+	// there is enough.
+	Grow func(bytes int64) error
 }
 
 // Document is what an address answered.
@@ -32,9 +37,9 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Document, e
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, l.Within)
+	within, cancel := context.WithTimeout(ctx, l.Within)
 	defer cancel()
-	req, err := http.NewRequestWithContext(bounded, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(within, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, refuse("The address cannot be read as a URL. Check how its host, port and escapes are written.")
 	}
@@ -47,8 +52,16 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Document, e
 	if err := judge(resp, l.Size); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, l.Size+1))
+	var full error
+	body, err := bounded.Read(io.LimitReader(resp.Body, l.Size+1), resp.ContentLength, l.Size, func(n int64) error {
+		if l.Grow != nil {
+			full = l.Grow(n)
+		}
+		return full
+	})
 	switch {
+	case full != nil:
+		return nil, full
 	case err != nil:
 		return nil, unreached(ctx, err)
 	case int64(len(body)) > l.Size:

@@ -1,0 +1,51 @@
+// Package bounded owns how what strangers send gets into memory: as it arrives,
+// whatever length they announce, and with somebody's leave where it is long.
+//
+// Invariant: what is held is at most twice what has arrived.
+package bounded
+
+import "io"
+
+const (
+	// Small is what may be read without leave, bytes.
+	Small = 64 << 10
+	// first is what the memory begins with.
+	first = 8 << 10
+)
+
+// Read reads to the end into memory that grows in steps: each is at most as long
+// as what has arrived, and none goes beyond the announced length (-1: none was)
+// or the limit, which is for the reader to enforce. Beyond Small, grow is asked
+// for the bytes of each step before they are taken, and its error is returned.
+func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, error) {
+	most := limit + 1 // room to see the end
+	if length >= 0 {
+		most = length + 1
+	}
+	var buf []byte
+	for {
+		if len(buf) == cap(buf) {
+			size := min(max(2*int64(cap(buf)), first), max(most, int64(cap(buf))+1))
+			if size > Small {
+				more := size - int64(cap(buf))
+				if cap(buf) <= Small {
+					more = size
+				}
+				if err := grow(more); err != nil {
+					return nil, err
+				}
+			}
+			next := make([]byte, len(buf), size)
+			copy(next, buf)
+			buf = next
+		}
+		n, err := from.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
