@@ -1,0 +1,11 @@
+package api
+
+// Routes lists the public surface as `METHOD /path`, with {id} for an id: for
+// tests and documents made from it.
+func Routes() []string {
+	var all []string
+	for _, r := range new(desk).routes() {
+		all = append(all, r.method+" "+r.path)
+	}
+	return all
+}
