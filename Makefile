@@ -81,6 +81,10 @@ torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times,
 failover: ## kill PostgreSQL's primary while commits wait for its synchronous standby, FAILOVERS (10) times
 	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run $(GO) test -race -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest
 
+.PHONY: malformed
+malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)
+	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run $(GO) test -race -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
+
 .PHONY: agents
 agents: ## let coding agents work through the gateway (needs Node, downloads 800 MB)
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .

@@ -1,0 +1,264 @@
+package malformed
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/app"
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
+)
+
+// credit is what every account begins with.
+const credit = 100_000 * money.USD
+
+// gateway is a tollgate in this process, so that the race detector sees it and
+// its goroutines and memory can be counted.
+type gateway struct {
+	t        *testing.T
+	process  *gatewaytest.Process
+	log      *watch
+	provider *provider
+	make     *generator
+	accounts []string // of users, whose keys ask
+	client   *http.Client
+	stop     func()
+}
+
+// start starts one on a database, with everything that requests can name.
+func start(t *testing.T, database string, seed uint64) *gateway {
+	g := &gateway{t: t, log: &watch{busy: map[string]bool{}}, provider: newProvider(t), client: &http.Client{Timeout: time.Minute}}
+	world := newWorld(t)
+	lookup := func(name string) (string, bool) {
+		if name == "VENDOR_KEY" {
+			return "vendor-secret", true
+		}
+		return "", false
+	}
+	s, err := app.ReadSettings(app.Sources{Lookup: lookup, Flags: map[string]string{
+		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true",
+		"admin_token":      gatewaytest.AdminToken,
+		"private_networks": "127.0.0.1/32", "max_body": "256KiB", "log_level": "debug",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: g.log, Lookup: lookup, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Serve(ctx) }()
+	g.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	t.Cleanup(g.stop)
+	g.process = gatewaytest.Attach(t, a.Base())
+	studio := fakestudio.NewOpenAI(t)
+	g.process.Admin("PUT", "/catalog", catalog(g.provider.URL, studio.URL()), nil)
+	g.make = &generator{seed: seed, address: world, routes: drawn(), samples: samples(world), token: gatewaytest.AdminToken,
+		ids: map[string][]string{}}
+	for range 3 {
+		account, key := g.process.Account(0, nil)
+		g.process.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": credit}, nil)
+		g.accounts, g.make.keys = append(g.accounts, account), append(g.make.keys, key)
+	}
+	g.furnish()
+	return g
+}
+
+// catalog has a model for every way through the product.
+func catalog(provider, studio string) map[string]any {
+	model := func(id, state string, forms ...string) map[string]any {
+		return map[string]any{"id": id, "kind": "chat", "state": state, "forms": forms, "context_window": 100_000,
+			"max_output_tokens": 1000,
+			"price":             map[string]any{"input": 1, "output": 2}, "max_image_tokens": 100}
+	}
+	line := func(id, provider, base string, models ...string) map[string]any {
+		l := map[string]any{"id": id, "provider": provider, "models": map[string]any{}}
+		for _, m := range models {
+			l["models"].(map[string]any)[m] = "vendor-model"
+		}
+		if base != "" {
+			l["base_url"], l["api_key"] = base, "${VENDOR_KEY}"
+		}
+		if provider == "openai" {
+			l["forms"] = []string{"chat"}
+		}
+		return l
+	}
+	return map[string]any{
+		"models": []any{
+			model("own", "open", "chat", "responses"), model("chat-line", "open", "chat", "responses"), model("messages-line",
+				"open", "chat", "responses"),
+			model("gemini-line", "open", "chat", "responses"), model("family", "open", "messages", "chat"), model("family-chat",
+				"open", "messages"), model("family-gemini", "open", "messages"),
+			model("maintained", "maintenance", "chat", "messages"), model("retired", "retired", "chat"), model("coming",
+				"coming_soon", "chat", "responses"),
+			map[string]any{"id": "easel", "kind": "image", "price": map[string]any{"1K": 0.03, "2K": 0.05},
+				"ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4, "params": []string{"seed", "style"}},
+			map[string]any{"id": "reel", "kind": "video", "price": map[string]any{"720p": 0.05}, "durations": []int{5, 10},
+				"ratios": []string{"16:9"}, "max_references": 2},
+		},
+		"lines": []any{
+			line("sandbox", "sandbox", "", "own", "family"), line("spare", "sandbox", "", "own"),
+			line("chat", "openai", provider+"/v1", "chat-line", "family-chat"), line("messages", "anthropic", provider+"/native/v1",
+				"messages-line"),
+			map[string]any{"id": "studio", "provider": "openai", "base_url": studio, "api_key": "${VENDOR_KEY}",
+				"models": map[string]any{"easel": "gpt-image-2", "reel": "sora-2"}},
+			line("gemini", "gemini", provider+"/v1beta", "gemini-line", "family-gemini"),
+		},
+	}
+}
+
+// furnish makes what paths can name: accounts, keys and users that may be
+// spoiled, jobs, a file, deliveries.
+func (g *gateway) furnish() {
+	type made struct {
+		ID string `json:"id"`
+	}
+	ids := g.make.ids
+	for range 4 {
+		account, _ := g.process.Account(5, nil)
+		var user, key made
+		g.process.Admin("POST", "/accounts/"+account+"/users", map[string]any{"email": account + "@example.com",
+			"password": "long enough password"}, &user)
+		g.process.Admin("POST", "/accounts/"+account+"/keys", map[string]any{}, &key)
+		g.process.Admin("PUT", "/accounts/"+account+"/webhook", map[string]any{"url": g.make.address + "/callback",
+			"events": []string{"image.completed"}}, nil)
+		g.process.Admin("POST", "/accounts/"+account+"/webhook/test", map[string]any{}, nil)
+		var log struct{ Data []made }
+		g.process.Admin("GET", "/accounts/"+account+"/deliveries", nil, &log)
+		for _, d := range log.Data {
+			ids["/admin/v1/deliveries/"] = append(ids["/admin/v1/deliveries/"], d.ID)
+		}
+		ids["/admin/v1/accounts/"], ids["/admin/v1/users/"], ids["/admin/v1/keys/"] =
+			append(ids["/admin/v1/accounts/"], account), append(ids["/admin/v1/users/"], user.ID), append(ids["/admin/v1/keys/"],
+				key.ID)
+	}
+	for _, kind := range []string{"images", "videos"} {
+		for range 3 {
+			var job made
+			body := g.make.samples["POST /v1/"+kind+"/generations"][0].body
+			g.ask("POST", "/v1/"+kind+"/generations", body, &job)
+			path := "/v1/" + kind + "/jobs/"
+			ids[path], ids["/admin/v1/jobs/"] = append(ids[path], job.ID), append(ids["/admin/v1/jobs/"], job.ID)
+		}
+	}
+	g.jobsEnd()
+	var done struct{ Data []struct{ URL string } }
+	g.ask("GET", "/v1/images/jobs/"+ids["/v1/images/jobs/"][0], "", &done)
+	for _, d := range done.Data {
+		_, file, _ := strings.Cut(d.URL, "/media/")
+		ids["/media/"] = append(ids["/media/"], file)
+	}
+	ids["/admin/v1/lines/"], ids["/admin/v1/catalog/revisions/"] = []string{"spare"}, []string{"1"}
+}
+
+// ask is a good request of a user.
+func (g *gateway) ask(method, path, body string, into any) {
+	g.t.Helper()
+	q := &request{method: method, target: path, version: "HTTP/1.1", body: []byte(body), cut: -1}
+	q.add("Host", "gateway.example")
+	q.add("Authorization", "Bearer "+g.make.keys[0])
+	a := g.send(q)
+	if a.status >= 300 {
+		g.t.Fatalf("%s: %s", q, a)
+	}
+	decode(g.t, a.body, into)
+}
+
+// send sends one request on a connection of its own.
+func (g *gateway) send(q *request) *reply {
+	g.t.Helper()
+	c := &caller{address: strings.TrimPrefix(g.process.URL, "http://")}
+	defer c.close()
+	a, err := c.ask(q)
+	if err != nil {
+		g.t.Fatalf("%s: %v", q, err)
+	}
+	return a
+}
+
+// jobsEnd waits until no job is under way.
+func (g *gateway) jobsEnd() {
+	g.t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(2 * time.Minute); ; <-ticker.C {
+		running := 0
+		for _, status := range []string{"queued", "processing"} {
+			var list struct{ Data []struct{ ID string } }
+			g.process.Admin("GET", "/jobs?status="+status, nil, &list)
+			running += len(list.Data)
+		}
+		if running == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("%d jobs are still under way", running)
+		}
+	}
+}
+
+// watch is a log that keeps what should not be there.
+type watch struct {
+	mu   sync.Mutex
+	bad  []string        // the first few
+	busy map[string]bool // requests that were asked to come later
+	last []string        // the last few
+	rest []byte
+}
+
+// later is in the line about a request that met more work than the machine can
+// do in time: interface.md lets it be answered 503, whatever it was.
+const later = `cause="no batch has taken the admission within`
+
+var requestPattern = regexp.MustCompile(`request=(req_\w+)`)
+
+// Write takes whole lines, as a log writes them.
+func (w *watch) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest = append(w.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(w.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		w.rest = rest
+		w.note(string(line))
+	}
+}
+
+func (w *watch) note(line string) {
+	w.last = append(w.last, line)
+	w.last = w.last[max(0, len(w.last)-20):]
+	if id := requestPattern.FindStringSubmatch(line); id != nil && strings.Contains(line, later) {
+		w.busy[id[1]] = true
+		return
+	}
+	if wrong := strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic"); wrong && len(w.bad) < 10 {
+		w.bad = append(w.bad, line)
+	}
+}
+
+// askedLater tells whether a request was asked to come later. Its line is
+// written before its answer.
+func (w *watch) askedLater(request string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.busy[request]
+}

@@ -1,0 +1,156 @@
+package malformed
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// named are the answers of the 5xx kind that interface.md gives to a request
+// that is wrong while everything works: status and code, or type under /native.
+var named = []string{
+	"503 model_maintenance", "503 api_error", // the model is under maintenance
+}
+
+// bare are the answers that the HTTP library gives to what is no request; no
+// handler of ours sees them.
+var bare = []int{http.StatusBadRequest, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented,
+	http.StatusHTTPVersionNotSupported, http.StatusExpectationFailed}
+
+// rejections are the codes of the providers here, which are passed on: the
+// sandbox's.
+var rejections = []string{"invalid_value"}
+
+// judge says what is wrong about an answer.
+func judge(q *request, a *reply) error {
+	asked, whole, _ := understood(q.sent())
+	switch {
+	case a.nothing && whole:
+		return fmt.Errorf("a whole request is not answered")
+	case a.nothing:
+		return nil
+	case a.header.Get("X-Request-Id") == "" && slices.Contains(bare, a.status):
+		return nil
+	case a.cut && whole:
+		return fmt.Errorf("the answer breaks off")
+	case a.cut:
+		return nil
+	}
+	id := a.header.Get("X-Request-Id")
+	if !strings.HasPrefix(id, "req_") || a.header.Get("Request-Id") != id {
+		return fmt.Errorf("the ids are %q and %q", id, a.header.Get("Request-Id"))
+	}
+	switch {
+	case a.status >= 400 && q.method == http.MethodHead:
+		return severe(a.status, "")
+	case a.status >= 400 && asked != nil && isNative(asked.URL.Path):
+		return judgeNative(a)
+	case a.status >= 400:
+		return judgeError(a)
+	}
+	return judgeGood(q, a)
+}
+
+func isNative(path string) bool { return path == "/native" || strings.HasPrefix(path, "/native/") }
+
+// severe refuses a 5xx that is not named.
+func severe(status int, code string) error {
+	if status >= 500 && !slices.Contains(named, fmt.Sprintf("%d %s", status, code)) {
+		return fmt.Errorf("a %d %s", status, code)
+	}
+	return nil
+}
+
+// judgeError wants the /v1 shape, and a status that is the code's.
+func judgeError(a *reply) error {
+	var body struct {
+		Error *struct {
+			Message *string `json:"message"`
+			Type    *string `json:"type"`
+			Code    *string `json:"code"`
+			Param   any     `json:"param"`
+		} `json:"error"`
+	}
+	if err := strict(a, &body); err != nil {
+		return err
+	}
+	e := body.Error
+	if e == nil || e.Message == nil || *e.Message == "" || e.Type == nil || e.Code == nil || !bytes.Contains(a.body,
+		[]byte(`"param":`)) {
+		return fmt.Errorf("no error object")
+	}
+	if _, text := e.Param.(string); e.Param != nil && !text {
+		return fmt.Errorf("param is %v", e.Param)
+	}
+	row, known := fault.Lookup(fault.Code(*e.Code))
+	switch {
+	case known && (row.Status != a.status || row.Type != *e.Type):
+		return fmt.Errorf("%s is %d %s in the table", row.Code, row.Status, row.Type)
+	case !known && !slices.Contains(rejections, *e.Code):
+		return fmt.Errorf("the code %q is not in the table", *e.Code)
+	}
+	return severe(a.status, *e.Code)
+}
+
+// judgeNative wants the native shape, and a type that goes with the status.
+func judgeNative(a *reply) error {
+	var body struct {
+		Type  string `json:"type"`
+		Error *struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := strict(a, &body); err != nil {
+		return err
+	}
+	if body.Type != "error" || body.Error == nil || body.Error.Message == "" {
+		return fmt.Errorf("no error object")
+	}
+	if !slices.ContainsFunc(fault.Table(), func(row fault.Row) bool {
+		status := row.Status
+		if row.Code == fault.ModelNotFound {
+			status = http.StatusNotFound // interface.md, Endpoints, rule 2
+		}
+		return (status == a.status || row.Status == a.status) && row.Native == body.Error.Type
+	}) {
+		return fmt.Errorf("%d %s is not in the table", a.status, body.Error.Type)
+	}
+	return severe(a.status, body.Error.Type)
+}
+
+// strict decodes a JSON answer.
+func strict(a *reply, into any) error {
+	if kind := a.header.Get("Content-Type"); kind != "application/json" {
+		return fmt.Errorf("the content type is %q", kind)
+	}
+	if err := json.Unmarshal(a.body, into); err != nil {
+		return fmt.Errorf("the body is no JSON: %w", err)
+	}
+	return nil
+}
+
+// judgeGood wants JSON that can be read, and streams that say how they end.
+func judgeGood(q *request, a *reply) error {
+	kind := a.header.Get("Content-Type")
+	switch {
+	case q.method == http.MethodHead || len(a.body) == 0:
+		return nil
+	case kind == "application/json" && !json.Valid(a.body):
+		return fmt.Errorf("the body is no JSON")
+	case strings.HasPrefix(kind, "text/event-stream") && !ended(a.body):
+		return fmt.Errorf("the stream does not say how it ends")
+	}
+	return nil
+}
+
+func ended(stream []byte) bool {
+	return slices.ContainsFunc([]string{"data: [DONE]", "event: message_stop", "event: response.completed",
+		"event: response.incomplete", "event: response.failed",
+		`data: {"error"`, "event: error"}, func(end string) bool { return bytes.Contains(stream, []byte(end)) })
+}

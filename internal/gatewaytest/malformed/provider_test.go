@@ -1,0 +1,174 @@
+package malformed
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+)
+
+// provider answers every request well and looks at what the gate let pass.
+type provider struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked int
+	slips []string // what should not have come; the first few
+}
+
+// newProvider starts one: the chat form below /v1, the native messages form
+// below /native/v1, the Gemini form below /v1beta.
+func newProvider(t *testing.T) *provider {
+	p := &provider{}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.answer))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the caller left
+	}
+	p.note(r.URL.Path, body)
+	var ask struct {
+		Stream bool `json:"stream"`
+	}
+	_ = json.Unmarshal(body, &ask) // note looks at it
+	var whole, stream fakeprovider.Reply
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/count_tokens"):
+		whole = fakeprovider.NativeCount(7)
+	case strings.HasSuffix(path, "/messages"):
+		whole, stream = fakeprovider.NativeAnswer("fine", 10, 5), fakeprovider.NativeStream(10, 5, "fi", "ne")
+	case strings.HasPrefix(path, "/v1beta/"):
+		whole, stream = fakeprovider.GeminiAnswer("fine", 10, 5), fakeprovider.GeminiStream(10, 5, "fi", "ne")
+		ask.Stream = strings.Contains(path, ":stream")
+		if strings.HasSuffix(path, ":countTokens") {
+			whole = fakeprovider.Reply{Body: `{"totalTokens":7}`}
+		}
+	default:
+		whole, stream = fakeprovider.Answer("fine", 10, 5), fakeprovider.Stream(10, 5, "fi", "ne")
+	}
+	if !ask.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, whole.Body)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, data := range stream.Events {
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
+	}
+	for _, raw := range stream.Raw {
+		_, _ = io.WriteString(w, raw)
+	}
+}
+
+// note looks at a request that came through.
+func (p *provider) note(path string, body []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	if err := sound(body); err != nil && len(p.slips) < 10 {
+		p.slips = append(p.slips, fmt.Sprintf("%s: %v: %.2000q", path, err, body))
+	}
+}
+
+// sound wants a JSON object in UTF-8 that every parser reads alike: each key
+// once, at any depth, and none that folds to one which vendors obey.
+func sound(body []byte) error {
+	if !utf8.Valid(body) {
+		return fmt.Errorf("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	first, err := d.Token()
+	if err != nil || first != json.Delim('{') {
+		return fmt.Errorf("no JSON object: %w", err)
+	}
+	if err := oneEach(d, true); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("something behind the object")
+	}
+	return nil
+}
+
+// obeyed are the keys that vendors obey in any case and that cost money or tell
+// the form of the answer.
+var obeyed = []string{"model", "n", "max_tokens", "max_completion_tokens", "stream", "service_tier", "models", "tools"}
+
+// oneEach reads an object to its end.
+func oneEach(d *json.Decoder, top bool) error {
+	seen := map[string]bool{}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		key := token.(string) // else the decoder had failed
+		if seen[key] {
+			return fmt.Errorf("the key %q stands twice", key)
+		}
+		seen[key] = true
+		for _, name := range obeyed {
+			if top && key != name && strings.EqualFold(key, name) {
+				return fmt.Errorf("the key %q is obeyed like %q", key, name)
+			}
+		}
+		if err := value(d); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// value reads one value.
+func value(d *json.Decoder) error {
+	token, err := d.Token()
+	switch {
+	case err != nil:
+		return err
+	case token == json.Delim('{'):
+		return oneEach(d, false)
+	case token == json.Delim('['):
+		for d.More() {
+			if err := value(d); err != nil {
+				return err
+			}
+		}
+		_, err = d.Token()
+	}
+	return err
+}
+
+// newWorld starts the server of references and callbacks.
+func newWorld(t *testing.T) string {
+	files := map[string][]byte{"/p.png": fakestudio.Picture(3), "/text.png": []byte("just words"), "/empty.png": nil}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		file, ok := files[r.URL.Path]
+		switch {
+		case r.URL.Path == "/callback":
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusNoContent)
+		case r.URL.Path == "/redirect":
+			http.Redirect(w, r, "/p.png", http.StatusFound)
+		case ok:
+			_, _ = w.Write(file)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}

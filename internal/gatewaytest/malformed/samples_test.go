@@ -1,0 +1,129 @@
+package malformed
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"mime/multipart"
+	"strings"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+)
+
+// samples returns the good requests of every route that has a body; the address
+// is that of the server of references and callbacks.
+func samples(address string) map[string][]sample {
+	all := operatorSamples(address)
+	chat := func(model string) []sample {
+		return []sample{shaped(wholeChat, model), shaped(streamedChat, model)}
+	}
+	var chats, responses, messages []sample
+	for _, model := range []string{"own", "chat-line", "messages-line", "gemini-line"} {
+		chats = append(chats, chat(model)...)
+		responses = append(responses, shaped(wholeResponse, model), streamed(wholeResponse, model))
+	}
+	for _, model := range []string{"family", "family-chat", "family-gemini"} {
+		messages = append(messages, shaped(wholeMessage, model), streamed(wholeMessage, model))
+	}
+	all["POST /v1/chat/completions"] = chats
+	all["POST /v1/responses"] = responses
+	all["POST /native/v1/messages"] = messages
+	all["POST /native/v1/messages/count_tokens"] = []sample{shaped(wholeMessage, "family"), shaped(wholeMessage, "family-chat")}
+
+	image := fmt.Sprintf(`,"image":["%s/p.png","data:image/png;base64,%s"]}`, address, picture())
+	plain := fmt.Sprintf(`{"model":"easel","prompt":"a lake","size":"1:1","n":1,"callback_url":"%s/callback"`, address)
+	form, kind := form(address)
+	all["POST /v1/images/generations"] = []sample{{body: plain + "}"}, {body: plain + image}}
+	all["POST /v1/images/edits"] = []sample{{body: plain + image}, {body: form, contentType: kind}}
+	all["POST /v1/videos/generations"] = []sample{{body: fmt.Sprintf(`{"model":"reel","prompt":"a lake","duration":5,"resolution":"720p",`+
+		`"ratio":"16:9","references":[{"url":"%s/p.png","type":"image"}],"callBackUrl":"%s/callback"}`, address, address)}}
+	return all
+}
+
+// The bodies of the three forms; MODEL and PICTURE stand for what shaped puts
+// there.
+const (
+	wholeChat = `{"model":"MODEL","messages":[{"role":"system","content":"be short"},{"role":"user","content":[` +
+		`{"type":"text","text":"hello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,PICTURE"}}]}],` +
+		`"max_tokens":16,"temperature":0.5,"stop":["x"],"n":1,"tool_choice":"auto","stream":false,"user":"u",` +
+		`"tools":[{"type":"function","function":{"name":"f","description":"d",` +
+		`"parameters":{"type":"object","properties":{"a":{"type":"string"}}}}}]}`
+	streamedChat = `{"model":"MODEL","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[` +
+		`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},` +
+		`{"role":"tool","tool_call_id":"c1","content":"2"}],"stream":true,` +
+		`"stream_options":{"include_usage":true},"max_completion_tokens":16}`
+	wholeMessage = `{"model":"MODEL","max_tokens":16,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],` +
+		`"messages":[{"role":"user","content":[{"type":"text","text":"hello"},` +
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"PICTURE"}}]},` +
+		`{"role":"assistant","content":"so"},{"role":"user","content":"on"}],` +
+		`"tools":[{"name":"f","input_schema":{"type":"object"}}],"metadata":{"user_id":"u"}}`
+	wholeResponse = `{"model":"MODEL","input":[{"role":"user","content":[{"type":"input_text","text":"hello"}]},` +
+		`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
+		`{"type":"function_call_output","call_id":"c","output":"2"}],"instructions":"be short","max_output_tokens":64,` +
+		`"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"reasoning":{"effort":"low"}}`
+)
+
+// shaped is a body of the three forms for a model.
+func shaped(body, model string) sample {
+	return sample{body: strings.NewReplacer("MODEL", model, "PICTURE", picture()).Replace(body)}
+}
+
+// streamed is shaped for a stream.
+func streamed(body, model string) sample {
+	return shaped(strings.TrimSuffix(body, "}")+`,"stream":true}`, model)
+}
+
+// operatorSamples are those of the operator API. The catalogs have a line of a
+// provider that does not exist, so that nothing close to them ever becomes the
+// one in force. Jobs and deliveries may have ended, and refuse then.
+func operatorSamples(address string) map[string][]sample {
+	return map[string][]sample{
+		"PUT /admin/v1/catalog": {
+			{also: []int{400}, body: `{"models":[{"id":"x","kind":"chat","forms":["chat"],"context_window":1000,"max_output_tokens":100,` +
+				`"price":{"input":1,"output":"2"}},{"id":"y","kind":"image","price":{"1K":0.03},"ratios":["1:1"]}],` +
+				`"lines":[{"id":"l","provider":"nobody","models":{"x":"y"}}]}`},
+			{also: []int{400}, contentType: "application/yaml", body: "models:\n  - &a {id: x, kind: chat, forms: [chat], " +
+				"context_window: 1000, max_output_tokens: 10, price: {input: 1, output: 2}}\n" +
+				"lines:\n  - {id: l, provider: nobody, models: {x: y}}\n"},
+		},
+		"POST /admin/v1/accounts": {{body: `{"name":"n","email":"EMAIL","password":"long enough password",` +
+			`"overdraft_floor_usd":"-1.5"}`}},
+		"PATCH /admin/v1/accounts/{id}":        {{body: `{"name":"m","disabled":false,"overdraft_floor_usd":-2}`}},
+		"POST /admin/v1/accounts/{id}/users":   {{body: `{"email":"EMAIL","password":"long enough password","operator":false}`}},
+		"PATCH /admin/v1/users/{id}":           {{body: `{"password":"another long password","disabled":true}`}},
+		"POST /admin/v1/accounts/{id}/credits": {{body: `{"usd":0.25,"note":"n"}`}, {body: `{"usd":"-0.05"}`}},
+		"POST /admin/v1/accounts/{id}/keys": {{body: `{"name":"k","rpm":5,"daily_budget_usd":1,"total_limit_usd":"2",` +
+			`"allowed_models":["own"],"allowed_ips":["127.0.0.1","10.0.0.0/8"]}`}},
+		"PATCH /admin/v1/keys/{id}": {{body: `{"name":"k","rpm":null,"daily_budget_usd":1.5,` +
+			`"allowed_models":["own","easel"],"disabled":false}`}},
+		"PUT /admin/v1/accounts/{id}/webhook": {{body: fmt.Sprintf(`{"url":"%s/callback","events":["image.completed","balance.low"],`+
+			`"balance_low_credits":10}`, address)}},
+		"POST /admin/v1/accounts/{id}/webhook/roll": {{}, {body: `{}`}},
+		"POST /admin/v1/accounts/{id}/webhook/test": {{}, {body: `{}`}},
+		"POST /admin/v1/deliveries/{id}/resend":     {{also: []int{400}}},
+		"POST /admin/v1/jobs/{id}/cancel":           {{also: []int{400}}},
+		"POST /admin/v1/jobs/{id}/requeue":          {{also: []int{400}}, {body: `{}`, also: []int{400}}},
+		"POST /admin/v1/lines/{id}/drain":           {{}},
+		"POST /admin/v1/lines/{id}/resume":          {{}, {body: `{}`}},
+	}
+}
+
+// picture is a reference in base64.
+func picture() string { return base64.StdEncoding.EncodeToString(fakestudio.Picture(3)) }
+
+// form is an edit as a form, and its content type.
+func form(address string) (body, contentType string) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	_ = w.SetBoundary("boundary0123456789") // none of these fails into memory
+	for _, field := range [][2]string{{"model", "easel"}, {"prompt", "a lake"}, {"n", "1"}, {"callback_url",
+		address + "/callback"}} {
+		_ = w.WriteField(field[0], field[1])
+	}
+	for _, name := range []string{"image", "image[]"} {
+		part, _ := w.CreateFormFile(name, "p.png")
+		_, _ = part.Write(fakestudio.Picture(4))
+	}
+	_ = w.Close()
+	return b.String(), w.FormDataContentType()
+}
