@@ -1,6 +1,7 @@
 package app
 
 import (
+	"math"
 	"os"
 	"path"
 	"runtime/debug"
@@ -15,13 +16,25 @@ const memoryLimitEnv = "GOMEMLIMIT"
 
 // boundMemory gives the runtime nine tenths of the memory that the process's
 // control group may have, unless the environment sets a limit, and returns
-// what the group may have; 0: it has no bound.
+// what the process may have, by the group or by that limit; 0: it has no bound.
 func boundMemory(lookup func(string) (string, bool)) int64 {
 	most := groupMemory(os.ReadFile)
-	if set, _ := lookup(memoryLimitEnv); set == "" && most > 0 {
+	if set, _ := lookup(memoryLimitEnv); set != "" {
+		return smallest(most, debug.SetMemoryLimit(-1))
+	}
+	if most > 0 {
 		debug.SetMemoryLimit(most / 10 * 9)
 	}
 	return most
+}
+
+// smallest is the smaller of what a group may have, 0 being any, and the
+// runtime's limit, math.MaxInt64 being none.
+func smallest(group, limit int64) int64 {
+	if limit == math.MaxInt64 || group > 0 && group < limit {
+		return group
+	}
+	return limit
 }
 
 // groupMemory is the smallest memory.max of the process's control group and the

@@ -2,6 +2,7 @@ package app
 
 import (
 	"io/fs"
+	"math"
 	"testing"
 )
 
@@ -26,6 +27,19 @@ func TestGroupMemory(t *testing.T) {
 		})
 		if got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestSmallestMemory: a limit that the operator sets bounds the budgets where no
+// control group does.
+func TestSmallestMemory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ group, limit, want int64 }{
+		{0, math.MaxInt64, 0}, {512, math.MaxInt64, 512}, {0, 460, 460}, {512, 460, 460}, {256, 460, 256},
+	} {
+		if got := smallest(c.group, c.limit); got != c.want {
+			t.Errorf("a group of %d and a limit of %d: %d, want %d", c.group, c.limit, got, c.want)
 		}
 	}
 }
