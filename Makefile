@@ -18,6 +18,7 @@ FUZZTIME ?= 10s
 COUNT ?= 10
 ROUNDS ?= 100
 FAILOVERS ?= 10
+MINUTES ?= 10
 
 .PHONY: help
 help: ## list these targets
@@ -84,6 +85,10 @@ failover: ## kill PostgreSQL's primary while commits wait for its synchronous st
 .PHONY: malformed
 malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)
 	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run $(GO) test -race -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
+
+.PHONY: soak
+soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and 400 descriptors, for MINUTES (10)
+	@TOLLGATE_SOAK_MINUTES=$(MINUTES) $(GO) test -count=1 -timeout=24h -v -run='^TestHostileSoak$$' ./internal/gatewaytest/soak
 
 .PHONY: agents
 agents: ## let coding agents work through the gateway (needs Node, downloads 800 MB)

@@ -1,0 +1,210 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/internal/money"
+)
+
+// clientFrom asks from an address of the loopback, as a client of its own.
+func clientFrom(ip string, timeout time.Duration) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 10 * time.Second}
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16}}
+}
+
+// good is a caller who does everything right and expects the same.
+type good struct {
+	url, account, key string
+	client            *http.Client
+
+	mu       sync.Mutex
+	attempts int
+	answers  int             // complete ones
+	exact    []string        // ids of those that the healthy line gave
+	statuses map[string]int  // what was seen, by request id
+	later    int             // asked to come later: the machine is busy
+	broken   int             // streams that a hostile line broke after they had begun
+	long     int             // answers of a hostile line over max_answer
+	images   int             // of the answers
+	failed   []string        // jobs, judged at the end by what happened to them
+	wrong    []string        // what a healthy line could have prevented
+	took     []time.Duration // of complete answers but images
+}
+
+// seen is one answer as the caller read it.
+type seen struct {
+	status     int
+	id, line   string
+	retryAfter string
+	body       []byte
+	err        error // the answer broke off
+}
+
+func (s seen) String() string {
+	return fmt.Sprintf("%d by %q, %v: %.300q", s.status, s.line, s.err, s.body)
+}
+
+// ask sends one request and reads its answer to the end.
+func (g *good) ask(ctx context.Context, method, path, body string) seen {
+	r, err := http.NewRequestWithContext(ctx, method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		return seen{err: err}
+	}
+	r.Header.Set("Authorization", "Bearer "+g.key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := g.client.Do(r)
+	if err != nil {
+		return seen{err: err}
+	}
+	defer res.Body.Close()
+	s := seen{status: res.StatusCode, id: res.Header.Get("X-Request-Id"), line: res.Header.Get("X-Tollgate-Line"),
+		retryAfter: res.Header.Get("Retry-After")}
+	s.body, s.err = io.ReadAll(res.Body)
+	return s
+}
+
+// work asks at a steady pace until ctx ends; what runs then is waited for.
+func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if n%20 == 19 {
+			g.image(context.WithoutCancel(ctx), n)
+			continue
+		}
+		g.talk(context.WithoutCancel(ctx), random.IntN(5), n)
+	}
+}
+
+// talk sends one chat request, in one of the three forms.
+func (g *good) talk(ctx context.Context, kind, n int) {
+	path, stream, end := "/v1/chat/completions", kind%2 == 1, "data: [DONE]"
+	words := fmt.Sprintf("is all well, %d?", n)
+	body := fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600,"stream":%t}`, words, stream)
+	switch kind {
+	case 2, 3:
+		path, end = "/v1/responses", "event: response.completed"
+		body = fmt.Sprintf(`{"model":"talk","input":%q,"max_output_tokens":600,"stream":%t}`, words, stream)
+	case 4:
+		path, end = "/native/v1/messages", "event: message_stop"
+		body = fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600}`, words)
+	}
+	begin := time.Now()
+	s := g.ask(ctx, "POST", path, body)
+	complete := s.err == nil && s.status == http.StatusOK && bytes.Contains(s.body,
+		[]byte("well")) && (!stream || bytes.Contains(s.body, []byte(end)))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.attempts++
+	if s.id != "" {
+		g.statuses[s.id] = s.status
+	}
+	switch {
+	case complete:
+		g.answers++
+		g.took = append(g.took, time.Since(begin))
+		if s.line == healthyLine {
+			g.exact = append(g.exact, s.id)
+		}
+	case busy(s):
+		g.later++
+	case stream && s.status == http.StatusOK && s.line != healthyLine:
+		g.broken++ // interface.md, Errors in a stream: no line can take over
+	case s.status == http.StatusBadGateway && s.line != healthyLine && bytes.Contains(s.body, []byte("The answer is longer than")):
+		g.long++ // the request's own affair, which no line is asked again about
+	default:
+		g.blame(fmt.Sprintf("%s %d, stream %t, after %s: %s", path, n, stream, time.Since(begin), s))
+	}
+}
+
+// busy: the gateway had more to do than the machine can, and asked to come
+// later (interface.md, 503). No line prevents it; it is counted and bounded.
+func busy(s seen) bool {
+	return s.status == http.StatusServiceUnavailable && (s.retryAfter != "" || bytes.Contains(s.body, []byte("temporary problem")))
+}
+
+// blame notes what should not have been seen; mu is held.
+func (g *good) blame(what string) {
+	if g.wrong = append(g.wrong, what); len(g.wrong) > 5 {
+		g.wrong = g.wrong[:5]
+	}
+}
+
+// image submits one, polls as interface.md recommends, and fetches the result.
+func (g *good) image(ctx context.Context, n int) {
+	var job struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+		Data   []struct {
+			URL string `json:"url"`
+		} `json:"data"`
+	}
+	s := g.ask(ctx, "POST", "/v1/images/generations", fmt.Sprintf(`{"model":"easel","prompt":"a lake, %d"}`, n))
+	g.mu.Lock()
+	g.attempts++
+	if busy(s) {
+		g.later++
+	}
+	g.mu.Unlock()
+	if busy(s) {
+		return
+	}
+	fine := s.status == http.StatusAccepted && json.Unmarshal(s.body, &job) == nil
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for tries := 0; fine && job.Status != "succeeded" && job.Status != "failed" && tries < 120; tries++ {
+		<-ticker.C
+		if s = g.ask(ctx, "GET", "/v1/images/jobs/"+job.ID, ""); !busy(s) {
+			fine = s.status == http.StatusOK && json.Unmarshal(s.body, &job) == nil
+		}
+	}
+	if fine = fine && job.Status == "succeeded" && len(job.Data) == 1; fine {
+		_, path, _ := strings.Cut(job.Data[0].URL, g.url)
+		s = g.ask(ctx, "GET", path, "")
+		fine = s.status == http.StatusOK && bytes.HasPrefix(s.body, []byte("\x89PNG"))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if job.Status == "failed" {
+		g.failed = append(g.failed, job.ID)
+		return
+	}
+	if !fine {
+		g.blame(fmt.Sprintf("image %d, job %s is %q: %s", n, job.ID, job.Status, s))
+		return
+	}
+	g.answers++
+	g.images++
+}
+
+// pricePerImage is what an image costs, chatCost what an answer of the healthy
+// line does: 1000 tokens at 1 USD a million and 500 at 2.
+const (
+	pricePerImage = 3 * money.USD / 100
+	chatCost      = 2 * money.USD / 1000
+)
+
+// quantile of some times.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[int(float64(len(sorted)-1)*q)].Round(time.Millisecond)
+}

@@ -1,0 +1,86 @@
+package soak
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	memory      = 512 << 20
+	descriptors = 400
+)
+
+// limited returns a command that runs the binary with so many descriptors and
+// so much memory: in a control group of its own where this test may make one,
+// which ends the process that needs more; else with the runtime's own limit.
+// told says which.
+func limited(t *testing.T, binary string, settings map[string]string) (command, told string) {
+	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\n", descriptors)
+	if group := newGroup(t); group != "" {
+		script += fmt.Sprintf("echo $$ > %s/cgroup.procs\n", group)
+		told = "a control group of 512 MiB"
+	} else {
+		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 10 * 9) // what the gateway takes of a group
+		told = "GOMEMLIMIT, since no control group can be made here"
+	}
+	command = filepath.Join(t.TempDir(), "limited")
+	if err := os.WriteFile(command, []byte(script+"exec "+binary+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return command, told
+}
+
+// newGroup makes a control group with the limit, removed when the test ends;
+// empty: it may not, or this machine has none of the second version.
+func newGroup(t *testing.T) string {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	_, path, ok := strings.Cut(string(own), "0::")
+	if !ok {
+		return ""
+	}
+	path, _, _ = strings.Cut(path, "\n")
+	group := filepath.Join("/sys/fs/cgroup", path, fmt.Sprintf("tollgate-soak-%d", os.Getpid()))
+	if os.Mkdir(group, 0o755) != nil {
+		return ""
+	}
+	t.Cleanup(func() { _ = os.Remove(group) }) // it is empty: the process has ended
+	// The kernel fills a group's folder; where it did not, this is another one.
+	if has, err := os.ReadFile(filepath.Join(group, "cgroup.controllers")); err != nil || !strings.Contains(string(has), "memory") {
+		return ""
+	}
+	if os.WriteFile(filepath.Join(group, "memory.max"), []byte(strconv.Itoa(memory)), 0o600) != nil {
+		return ""
+	}
+	return group
+}
+
+// usage is how much memory a process has at most had, in bytes, and how many
+// descriptors it has open.
+func usage(t *testing.T, pid int) (peak int64, open int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatalf("the gateway is gone: %v", err)
+	}
+	_, rest, ok := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 2 || fields[1] != "kB" {
+		t.Fatalf("no VmHWM in %s", status)
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10, len(files)
+}

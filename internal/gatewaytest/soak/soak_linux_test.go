@@ -1,0 +1,396 @@
+// Package soak owns the long run: hostile callers, hostile providers and good
+// ones together, on little memory and few descriptors. Invariant: what a good
+// caller sees is what the healthy line gives.
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+const (
+	healthyLine = "healthy"
+	goodCallers = 8
+	goodPace    = 400 * time.Millisecond // between two requests of one of them
+	foes        = 3                      // hostile callers, each on an address of its own
+	foeHands    = 4                      // that each works with at a time
+	seed        = 20261122
+	credit      = 1000 * money.USD
+	// laterShare: one request in so many may be asked to come later, since the
+	// callers and providers of the test share the gateway's machine.
+	laterShare = 10
+	// asked is how long the hostile providers ask to be left alone, and rounding.
+	askedToWait = 3*time.Second + 2*time.Second
+)
+
+// hostileLines are put back into service all the time, so that they go on being
+// tried.
+var hostileLines = []string{"hostile-1", "hostile-2", "hostile-studio"}
+
+// TestHostileSoak lets all of them loose at a gateway on 512 MiB of memory and
+// 400 descriptors, for fifteen seconds or TOLLGATE_SOAK_MINUTES (`make soak`:
+// ten). It never ends, stays within its memory, keeps the healthy line in
+// service and its books in order, and serves good callers as if the others were
+// not there: all that is let pass is a stream that a hostile line broke after it
+// had begun, and being asked to come later by a machine that is too busy.
+func TestHostileSoak(t *testing.T) {
+	length := 15 * time.Second
+	if text := os.Getenv("TOLLGATE_SOAK_MINUTES"); text != "" {
+		minutes, err := strconv.ParseFloat(text, 64)
+		if err != nil || minutes <= 0 {
+			t.Fatalf("TOLLGATE_SOAK_MINUTES is %q", text)
+		}
+		length = time.Duration(minutes * float64(time.Minute))
+	}
+	s := prepare(t)
+	s.run(length)
+	s.check()
+}
+
+// soak is a run.
+type soak struct {
+	t        *testing.T
+	process  *gatewaytest.Process
+	binary   string
+	settings map[string]string
+	hostile  *hostile
+	sprung   *atomic.Int64
+	good     []*good
+	foes     []*foe
+	all      []string // accounts
+	peak     int64
+	open     int // most descriptors at a time
+	samples  int
+}
+
+func prepare(t *testing.T) *soak {
+	trap, sprung := newTrap(t)
+	s := &soak{t: t, binary: gatewaytest.Binary(t), hostile: newHostile(t, seed, trap), sprung: sprung}
+	s.settings = map[string]string{"database": storetest.SQLite(t), "expose_line": "true", "private_networks": "127.0.0.1/32",
+		"max_connections_per_address": "50", "VENDOR_KEY": "vendor-secret"}
+	command, told := limited(t, s.binary, s.settings)
+	t.Logf("memory is bounded by %s", told)
+	s.process = gatewaytest.Start(t, command, s.settings)
+	works := httptest.NewServer(http.HandlerFunc(healthy))
+	t.Cleanup(works.Close)
+	s.process.Admin("PUT", "/catalog", catalog(works.URL+"/v1", s.hostile.URL+"/v1", fakestudio.NewOpenAI(t).URL()), nil)
+	for n := range goodCallers {
+		account, key := s.account(credit)
+		s.good = append(s.good, &good{url: s.process.URL, account: account, key: key, client: clientFrom(fmt.Sprintf("127.0.1.%d",
+			n+1), time.Minute), statuses: map[string]int{}})
+	}
+	slow, host := newSlowHost(t), strings.TrimPrefix(s.process.URL, "http://")
+	for n := range foes {
+		_, rich := s.account(credit)
+		_, poor := s.account(0)
+		s.foes = append(s.foes, &foe{url: s.process.URL, host: host, slow: slow, ip: fmt.Sprintf("127.0.2.%d", n+1), rich: rich,
+			poor: poor, done: map[string]int{}})
+	}
+	return s
+}
+
+// account makes one with a credit.
+func (s *soak) account(usd money.Amount) (account, key string) {
+	account, key = s.process.Account(0, nil)
+	if usd > 0 {
+		s.process.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": usd}, nil)
+	}
+	s.all = append(s.all, account)
+	return account, key
+}
+
+func catalog(works, hostile, studio string) map[string]any {
+	chat := func(id string, forms ...string) map[string]any {
+		return map[string]any{"id": id, "kind": "chat", "forms": forms, "context_window": 100_000, "max_output_tokens": 20_000,
+			"price": map[string]any{"input": 1, "output": 2}}
+	}
+	line := func(id, base string, models map[string]string, more map[string]any) map[string]any {
+		l := map[string]any{"id": id, "provider": "openai", "base_url": base, "api_key": "${VENDOR_KEY}", "models": models}
+		for k, v := range more {
+			l[k] = v
+		}
+		return l
+	}
+	short := map[string]any{"forms": []string{"chat"}, "timeouts": map[string]any{"first_token": "1s", "idle": "1s", "total": "2s"}}
+	talk, easel := map[string]string{"talk": "vendor-talk"}, map[string]string{"easel": "gpt-image-2"}
+	return map[string]any{
+		"models": []any{
+			chat("talk", "chat", "responses", "messages"), chat("sandbox", "chat", "messages"),
+			map[string]any{"id": "easel", "kind": "image", "price": map[string]any{"1K": 0.03}, "ratios": []string{"1:1"},
+				"max_images": 1, "max_references": 4},
+		},
+		"lines": []any{
+			line("hostile-1", hostile, talk, short), line("hostile-2", hostile, talk, short), line(healthyLine, works, talk,
+				map[string]any{"forms": []string{"chat"}}),
+			line("hostile-studio", hostile, easel, map[string]any{"timeouts": map[string]any{"total": "5s"}}), line("studio",
+				studio, easel, nil),
+			map[string]any{"id": "sandbox", "provider": "sandbox", "models": map[string]string{"sandbox": "sandbox-chat"},
+				"options": map[string]any{"tokens": 20_000}},
+		},
+	}
+}
+
+// run lets all callers loose for a time, and looks at the gateway meanwhile.
+func (s *soak) run(length time.Duration) {
+	ctx, stop := context.WithCancel(s.t.Context())
+	defer stop()
+	var group sync.WaitGroup
+	for n, g := range s.good {
+		group.Go(func() { g.work(ctx, rand.New(rand.NewPCG(seed, uint64(n))), goodPace) })
+	}
+	for n, f := range s.foes {
+		for hand := range foeHands {
+			group.Go(func() { f.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*foeHands+hand)))) })
+		}
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for begin := time.Now(); time.Since(begin) < length; <-ticker.C {
+		s.sample()
+		for _, line := range hostileLines {
+			s.operate("POST", "/lines/"+line+"/resume", nil)
+		}
+	}
+	stop()
+	group.Wait()
+	s.sample()
+}
+
+// operate calls the operator API; false: not at the moment, which a machine
+// that is too busy may say.
+func (s *soak) operate(method, path string, into any) bool {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.process.URL+"/admin/v1"+path, strings.NewReader("{}"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Errorf("the operator is not answered: %v", err)
+		return false
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil || res.StatusCode != http.StatusOK && res.StatusCode != http.StatusServiceUnavailable:
+		s.t.Errorf("%s %s: %d %s, %v", method, path, res.StatusCode, body, err)
+		return false
+	case res.StatusCode != http.StatusOK:
+		return false
+	}
+	if into != nil {
+		err = json.Unmarshal(body, into)
+	}
+	return err == nil
+}
+
+// sample looks at the process and at its lines: the healthy ones are in service,
+// the others out for no longer than what happened to them demands.
+func (s *soak) sample() {
+	s.t.Helper()
+	peak, open := usage(s.t, s.process.Pid())
+	s.peak, s.open = max(s.peak, peak), max(s.open, open)
+	var list struct {
+		Data []struct {
+			ID, State, Cause string
+			Until            int64             `json:"cooling_until"`
+			Out              []json.RawMessage `json:"models_out"`
+		} `json:"data"`
+	}
+	if !s.operate("GET", "/lines", &list) {
+		return
+	}
+	s.samples++
+	for _, l := range list.Data {
+		left := time.Until(time.Unix(l.Until, 0))
+		switch {
+		case len(l.Out) > 0:
+			s.t.Errorf("line %s is said not to have %s", l.ID, l.Out)
+		case l.State == "in_service":
+		case !slices.Contains(hostileLines, l.ID):
+			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
+		case l.State == "cooling" && left > askedToWait:
+			s.t.Errorf("line %s rests for %s; its provider asked for 3s", l.ID, left)
+		case l.State != "cooling" && l.State != "circuit_open" && l.State != "half_open":
+			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
+		}
+	}
+}
+
+// check judges the run.
+func (s *soak) check() {
+	var took []time.Duration
+	attempts, answers, images, later, broken, long, waited := 0, 0, 0, 0, 0, 0, 0
+	for _, g := range s.good {
+		attempts, answers, images = attempts+g.attempts, answers+g.answers, images+g.images
+		later, broken, long = later+g.later, broken+g.broken, long+g.long
+		took = append(took, g.took...)
+		for _, wrong := range g.wrong {
+			s.t.Errorf("a good caller noticed: %s", wrong)
+		}
+		waited += s.failed(g)
+	}
+	tricks := map[string]int{}
+	for _, f := range s.foes {
+		for name, n := range f.done {
+			tricks[name] += n
+		}
+		for _, wrong := range f.wrong {
+			s.t.Error(wrong)
+		}
+	}
+	s.t.Logf("good callers: %d requests, %d answers (%d images), %d asked to come later, "+
+		"%d streams broken by a hostile line, %d answers of one that were too long, "+
+		"%d jobs past its longest wait; chat p50 %s, p99 %s",
+		attempts, answers, images, later, broken, long, waited, quantile(took, 0.5), quantile(took, 0.99))
+	s.t.Logf("gateway: at most %d MiB, %d descriptors; %d looks at its lines", s.peak>>20, s.open, s.samples)
+	s.t.Logf("hostile callers: %v", tricks)
+	s.t.Logf("hostile providers: %v", s.hostile.asked)
+	if attempts != answers+later+broken+long+waited {
+		s.t.Errorf("%d requests of good callers, %d answers", attempts, answers)
+	}
+	if later*laterShare > attempts {
+		s.t.Errorf("%d of %d requests were asked to come later", later, attempts)
+	}
+	if answers < goodCallers || images == 0 || s.samples == 0 || len(s.hostile.asked) < len(ways())/2 {
+		s.t.Error("the load did not reach the gateway")
+	}
+	if s.peak > memory {
+		s.t.Errorf("the gateway took %d MiB", s.peak>>20)
+	}
+	if n := s.sprung.Load(); n > 0 {
+		s.t.Errorf("%d requests were led to a private address", n)
+	}
+	s.books()
+	if code := s.process.Stop(); code != 0 {
+		s.t.Errorf("exit code %d", code)
+	}
+	if out, diag, code := gatewaytest.Run(s.t, s.binary, s.settings, "audit"); code != 0 {
+		s.t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+	}
+	for line := range strings.Lines(s.process.Output()) {
+		if strings.Contains(line, "panic") || strings.Contains(line, "fatal error") {
+			s.t.Errorf("the log says: %s", line)
+		}
+	}
+}
+
+// failed counts a caller's jobs that failed since a hostile line, which may have
+// begun them, said nothing within its longest wait (docs/operator.md, Catalog):
+// no other line is asked then. Jobs have no other way to fail.
+func (s *soak) failed(g *good) (waited int) {
+	s.t.Helper()
+	for _, id := range g.failed {
+		var job struct {
+			Attempts []struct{ Line, Cause string } `json:"attempts"`
+		}
+		n := 0
+		if s.operate("GET", "/jobs/"+id, &job) {
+			n = len(job.Attempts)
+		}
+		if n == 0 || job.Attempts[n-1].Line != "hostile-studio" || !strings.Contains(job.Attempts[n-1].Cause, "longest wait") {
+			s.t.Errorf("job %s failed: %+v", id, job.Attempts)
+			continue
+		}
+		waited++
+	}
+	return waited
+}
+
+// books waits until nothing is held and compares the callers' own books with
+// the gateway's.
+func (s *soak) books() {
+	s.t.Helper()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	balances := map[string]money.Amount{}
+	for deadline := time.Now().Add(2 * time.Minute); len(balances) < len(s.all); <-ticker.C {
+		for _, account := range s.all {
+			var state struct {
+				Balance money.Amount `json:"balance_usd"`
+				Held    money.Amount `json:"held_usd"`
+			}
+			if s.operate("GET", "/accounts/"+account, &state) && state.Held == 0 {
+				balances[account] = state.Balance
+			}
+		}
+		if time.Now().After(deadline) {
+			s.t.Errorf("%d of %d accounts have something held", len(s.all)-len(balances), len(s.all))
+			break
+		}
+	}
+	for _, g := range s.good {
+		s.booksOf(g, balances[g.account])
+	}
+	var audit struct {
+		OK          bool  `json:"ok"`
+		Differences []any `json:"differences"`
+	}
+	if s.operate("GET", "/audit", &audit); !audit.OK {
+		s.t.Errorf("audit: %v", audit.Differences)
+	}
+}
+
+// booksOf compares one caller's answers with his receipts: the healthy line's
+// cost what they cost, errors nothing, and nothing else is charged.
+func (s *soak) booksOf(g *good, balance money.Amount) {
+	s.t.Helper()
+	left, charged, images := money.Amount(credit), map[string]money.Amount{}, 0
+	for after, more := "", true; more; {
+		var page struct {
+			Data []struct {
+				ID    string       `json:"id"`
+				Model string       `json:"model"`
+				Cost  money.Amount `json:"cost_usd"`
+			} `json:"data"`
+			More bool `json:"has_more"`
+		}
+		if !s.operate("GET", fmt.Sprintf("/requests?limit=200&account=%s&after=%s", g.account, after), &page) {
+			s.t.Error("the request log cannot be read")
+			return
+		}
+		for _, r := range page.Data {
+			left -= r.Cost
+			after, charged[r.ID] = r.ID, r.Cost
+			if r.Model == "easel" && r.Cost > 0 {
+				images++
+			}
+		}
+		more = page.More
+	}
+	if left != balance {
+		s.t.Errorf("account %s has %s; its receipts leave %s", g.account, balance, left)
+	}
+	if images != g.images {
+		s.t.Errorf("account %s has %d images and was charged for %d", g.account, g.images, images)
+	}
+	for _, id := range g.exact {
+		if charged[id] != chatCost {
+			s.t.Errorf("answer %s cost %s, want %s", id, charged[id], chatCost)
+		}
+	}
+	for id, status := range g.statuses {
+		if status != http.StatusOK && charged[id] != 0 {
+			s.t.Errorf("request %s was answered %d and cost %s", id, status, charged[id])
+		}
+	}
+}
