@@ -295,7 +295,7 @@ func (s *soak) check() {
 }
 
 // failed counts a caller's jobs that failed since a hostile line, which may have
-// begun them, said nothing within its longest wait (docs/operator.md, Catalog):
+// begun them, said nothing within its longest wait, the timeout `total`:
 // no other line is asked then. Jobs have no other way to fail.
 func (s *soak) failed(g *good) (waited int) {
 	s.t.Helper()
