@@ -222,9 +222,9 @@ type watch struct {
 	rest []byte
 }
 
-// later is in the line about a request that met more work than the machine can
+// later matches the line about a request that met more work than the machine can
 // do in time: interface.md lets it be answered 503, whatever it was.
-const later = `cause="no batch has taken the admission within`
+var later = regexp.MustCompile(`cause="(no batch has taken the admission|the database has not answered the admission) within`)
 
 var requestPattern = regexp.MustCompile(`request=(req_\w+)`)
 
@@ -246,7 +246,7 @@ func (w *watch) Write(p []byte) (int, error) {
 func (w *watch) note(line string) {
 	w.last = append(w.last, line)
 	w.last = w.last[max(0, len(w.last)-20):]
-	if id := requestPattern.FindStringSubmatch(line); id != nil && strings.Contains(line, later) {
+	if id := requestPattern.FindStringSubmatch(line); id != nil && later.MatchString(line) {
 		w.busy[id[1]] = true
 		return
 	}

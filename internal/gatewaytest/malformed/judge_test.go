@@ -11,16 +11,19 @@ import (
 	"tollgate/internal/fault"
 )
 
-// named are the answers of the 5xx kind that interface.md gives to a request
+// named are the answers of the 5xx kind that the documents give to a request
 // that is wrong while everything works: status and code, or type under /native.
 var named = []string{
 	"503 model_maintenance", "503 api_error", // the model is under maintenance
+	"501 invalid_request", "501 invalid_request_error", // a Transfer-Encoding other than chunked
+	"505 invalid_request", "505 invalid_request_error", // another version of HTTP
 }
 
-// bare are the answers that the HTTP library gives to what is no request; no
-// handler of ours sees them.
-var bare = []int{http.StatusBadRequest, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented,
-	http.StatusHTTPVersionNotSupported, http.StatusExpectationFailed}
+// unread are the statuses of what cannot be read as HTTP/1.1 (docs/interface.md),
+// beside the 400 of the table; their code is invalid_request.
+var unread = []int{
+	http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
+}
 
 // rejections are the codes of the providers here, which are passed on: the
 // sandbox's.
@@ -34,8 +37,6 @@ func judge(q *request, a *reply) error {
 		return fmt.Errorf("a whole request is not answered")
 	case a.nothing:
 		return nil
-	case a.header.Get("X-Request-Id") == "" && slices.Contains(bare, a.status):
-		return nil
 	case a.cut && whole:
 		return fmt.Errorf("the answer breaks off")
 	case a.cut:
@@ -48,7 +49,7 @@ func judge(q *request, a *reply) error {
 	switch {
 	case a.status >= 400 && q.method == http.MethodHead:
 		return severe(a.status, "")
-	case a.status >= 400 && asked != nil && isNative(asked.URL.Path):
+	case a.status >= 400 && (asked != nil && isNative(asked.URL.Path) || asked == nil && bytes.HasPrefix(a.body, []byte(`{"type":"error"`))):
 		return judgeNative(a)
 	case a.status >= 400:
 		return judgeError(a)
@@ -89,6 +90,7 @@ func judgeError(a *reply) error {
 	}
 	row, known := fault.Lookup(fault.Code(*e.Code))
 	switch {
+	case row.Code == fault.InvalidRequest && row.Type == *e.Type && slices.Contains(unread, a.status):
 	case known && (row.Status != a.status || row.Type != *e.Type):
 		return fmt.Errorf("%s is %d %s in the table", row.Code, row.Status, row.Type)
 	case !known && !slices.Contains(rejections, *e.Code):
@@ -111,6 +113,9 @@ func judgeNative(a *reply) error {
 	}
 	if body.Type != "error" || body.Error == nil || body.Error.Message == "" {
 		return fmt.Errorf("no error object")
+	}
+	if slices.Contains(unread, a.status) && body.Error.Type == "invalid_request_error" {
+		return severe(a.status, body.Error.Type)
 	}
 	if !slices.ContainsFunc(fault.Table(), func(row fault.Row) bool {
 		status := row.Status
