@@ -8,8 +8,8 @@ import (
 // errNoMemory is the cause where the budget is used up.
 var errNoMemory = errors.New("the budget of memory for answers is used up")
 
-// budget bounds the bytes of all answers that are held at a time: whole ones,
-// and of streams what is longer than their ordinary events.
+// budget bounds the bytes of all answers that are held at a time, as far as they
+// are longer than ordinary ones: of whole answers and of what streams hold back.
 type budget struct {
 	most int64
 	held atomic.Int64
@@ -26,3 +26,7 @@ func (b *budget) take(n int64) bool {
 
 // give returns reserved bytes.
 func (b *budget) give(n int64) { b.held.Add(-n) }
+
+// beyond is how many of n bytes that an answer holds are taken from the budget:
+// long answers keep no ordinary ones out.
+func beyond(n int64) int64 { return max(0, n-ordinaryOut) }

@@ -266,12 +266,22 @@ func TestWholeAnswerThatCannotBeSettled(t *testing.T) {
 	}
 }
 
+// TestBudgetForWholeAnswers: an answer that the budget has no room for is looked
+// for elsewhere, and ordinary ones do not ask it.
 func TestBudgetForWholeAnswers(t *testing.T) {
 	t.Parallel()
-	tr := newTrial(t, reply{pieces: []string{whole1}})
-	tr.opts.AnswerBudget = 100
+	long := reply{pieces: []string{strings.Replace(whole1, "Hello", strings.Repeat("x", 200_000), 1)}}
+	tr := newTrial(t, long, long)
+	tr.opts.AnswerBudget = 100_000
 	wantFault(t, tr.run(ask), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
+	for _, lines := range [][]reply{{long, {pieces: []string{whole1}}}, {{pieces: []string{whole1}}}} {
+		tr := newTrial(t, lines...)
+		tr.opts.AnswerBudget = 1
+		if out := tr.run(ask); out.err != nil || out.cut || tr.client.status != 200 {
+			t.Errorf("an ordinary answer after %d long ones: %+v", len(lines)-1, out)
+		}
+	}
 }
 
 // TestEventOfBrackets: an event that nests without end ends its attempt, not

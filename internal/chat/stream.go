@@ -26,7 +26,7 @@ const (
 	// that buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
-	// ordinaryOut is how much a stream may hold back without asking the budget.
+	// ordinaryOut is how much an answer may hold without asking the budget.
 	ordinaryOut = 64 << 10
 	// sentence is how much text shows whether it is an error sentence.
 	sentence = 300
@@ -73,8 +73,8 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 	return nil, f
 }
 
-// noMemory is the end of a stream that the budget has no room for. No line is to
-// blame.
+// noMemory is the end of an attempt whose answer the budget has no room for. No
+// line is to blame; another one may say less.
 func noMemory() *upstream.Failure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errNoMemory)
 	f.Health = upstream.HealthNone

@@ -25,7 +25,7 @@ type whole struct {
 // readWhole buffers and judges an answer.
 func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 	raw, err := x.readAll(answer.Body)
-	reserved := int64(cap(raw))
+	reserved := beyond(int64(cap(raw)))
 	if err == nil {
 		err = misshapen(wire.CheckShape(raw))
 	}
@@ -39,8 +39,8 @@ func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 	return nil, err
 }
 
-// readAll reads a body up to the longest answer. The capacity of what it
-// returns, also with an error, is taken from the budget.
+// readAll reads a body up to the longest answer. What the capacity of what it
+// returns has beyond the ordinary, also with an error, is taken from the budget.
 func (x *exchange) readAll(body io.Reader) ([]byte, error) {
 	var buf []byte
 	for {
@@ -52,10 +52,8 @@ func (x *exchange) readAll(body io.Reader) ([]byte, error) {
 					WithCause(errors.New("the answer is longer than max_answer"))
 			}
 			grown = min(grown, x.opts.MaxAnswer+1)
-			if !x.budget.take(grown - int64(cap(buf))) {
-				// No line is to blame, and another one would not help.
-				return buf, fault.New(fault.UpstreamUnavailable, "The service is handling too many long answers at the moment. You were not charged; please try again, or stream the answer.").
-					WithCause(errNoMemory)
+			if !x.budget.take(beyond(grown) - beyond(int64(cap(buf)))) {
+				return buf, noMemory()
 			}
 			next := make([]byte, len(buf), grown)
 			copy(next, buf)
