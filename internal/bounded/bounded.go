@@ -1,7 +1,8 @@
 // Package bounded owns how what strangers send gets into memory: as it arrives,
 // whatever length they announce, and with somebody's leave where it is long.
 //
-// Invariant: what is held is at most twice what has arrived.
+// Invariant: what is held is at most eight times what has arrived, and beyond
+// 512 KiB twice as much.
 package bounded
 
 import "io"
@@ -13,9 +14,9 @@ const (
 	first = 8 << 10
 )
 
-// Read reads to the end into memory that grows in steps: each is at most as long
-// as what has arrived, and none goes beyond the announced length (-1: none was)
-// or the limit, which is for the reader to enforce. Beyond Small, grow is asked
+// Read reads to the end into memory that grows in steps, large ones at first so
+// that an ordinary body is not copied often, and none beyond the announced length
+// (-1: none was) or the limit, which is for the reader to enforce. Beyond Small, grow is asked
 // for the bytes of each step before they are taken, and its error is returned.
 func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, error) {
 	most := limit + 1 // room to see the end
@@ -25,7 +26,11 @@ func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, 
 	var buf []byte
 	for {
 		if len(buf) == cap(buf) {
-			size := min(max(2*int64(cap(buf)), first), max(most, int64(cap(buf))+1))
+			factor := int64(8)
+			if cap(buf) > Small {
+				factor = 2
+			}
+			size := min(max(factor*int64(cap(buf)), first), max(most, int64(cap(buf))+1))
 			if size > Small {
 				more := size - int64(cap(buf))
 				if cap(buf) <= Small {

@@ -1,0 +1,56 @@
+package bounded_test
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"tollgate/internal/bounded"
+)
+
+// TestReadAsksForWhatItTakes: steps go by what has arrived, and end at what was
+// announced.
+func TestReadAsksForWhatItTakes(t *testing.T) {
+	t.Parallel()
+	const kib = 1 << 10
+	for _, c := range []struct {
+		name                     string
+		sent, announced, allowed int64
+		asked                    []int64
+	}{
+		{"small", 60 * kib, 60 * kib, 1 << 30, nil},
+		{"announced", 200 * kib, 200 * kib, 1 << 30, []int64{200*kib + 1}},
+		{"not announced", 200 * kib, -1, 1 << 30, []int64{512 * kib}},
+		{"announced and not sent", 10, 1 << 30, 1 << 30, nil},
+		{"long", 3 << 20, 3 << 20, 1 << 30, []int64{512 * kib, 512 * kib, 1 << 20, 1<<20 + 1}},
+		{"up to the limit", 600 * kib, -1, 600 * kib, []int64{512 * kib, 88*kib + 1}},
+	} {
+		var asked []int64
+		got, err := bounded.Read(iotest.HalfReader(strings.NewReader(strings.Repeat("x", int(c.sent)))), c.announced, c.allowed, func(n int64) error {
+			asked = append(asked, n)
+			return nil
+		})
+		if err != nil || int64(len(got)) != c.sent || !slices.Equal(asked, c.asked) {
+			t.Errorf("%s: %d bytes, %v, asked for %d; want %d", c.name, len(got), err, asked, c.asked)
+		}
+	}
+}
+
+// TestReadStopsWithoutLeave: what grow refuses is not read.
+func TestReadStopsWithoutLeave(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("no")
+	from := strings.NewReader(strings.Repeat("x", 1<<20))
+	if _, err := bounded.Read(from, -1, 1<<20, func(int64) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("%v; want the refusal", err)
+	}
+	if read := 1<<20 - from.Len(); read > bounded.Small {
+		t.Errorf("%d bytes were read", read)
+	}
+	if _, err := bounded.Read(iotest.ErrReader(io.ErrUnexpectedEOF), 10, 10, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v; want the reader's error", err)
+	}
+}
