@@ -19,7 +19,7 @@ const judgements = 5
 
 // request is a chat request of any form on its way through the desk.
 type request interface {
-	chat.Request
+	wire.Request
 	Model() (string, error)
 	Check() error
 }

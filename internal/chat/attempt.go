@@ -74,22 +74,22 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	if on.Form == x.Form {
 		call.Header = x.Header
 	}
-	s := x.speech(on.Form)
-	if call.Body, err = s.request(x.translation(on)); err != nil {
+	pair := wire.New(x.Body, on.Form, x.identity())
+	if call.Body, err = pair.Body(x.translation(on)); err != nil {
 		return line.Unfit{Err: err}
 	}
 	answer, err := on.Adapter.Chat(r.ctx, call)
 	if err != nil {
-		return x.misfit(on, x.slow(err))
+		return x.rejectedDefault(on, x.slow(err))
 	}
 	r.body = answer.Body
-	x.on, x.voice, x.run = on, s, r
+	x.on, x.pair, x.run = on, pair, r
 	if x.asked.Stream {
 		x.stream, err = x.openStream(answer, times.Idle)
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return x.misfit(on, x.slow(arrived(err)))
+	return x.rejectedDefault(on, x.slow(arrived(err)))
 }
 
 // translation is what the line needs of the request besides the client's words.

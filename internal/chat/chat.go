@@ -127,7 +127,7 @@ type Call struct {
 	// Snapshot prices and routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
-	Body     Request
+	Body     wire.Request
 	// Header holds the client's headers that go to lines of its own form.
 	Header http.Header
 	// Received is when the request arrived, by the conductor's clock.

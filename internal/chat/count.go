@@ -35,7 +35,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 			return ask, nil
 		}
 		var err error
-		ask.Body, err = x.speech(on.Form).request(t)
+		ask.Body, err = wire.New(x.Body, on.Form, x.identity()).Body(t)
 		return ask, err
 	})
 	if err != nil || known {

@@ -31,7 +31,7 @@ type exchange struct {
 
 	// What the good attempt left. One of whole and stream is set.
 	on     line.On
-	voice  speech
+	pair   wire.Pair
 	run    *run
 	whole  *whole
 	stream *stream
@@ -177,4 +177,9 @@ func (x *exchange) extend() {
 	}
 	x.deadline = now.Add(x.opts.WriteTimeout)
 	_ = x.control.SetWriteDeadline(x.deadline) // writers without deadlines are tests
+}
+
+// identity is what the client sees as the source of its answer.
+func (x *exchange) identity() wire.Identity {
+	return wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix()}
 }

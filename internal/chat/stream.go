@@ -45,7 +45,7 @@ type stream struct {
 	contentType string
 	idle        time.Duration
 	reader      *wire.EventReader
-	meter       meter
+	meter       wire.Meter
 	writer      wire.Writer
 
 	out      []byte // edited events that were not sent yet
@@ -63,7 +63,7 @@ func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*str
 		reader: wire.NewEventReader(answer.Body, maxEvent),
 	}
 	s.reader.Reserve = x.reserve
-	s.meter, s.writer = x.voice.stream()
+	s.meter, s.writer = x.pair.Events()
 	f := x.beginning(s)
 	if f == nil {
 		return s, nil

@@ -16,7 +16,7 @@ const firstRead = 8 << 10
 
 // whole is an answer that is not streamed, judged to be good.
 type whole struct {
-	result
+	wire.Answer
 	raw         []byte // as it came
 	contentType string
 	reserved    int64 // bytes taken from the budget
@@ -30,7 +30,7 @@ func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 		err = misshapen(wire.CheckShape(raw))
 	}
 	if err == nil {
-		var a result
+		var a wire.Answer
 		if a, err = x.judge(answer.ContentType, raw); err == nil {
 			return &whole{a, raw, answer.ContentType, reserved}, nil
 		}
@@ -80,8 +80,8 @@ func misshapen(err error) error {
 
 // judge reads an answer of status 200 and finds the failures that look like
 // one.
-func (x *exchange) judge(contentType string, raw []byte) (result, error) {
-	a, err := x.voice.read(raw)
+func (x *exchange) judge(contentType string, raw []byte) (wire.Answer, error) {
+	a, err := x.pair.Read(raw)
 	if err != nil {
 		return nil, malformed(contentType, raw, err)
 	}
@@ -96,7 +96,7 @@ func (x *exchange) judge(contentType string, raw []byte) (result, error) {
 
 // misjudged is the verdict on an answer that only looks like a good one; nil: it
 // is one.
-func (x *exchange) misjudged(a result) *upstream.Failure {
+func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
 	switch o := a.Judged(); {
 	case o.Err != nil:
 		return reported(x.on, o.Err)
@@ -134,7 +134,7 @@ func (x *exchange) deliver() error {
 	}
 	x.run.close()
 	u := x.usage(reported, known, x.whole.Completion)
-	pieces, err := x.voice.render(x.whole.result, x.whole.raw, u)
+	pieces, err := x.pair.Render(x.whole.Answer, x.whole.raw, u)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)
 		x.on.Broke(f)

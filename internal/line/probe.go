@@ -150,7 +150,7 @@ func judgeProbe(ln *catalog.Line, contentType string, raw []byte) *upstream.Fail
 		return f
 	}
 	if ln.Forms[0] == wire.FormChat {
-		if a, err := wire.ReadChatAnswer(raw); err == nil && a.Content && ln.IsErrorSentence(string(a.Text())) {
+		if a, err := wire.ReadChatAnswer(raw); err == nil && a.Judged().Content && ln.IsErrorSentence(string(a.Text())) {
 			return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 		}
 	}

@@ -2,55 +2,44 @@ package wire
 
 import (
 	"bytes"
-	"iter"
-
+	"errors"
+	"strings"
 	"tollgate/internal/fault"
 )
 
-// Writer writes a stream in a client's form from the events of a line's.
-type Writer interface {
-	// Append appends what the client gets of an event that the line's meter
-	// read as f. The event's slices are only valid during the call.
-	Append(dst []byte, e Event, f Frame) []byte
-	// End appends what completes the stream, which was settled for u.
-	End(dst []byte, u Usage) []byte
-	// Fail appends what tells that the stream broke off. Nothing follows.
-	Fail(dst []byte, err *fault.Error) []byte
-}
-
-// Chain writes a stream by way of chat completions, where no translator leads
+// chain writes a stream by way of chat completions, where no translator leads
 // from the line's form to the client's. Not for concurrent use.
-type Chain struct {
+type chain struct {
 	first, second Writer
-	meter         *ChatMeter // of what lies between the two
+	meter         Meter // of what lies between the two
 	between       []byte
 }
 
-// NewChain makes a writer of two: first writes chat completions, always with
+// newChain makes a writer of two: first writes chat completions, always with
 // the usage frame, and second makes of them what the client gets.
-func NewChain(first, second Writer) *Chain {
-	return &Chain{first: first, second: second, meter: NewChatMeter(1)}
+func newChain(first, second Writer) *chain {
+	return &chain{first: first, second: second, meter: NewChatMeter(1)}
 }
 
 // Append implements Writer.
-func (c *Chain) Append(dst []byte, e Event, f Frame) []byte {
+func (c *chain) Append(dst []byte, e Event, f Frame) []byte {
 	c.between = c.first.Append(c.between[:0], e, f)
 	return c.pass(dst, f.Finished)
 }
 
 // End implements Writer.
-func (c *Chain) End(dst []byte, u Usage) []byte {
+func (c *chain) End(dst []byte, u Usage) []byte {
 	c.between = c.first.End(c.between[:0], u)
 	return c.second.End(c.pass(dst, true), u)
 }
 
 // Fail implements Writer.
-func (c *Chain) Fail(dst []byte, err *fault.Error) []byte { return c.second.Fail(dst, err) }
+func (c *chain) Fail(dst []byte, err *fault.Error) []byte { return c.second.Fail(dst, err) }
 
 // pass hands what lies between to the second writer. finished tells that the
 // line's stream has finished: from there on nothing goes out before the
 // settlement, also what stands before the finish in between.
-func (c *Chain) pass(dst []byte, finished bool) []byte {
+func (c *chain) pass(dst []byte, finished bool) []byte {
 	for e := range events(c.between) {
 		f, err := c.meter.Read(e)
 		if err != nil {
@@ -62,20 +51,103 @@ func (c *Chain) pass(dst []byte, finished bool) []byte {
 	return dst
 }
 
-// events yields the events of a text that was written by a Writer: each ends
-// with an empty line.
-func events(text []byte) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		var r EventReader
-		for len(text) > 0 {
-			end := bytes.Index(text, []byte("\n\n"))
-			if end < 0 {
-				return
-			}
-			if !yield(r.parse(text[:end+2])) {
-				return
-			}
-			text = text[end+2:]
-		}
+// chained puts a request to a line by way of chat completions.
+type chained struct {
+	Pair         // of the client's form on a line of chat completions
+	client, form Form
+	id           Identity
+	second       Pair // of chat completions on the line
+}
+
+// byChat is how a request meets a line of a form, given how it meets one of
+// chat completions.
+func byChat(first Pair, client, form Form, id Identity) Pair {
+	if form == FormChat {
+		return first
 	}
+	// What answers need of the request between the two: it asks for one choice
+	// and its usage.
+	between := &ChatRequest{request{Asked: Asked{N: 1, IncludeUsage: true}}}
+	return chained{first, client, form, id, chatOn(between, form, id)}
+}
+
+// Body implements Pair.
+func (s chained) Body(t Translation) ([]byte, error) {
+	raw, err := s.Pair.Body(t)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.fromChat(raw, t)
+	if err != nil {
+		return nil, s.refused(err)
+	}
+	return out, nil
+}
+
+// fromChat puts a body of chat completions into the line's form.
+func (s chained) fromChat(raw []byte, t Translation) ([]byte, error) {
+	r, err := OpenChat(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	return chatOn(r, s.form, s.id).Body(t)
+}
+
+// refused is a refusal of the body between as one of the client's own request:
+// a path in it is cut to the client's field.
+func (s chained) refused(err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Param == "" {
+		return err
+	}
+	field := f.Param
+	if i := strings.IndexAny(field, ".["); i >= 0 {
+		field = field[:i]
+	}
+	told := *f
+	told.Param = s.fieldOf(field)
+	before, rest, found := strings.Cut(f.Message, "`"+field)
+	if _, after, closed := strings.Cut(rest, "`"); found && closed {
+		told.Message = before + "`" + told.Param + "`" + after
+	}
+	return &told
+}
+
+// fieldOf is the client's name of a field of chat completions.
+func (s chained) fieldOf(field string) string {
+	switch {
+	case field == "messages" && s.client == FormResponses:
+		return "input"
+	case field == "response_format" && s.client == FormResponses:
+		return "text"
+	case field == "response_format":
+		return "output_config"
+	case field == "reasoning_effort" && s.client == FormResponses:
+		return "reasoning"
+	case field == "reasoning_effort":
+		return "thinking"
+	}
+	return field
+}
+
+// Events implements Pair.
+func (s chained) Events() (Meter, Writer) {
+	m, first := s.second.Events()
+	_, second := s.Pair.Events()
+	return m, newChain(first, second)
+}
+
+// Read implements Pair.
+func (s chained) Read(raw []byte) (Answer, error) { return s.second.Read(raw) }
+
+// Render implements Pair.
+func (s chained) Render(a Answer, raw []byte, u Usage) ([3][]byte, error) {
+	pieces, err := s.second.Render(a, raw, u)
+	if err != nil {
+		return pieces, err
+	}
+	return s.Pair.Render(nil, bytes.Join(pieces[:], nil), u)
 }

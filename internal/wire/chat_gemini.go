@@ -8,11 +8,11 @@ import (
 	"tollgate/internal/fault"
 )
 
-// AsGemini returns the request as one for Gemini's generateContent; the model
+// Body returns the request as one for Gemini's generateContent; the model
 // stands in the address there, not in the body. Call Check first. What that
 // form cannot do is refused with invalid_request and the path of the field;
 // what only shades an answer (`logit_bias`, `verbosity`, `user`) is left out.
-func (r *ChatRequest) AsGemini(t Translation) ([]byte, error) {
+func (r chatOnGemini) Body(t Translation) ([]byte, error) {
 	if err := r.refuseForGemini(); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func cannotGemini(param, format string, args ...any) error {
 
 // refuseForGemini refuses what changes an answer or its price and has no
 // counterpart.
-func (r *ChatRequest) refuseForGemini() error {
+func (r chatOnGemini) refuseForGemini() error {
 	if len(r.Tools) > 0 {
 		return cannotGemini(r.Tools[0].Param, "asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
 	}
@@ -100,7 +100,7 @@ func (r *ChatRequest) refuseForGemini() error {
 const maxGeminiStops = 5
 
 // geminiConfig makes the generationConfig.
-func (r *ChatRequest) geminiConfig(t Translation) (config geminiFields, err error) {
+func (r chatOnGemini) geminiConfig(t Translation) (config geminiFields, err error) {
 	if limit := r.Limit; limit > 0 {
 		config.add("maxOutputTokens", strconv.FormatInt(limit, 10))
 	} else if t.Limit > 0 {
@@ -147,7 +147,7 @@ func geminiSeed(raw []byte) string {
 }
 
 // geminiStops adds the stop sequences.
-func (r *ChatRequest) geminiStops(config *geminiFields) error {
+func (r chatOnGemini) geminiStops(config *geminiFields) error {
 	raw := r.doc.raw("stop")
 	if raw == nil {
 		return nil
@@ -178,7 +178,7 @@ func (r *ChatRequest) geminiStops(config *geminiFields) error {
 }
 
 // geminiFormat adds the form of the answer. The schema goes as it is.
-func (r *ChatRequest) geminiFormat(config *geminiFields) error {
+func (r chatOnGemini) geminiFormat(config *geminiFields) error {
 	raw := r.doc.raw("response_format")
 	if raw == nil {
 		return nil
@@ -200,7 +200,7 @@ func (r *ChatRequest) geminiFormat(config *geminiFields) error {
 
 // geminiModalities adds what the answer may hold. Text alone is what the form
 // does anyway.
-func (r *ChatRequest) geminiModalities(config *geminiFields) error {
+func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 	var text, image bool
 	for i, modality := range elements(r.doc.raw("modalities")) {
 		switch unquote(modality) {
@@ -235,7 +235,7 @@ func (r *ChatRequest) geminiModalities(config *geminiFields) error {
 // geminiThinking makes the thinkingConfig. Models before Gemini 3 take a
 // number of tokens, later ones a level. The thoughts of a model that thinks
 // are asked for: they are the first that a client sees of a long answer.
-func (r *ChatRequest) geminiThinking(t Translation) (thinking geminiFields, err error) {
+func (r chatOnGemini) geminiThinking(t Translation) (thinking geminiFields, err error) {
 	effort := r.doc.raw("reasoning_effort")
 	off := false
 	if effort != nil {

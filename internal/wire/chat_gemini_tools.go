@@ -6,7 +6,7 @@ import (
 
 // geminiTools returns the functionDeclarations, as the inside of an array, and
 // the functionCallingConfig; nil where there is none.
-func (r *ChatRequest) geminiTools() (tools, config []byte, err error) {
+func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
 	choice, err := r.geminiToolChoice()
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ func (c geminiToolChoice) config() []byte {
 }
 
 // geminiToolChoice reads tool_choice, or the older function_call.
-func (r *ChatRequest) geminiToolChoice() (geminiToolChoice, error) {
+func (r chatOnGemini) geminiToolChoice() (geminiToolChoice, error) {
 	param := "tool_choice"
 	raw := r.doc.raw(param)
 	if raw == nil {

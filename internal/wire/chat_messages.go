@@ -19,14 +19,14 @@ const (
 	asObject = "Answer with one valid JSON object and nothing else."
 )
 
-// AsMessages returns the request in the messages form, for a line that does
+// Body returns the request in the messages form, for a line that does
 // not speak chat completions. Equal requests give equal bytes, and a request
 // that continues another begins with the same bytes. A history that the form
 // refuses is mended: turns of one role are merged, unanswered calls are
 // answered with "(no result)", empty texts are left out. Fields without a
 // counterpart are dropped; where that would change what the answer is, or what
 // it costs, the error is a *fault.Error with the field. Call Check first.
-func (r *ChatRequest) AsMessages(t Translation) ([]byte, error) {
+func (r chatOnMessages) Body(t Translation) ([]byte, error) {
 	if r.N > 1 {
 		return nil, cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
 	}
@@ -60,7 +60,7 @@ func (r *ChatRequest) AsMessages(t Translation) ([]byte, error) {
 }
 
 // messagesLimit is the limit on output tokens, which the form demands.
-func (r *ChatRequest) messagesLimit(t Translation) int64 {
+func (r chatOnMessages) messagesLimit(t Translation) int64 {
 	for _, limit := range []int64{r.Limit, t.Limit, t.MaxOutput} {
 		if limit > 0 {
 			return limit
@@ -71,7 +71,7 @@ func (r *ChatRequest) messagesLimit(t Translation) int64 {
 
 // assemble writes the body. Cache breakpoints are kept in the order in which
 // the form reads them: tools, system, messages.
-func (r *ChatRequest) assemble(t Translation, limit int64, tools *messagesTools, h *history, thought thought, format []byte) ([]byte, error) {
+func (r chatOnMessages) assemble(t Translation, limit int64, tools *messagesTools, h *history, thought thought, format []byte) ([]byte, error) {
 	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
 	out = append(append(out, `{"model":`...), quote(t.Model)...)
@@ -114,7 +114,7 @@ func (r *ChatRequest) assemble(t Translation, limit int64, tools *messagesTools,
 
 // appendSampling appends temperature, which the form knows up to 1, or top_p:
 // newer models take one of the two only.
-func (r *ChatRequest) appendSampling(out []byte) []byte {
+func (r chatOnMessages) appendSampling(out []byte) []byte {
 	if raw := r.doc.raw("temperature"); raw != nil {
 		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > 1 {
 			raw = []byte("1")
@@ -146,7 +146,7 @@ func outputConfig(effort string, format []byte) []byte {
 
 // stopSequences returns `stop` as a list; nil when nothing is left of it. White
 // space alone is refused by the form and dropped here.
-func (r *ChatRequest) stopSequences() ([]byte, error) {
+func (r chatOnMessages) stopSequences() ([]byte, error) {
 	raw := r.doc.raw("stop")
 	var list []byte
 	add := func(param string, stop []byte) error {
@@ -180,7 +180,7 @@ func (r *ChatRequest) stopSequences() ([]byte, error) {
 
 // messagesUser returns the client's name of its end user; nil when there is
 // none that the form takes.
-func (r *ChatRequest) messagesUser() []byte {
+func (r chatOnMessages) messagesUser() []byte {
 	const longest = 256
 	for _, name := range []string{"safety_identifier", "user"} {
 		if raw := r.doc.raw(name); isText(raw) && len(raw) > 2 && len(raw) <= longest {
@@ -192,7 +192,7 @@ func (r *ChatRequest) messagesUser() []byte {
 
 // outputFormat reads response_format. A JSON object without a schema is asked
 // for in words.
-func (r *ChatRequest) outputFormat(h *history) ([]byte, error) {
+func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 	raw := r.doc.raw("response_format")
 	if raw == nil {
 		return nil, nil

@@ -17,7 +17,7 @@ func translation(model string, reasoning bool) Translation {
 // result, one a line.
 func asMessages(t *testing.T, body string, in Translation, names ...string) string {
 	t.Helper()
-	out, err := chatAsked(t, body).AsMessages(in)
+	out, err := ToMessages(chatAsked(t, body), Identity{}).Body(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestChatAsMessagesRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := chatAsked(t, body).AsMessages(translation("vendor", true))
+			out, err := ToMessages(chatAsked(t, body), Identity{}).Body(translation("vendor", true))
 			if code, at := codeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -207,11 +207,11 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 	var before []byte
 	for n := 2; n <= len(turns); n++ {
 		body := messages(`[` + strings.Join(turns[:n], ",") + `]`)
-		out, err := chatAsked(t, body).AsMessages(translation("vendor", false))
+		out, err := ToMessages(chatAsked(t, body), Identity{}).Body(translation("vendor", false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := chatAsked(t, body).AsMessages(translation("vendor", false)); !bytes.Equal(again, out) {
+		if again, _ := ToMessages(chatAsked(t, body), Identity{}).Body(translation("vendor", false)); !bytes.Equal(again, out) {
 			t.Errorf("the same request gives %s and %s", out, again)
 		}
 		start := bytes.Index(out, []byte(`"system"`))

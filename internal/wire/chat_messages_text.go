@@ -19,27 +19,6 @@ func cannot(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, format, args...)
 }
 
-// untranslated refuses what no translation keeps: a hosted tool, or a value
-// that changes the price. Without it the client would pay for what it did not
-// get.
-func (a *Asked) untranslated() error {
-	if len(a.Tools) > 0 {
-		return cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
-	}
-	if len(a.Options) > 0 {
-		return cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
-	}
-	return nil
-}
-
-// inside returns what stands between the quotes of a JSON string.
-func inside(raw []byte) []byte {
-	if !isText(raw) {
-		return nil
-	}
-	return raw[1 : len(raw)-1]
-}
-
 // isBlank tells whether a JSON string holds white space alone, or nothing.
 func isBlank(raw []byte) bool {
 	in := inside(raw)
@@ -55,74 +34,6 @@ func isBlank(raw []byte) bool {
 		}
 	}
 	return true
-}
-
-// appendName appends the name of a further member of an object, behind a comma.
-func appendName(dst []byte, name string) []byte {
-	return append(append(append(dst, `,"`...), name...), `":`...)
-}
-
-// appendMember appends a further member of an object.
-func appendMember(dst []byte, name string, value []byte) []byte {
-	return append(appendName(dst, name), value...)
-}
-
-// appendEscaped appends text, as it would stand between the quotes of a JSON
-// string. What is no UTF-8 is replaced.
-func appendEscaped(dst, text []byte) []byte {
-	const hex = "0123456789abcdef"
-	for len(text) > 0 {
-		n := plain(text)
-		if utf8.Valid(text[:n]) {
-			dst = append(dst, text[:n]...)
-		} else {
-			dst = append(dst, strings.ToValidUTF8(string(text[:n]), "\ufffd")...)
-		}
-		if n == len(text) {
-			break
-		}
-		switch c := text[n]; c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		text = text[n+1:]
-	}
-	return dst
-}
-
-// appendAsText appends bytes as a JSON string.
-func appendAsText(dst, text []byte) []byte {
-	return append(appendEscaped(append(dst, '"'), text), '"')
-}
-
-// isSound tells whether raw is one whole JSON string. Frames of a stream are
-// looked at by their brackets alone, so what is copied out of them is not.
-func isSound(raw []byte) bool {
-	if !isText(raw) {
-		return false
-	}
-	s := scanner{src: raw}
-	return s.text(0) == len(raw) && utf8.Valid(raw)
-}
-
-// appendInside appends the inside of a provider's JSON string as it stands, or
-// what can be saved of it when it is none. Other values count as their text.
-func appendInside(dst, raw []byte) []byte {
-	switch {
-	case isSound(raw):
-		return append(dst, raw[1:len(raw)-1]...)
-	case isText(raw):
-		return appendEscaped(dst, appendUnquoted(nil, raw[1:len(raw)-1]))
-	}
-	return appendEscaped(dst, raw)
 }
 
 // deepestArguments is how deep the arguments of a tool call may nest: further

@@ -29,7 +29,7 @@ type thought struct {
 // guides its answer too. inLoop is set when the history ends in results of tools: models
 // with budgets go on from there only with what they thought before, which a
 // chat request does not hold.
-func (r *ChatRequest) thinking(t Translation, limit int64, inLoop bool) (thought, error) {
+func (r chatOnMessages) thinking(t Translation, limit int64, inLoop bool) (thought, error) {
 	raw := r.doc.raw("reasoning_effort")
 	effort := unquote(raw)
 	var budget int64

@@ -12,7 +12,7 @@ type messagesTools struct {
 }
 
 // messagesTools reads tools, and functions, their older form.
-func (r *ChatRequest) messagesTools() (*messagesTools, error) {
+func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 	allowed, err := r.allowedTools()
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (t *messagesTools) append(out []byte, marks *breakpoints) []byte {
 
 // allowedTools returns the names that a tool_choice of type allowed_tools
 // lists; nil when it is none.
-func (r *ChatRequest) allowedTools() (map[string]bool, error) {
+func (r chatOnMessages) allowedTools() (map[string]bool, error) {
 	choice := r.doc.raw("tool_choice")
 	if unquote(field(choice, "type")) != "allowed_tools" {
 		return nil, nil
@@ -133,7 +133,7 @@ func (r *ChatRequest) allowedTools() (map[string]bool, error) {
 // messagesToolChoice reads tool_choice, its older form function_call, and
 // parallel_tool_calls. thinks is set when the model thinks: then it cannot be
 // made to call a tool.
-func (r *ChatRequest) messagesToolChoice(tools *messagesTools, thinks bool) ([]byte, error) {
+func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([]byte, error) {
 	if tools.recalled {
 		return []byte(`{"type":"none"}`), nil
 	}
@@ -163,7 +163,7 @@ func (r *ChatRequest) messagesToolChoice(tools *messagesTools, thinks bool) ([]b
 
 // toolChoice returns the messages form's word for the choice, empty when the
 // client made none, and the name of the function that has to be called.
-func (r *ChatRequest) toolChoice() (kind string, name []byte, err error) {
+func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
 	param, raw := "tool_choice", r.doc.raw("tool_choice")
 	if raw == nil {
 		param, raw = "function_call", r.doc.raw("function_call")

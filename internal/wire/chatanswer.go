@@ -1,25 +1,5 @@
 package wire
 
-import "bytes"
-
-// Outcome is what an answer that is not streamed amounts to, in any form.
-type Outcome struct {
-	// Content is set when a choice holds text, a refusal, tool calls or images;
-	// Reasoning when one holds reasoning.
-	Content, Reasoning bool
-	// Limited, Filtered: a choice ended at the limit of tokens, or by the
-	// content filter.
-	Limited, Filtered bool
-	// Ended is set when the answer says how it ended.
-	Ended bool
-	// Err is the error that the provider reported inside the answer, also by a
-	// finish_reason that means failure where there is no content.
-	Err *ProviderError
-}
-
-// Judged returns what an answer amounts to, whatever its form is.
-func (o *Outcome) Judged() *Outcome { return o }
-
 // ChatAnswer is a chat completion that was not streamed.
 type ChatAnswer struct {
 	Outcome
@@ -33,7 +13,7 @@ type ChatAnswer struct {
 
 // ReadChatAnswer reads a provider's answer; ErrMalformed when it is no JSON
 // object. It keeps body.
-func ReadChatAnswer(body []byte) (*ChatAnswer, error) {
+func ReadChatAnswer(body []byte) (Answer, error) {
 	from := skipSpace(body, 0)
 	if from >= len(body) || body[from] != '{' || !isValid(body) {
 		return nil, ErrMalformed
@@ -118,18 +98,7 @@ func (a *ChatAnswer) Text() []byte { return a.made.text }
 // Completion returns our own count of the tokens produced.
 func (a *ChatAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, a.made.bytes) }
 
-// Pieces returns the answer's bytes with the model that the client asked for, in
+// pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *ChatAnswer) Pieces(model string) [3][]byte { return withModel(a.body, model) }
-
-// withModel splits a JSON object around its model, which is replaced.
-func withModel(body []byte, model string) [3][]byte {
-	from := max(bytes.IndexByte(body, '{'), 0)
-	for m := range memberSpans(body[from:]) {
-		if string(m.name) == "model" {
-			return [3][]byte{body[:from+m.from], quote(model), body[from+m.to:]}
-		}
-	}
-	return [3][]byte{body}
-}
+func (a *ChatAnswer) pieces(model string) [3][]byte { return withModel(a.body, model) }

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tollgate/internal/fault"
 )
-
-// maxChoices is the largest `n`.
-const maxChoices = 128
 
 // chatFields are the top-level fields that the gateway reads, edits or refuses in
 // the form, on lines of it or of another.
@@ -21,18 +17,12 @@ var chatFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTo
 	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
 })
 
-// storedFields refer to things stored at the provider.
-var storedFields = []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"}
-
-// pricedFields have values that change what the provider charges.
-var pricedFields = []string{"service_tier", "speed", "inference_geo"}
-
 // Check applies every rule about the fields of a chat-completions request and
 // fills r's fields. Its error is a *fault.Error with the path of the field at
 // fault. What only a price can decide (Options, Tools) is reported, not
 // refused. Fields that no rule names are the provider's to judge.
 func (r *ChatRequest) Check() error {
-	if err := r.doc.checkCase(chatFields); err != nil {
+	if err := r.checkCase(chatFields); err != nil {
 		return err
 	}
 	r.Bound = PromptBound{TextBytes: r.Size()}
@@ -41,8 +31,8 @@ func (r *ChatRequest) Check() error {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
-		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.doc.checkAudio,
-		func() error { return r.checkOptions(r.doc) }, r.checkTools, func() error { return r.readRouting(r.doc) },
+		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.checkAudio,
+		r.checkOptions, r.checkTools, r.readRouting,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -55,7 +45,7 @@ func (r *ChatRequest) Check() error {
 // checkLimits reads the limit and n.
 func (r *ChatRequest) checkLimits() error {
 	r.N = 1
-	if err := r.readLimit(r.doc); err != nil {
+	if err := r.readLimit(); err != nil {
 		return err
 	}
 	if raw := r.doc.raw("n"); raw != nil {
@@ -68,20 +58,11 @@ func (r *ChatRequest) checkLimits() error {
 	return nil
 }
 
-// checkStream reads stream.
-func (a *Asked) checkStream(d *document) error {
-	var ok bool
-	if a.Stream, ok = boolean(d.raw("stream")); !ok {
-		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
-	}
-	return nil
-}
-
 // checkFlags reads stream and stream_options. The gateway edits the options of
 // a stream, so there they have to be what they should be; without a stream
 // they are the provider's to judge.
 func (r *ChatRequest) checkFlags() error {
-	if err := r.checkStream(r.doc); err != nil {
+	if err := r.checkStream(); err != nil {
 		return err
 	}
 	r.IncludeUsage = false
@@ -114,62 +95,6 @@ func (r *ChatRequest) checkStored() error {
 		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
 	}
 	return nil
-}
-
-func stored(param string) error {
-	return fault.At(fault.InvalidRequest, param, "`%s` refers to something stored at a provider, which this service does not offer. Send the content itself.", param)
-}
-
-// checkAudio refuses audio output, which has no price.
-func (d *document) checkAudio() error {
-	for _, modality := range elements(d.raw("modalities")) {
-		if strings.EqualFold(unquote(modality), "audio") {
-			return audio("modalities")
-		}
-	}
-	if d.raw("audio") != nil {
-		return audio("audio")
-	}
-	return nil
-}
-
-func audio(param string) error {
-	return fault.At(fault.InvalidRequest, param, "`%s` asks for audio, which this service does not offer.", param)
-}
-
-// checkOptions reports the values that change what the provider charges.
-func (a *Asked) checkOptions(d *document) error {
-	a.ServiceTier, a.Options = "", nil
-	for _, name := range pricedFields {
-		raw := d.raw(name)
-		if raw == nil {
-			continue
-		}
-		if !isText(raw) {
-			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
-		}
-		value := unquote(raw)
-		if name == "service_tier" {
-			if value == "auto" || value == "default" {
-				continue
-			}
-			a.ServiceTier = value
-		}
-		a.Options = append(a.Options, Priced{Param: name, Name: value})
-	}
-	for _, modality := range elements(d.raw("modalities")) {
-		if isText(modality) && unquote(modality) == "image" {
-			a.Options = append(a.Options, Priced{Param: "modalities", Name: "image"})
-			break
-		}
-	}
-	return nil
-}
-
-// shortened returns a value's text for a message.
-func shortened(raw []byte) string {
-	const most = 64
-	return strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")
 }
 
 // checkMessages checks each message and adds up the bound of the prompt.
@@ -277,59 +202,4 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 		r.Bound.Unbounded = true
 	}
 	return nil
-}
-
-// addImage counts an image by its address, a JSON string. The bytes of an
-// inline image do not count as text. Other things behind a data address
-// (documents, video) are no images.
-func (a *Asked) addImage(address []byte) {
-	const prefix = 64 // longer than any `data:image/…` in escapes needs to be told apart
-	start := bytes.TrimPrefix(address[:min(len(address), prefix)], []byte(`"`))
-	text := strings.ToLower(strings.ReplaceAll(string(start), `\/`, `/`))
-	switch {
-	case strings.HasPrefix(text, "data:image/"):
-		a.Bound.TextBytes -= int64(len(address))
-	case strings.HasPrefix(text, "data:"):
-		a.Bound.Unbounded = true
-	}
-	a.Bound.Images++
-}
-
-// findStored looks for a reference to something stored at the provider inside
-// a hosted tool or the like, at any depth, and returns its path.
-func findStored(value []byte, depth int) string {
-	const deepest = 32 // deeper than any part or tool that a provider knows
-	if depth > deepest {
-		return ""
-	}
-	switch {
-	case len(value) > 0 && value[0] == '{':
-		for name, inner := range members(value) {
-			switch {
-			case isStoredName(name) && present(inner) != nil:
-				return "." + string(name)
-			case inner[0] == '{' || inner[0] == '[':
-				if path := findStored(inner, depth+1); path != "" {
-					return "." + string(name) + path
-				}
-			}
-		}
-	case len(value) > 0 && value[0] == '[':
-		for i, inner := range elements(value) {
-			if inner[0] == '{' || inner[0] == '[' {
-				if path := findStored(inner, depth+1); path != "" {
-					return fmt.Sprintf("[%d]%s", i, path)
-				}
-			}
-		}
-	}
-	return ""
-}
-
-func isStoredName(name []byte) bool {
-	switch string(name) {
-	case "file_id", "file_ids", "vector_store_ids", "container_id", "skill_id":
-		return true
-	}
-	return false
 }

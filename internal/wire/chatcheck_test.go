@@ -181,7 +181,7 @@ func TestCheckReads(t *testing.T) {
 			if err := got.Check(); err != nil {
 				t.Fatal(err)
 			}
-			want := &ChatRequest{Asked: Asked{N: 1, Bound: size(test.body)}}
+			want := &ChatRequest{request{Asked: Asked{N: 1, Bound: size(test.body)}}}
 			test.want(want, test.body)
 			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.LimitParam != want.LimitParam || got.N != want.N ||
 				got.Bound != want.Bound || got.ServiceTier != want.ServiceTier || !slices.Equal(got.Options, want.Options) || !slices.Equal(got.Tools, want.Tools) {

@@ -148,9 +148,9 @@ func TestOneLimitGoesToALine(t *testing.T) {
 		"chat":                 {func() ([]byte, error) { return chat.Body(edits), nil }, "max_completion_tokens"},
 		"messages":             {func() ([]byte, error) { return messages.Body(edits), nil }, "max_tokens"},
 		"responses":            {func() ([]byte, error) { return responses.Body(edits), nil }, "max_output_tokens"},
-		"chat to messages":     {func() ([]byte, error) { return chat.AsMessages(in) }, "max_tokens"},
-		"messages to chat":     {func() ([]byte, error) { return messages.AsChat(in) }, "max_completion_tokens"},
-		"responses to chat":    {func() ([]byte, error) { return responses.AsChat(in) }, "max_completion_tokens"},
+		"chat to messages":     {func() ([]byte, error) { return ToMessages(chat, Identity{}).Body(in) }, "max_tokens"},
+		"messages to chat":     {func() ([]byte, error) { return MessagesToChat(messages, Identity{}).Body(in) }, "max_completion_tokens"},
+		"responses to chat":    {func() ([]byte, error) { return ResponsesToChat(responses, Identity{}).Body(in) }, "max_completion_tokens"},
 		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits), nil }, ""},
 	} {
 		sent, err := of.body()
@@ -165,7 +165,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 			t.Errorf("%s: %s", name, sent)
 		}
 	}
-	gemini, err := chat.AsGemini(in)
+	gemini, err := ToGemini(chat, Identity{}).Body(in)
 	if err != nil || !strings.Contains(string(gemini), `"maxOutputTokens":40`) {
 		t.Errorf("%s, %v", gemini, err)
 	}

@@ -2,50 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"errors"
-	"math/bits"
 )
-
-// ErrMalformed says that a provider sent what is not JSON where the form has
-// JSON.
-var ErrMalformed = errors.New("not a JSON object")
-
-// ProviderError is an error that a provider reported inside an answer of
-// status 200 or a stream.
-type ProviderError struct {
-	// Body is the JSON that reports it, as it came; nil when only a
-	// finish_reason did.
-	Body []byte
-	// Reason is the finish_reason that means failure (`network_error`), or
-	// empty.
-	Reason string
-}
-
-// Error implements error; it is for logs.
-func (e *ProviderError) Error() string {
-	if e.Reason != "" {
-		return "provider finished with " + e.Reason
-	}
-	const most = 500
-	return "provider reported " + string(e.Body[:min(len(e.Body), most)])
-}
-
-// Frame is what one event of a stream means.
-type Frame struct {
-	// Done is the closing `[DONE]`.
-	Done bool
-	// Token is set when the frame holds text, reasoning, refusal or a tool
-	// call; roles, comments and empty deltas are none.
-	Token bool
-	// Finish is set when the frame ends a choice, Finished when all choices
-	// that were asked for or seen have ended, in this frame or before it.
-	Finish, Finished bool
-	// Usage is set when the frame shows usage at its top level, UsageOnly when
-	// it shows nothing else (`choices: []`).
-	Usage, UsageOnly bool
-	// Err is the error that the frame reports.
-	Err *ProviderError
-}
 
 // ChatMeter reads the frames of a chat-completions stream as they pass. It
 // looks for the few words that matter and decodes only the frames that have
@@ -66,25 +23,9 @@ type ChatMeter struct {
 	like           likeness
 }
 
-// NewChatMeter makes the meter of a stream with n choices.
-func NewChatMeter(n int64) *ChatMeter {
+// newChatMeter makes the meter of a stream with n choices.
+func newChatMeter(n int64) *ChatMeter {
 	return &ChatMeter{choices: int(min(max(n, 1), maxChoices))}
-}
-
-// choiceSet is a set of choice indexes below maxChoices.
-type choiceSet [maxChoices / 64]uint64
-
-func (s *choiceSet) add(i int) {
-	if i >= 0 && i < maxChoices {
-		s[i/64] |= 1 << (i % 64)
-	}
-}
-
-func (s *choiceSet) size() (n int) {
-	for _, word := range s {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }
 
 // Read reads the next event. It returns ErrMalformed for data that is no JSON
@@ -115,13 +56,6 @@ func (m *ChatMeter) Read(e Event) (Frame, error) {
 	m.begun = m.begun || f.Token
 	f.Finished = m.finished.size() >= m.choices && m.Complete()
 	return f, nil
-}
-
-// isValid tells whether data is JSON.
-func isValid(data []byte) bool {
-	s := scanner{src: data}
-	i := s.value(s.space(0), 0)
-	return i != invalid && s.space(i) == len(data)
 }
 
 // isOrdinary tells whether a frame holds deltas only: it has one, and none of
@@ -280,71 +214,9 @@ func (m *ChatMeter) Text() []byte { return m.made.text }
 // Completion returns our own count of the tokens produced so far.
 func (m *ChatMeter) Completion(c *Counter) int64 { return c.Count(m.made.text, m.made.bytes) }
 
-// finishKind says what a finish_reason means.
-type finishKind int
+// Estimate is a rough count of the tokens produced so far, without looking
+// into the text.
+func (m *ChatMeter) Estimate() int64 { return m.made.estimate() }
 
-const (
-	finishNone     finishKind = iota // no end
-	finishEnded                      // an end like another
-	finishLimit                      // the limit of tokens was reached
-	finishFiltered                   // the content filter ended it
-	finishFailed                     // the provider failed
-)
-
-func kindOfFinish(reason string) finishKind {
-	switch reason {
-	case "", "null":
-		return finishNone
-	case "length", "max_tokens", "model_length", "model_context_window_exceeded":
-		return finishLimit
-	case "content_filter", "sensitive", "refusal",
-		"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
-		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
-		return finishFiltered
-	case "error", "network_error", "insufficient_system_resource",
-		"OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
-		return finishFailed
-	}
-	return finishEnded
-}
-
-// isError tells whether a frame or an answer reports an error: `error` at the
-// top level or where single vendors put it, a status of theirs that is not 0,
-// a prompt that was blocked, or a code and a message instead of choices.
-func isError(data []byte, choices bool) bool {
-	var code, message bool
-	for name, value := range members(data) {
-		if isNull(value) {
-			continue
-		}
-		switch string(name) {
-		case "error":
-			if string(value) != `""` && string(value) != "{}" && string(value) != "false" {
-				return true
-			}
-		case "x_groq":
-			if field(value, "error") != nil {
-				return true
-			}
-		case "base_resp":
-			if status := field(value, "status_code"); status != nil && string(status) != "0" {
-				return true
-			}
-		case "promptFeedback":
-			if isText(field(value, "blockReason")) {
-				return true
-			}
-		case "choices":
-			for _, choice := range elements(value) {
-				if field(choice, "error") != nil {
-					return true
-				}
-			}
-		case "code":
-			code = true
-		case "msg", "message":
-			message = true
-		}
-	}
-	return code && message && !choices
-}
+// NewChatMeter makes the meter of a stream with n choices.
+func NewChatMeter(n int64) Meter { return newChatMeter(n) }

@@ -31,7 +31,7 @@ type metered struct {
 // meter reads a stream to its end.
 func meter(t *testing.T, stream string, n int64) (metered, *ChatMeter) {
 	t.Helper()
-	r, m := NewEventReader(strings.NewReader(stream), 1<<20), NewChatMeter(n)
+	r, m := NewEventReader(strings.NewReader(stream), 1<<20), newChatMeter(n)
 	var out metered
 	for {
 		e, err := r.Next()
@@ -157,7 +157,7 @@ func TestChatMeter(t *testing.T) {
 func TestChatMeterRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"hello", "{", `{"choices":[}`, "[1]", `{"a":1} x`, "<html>"} {
-		if _, err := NewChatMeter(1).Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
+		if _, err := newChatMeter(1).Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestChatMeterKeepsSomeOfALongText(t *testing.T) {
 
 func TestChatMeterDoesNotAllocatePerFrame(t *testing.T) {
 	e := Event{Data: []byte(delta(`{"content":"w\n"}`, "null"))}
-	m := NewChatMeter(1)
+	m := newChatMeter(1)
 	for range 70_000 { // the text is kept up to its limit
 		if _, err := m.Read(e); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func FuzzChatMeter(f *testing.F) {
 		f.Add([]byte(seed), []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		m, edit := NewChatMeter(2), NewFrameEditor("x")
+		m, edit := newChatMeter(2), NewFrameEditor("x")
 		start := Event{Data: []byte(delta(`{"content":"a"}`, "null"))}
 		if _, err := m.Read(start); err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func FuzzChatMeter(f *testing.F) {
 		}
 		if a, err := ReadChatAnswer(first); err == nil {
 			_, _ = a.Usage()
-			pieces := a.Pieces("x")
+			pieces := a.(*ChatAnswer).pieces("x")
 			if edited := bytes.Join(pieces[:], nil); !isValid(edited) {
 				t.Fatalf("edited %s to %s", first, edited)
 			}
@@ -247,7 +247,7 @@ func FuzzLikeness(f *testing.F) {
 		if !isValid(frame(first, tail)) || !isValid(frame(second, tail)) || strings.Contains(tail, "delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
 			return
 		}
-		fast, slow := NewChatMeter(1), NewChatMeter(1)
+		fast, slow := newChatMeter(1), newChatMeter(1)
 		for _, data := range [][]byte{frame("x", ""), frame(first, ""), frame(second, ""), frame(first, tail), frame(second, tail), frame(first, "")} {
 			got, err := fast.Read(Event{Data: data})
 			if err != nil {
@@ -344,7 +344,7 @@ func TestFrameEditor(t *testing.T) {
 func TestUsageEvent(t *testing.T) {
 	t.Parallel()
 	_, m := meter(t, frames(delta(`{"content":"x"}`, "null")), 1)
-	edit := NewChatEditor(Identity{Model: "swift-1"}, true, m)
+	edit := newChatEditor(Identity{Model: "swift-1"}, true, m)
 	got, whole := strings.CutSuffix(string(edit.End(nil, Usage{Prompt: 5, Cached: 1, Completion: 3, Reasoning: 2})), DoneEvent)
 	if !whole {
 		t.Errorf("no [DONE] behind %s", got)
@@ -409,7 +409,7 @@ func TestReadChatAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := verdict{a.Content, a.Reasoning, a.Limited, a.Filtered, a.Err != nil, string(a.Text())}
+			got := verdict{a.Judged().Content, a.Judged().Reasoning, a.Judged().Limited, a.Judged().Filtered, a.Judged().Err != nil, string(a.Text())}
 			if got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
@@ -434,7 +434,7 @@ func TestChatAnswerUsageAndModel(t *testing.T) {
 	if !ok || u.Prompt != 5 || u.Completion != 2 || u.ServiceTier != "flex" || !maps.Equal(u.ToolCalls, map[string]int64{"web_search": 1, "code_interpreter": 2}) {
 		t.Errorf("usage %+v, %v", u, ok)
 	}
-	pieces := a.Pieces("swift-1")
+	pieces := a.(*ChatAnswer).pieces("swift-1")
 	if got, want := string(bytes.Join(pieces[:], nil)), strings.Replace(body, `"v"`, `"swift-1"`, 1); got != want {
 		t.Errorf("got %s", got)
 	}
@@ -472,7 +472,7 @@ func BenchmarkStreamOf64Frames(b *testing.B) {
 	var out []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		r, m, edit := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewFrameEditor("swift-1")
+		r, m, edit := NewEventReader(bytes.NewReader(stream), 1<<20), newChatMeter(1), NewFrameEditor("swift-1")
 		out = out[:0]
 		for {
 			e, err := r.Next()

@@ -43,34 +43,5 @@ func (c *Counter) Count(text []byte, size int64) int64 {
 	return min(tokens, maxCount)
 }
 
-// Tokens that the chat-completions form costs around the text itself.
-const (
-	perMessage = 4
-	perPrompt  = 3
-)
-
-// Prompt returns our own count of the prompt's tokens: its messages and tools,
-// with perImage for each image.
-func (r *ChatRequest) Prompt(c *Counter, perImage int64) int64 {
-	var text produced
-	tokens := int64(perPrompt)
-	for _, message := range elements(r.doc.raw("messages")) {
-		tokens += perMessage
-		text.note(message)
-	}
-	for _, name := range []string{"tools", "functions", "response_format"} {
-		if raw := r.doc.raw(name); raw != nil {
-			text.add(raw)
-		}
-	}
-	tokens += c.Count(text.text, text.bytes)
-	tokens += min(r.Bound.Images, maxCount>>20) * min(max(perImage, 0), 1<<20)
-	return min(tokens, maxCount)
-}
-
-// Estimate is a rough count of the prompt's tokens, without looking into it.
-func (r *ChatRequest) Estimate() int64 { return max(r.Bound.TextBytes, 0)/bytesPerToken + perPrompt }
-
-// Estimate is a rough count of the tokens produced so far, without looking
-// into the text.
-func (m *ChatMeter) Estimate() int64 { return (m.made.bytes + bytesPerToken - 1) / bytesPerToken }
+// estimatedTokens is a rough count of the tokens of so many bytes.
+func estimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }

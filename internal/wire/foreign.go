@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"tollgate/internal/fault"
 )
 
 // refusal makes the fault of a field, given its path.
@@ -114,3 +115,62 @@ func textHead(raw []byte) string {
 	text := unquote(append(slices.Clone(raw[:min(end, len(raw)-1)]), '"'))
 	return strings.ToLower(strings.Join(strings.Fields(text), ""))
 }
+
+func audio(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`%s` asks for audio, which this service does not offer.", param)
+}
+
+func stored(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`%s` refers to something stored at a provider, which this service does not offer. Send the content itself.", param)
+}
+
+// findStored looks for a reference to something stored at the provider inside
+// a hosted tool or the like, at any depth, and returns its path.
+func findStored(value []byte, depth int) string {
+	const deepest = 32 // deeper than any part or tool that a provider knows
+	if depth > deepest {
+		return ""
+	}
+	switch {
+	case len(value) > 0 && value[0] == '{':
+		for name, inner := range members(value) {
+			switch {
+			case isStoredName(name) && present(inner) != nil:
+				return "." + string(name)
+			case inner[0] == '{' || inner[0] == '[':
+				if path := findStored(inner, depth+1); path != "" {
+					return "." + string(name) + path
+				}
+			}
+		}
+	case len(value) > 0 && value[0] == '[':
+		for i, inner := range elements(value) {
+			if inner[0] == '{' || inner[0] == '[' {
+				if path := findStored(inner, depth+1); path != "" {
+					return fmt.Sprintf("[%d]%s", i, path)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func isStoredName(name []byte) bool {
+	switch string(name) {
+	case "file_id", "file_ids", "vector_store_ids", "container_id", "skill_id":
+		return true
+	}
+	return false
+}
+
+// shortened returns a value's text for a message.
+func shortened(raw []byte) string {
+	const most = 64
+	return strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")
+}
+
+// storedFields refer to things stored at the provider.
+var storedFields = []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"}
+
+// pricedFields have values that change what the provider charges.
+var pricedFields = []string{"service_tier", "speed", "inference_geo"}

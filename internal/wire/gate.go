@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"hash/maphash"
 	"unicode/utf8"
 
@@ -121,30 +120,4 @@ func (g *gate) top(i int) int {
 		return g.bad(i)
 	}
 	return i + 1
-}
-
-// unquoteKey returns the string that begins at from in src without its
-// escapes. It has passed the scanner.
-func unquoteKey(src []byte, from int) []byte {
-	end := skipText(src, from)
-	raw := src[from:end]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
-	}
-	return []byte(unquote(raw))
-}
-
-// unquote returns the text of a JSON string that is given with its quotes.
-func unquote(raw []byte) string {
-	if len(raw) < 2 || raw[0] != '"' {
-		return ""
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
-	}
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return ""
-	}
-	return text
 }

@@ -99,7 +99,7 @@ func playGemini(t *testing.T, given map[string][]byte) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	sent, err := r.AsGemini(translation)
+	sent, err := wire.ToGemini(r, wire.Identity{}).Body(translation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,9 +175,9 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 	}
 	u, known := a.Usage()
 	judged = fmt.Sprintf("content %t reasoning %t limited %t filtered %t\nusage %t %+v\ntext %q\n",
-		a.Content, a.Reasoning, a.Limited, a.Filtered, known, u, a.Text())
-	if a.Err != nil {
-		f := failureOf(a.Err)
+		a.Judged().Content, a.Judged().Reasoning, a.Judged().Limited, a.Judged().Filtered, known, u, a.Text())
+	if a.Judged().Err != nil {
+		f := failureOf(a.Judged().Err)
 		return "\n", judged + fmt.Sprintf("failure %s, line %s, wait %s\n", f.Code, f.Health, f.RetryAfter)
 	}
 	out, err := wire.ChatFromGemini(body, identity(), u)
@@ -188,8 +188,8 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 	if err != nil || !json.Valid(out) {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if again.Content != a.Content || again.Reasoning != a.Reasoning || again.Err != nil {
-		t.Errorf("read back as %+v of %+v", again.Outcome, a.Outcome)
+	if again.Judged().Content != a.Judged().Content || again.Judged().Reasoning != a.Judged().Reasoning || again.Judged().Err != nil {
+		t.Errorf("read back as %+v of %+v", *again.Judged(), *a.Judged())
 	}
 	if back, _ := again.Usage(); back.Prompt != u.Prompt || back.Completion != u.Completion || back.Cached != u.Cached || back.Reasoning != u.Reasoning {
 		t.Errorf("usage %+v read back as %+v", u, back)
@@ -305,17 +305,21 @@ func TestGeminiByChain(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
+	native, err := wire.OpenMessages([]byte(`{"model":"swift-1","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
-		writer wire.Writer
-		want   []string
+		request wire.Request
+		want    []string
 	}{
-		"messages":  {wire.NewMessagesFromChat(identity()), []string{`"text":"Hello"`, `"name":"look"`, `12345678901234567890`, `"stop_reason":"tool_use"`, "event: message_stop\n"}},
-		"responses": {wire.NewResponsesFromChat(identity(), r), []string{`"delta":"Hello"`, `"name":"look"`, `12345678901234567890`, `"output_tokens":7`, "event: response.completed\n"}},
+		"messages":  {native, []string{`"text":"Hello"`, `"name":"look"`, `12345678901234567890`, `"stop_reason":"tool_use"`, "event: message_stop\n"}},
+		"responses": {r, []string{`"delta":"Hello"`, `"name":"look"`, `12345678901234567890`, `"output_tokens":7`, "event: response.completed\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			events, meter := wire.NewEventReader(strings.NewReader(stream), 1<<20), wire.NewGeminiMeter(1)
-			chain := wire.NewChain(wire.NewChatFromGemini(identity(), true), tt.writer)
+			events := wire.NewEventReader(strings.NewReader(stream), 1<<20)
+			meter, chain := wire.New(tt.request, wire.FormGemini, identity()).Events()
 			var out []byte
 			for {
 				e, err := events.Next()

@@ -86,8 +86,8 @@ func FuzzGeminiAnswer(f *testing.F) {
 		if err != nil || !json.Valid(out) || !utf8.Valid(out) {
 			t.Fatalf("%v: %q", err, out)
 		}
-		if again.Err != nil || again.Content != a.Content || again.Reasoning != a.Reasoning {
-			t.Fatalf("%+v became %+v: %s", a.Outcome, again.Outcome, out)
+		if again.Judged().Err != nil || again.Judged().Content != a.Judged().Content || again.Judged().Reasoning != a.Judged().Reasoning {
+			t.Fatalf("%+v became %+v: %s", *a.Judged(), *again.Judged(), out)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func FuzzAsGemini(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		out, err := r.AsGemini(wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
+		out, err := wire.ToGemini(r, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
 		if err != nil {
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param == "" || e.Message == "" {

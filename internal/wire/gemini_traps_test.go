@@ -53,7 +53,7 @@ func toGemini(t testing.TB, body string, translation wire.Translation) ([]byte, 
 	if err := r.Check(); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	return r.AsGemini(translation)
+	return wire.ToGemini(r, wire.Identity{}).Body(translation)
 }
 
 // sendGemini translates messages, and further members that begin with a comma.
@@ -229,7 +229,7 @@ func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"MAX_TOKENS", "CONTINUATION"} {
 		a, err := wire.ReadGeminiAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]},"finishReason":"` + reason + `"}]}`))
-		if err != nil || a.Content || !a.Reasoning || !a.Limited || a.Err != nil {
+		if err != nil || a.Judged().Content || !a.Judged().Reasoning || !a.Judged().Limited || a.Judged().Err != nil {
 			t.Errorf("%s: %+v, %v", reason, a, err)
 		}
 	}
@@ -455,7 +455,7 @@ func TestGeminiFinishReasons(t *testing.T) {
 			return []byte(`{"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"` + reason + `"}]}`)
 		}
 		full, err := wire.ReadGeminiAnswer(answer(`{"text":"x"}`))
-		if err != nil || full.Err != nil || !full.Content {
+		if err != nil || full.Judged().Err != nil || !full.Judged().Content {
 			t.Errorf("%s: %+v, %v", reason, full, err)
 		}
 		out, err := wire.ChatFromGemini(answer(`{"text":"x"}`), identity(), wire.Usage{})
@@ -467,11 +467,11 @@ func TestGeminiFinishReasons(t *testing.T) {
 			t.Errorf("%s: %s", reason, out)
 		}
 		empty, err := wire.ReadGeminiAnswer(answer(`{"text":"hm","thought":true}`))
-		if err != nil || empty.Limited != (kind == "limited") || empty.Filtered != (kind == "filtered") || (empty.Err != nil) != (kind == "failed") {
+		if err != nil || empty.Judged().Limited != (kind == "limited") || empty.Judged().Filtered != (kind == "filtered") || (empty.Judged().Err != nil) != (kind == "failed") {
 			t.Errorf("%s without content: %+v, %v", reason, empty, err)
 		}
-		if empty.Err != nil && empty.Err.Reason != reason {
-			t.Errorf("%s: %v", reason, empty.Err)
+		if empty.Judged().Err != nil && empty.Judged().Err.Reason != reason {
+			t.Errorf("%s: %v", reason, empty.Judged().Err)
 		}
 	}
 }

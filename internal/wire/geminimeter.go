@@ -21,8 +21,8 @@ type GeminiMeter struct {
 	seen, finished choiceSet
 }
 
-// NewGeminiMeter makes the meter of a stream with n candidates.
-func NewGeminiMeter(n int64) *GeminiMeter {
+// newGeminiMeter makes the meter of a stream with n candidates.
+func newGeminiMeter(n int64) *GeminiMeter {
 	return &GeminiMeter{choices: int(min(max(n, 1), maxChoices))}
 }
 
@@ -88,7 +88,7 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 func (m *GeminiMeter) readCandidate(c geminiCandidate, f *Frame) {
 	for _, part := range elements(c.parts) {
 		part, before := readGeminiPart(part), m.made.bytes
-		f.Token = m.made.noteGemini(part) || f.Token
+		f.Token = noteGemini(&m.made, part) || f.Token
 		if !part.thought {
 			m.spoken += m.made.bytes - before
 		}
@@ -110,7 +110,7 @@ func (m *GeminiMeter) readCandidate(c geminiCandidate, f *Frame) {
 
 // noteGemini adds a part to what was produced and tells whether it holds any
 // token.
-func (p *produced) noteGemini(part geminiPart) (token bool) {
+func noteGemini(p *produced, part geminiPart) (token bool) {
 	if part.text != nil {
 		p.add(part.text)
 		if part.thought {
@@ -159,7 +159,7 @@ func (m *GeminiMeter) setUsage(raw []byte) bool {
 func (m *GeminiMeter) Usage() (Usage, bool) {
 	u := m.reports.usage
 	if !m.counted && u.Reasoning > 0 {
-		u.Completion = min(u.Reasoning+(m.spoken+bytesPerToken-1)/bytesPerToken, maxCount)
+		u.Completion = min(u.Reasoning+estimatedTokens(m.spoken), maxCount)
 	}
 	return u, m.reports.known()
 }
@@ -185,7 +185,7 @@ func (m *GeminiMeter) Completion(c *Counter) int64 { return c.Count(m.made.text,
 
 // Estimate is a rough count of the tokens produced so far, without looking
 // into the text.
-func (m *GeminiMeter) Estimate() int64 { return (m.made.bytes + bytesPerToken - 1) / bytesPerToken }
+func (m *GeminiMeter) Estimate() int64 { return m.made.estimate() }
 
 // GeminiAnswer is an answer of the Gemini form that was not streamed.
 type GeminiAnswer struct {
@@ -195,11 +195,11 @@ type GeminiAnswer struct {
 
 // ReadGeminiAnswer reads a provider's answer; ErrMalformed when it is no JSON
 // object.
-func ReadGeminiAnswer(body []byte) (*GeminiAnswer, error) {
+func ReadGeminiAnswer(body []byte) (Answer, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, ErrMalformed
 	}
-	m := NewGeminiMeter(1) // an answer is like a stream of one event
+	m := newGeminiMeter(1) // an answer is like a stream of one event
 	m.whole = true
 	f, err := m.Read(Event{Data: body})
 	if err != nil {
@@ -221,3 +221,6 @@ func (a *GeminiAnswer) Text() []byte { return a.meter.Text() }
 
 // Completion returns our own count of the tokens produced.
 func (a *GeminiAnswer) Completion(c *Counter) int64 { return a.meter.Completion(c) }
+
+// NewGeminiMeter makes the meter of a stream with n choices.
+func NewGeminiMeter(n int64) Meter { return newGeminiMeter(n) }

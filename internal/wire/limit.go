@@ -15,10 +15,10 @@ var limitFields = []string{
 }
 
 // readLimit reads the client's limit, the smallest of those that it names.
-func (a *Asked) readLimit(d *document) error {
-	a.Limit, a.LimitParam = 0, ""
+func (r *request) readLimit() error {
+	r.Limit, r.LimitParam = 0, ""
 	for _, name := range limitFields {
-		raw := d.raw(name)
+		raw := r.doc.raw(name)
 		if raw == nil {
 			continue
 		}
@@ -26,8 +26,8 @@ func (a *Asked) readLimit(d *document) error {
 		if !ok || limit < 1 {
 			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
 		}
-		if a.Limit == 0 || limit < a.Limit {
-			a.Limit, a.LimitParam = limit, name
+		if r.Limit == 0 || limit < r.Limit {
+			r.Limit, r.LimitParam = limit, name
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func (a *Asked) readLimit(d *document) error {
 
 // setLimit leaves one limit in the body: limit, in the given field. 0 leaves
 // none.
-func (m *memberEdits) setLimit(field string, limit int64) {
+func (r *request) setLimit(m *memberEdits, field string, limit int64) {
 	for _, name := range limitFields {
 		found := m.doc.find(name)
 		switch {
@@ -50,16 +50,4 @@ func (m *memberEdits) setLimit(field string, limit int64) {
 			m.set(name, strconv.AppendInt(nil, limit, 10))
 		}
 	}
-}
-
-// limitField is where a chat line reads the limit: where the edits say, else
-// where the client sent it.
-func (r *ChatRequest) limitField(e Edits) string {
-	switch {
-	case e.LimitField != "":
-		return e.LimitField
-	case r.doc.raw("max_completion_tokens") != nil:
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
 }

@@ -8,14 +8,14 @@ import (
 // maxStops is how many stop sequences the chat form takes.
 const maxStops = 4
 
-// AsChat returns the request in the chat form, for a line that does not speak
+// Body returns the request in the chat form, for a line that does not speak
 // messages. Equal requests give equal bytes. The results of tools become
 // messages of their own, directly behind the call; what is unanswered is
 // answered with "(no result)". Fields without a counterpart are dropped; where
 // that would change what the answer is, or what it costs, the error is a
 // *fault.Error with the field. A stream always asks for its usage. Call Check
 // first.
-func (r *MessagesRequest) AsChat(t Translation) ([]byte, error) {
+func (r messagesOnChat) Body(t Translation) ([]byte, error) {
 	if err := r.untranslated(); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ const longestUser = 64 + 2
 
 // appendChatLimits appends what bounds the answer, and how it is sampled:
 // models that think take no sampling fields.
-func (r *MessagesRequest) appendChatLimits(out []byte, t Translation) []byte {
+func (r messagesOnChat) appendChatLimits(out []byte, t Translation) []byte {
 	name := t.LimitField
 	if name == "" {
 		name = "max_tokens"
@@ -88,7 +88,7 @@ func (r *MessagesRequest) appendChatLimits(out []byte, t Translation) []byte {
 }
 
 // appendChatTools appends tools and the choice among them.
-func (r *MessagesRequest) appendChatTools(out []byte, _ Translation) ([]byte, error) {
+func (r messagesOnChat) appendChatTools(out []byte, _ Translation) ([]byte, error) {
 	sep := `,"tools":[`
 	for i, tool := range elements(r.doc.raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
@@ -119,7 +119,7 @@ func (r *MessagesRequest) appendChatTools(out []byte, _ Translation) ([]byte, er
 	return r.appendChatChoice(append(out, ']'))
 }
 
-func (r *MessagesRequest) appendChatChoice(out []byte) ([]byte, error) {
+func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 	choice := r.doc.raw("tool_choice")
 	if choice == nil {
 		return out, nil
@@ -146,7 +146,7 @@ func (r *MessagesRequest) appendChatChoice(out []byte) ([]byte, error) {
 
 // appendChatEffort appends reasoning_effort, as thinking and effort say. A
 // model that does not think knows no such field.
-func (r *MessagesRequest) appendChatEffort(out []byte, t Translation) ([]byte, error) {
+func (r messagesOnChat) appendChatEffort(out []byte, t Translation) ([]byte, error) {
 	thinking := r.doc.raw("thinking")
 	raw := field(r.doc.raw("output_config"), "effort")
 	effort := unquote(raw)
@@ -178,7 +178,7 @@ func (r *MessagesRequest) appendChatEffort(out []byte, t Translation) ([]byte, e
 }
 
 // appendChatFormat appends response_format.
-func (r *MessagesRequest) appendChatFormat(out []byte, _ Translation) ([]byte, error) {
+func (r messagesOnChat) appendChatFormat(out []byte, _ Translation) ([]byte, error) {
 	param, format := "output_config.format", field(r.doc.raw("output_config"), "format")
 	if format == nil {
 		param, format = "output_format", r.doc.raw("output_format") // its name in a beta

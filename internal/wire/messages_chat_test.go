@@ -11,7 +11,7 @@ import (
 // result, one a line.
 func asChat(t *testing.T, body string, in Translation, names ...string) string {
 	t.Helper()
-	out, err := messagesAsked(t, body).AsChat(in)
+	out, err := MessagesToChat(messagesAsked(t, body), Identity{}).Body(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := messagesAsked(t, body).AsChat(Translation{Edits: Edits{Model: "v"}})
+			out, err := MessagesToChat(messagesAsked(t, body), Identity{}).Body(Translation{Edits: Edits{Model: "v"}})
 			if code, at := codeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -166,7 +166,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := flow([]byte(test.stream), NewMessagesFromChat(someone()), NewChatMeter(1), billed())
+			out := flow([]byte(test.stream), NewMessagesFromChat(someone()), newChatMeter(1), billed())
 			if err := soundMessages(out); err != nil {
 				t.Errorf("%v in\n%s", err, out)
 			}

@@ -65,7 +65,7 @@ func TestMessagesScenarios(t *testing.T) {
 // F finished, u usage, d done, e error, . nothing.
 func playMessages(t *testing.T, upstream []byte) map[string]string {
 	t.Helper()
-	r, m, edit := NewEventReader(bytes.NewReader(upstream), 1<<20), NewMessagesMeter(), NewMessagesEditor(Identity{Model: "opal-1"})
+	r, m, edit := NewEventReader(bytes.NewReader(upstream), 1<<20), newMessagesMeter(), newMessagesEditor(Identity{Model: "opal-1"})
 	var client []byte
 	var marks strings.Builder
 	for {
@@ -122,12 +122,12 @@ func readMessages(t *testing.T, body []byte) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces := a.Pieces("opal-1")
+	pieces := a.(*MessagesAnswer).pieces("opal-1")
 	u, known := a.Usage()
 	return map[string]string{
 		"client": string(bytes.Join(pieces[:], nil)),
 		"reading": fmt.Sprintf("content %t reasoning %t ended %t limited %t filtered %t error %v\n%stext %q\n",
-			a.Content, a.Reasoning, a.Ended, a.Limited, a.Filtered, a.Err != nil, showUsage(u, known), a.Text()),
+			a.Judged().Content, a.Judged().Reasoning, a.Judged().Ended, a.Judged().Limited, a.Judged().Filtered, a.Judged().Err != nil, showUsage(u, known), a.Text()),
 	}
 }
 
@@ -151,7 +151,7 @@ func messagesDelta(kind, name, text string) string {
 func TestMessagesMeterRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"hello", "[1]", `{"type":"ping"`, `{"type":}`, `"x"`} {
-		if _, err := NewMessagesMeter().Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
+		if _, err := newMessagesMeter().Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestMessagesMeterErrors(t *testing.T) {
 		{Data: []byte(`{"error":{"message":"x"}}`)},
 	} {
 		for _, begun := range []bool{false, true} {
-			m := NewMessagesMeter()
+			m := newMessagesMeter()
 			if begun {
 				if f, err := m.Read(Event{Data: []byte(messagesDelta("text_delta", "text", `"x"`))}); err != nil || !f.Token {
 					t.Fatal(f, err)
@@ -186,7 +186,7 @@ func TestMessagesMeterErrors(t *testing.T) {
 			}
 		}
 	}
-	if f, err := NewMessagesMeter().Read(Event{Data: []byte(`{"type":"message_delta","delta":{"stop_reason":"network_error"}}`)}); err != nil || f.Err == nil || f.Err.Reason != "network_error" {
+	if f, err := newMessagesMeter().Read(Event{Data: []byte(`{"type":"message_delta","delta":{"stop_reason":"network_error"}}`)}); err != nil || f.Err == nil || f.Err.Reason != "network_error" {
 		t.Errorf("a failing stop_reason: %+v, %v", f, err)
 	}
 }
@@ -246,7 +246,7 @@ func TestMessagesCalls(t *testing.T) {
 		"two, then zero":            {[]string{fmt.Sprintf(start, two), search, fmt.Sprintf(end, none)}, 2},
 		"two, then negative":        {[]string{fmt.Sprintf(start, two), search, fmt.Sprintf(end, `{"web_search_requests":-2}`)}, 2},
 	} {
-		m := NewMessagesMeter()
+		m := newMessagesMeter()
 		for _, event := range test.events {
 			if _, err := m.Read(Event{Data: []byte(event)}); err != nil {
 				t.Fatal(err)
@@ -269,7 +269,7 @@ func TestMessagesEditorKeepsEvents(t *testing.T) {
 		": ping\n\nevent: ping\ndata: {\"type\":\"ping\",\"model\":\"v\"}\n\n":                                           ": ping\n\nevent: ping\ndata: {\"type\":\"ping\",\"model\":\"v\"}\n\n",
 		"data: {\"message\":{\"model\":\"v\"}}\n\ndata: {\"delta\":1,\"message\":{\"model\":\"said by the model\"}}\n\n": "data: {\"message\":{\"model\":\"m\\\"<\"}}\n\ndata: {\"delta\":1,\"message\":{\"model\":\"said by the model\"}}\n\n",
 	} {
-		r, edit := NewEventReader(strings.NewReader(in), 1<<20), NewMessagesEditor(Identity{Model: `m"<`})
+		r, edit := NewEventReader(strings.NewReader(in), 1<<20), newMessagesEditor(Identity{Model: `m"<`})
 		var out []byte
 		for {
 			e, err := r.Next()
@@ -294,7 +294,7 @@ func TestMessagesMeterDoesNotAllocatePerEvent(t *testing.T) {
 		{Data: []byte(`{"type":"content_block_stop","index":0}`)},
 		{},
 	}
-	m, edit := NewMessagesMeter(), NewMessagesEditor(Identity{Model: "m"})
+	m, edit := newMessagesMeter(), newMessagesEditor(Identity{Model: "m"})
 	out := edit.Append(make([]byte, 0, 4096), Event{Data: []byte(`{"message":{"model":"v"}}`), at: -1}, Frame{})
 	for range 70_000 { // the text is kept up to its limit
 		if _, err := m.Read(events[0]); err != nil {
@@ -325,7 +325,7 @@ func FuzzMessagesMeter(f *testing.F) {
 		f.Add([]byte(seed), []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		m, edit := NewMessagesMeter(), NewMessagesEditor(Identity{Model: "x"})
+		m, edit := newMessagesMeter(), newMessagesEditor(Identity{Model: "x"})
 		if _, err := m.Read(Event{Data: []byte(messagesDelta("text_delta", "text", `"a"`))}); err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func FuzzMessagesMeter(f *testing.F) {
 		if a, err := ReadMessagesAnswer(first); err == nil {
 			u, _ := a.Usage()
 			checkMessagesUsage(t, first, u)
-			pieces := a.Pieces("x")
+			pieces := a.(*MessagesAnswer).pieces("x")
 			if edited := bytes.Join(pieces[:], nil); !isValid(edited) {
 				t.Fatalf("edited %s to %s", first, edited)
 			}
@@ -376,7 +376,7 @@ func FuzzMessagesAlike(f *testing.F) {
 		if !isValid(event(first, tail)) || !isValid(event(second, tail)) {
 			return
 		}
-		fast, slow := NewMessagesMeter(), NewMessagesMeter()
+		fast, slow := newMessagesMeter(), newMessagesMeter()
 		for _, data := range [][]byte{event("x", ""), event(first, ""), event(second, ""), event(first, tail), event(second, tail), event(first, "")} {
 			slow.head = nil
 			a, errA := fast.Read(Event{Data: data})
@@ -398,7 +398,7 @@ func BenchmarkMessagesStreamOf64Events(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		src.Reset(stream)
-		r, m, edit := NewEventReader(src, 1<<20), NewMessagesMeter(), NewMessagesEditor(Identity{Model: "opal-1"})
+		r, m, edit := NewEventReader(src, 1<<20), newMessagesMeter(), newMessagesEditor(Identity{Model: "opal-1"})
 		edit.started = true
 		out = out[:0]
 		for {

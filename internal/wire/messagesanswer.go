@@ -16,7 +16,7 @@ type MessagesAnswer struct {
 
 // ReadMessagesAnswer reads a provider's answer; ErrMalformed when it is no
 // JSON object. It keeps body.
-func ReadMessagesAnswer(body []byte) (*MessagesAnswer, error) {
+func ReadMessagesAnswer(body []byte) (Answer, error) {
 	from := skipSpace(body, 0)
 	if from >= len(body) || body[from] != '{' || !isValid(body) {
 		return nil, ErrMalformed
@@ -29,7 +29,7 @@ func ReadMessagesAnswer(body []byte) (*MessagesAnswer, error) {
 		switch string(name) {
 		case "content":
 			for _, block := range elements(value) {
-				a.made.noteBlock(block)
+				noteBlock(&a.made, block)
 			}
 			blocks = value[0] == '['
 		case "stop_reason":
@@ -54,7 +54,7 @@ func ReadMessagesAnswer(body []byte) (*MessagesAnswer, error) {
 // noteBlock reads a content block, or the start of one in a stream, and tells
 // whether it is a token: text, opened thinking, and calls of tools are. What
 // hosted tools returned was not produced by the model.
-func (p *produced) noteBlock(block []byte) (token bool) {
+func noteBlock(p *produced, block []byte) (token bool) {
 	var kind, text, name, input []byte
 	for member, value := range members(block) {
 		switch string(member) {
@@ -84,7 +84,7 @@ func (p *produced) noteBlock(block []byte) (token bool) {
 		}
 		p.content = true
 		if string(kind) == "server_tool_use" {
-			p.noteHosted(string(nameOf(name)))
+			noteHosted(p, string(nameOf(name)))
 		}
 		return true
 	}
@@ -98,7 +98,7 @@ func (p *produced) noteBlock(block []byte) (token bool) {
 
 // noteHosted counts the call of a hosted tool, by the name of its function
 // (`web_search`, `bash_code_execution`).
-func (p *produced) noteHosted(name string) {
+func noteHosted(p *produced, name string) {
 	if strings.HasSuffix(name, "code_execution") {
 		name = "code_execution"
 	}
@@ -120,7 +120,7 @@ func (a *MessagesAnswer) Text() []byte { return a.made.text }
 // Completion returns our own count of the tokens produced.
 func (a *MessagesAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, a.made.bytes) }
 
-// Pieces returns the answer's bytes with the model that the client asked for, in
+// pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *MessagesAnswer) Pieces(model string) [3][]byte { return withModel(a.body, model) }
+func (a *MessagesAnswer) pieces(model string) [3][]byte { return withModel(a.body, model) }

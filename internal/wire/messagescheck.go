@@ -30,7 +30,7 @@ func (r *MessagesRequest) Check() error {
 	if limit, ok := integer(r.doc.raw(param)); !ok || limit < 1 {
 		return fault.At(fault.InvalidMaxTokens, param, "`max_tokens` is required and must be a positive integer.")
 	}
-	return r.readLimit(r.doc)
+	return r.readLimit()
 }
 
 // CheckCount is Check for a request that only counts tokens: it has no limit.
@@ -41,15 +41,15 @@ func (r *MessagesRequest) CheckCount() error {
 
 // check applies the rules that all requests of the form have in common.
 func (r *MessagesRequest) check() error {
-	if err := r.doc.checkCase(messagesFields); err != nil {
+	if err := r.checkCase(messagesFields); err != nil {
 		return err
 	}
 	r.N = 1
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.opening = opening{}
 	for _, check := range []func() error{
-		r.checkSystem, r.checkMessages, func() error { return r.checkStream(r.doc) }, r.checkStored, r.doc.checkAudio, r.checkOptions, r.checkTools,
-		func() error { return r.readRouting(r.doc) },
+		r.checkSystem, r.checkMessages, r.checkStream, r.checkStored, r.checkAudio, r.checkOptions, r.checkTools,
+		r.readRouting,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (r *MessagesRequest) checkTools() error {
 	if r.doc.raw("mcp_servers") != nil {
 		r.Bound.Unbounded = true
 	}
-	r.checkVendorTools(r.doc)
+	r.checkVendorTools()
 	return nil
 }
 

@@ -1,91 +1,37 @@
 package wire
 
-import (
-	"bytes"
+import "slices"
 
-	"tollgate/internal/fault"
-)
-
-// messageStop ends a stream of the messages form.
-const messageStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-
-// MessagesEditor writes the events of a stream of the messages form as they
-// came, but for the model in its first event. Not for concurrent use.
-type MessagesEditor struct {
-	model   []byte // as a JSON string
-	started bool   // message_start has passed, or a token after it
-	ended   bool   // a stop_reason has passed
-	stopped bool   // message_stop has passed
+// Body returns the bytes for a line: the client's own, in its own order and
+// spacing, but for the model and what is left of several limits. The result is
+// the client's body itself when nothing changes; nobody may write to it.
+func (r *MessagesRequest) Body(e Edits) []byte {
+	edits := memberEdits{doc: r.doc}
+	edits.setModel(e.Model)
+	r.setLimit(&edits, "max_tokens", r.Limit)
+	return edits.body()
 }
 
-// NewMessagesEditor makes the editor of a stream that sets the id's model.
-func NewMessagesEditor(id Identity) *MessagesEditor { return &MessagesEditor{model: quote(id.Model)} }
-
-// Append appends the event to dst. f is what the line's meter made of it. A
-// closing `[DONE]`, which the form does not have, is left out.
-func (w *MessagesEditor) Append(dst []byte, e Event, f Frame) []byte {
-	w.started, w.ended = w.started || f.Token, w.ended || f.Finish
-	if f.Done {
-		if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
-			return dst
+// CountBody is Body for a line that only counts tokens: without the members
+// that requests have and counts refuse. None of them is part of the prompt.
+func (r *MessagesRequest) CountBody(e Edits) []byte {
+	edits := memberEdits{doc: r.doc}
+	if r.doc.find("model") != nil {
+		edits.setModel(e.Model)
+	}
+	for _, m := range r.doc.members {
+		if isNotCounted(string(m.name)) {
+			edits.drop(string(m.name))
 		}
-		w.stopped = true
 	}
-	if !w.started && len(e.Data) > 0 {
-		return w.appendStart(dst, e)
-	}
-	return append(dst, e.Raw...)
+	return edits.body()
 }
 
-// appendStart appends one of the first events, with the model if it has one.
-func (w *MessagesEditor) appendStart(dst []byte, e Event) []byte {
-	model, ok := startedModel(e.Data)
-	if !ok {
-		return append(dst, e.Raw...)
+// isNotCounted tells whether a member of requests is refused by counts.
+func isNotCounted(name string) bool {
+	switch name {
+	case "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
+		return true
 	}
-	w.started = true
-	if e.at >= 0 {
-		dst = append(append(dst, e.Raw[:e.at+model.from]...), w.model...)
-		return append(dst, e.Raw[e.at+model.to:]...)
-	}
-	dst = append(append(append(dst, "event: "...), e.Name...), '\n')
-	edited := spliced(e.Data, []splice{{model.from, model.to, w.model}})
-	for line := range bytes.SplitSeq(edited, []byte("\n")) {
-		dst = append(append(append(dst, "data: "...), line...), '\n')
-	}
-	return append(dst, '\n')
-}
-
-// startedModel finds the model in a message_start.
-func startedModel(data []byte) (model member, ok bool) {
-	at := skipSpace(data, 0)
-	for message := range memberSpans(data[at:]) {
-		if string(message.name) != "message" {
-			continue
-		}
-		from := at + message.from
-		for model = range memberSpans(data[from : at+message.to]) {
-			if string(model.name) == "model" {
-				return member{model.name, from + model.from, from + model.to}, true
-			}
-		}
-		break
-	}
-	return member{}, false
-}
-
-// End appends what completes the stream: message_stop, when the answer ended
-// and its provider sent none.
-func (w *MessagesEditor) End(dst []byte, _ Usage) []byte {
-	if w.stopped || !w.ended {
-		return dst
-	}
-	w.stopped = true
-	return append(dst, messageStop...)
-}
-
-// Fail appends the event that reports an error; nothing may follow it.
-func (w *MessagesEditor) Fail(dst []byte, err *fault.Error) []byte {
-	dst = append(dst, "event: error\ndata: "...)
-	return append(append(dst, err.NativeBody()...), "\n\n"...)
+	return slices.Contains(limitFields, name)
 }

@@ -18,8 +18,8 @@ type MessagesMeter struct {
 	thought bool   // what kind of text follows head
 }
 
-// NewMessagesMeter makes the meter of a stream.
-func NewMessagesMeter() *MessagesMeter { return new(MessagesMeter) }
+// newMessagesMeter makes the meter of a stream.
+func newMessagesMeter() *MessagesMeter { return new(MessagesMeter) }
 
 // Read reads the next event. It returns ErrMalformed for data that is no JSON
 // object; events after the first token are checked by their brackets alone.
@@ -112,7 +112,7 @@ func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 	case "content_block_delta":
 		f.Token = m.readDelta(data, delta)
 	case "content_block_start":
-		f.Token = m.made.noteBlock(block)
+		f.Token = noteBlock(&m.made, block)
 	case "message_start":
 		m.usage.merge(field(message, "usage"), false)
 		f.Usage = m.usage.hasInput
@@ -126,17 +126,6 @@ func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 			f.Err = &ProviderError{Body: bytes.Clone(data)}
 		}
 	}
-}
-
-// nameOf returns a JSON string's text; nil when it is no string.
-func nameOf(raw []byte) []byte {
-	switch {
-	case !isText(raw):
-		return nil
-	case bytes.IndexByte(raw, '\\') >= 0:
-		return []byte(unquote(raw))
-	}
-	return raw[1 : len(raw)-1]
 }
 
 // readDelta reads what a delta adds to its block and tells whether that is a
@@ -227,4 +216,7 @@ func (m *MessagesMeter) Completion(c *Counter) int64 { return c.Count(m.made.tex
 
 // Estimate is a rough count of the tokens produced so far, without looking
 // into the text.
-func (m *MessagesMeter) Estimate() int64 { return (m.made.bytes + bytesPerToken - 1) / bytesPerToken }
+func (m *MessagesMeter) Estimate() int64 { return m.made.estimate() }
+
+// NewMessagesMeter makes the meter of a stream.
+func NewMessagesMeter() Meter { return newMessagesMeter() }

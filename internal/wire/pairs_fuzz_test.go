@@ -36,7 +36,7 @@ func seeds(f *testing.F, form, name string) {
 func FuzzChatFromMessages(f *testing.F) {
 	seeds(f, "chat", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := flow(stream, NewChatFromMessages(someone(), len(stream)%2 == 0), NewMessagesMeter(), billed())
+		out := flow(stream, NewChatFromMessages(someone(), len(stream)%2 == 0), newMessagesMeter(), billed())
 		if err := soundChat(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
@@ -49,7 +49,7 @@ func FuzzMessagesFromChat(f *testing.F) {
 	seeds(f, "messages", "stream")
 	f.Add([]byte(frames(delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`, "null"), delta(`{"function_call":{"name":1}}`, `"stop"`))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := flow(stream, NewMessagesFromChat(someone()), NewChatMeter(1), billed())
+		out := flow(stream, NewMessagesFromChat(someone()), newChatMeter(1), billed())
 		if err := soundMessages(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
@@ -88,12 +88,12 @@ func FuzzAsMessages(f *testing.F) {
 			return
 		}
 		for _, in := range []Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true), translation("vendor", false)} {
-			out, err := r.AsMessages(in)
+			out, err := ToMessages(r, Identity{}).Body(in)
 			if err != nil {
 				codeOf(t, err)
 				continue
 			}
-			if again, _ := r.AsMessages(in); !bytes.Equal(again, out) {
+			if again, _ := ToMessages(r, Identity{}).Body(in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			native, err := OpenMessages(out)
@@ -106,7 +106,7 @@ func FuzzAsMessages(f *testing.F) {
 			if err := soundTurns(out); err != "" {
 				t.Fatalf("%s: %s of %s", err, out, body)
 			}
-			if back, err := native.AsChat(in); err != nil || !json.Valid(back) {
+			if back, err := MessagesToChat(native, Identity{}).Body(in); err != nil || !json.Valid(back) {
 				t.Fatalf("%v: %s of %s", err, back, out)
 			}
 		}
@@ -170,12 +170,12 @@ func FuzzAsChat(f *testing.F) {
 			return
 		}
 		for _, in := range []Translation{{Edits: Edits{Model: "v", LimitField: "max_completion_tokens"}, Reasoning: true}, {Edits: Edits{Model: "v"}}} {
-			out, err := r.AsChat(in)
+			out, err := MessagesToChat(r, Identity{}).Body(in)
 			if err != nil {
 				codeOf(t, err)
 				continue
 			}
-			if again, _ := r.AsChat(in); !bytes.Equal(again, out) {
+			if again, _ := MessagesToChat(r, Identity{}).Body(in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			chat, err := OpenChat(out)

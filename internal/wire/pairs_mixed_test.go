@@ -57,7 +57,7 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 			list = append(list, delta(piece, []string{"null", "null", "null", "null", "null", "null", `""`, `"null"`, `"stop"`}[r.IntN(9)]))
 		}
 		list = append(list, delta(`{}`, []string{`"stop"`, `"length"`, `"tool_calls"`, `"content_filter"`, "null"}[r.IntN(5)]), "[DONE]")
-		m := NewChatMeter(1)
+		m := newChatMeter(1)
 		out := flow([]byte(frames(list...)), NewMessagesFromChat(someone()), m, billed())
 		if err := soundMessages(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
@@ -66,7 +66,7 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
 		// What was written can be translated back.
-		back := flow(out, NewChatFromMessages(someone(), true), NewMessagesMeter(), billed())
+		back := flow(out, NewChatFromMessages(someone(), true), newMessagesMeter(), billed())
 		if err := soundChat(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
@@ -92,7 +92,7 @@ func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 	}
 	eachMix(t, func(t *testing.T, r *rand.Rand) {
 		list := mixed(r, pieces, 20)
-		m := NewMessagesMeter()
+		m := newMessagesMeter()
 		out := flow([]byte(frames(list...)), NewChatFromMessages(someone(), r.IntN(2) == 0), m, billed())
 		if err := soundChat(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
@@ -100,7 +100,7 @@ func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 		if ended := strings.HasSuffix(string(out), DoneEvent); ended != m.Complete() {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
-		back := flow(out, NewMessagesFromChat(someone()), NewChatMeter(1), billed())
+		back := flow(out, NewMessagesFromChat(someone()), newChatMeter(1), billed())
 		if err := soundMessages(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
@@ -119,14 +119,14 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 	}
 	eachMix(t, func(t *testing.T, r *rand.Rand) {
 		body := messages(`[` + strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
-		out, err := chatAsked(t, body).AsMessages(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
+		out, err := ToMessages(chatAsked(t, body), Identity{}).Body(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if wrong := soundTurns(out); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 		}
-		back, err := messagesAsked(t, string(out)).AsChat(Translation{})
+		back, err := MessagesToChat(messagesAsked(t, string(out)), Identity{}).Body(Translation{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 	}
 	eachMix(t, func(t *testing.T, r *rand.Rand) {
 		body := nativeAsk(`[`+strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
-		out, err := messagesAsked(t, body).AsChat(Translation{Reasoning: r.IntN(2) == 0})
+		out, err := MessagesToChat(messagesAsked(t, body), Identity{}).Body(Translation{Reasoning: r.IntN(2) == 0})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,9 +137,9 @@ func lineGets(t *testing.T, request string, chat, reasoning bool) string {
 	var body []byte
 	var err error
 	if chat {
-		body, err = chatAsked(t, request).AsMessages(in)
+		body, err = ToMessages(chatAsked(t, request), Identity{}).Body(in)
 	} else {
-		body, err = messagesAsked(t, request).AsChat(in)
+		body, err = MessagesToChat(messagesAsked(t, request), Identity{}).Body(in)
 	}
 	if err != nil {
 		code, param := codeOf(t, err)
@@ -185,9 +185,9 @@ func streamFor(t *testing.T, stream string, chat, includeUsage bool) string {
 	var got []byte
 	sound := soundMessages
 	if chat {
-		got, sound = flow([]byte(stream+"\n\n"), NewChatFromMessages(someone(), includeUsage), NewMessagesMeter(), billed()), soundChat
+		got, sound = flow([]byte(stream+"\n\n"), NewChatFromMessages(someone(), includeUsage), newMessagesMeter(), billed()), soundChat
 	} else {
-		got = flow([]byte(stream+"\n\n"), NewMessagesFromChat(someone()), NewChatMeter(1), billed())
+		got = flow([]byte(stream+"\n\n"), NewMessagesFromChat(someone()), newChatMeter(1), billed())
 	}
 	if err := sound(got); err != nil {
 		t.Errorf("%v in\n%s", err, got)

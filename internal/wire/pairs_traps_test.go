@@ -93,7 +93,7 @@ func TestTrapIndexesOfCallsAreNotThoseOfBlocks(t *testing.T) {
 		`{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"b","name":"g","input":{}}}`,
 		`{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`, `{"type":"content_block_stop","index":4}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
-	out := flow([]byte(stream), NewChatFromMessages(someone(), false), NewMessagesMeter(), billed())
+	out := flow([]byte(stream), NewChatFromMessages(someone(), false), newMessagesMeter(), billed())
 	if err := soundChat(out); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
@@ -227,11 +227,11 @@ func TestTrapCommentsAreNoTokens(t *testing.T) {
 func TestTurnsOfTooManyCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	calls := func(call string) string { return strings.TrimSuffix(strings.Repeat(call+",", maxTurnCalls+1), ",") }
-	_, err := chatAsked(t, messages(`[{"role":"assistant","tool_calls":[`+calls(`{"function":{"name":"f"}}`)+`]}]`)).AsMessages(translation("v", false))
+	_, err := ToMessages(chatAsked(t, messages(`[{"role":"assistant","tool_calls":[`+calls(`{"function":{"name":"f"}}`)+`]}]`)), Identity{}).Body(translation("v", false))
 	if code, param := codeOf(t, err); code != fault.InvalidRequest || param != "messages[0].tool_calls[256].function" {
 		t.Errorf("%s %s", code, param)
 	}
-	_, err = messagesAsked(t, nativeAsk(`[{"role":"assistant","content":[`+calls(`{"type":"tool_use","id":"a","name":"f"}`)+`]}]`, ``)).AsChat(Translation{})
+	_, err = MessagesToChat(messagesAsked(t, nativeAsk(`[{"role":"assistant","content":[`+calls(`{"type":"tool_use","id":"a","name":"f"}`)+`]}]`, ``)), Identity{}).Body(Translation{})
 	if code, param := codeOf(t, err); code != fault.InvalidRequest || param != "messages[0].content[256]" {
 		t.Errorf("%s %s", code, param)
 	}

@@ -2,9 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // keptText is how much of an answer's text is kept for counting its tokens;
@@ -192,51 +189,5 @@ func (p *produced) add(value []byte) {
 	p.bytes += int64(len(p.text) - before)
 }
 
-// appendUnquoted appends the inside of a JSON string without its escapes. What
-// is no escape is appended as it stands.
-func appendUnquoted(dst, raw []byte) []byte {
-	for {
-		i := bytes.IndexByte(raw, '\\')
-		if i < 0 || i+1 >= len(raw) {
-			return append(dst, raw...)
-		}
-		dst = append(dst, raw[:i]...)
-		c := raw[i+1]
-		raw = raw[i+2:]
-		switch c {
-		case 'n':
-			dst = append(dst, '\n')
-		case 't':
-			dst = append(dst, '\t')
-		case 'r':
-			dst = append(dst, '\r')
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'u':
-			r, size := hexRune(raw)
-			raw = raw[size:]
-			if utf16.IsSurrogate(r) && len(raw) > 2 && raw[0] == '\\' && raw[1] == 'u' {
-				if low, size := hexRune(raw[2:]); utf16.DecodeRune(r, low) != utf8.RuneError {
-					r, raw = utf16.DecodeRune(r, low), raw[2+size:]
-				}
-			}
-			dst = utf8.AppendRune(dst, r)
-		default:
-			dst = append(dst, c)
-		}
-	}
-}
-
-// hexRune reads four hexadecimal digits.
-func hexRune(raw []byte) (rune, int) {
-	if len(raw) < 4 {
-		return utf8.RuneError, len(raw)
-	}
-	n, err := strconv.ParseUint(string(raw[:4]), 16, 16)
-	if err != nil {
-		return utf8.RuneError, 4
-	}
-	return rune(n), 4
-}
+// estimate is a rough count of the tokens, without looking into the text.
+func (p *produced) estimate() int64 { return estimatedTokens(p.bytes) }

@@ -7,13 +7,13 @@ import (
 	"tollgate/internal/fault"
 )
 
-// AsChat returns the request as a body of the chat-completions form, for a
+// Body returns the request as a body of the chat-completions form, for a
 // line that does not speak its own. What that form cannot do is refused, with
 // the path of the field; what makes no difference there is left out: the keys
 // of a cache that is not there, reasoning of earlier answers (no chat line
 // takes it back), `include`, and `metadata` (which goes with stored answers
 // only). Call Check first.
-func (r *ResponsesRequest) AsChat(t Translation) ([]byte, error) {
+func (r responsesOnChat) Body(t Translation) ([]byte, error) {
 	d := r.doc
 	if err := refusedByChat(d); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func askResponses(t testing.TB, body string) *ResponsesRequest {
 // what was written since the finish waits, and is thrown away when the stream
 // fails.
 func onChat(stream []byte, r *ResponsesRequest) []byte {
-	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, r)
+	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), newChatMeter(1), NewResponsesFromChat(identity, r)
 	var out []byte
 	held := -1
 	fail := func(code fault.Code, message string) []byte {
@@ -99,7 +99,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 		}
 	}
 	r := askResponses(t, string(parts["request"].Data))
-	chat, err := r.AsChat(Translation{Edits: Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
+	chat, err := ResponsesToChat(r, Identity{}).Body(Translation{Edits: Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func wholeResponse(t *testing.T, chat []byte, r *ResponsesRequest) []byte {
 		t.Fatal(err)
 	}
 	read, err := ReadResponsesAnswer(out)
-	if err != nil || !read.Ended || read.Content != a.Content || read.Limited != a.Limited || read.Filtered != a.Filtered {
+	if err != nil || !read.Judged().Ended || read.Judged().Content != a.Judged().Content || read.Judged().Limited != a.Judged().Limited || read.Judged().Filtered != a.Judged().Filtered {
 		t.Errorf("read as %+v, %v; the answer was %+v", read, err, a)
 	}
 	if again, known := read.Usage(); !known || again.Prompt != u.Prompt || again.Completion != u.Completion || again.Cached != u.Cached || again.Reasoning != u.Reasoning {
@@ -201,7 +201,7 @@ func FuzzResponsesFromChat(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if a, err := ReadResponsesAnswer(whole); err != nil || !a.Ended {
+		if a, err := ReadResponsesAnswer(whole); err != nil || !a.Judged().Ended {
 			t.Fatalf("%v\n%s", err, whole)
 		}
 	})
@@ -261,7 +261,7 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"at once":      frames(stop, "[DONE]"),
 		"in one frame": frames(word, delta(`{"content":"end"}`, `"stop"`)),
 	} {
-		reader, m, w := NewEventReader(strings.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`))
+		reader, m, w := NewEventReader(strings.NewReader(stream), 1<<20), newChatMeter(1), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`))
 		var out []byte
 		held := -1
 		for {

@@ -15,7 +15,7 @@ type ResponsesAnswer struct {
 
 // ReadResponsesAnswer reads a provider's answer; ErrMalformed when it is no
 // JSON object. It keeps body.
-func ReadResponsesAnswer(body []byte) (*ResponsesAnswer, error) {
+func ReadResponsesAnswer(body []byte) (Answer, error) {
 	from := skipSpace(body, 0)
 	if from >= len(body) || body[from] != '{' || !isValid(body) {
 		return nil, ErrMalformed
@@ -25,8 +25,8 @@ func ReadResponsesAnswer(body []byte) (*ResponsesAnswer, error) {
 	a := &ResponsesAnswer{body: body, tier: r.tier}
 	a.reports.take(r.usage, true)
 	for _, item := range elements(r.output) {
-		a.made.noteItem(item)
-		a.made.noteHostedItem(item)
+		noteItem(&a.made, item)
+		noteHostedItem(&a.made, item)
 	}
 	a.Content, a.Reasoning = a.made.content, a.made.reasoning
 	a.Limited, a.Filtered = r.limited(), r.filtered()
@@ -50,10 +50,10 @@ func (a *ResponsesAnswer) Text() []byte { return a.made.text }
 // Completion returns our own count of the tokens produced.
 func (a *ResponsesAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, a.made.bytes) }
 
-// Pieces returns the answer's bytes with the model that the client asked for
+// pieces returns the answer's bytes with the model that the client asked for
 // and `store` as it is here, in pieces to be written one after the other, so
 // that a long answer is not copied.
-func (a *ResponsesAnswer) Pieces(model string) [3][]byte {
+func (a *ResponsesAnswer) pieces(model string) [3][]byte {
 	from := bytes.IndexByte(a.body, '{')
 	edits := moved(editResponse(a.body[from:], quote(model)), from)
 	switch len(edits) {
@@ -175,24 +175,24 @@ func isOwnCall(item []byte) bool {
 
 // noteItem reads an item of an answer and tells whether it holds any token.
 // The searches of hosted tools are no content by themselves.
-func (p *produced) noteItem(item []byte) (token bool) {
+func noteItem(p *produced, item []byte) (token bool) {
 	switch kind := unquote(field(item, "type")); kind {
 	case "reasoning":
-		token = p.takeItem(item) || field(item, "encrypted_content") != nil
+		token = takeItem(p, item) || field(item, "encrypted_content") != nil
 		p.reasoning = p.reasoning || token
 	case "message":
-		token = p.takeItem(item)
+		token = takeItem(p, item)
 		p.content = p.content || token
 	case "web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "tool_search_call":
 	default:
-		p.takeItem(item)
+		takeItem(p, item)
 		p.content, token = true, true
 	}
 	return token
 }
 
 // noteHostedItem counts the item as the call of a hosted tool, if it is one.
-func (p *produced) noteHostedItem(item []byte) {
+func noteHostedItem(p *produced, item []byte) {
 	if name := hostedCall(item); name != "" {
 		p.tools.addCalls(name, 1)
 	}

@@ -25,7 +25,7 @@ var responsesFields = slices.Concat(limitFields, storedFields, pricedFields, ven
 // What only a price can decide (Options, Tools) is reported, not refused.
 // Fields, items and parts that nobody knows are the provider's to judge.
 func (r *ResponsesRequest) Check() error {
-	if err := r.doc.checkCase(responsesFields); err != nil {
+	if err := r.checkCase(responsesFields); err != nil {
 		return err
 	}
 	r.N = 1
@@ -36,16 +36,16 @@ func (r *ResponsesRequest) Check() error {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
-		r.checkInput, func() error { return r.readLimit(r.doc) }, func() error { return r.checkStream(r.doc) }, r.checkStored, r.checkAudio,
-		func() error { return r.checkOptions(r.doc) }, func() error { return r.readRouting(r.doc) },
+		r.checkInput, r.readLimit, r.checkStream, r.checkStored, r.checkAudio,
+		r.checkOptions, r.readRouting,
 		func() error { return r.checkTools(r.doc.raw("tools"), "tools", 0) },
 	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	r.checkVendorTools(r.doc)
-	r.limitCalls(r.doc)
+	r.checkVendorTools()
+	r.limitCalls()
 	r.Conversation = r.opening.sum
 	return nil
 }
@@ -80,7 +80,7 @@ func (r *ResponsesRequest) checkAudio() error {
 			return audio(at("modalities", i))
 		}
 	}
-	return r.doc.checkAudio()
+	return r.request.checkAudio()
 }
 
 // checkInput checks the input, with which the prompt's bound is added up.

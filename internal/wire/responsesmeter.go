@@ -20,8 +20,8 @@ type ResponsesMeter struct {
 	ended bool // the terminal event of an answer came
 }
 
-// NewResponsesMeter makes the meter of a stream.
-func NewResponsesMeter() *ResponsesMeter { return &ResponsesMeter{} }
+// newResponsesMeter makes the meter of a stream.
+func newResponsesMeter() *ResponsesMeter { return &ResponsesMeter{} }
 
 // Read reads the next event. It returns ErrMalformed for data that is no JSON
 // object; deltas after the first token are checked by their brackets alone.
@@ -110,9 +110,9 @@ func (m *ResponsesMeter) readEvent(kind string, data []byte, f *Frame) {
 	case "response.output_item.done":
 		item := field(data, "item")
 		if !m.shown {
-			f.Token = m.made.noteItem(item)
+			f.Token = noteItem(&m.made, item)
 		}
-		m.made.noteHostedItem(item)
+		noteHostedItem(&m.made, item)
 	case "response.image_generation_call.partial_image":
 		m.made.content, f.Token, m.shown = true, true, true
 	case "response.created", "response.in_progress", "response.queued":
@@ -141,9 +141,9 @@ func (m *ResponsesMeter) readEnd(response []byte, kind string, f *Frame) {
 	for _, item := range elements(r.output) {
 		items++
 		if !m.begun {
-			f.Token = m.made.noteItem(item) || f.Token
+			f.Token = noteItem(&m.made, item) || f.Token
 		}
-		m.made.noteHostedItem(item)
+		noteHostedItem(&m.made, item)
 	}
 	if items == 0 {
 		m.made.tools = counted
@@ -185,5 +185,8 @@ func (m *ResponsesMeter) Completion(c *Counter) int64 { return c.Count(m.made.te
 // Estimate is a rough count of the tokens produced so far, without looking
 // into the text.
 func (m *ResponsesMeter) Estimate() int64 {
-	return (m.made.bytes + bytesPerToken - 1) / bytesPerToken
+	return m.made.estimate()
 }
+
+// NewResponsesMeter makes the meter of a stream.
+func NewResponsesMeter() Meter { return newResponsesMeter() }

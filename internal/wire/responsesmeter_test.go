@@ -33,8 +33,8 @@ type passed struct {
 
 func pass(t testing.TB, stream string) (passed, *ResponsesEditor, string) {
 	t.Helper()
-	r, m := NewEventReader(strings.NewReader(stream), 1<<20), NewResponsesMeter()
-	w := NewResponsesEditor(identity, askResponses(t, `{"model":"swift-1","input":"x"}`))
+	r, m := NewEventReader(strings.NewReader(stream), 1<<20), newResponsesMeter()
+	w := newResponsesEditor(identity, askResponses(t, `{"model":"swift-1","input":"x"}`))
 	var got passed
 	var out []byte
 	for {
@@ -143,7 +143,7 @@ func TestResponsesMeter(t *testing.T) {
 func TestResponsesMeterRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"hello", "{", `{"type":}`, "[1]", `{"a":1} x`, `{"type":"response.output_text.delta","delta":"x"]}`} {
-		if _, err := NewResponsesMeter().Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
+		if _, err := newResponsesMeter().Read(Event{Data: []byte(data)}); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -183,8 +183,8 @@ func TestReadResponsesAnswer(t *testing.T) {
 			continue
 		}
 		test.want.Ended = test.ended
-		if !reflect.DeepEqual(a.Outcome, test.want) || string(a.Text()) != test.text {
-			t.Errorf("%s: %+v, text %q; want %+v, %q", name, a.Outcome, a.Text(), test.want, test.text)
+		if !reflect.DeepEqual(*a.Judged(), test.want) || string(a.Text()) != test.text {
+			t.Errorf("%s: %+v, text %q; want %+v, %q", name, *a.Judged(), a.Text(), test.want, test.text)
 		}
 	}
 	for _, body := range []string{"", "[]", "{", "<html>", `{"a":1}x`} {
@@ -206,7 +206,7 @@ func TestResponsesPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pieces := a.Pieces("swift-1")
+		pieces := a.(*ResponsesAnswer).pieces("swift-1")
 		if got := string(bytes.Join(pieces[:], nil)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -260,8 +260,8 @@ func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(named(seenEnd("failed", `"error":{"code":"x"}`), `{"type":"error","message":"m"}`)))
 	f.Add([]byte("data: {\"type\":\"response.completed\",\ndata: \"response\":{\"model\":1,\"store\":[]}}\n\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		r, m := NewEventReader(bytes.NewReader(stream), 1<<20), NewResponsesMeter()
-		w := NewResponsesEditor(identity, askResponses(t, `{"input":"x"}`))
+		r, m := NewEventReader(bytes.NewReader(stream), 1<<20), newResponsesMeter()
+		w := newResponsesEditor(identity, askResponses(t, `{"input":"x"}`))
 		var before, after int
 		var out []byte
 		for {
@@ -293,7 +293,7 @@ func FuzzResponsesStream(f *testing.F) {
 			t.Fatalf("%s", last)
 		}
 		if a, err := ReadResponsesAnswer(stream); err == nil {
-			pieces := a.Pieces("swift-1")
+			pieces := a.(*ResponsesAnswer).pieces("swift-1")
 			if !isValid(bytes.Join(pieces[:], nil)) {
 				t.Fatal("the answer is broken")
 			}
@@ -304,7 +304,7 @@ func FuzzResponsesStream(f *testing.F) {
 // BenchmarkResponsesPass is an ordinary event on its way through.
 func BenchmarkResponsesPass(b *testing.B) {
 	r := askResponses(b, `{"input":"x"}`)
-	m, w := NewResponsesMeter(), NewResponsesEditor(identity, r)
+	m, w := newResponsesMeter(), newResponsesEditor(identity, r)
 	e, err := NewEventReader(strings.NewReader(named(seenDelta)), 1<<20).Next()
 	if err != nil {
 		b.Fatal(err)
@@ -324,7 +324,7 @@ func BenchmarkResponsesPass(b *testing.B) {
 // BenchmarkResponsesFromChat is an ordinary frame on its way to another form.
 func BenchmarkResponsesFromChat(b *testing.B) {
 	r := askResponses(b, `{"input":"x"}`)
-	m, w := NewChatMeter(1), NewResponsesFromChat(identity, r)
+	m, w := newChatMeter(1), NewResponsesFromChat(identity, r)
 	e, err := NewEventReader(strings.NewReader(frames(delta(`{"content":" word"}`, "null"))), 1<<20).Next()
 	if err != nil {
 		b.Fatal(err)
@@ -344,7 +344,7 @@ func BenchmarkResponsesFromChat(b *testing.B) {
 // TestPassingResponsesAllocatesNothing holds the promise of the form's editor
 // and meter for ordinary events.
 func TestPassingResponsesAllocatesNothing(t *testing.T) {
-	m, w := NewResponsesMeter(), NewResponsesEditor(identity, askResponses(t, `{"input":"x"}`))
+	m, w := newResponsesMeter(), newResponsesEditor(identity, askResponses(t, `{"input":"x"}`))
 	e, err := NewEventReader(strings.NewReader(named(seenDelta)), 1<<20).Next()
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -173,30 +172,6 @@ func appendToolsEcho(dst, tools []byte) []byte {
 		dst = append(appendOr(append(dst, `,"strict":`...), field(tool, "strict"), "false"), '}')
 	}
 	return append(dst, ']')
-}
-
-// appendOr writes a value on one line, or otherwise where there is none.
-func appendOr(dst, value []byte, otherwise string) []byte {
-	if value == nil {
-		return append(dst, otherwise...)
-	}
-	return appendLine(dst, value)
-}
-
-// appendLine writes a JSON value without line ends, which would end the line
-// of an event. Between the tokens of JSON they are nothing but space, and
-// inside a string they cannot stand.
-func appendLine(dst, value []byte) []byte {
-	from := len(dst)
-	dst = append(dst, value...)
-	if bytes.ContainsAny(value, "\r\n") {
-		for i := from; i < len(dst); i++ {
-			if dst[i] == '\n' || dst[i] == '\r' {
-				dst[i] = ' '
-			}
-		}
-	}
-	return dst
 }
 
 // beginEvent writes an event of the form up to its sequence number.

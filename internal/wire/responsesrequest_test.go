@@ -253,7 +253,7 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"},{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":"y"},{"type":"function_call_output","call_id":"c","output":"z"}]}`: "invalid_request input[0].call_id",
 		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_file","file_url":"u"}]}]}`:                                                                                    "invalid_request input[1].output[0].file_url",
 	} {
-		if got := faultOf(t, second(askResponses(t, body).AsChat(Translation{}))); got != want {
+		if got := faultOf(t, second(ResponsesToChat(askResponses(t, body), Identity{}).Body(Translation{}))); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
@@ -287,7 +287,7 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"g","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"h","arguments":"{\"input\":\"\"}"}}]},` +
 			`{"role":"tool","tool_call_id":"c","content":"2"},{"role":"tool","tool_call_id":"d","content":"(no result)"}],"max_tokens":9}`,
 	} {
-		got, err := askResponses(t, body).AsChat(Translation{Edits: Edits{Model: "vendor", Limit: 50, LimitField: "max_tokens"}})
+		got, err := ResponsesToChat(askResponses(t, body), Identity{}).Body(Translation{Edits: Edits{Model: "vendor", Limit: 50, LimitField: "max_tokens"}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s, %v\ngot  %s\nwant %s", body, err, got, want)
 			continue
@@ -318,7 +318,7 @@ func FuzzResponsesRequest(f *testing.F) {
 		if object := newResponseObject(identity, r); !json.Valid(object.append(nil, responseState{status: "in_progress"})) {
 			t.Fatalf("echo %s", object.echo)
 		}
-		chat, err := r.AsChat(Translation{Edits: Edits{Model: "vendor", AskUsage: true}})
+		chat, err := ResponsesToChat(r, Identity{}).Body(Translation{Edits: Edits{Model: "vendor", AskUsage: true}})
 		if err != nil {
 			faultOf(t, err)
 			return

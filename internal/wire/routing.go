@@ -11,11 +11,11 @@ var routingFields = []string{
 func RoutingFields() []string { return append([]string(nil), routingFields...) }
 
 // readRouting notes the routing fields of a request.
-func (a *Asked) readRouting(d *document) error {
-	a.Routing = nil
+func (r *request) readRouting() error {
+	r.Routing = nil
 	for _, name := range routingFields {
-		if d.raw(name) != nil {
-			a.Routing = append(a.Routing, name)
+		if r.doc.raw(name) != nil {
+			r.Routing = append(r.Routing, name)
 		}
 	}
 	return nil

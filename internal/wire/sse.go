@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 )
 
 var (
@@ -272,3 +273,38 @@ func (r *EventReader) parse(raw []byte) Event {
 	}
 	return e
 }
+
+// events yields the events of a text that was written by a Writer: each ends
+// with an empty line.
+func events(text []byte) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		var r EventReader
+		for len(text) > 0 {
+			end := bytes.Index(text, []byte("\n\n"))
+			if end < 0 {
+				return
+			}
+			if !yield(r.parse(text[:end+2])) {
+				return
+			}
+			text = text[end+2:]
+		}
+	}
+}
+
+// appendLines writes an event whose data stands on several lines.
+func appendLines(dst []byte, name string, data []byte) []byte {
+	if name != "" {
+		dst = append(append(append(dst, "event: "...), name...), '\n')
+	}
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+	}
+	return append(dst, '\n')
+}
+
+// DoneEvent ends a chat-completions stream.
+const DoneEvent = "data: [DONE]\n\n"
+
+// messageStop ends a stream of the messages form.
+const messageStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"

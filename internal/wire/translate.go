@@ -13,23 +13,31 @@ func Translates(client, line Form) bool {
 	return false
 }
 
-// Identity is what the client sees as the source of its answer.
-type Identity struct {
-	// Request is our id of the request (`req_…`). Ids that a translator has to
-	// make derive from it, so that the same answer always looks the same.
-	Request string
-	// Model is the id that the client sent.
-	Model string
-	// Created is when the answer began, in Unix seconds.
-	Created int64
+// New returns how a request meets a line of a form, which its form Translates
+// to or is.
+func New(r Request, form Form, id Identity) Pair {
+	switch r := r.(type) {
+	case *ChatRequest:
+		return chatOn(r, form, id)
+	case *MessagesRequest:
+		if form != FormMessages {
+			return byChat(MessagesToChat(r, id), FormMessages, form, id)
+		}
+	case *ResponsesRequest:
+		if form != FormResponses {
+			return byChat(ResponsesToChat(r, id), FormResponses, form, id)
+		}
+	}
+	return r.Direct(id)
 }
 
-// Translation is what a request needs to become one of another form.
-type Translation struct {
-	Edits
-	// MaxOutput is the model's max_output_tokens: it is sent where the form
-	// demands a limit and the client named none.
-	MaxOutput int64
-	// Reasoning tells that the model thinks.
-	Reasoning bool
+// chatOn is how chat completions meet a line.
+func chatOn(r *ChatRequest, form Form, id Identity) Pair {
+	switch form {
+	case FormMessages:
+		return ToMessages(r, id)
+	case FormGemini:
+		return ToGemini(r, id)
+	}
+	return r.Direct(id)
 }

@@ -2,44 +2,8 @@ package wire
 
 import (
 	"maps"
-	"math"
-	"strconv"
 	"strings"
 )
-
-// maxCount bounds every count that a provider reports; money is computed
-// without overflow up to it.
-const maxCount = 1 << 40
-
-// count reads a count of tokens: a number, at most maxCount. A negative one is
-// no count.
-func count(raw []byte) (int64, bool) {
-	if len(raw) == 0 || (raw[0] != '-' && (raw[0] < '0' || raw[0] > '9')) {
-		return 0, false
-	}
-	n, ok := integer(raw)
-	if !ok {
-		f, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || math.IsNaN(f) || f < 0 {
-			return 0, false
-		}
-		n = int64(min(f, maxCount))
-	}
-	if n < 0 {
-		return 0, false
-	}
-	return min(n, maxCount), true
-}
-
-// firstCount returns the first of the named members that is a count.
-func firstCount(object []byte, names ...string) (int64, bool) {
-	for _, name := range names {
-		if n, ok := count(field(object, name)); ok {
-			return n, true
-		}
-	}
-	return 0, false
-}
 
 // report is one usage object. Counts that it does not tell are 0; counts of
 // zero are counts.

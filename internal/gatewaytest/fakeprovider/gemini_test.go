@@ -12,7 +12,7 @@ import (
 // refusals and errors of that form.
 func TestGeminiReplies(t *testing.T) {
 	t.Parallel()
-	read := func(body string) *wire.GeminiAnswer {
+	read := func(body string) wire.Answer {
 		a, err := wire.ReadGeminiAnswer([]byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -20,11 +20,11 @@ func TestGeminiReplies(t *testing.T) {
 		return a
 	}
 	a := read(fakeprovider.GeminiEvent("STOP", 3, 2, fakeprovider.GeminiThought("hm"), fakeprovider.GeminiText("hi"), fakeprovider.GeminiCall("f", `{"a":1}`)))
-	if u, known := a.Usage(); !a.Content || !a.Reasoning || a.Err != nil || !known || u.Prompt != 3 || u.Completion != 2 || string(a.Text()) != `hmhif{"a":1}` {
-		t.Errorf("%+v, usage %+v, text %q", a.Outcome, u, a.Text())
+	if u, known := a.Usage(); !a.Judged().Content || !a.Judged().Reasoning || a.Judged().Err != nil || !known || u.Prompt != 3 || u.Completion != 2 || string(a.Text()) != `hmhif{"a":1}` {
+		t.Errorf("%+v, usage %+v, text %q", *a.Judged(), u, a.Text())
 	}
-	if a := read(fakeprovider.GeminiAnswer("hi", 3, 2).Body); !a.Content || a.Err != nil {
-		t.Errorf("%+v", a.Outcome)
+	if a := read(fakeprovider.GeminiAnswer("hi", 3, 2).Body); !a.Judged().Content || a.Judged().Err != nil {
+		t.Errorf("%+v", *a.Judged())
 	}
 	m := wire.NewGeminiMeter(1)
 	for _, data := range fakeprovider.GeminiStream(3, 2, "a", "b").Events {
@@ -36,8 +36,8 @@ func TestGeminiReplies(t *testing.T) {
 		t.Errorf("complete %t, usage %+v, text %q", m.Complete(), u, m.Text())
 	}
 	for _, body := range []string{fakeprovider.GeminiBlocked("SAFETY", 3).Body, fakeprovider.GeminiErrorObject(500, "INTERNAL", "x")} {
-		if a := read(body); a.Err == nil || upstream.Classify(200, "application/json", a.Err.Body, nil) == nil {
-			t.Errorf("%s: %+v", body, a.Outcome)
+		if a := read(body); a.Judged().Err == nil || upstream.Classify(200, "application/json", a.Judged().Err.Body, nil) == nil {
+			t.Errorf("%s: %+v", body, *a.Judged())
 		}
 	}
 }

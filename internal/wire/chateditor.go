@@ -8,9 +8,6 @@ import (
 	"tollgate/internal/fault"
 )
 
-// DoneEvent ends a chat-completions stream.
-const DoneEvent = "data: [DONE]\n\n"
-
 // FrameEditor writes the events of a stream with the model's id that the
 // client sent. The frames of a stream begin alike, so it looks for the place
 // once and then compares. Not for concurrent use.
@@ -56,14 +53,7 @@ func (f *FrameEditor) appendJoined(dst []byte, e Event) []byte {
 	if e.Data == nil || !f.find(e.Data) {
 		return append(dst, e.Raw...)
 	}
-	if e.Name != "" {
-		dst = append(append(append(dst, "event: "...), e.Name...), '\n')
-	}
-	edited := append(bytes.Clone(f.edited), e.Data[len(f.prefix):]...)
-	for line := range bytes.SplitSeq(edited, []byte("\n")) {
-		dst = append(append(append(dst, "data: "...), line...), '\n')
-	}
-	return append(dst, '\n')
+	return appendLines(dst, e.Name, append(bytes.Clone(f.edited), e.Data[len(f.prefix):]...))
 }
 
 // ChatEditor writes a chat-completions stream for a client that speaks the form
@@ -76,9 +66,9 @@ type ChatEditor struct {
 	meter        *ChatMeter // that reads the same stream
 }
 
-// NewChatEditor makes the editor of a stream that m reads; includeUsage says
+// newChatEditor makes the editor of a stream that m reads; includeUsage says
 // whether the client asked for the usage frame.
-func NewChatEditor(id Identity, includeUsage bool, m *ChatMeter) *ChatEditor {
+func newChatEditor(id Identity, includeUsage bool, m *ChatMeter) *ChatEditor {
 	return &ChatEditor{frames: NewFrameEditor(id.Model), model: id.Model, includeUsage: includeUsage, meter: m}
 }
 

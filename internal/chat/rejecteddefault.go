@@ -25,10 +25,10 @@ func (x *exchange) limitField(on line.On) string {
 	return string(field)
 }
 
-// misfit turns the rejection of a field that the gateway added into a failure
+// rejectedDefault turns the rejection of a field that the gateway added into a failure
 // of the line for this model: the client has not sent it and cannot mend it.
 // Any other error is returned as it is.
-func (x *exchange) misfit(on line.On, err error) error {
+func (x *exchange) rejectedDefault(on line.On, err error) error {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
 		return err

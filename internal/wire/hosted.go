@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// limitCalls applies max_tool_calls, which bounds the calls of every hosted
+// tool.
+func (r *request) limitCalls() {
+	calls, ok := integer(r.doc.raw("max_tool_calls"))
+	if !ok || calls < 1 {
+		return
+	}
+	for i := range r.Tools {
+		if r.Tools[i].MaxCalls == 0 || r.Tools[i].MaxCalls > calls {
+			r.Tools[i].MaxCalls = calls
+		}
+	}
+}
+
+// checkVendorTools reports hosted tools that are asked for by a field of their
+// own, most of them at compatible vendors.
+func (r *request) checkVendorTools() {
+	if r.doc.raw("web_search_options") != nil {
+		r.host(Priced{Param: "web_search_options", Name: "web_search"})
+	}
+	if raw := r.doc.raw("enable_search"); raw != nil && string(raw) != "false" {
+		r.host(Priced{Param: "enable_search", Name: "web_search"})
+	}
+	if raw := r.doc.raw("search_parameters"); raw != nil && unquote(field(raw, "mode")) != "off" {
+		r.host(Priced{Param: "search_parameters", Name: "web_search"})
+	}
+	for i, plugin := range elements(r.doc.raw("plugins")) {
+		name := unquote(field(plugin, "id"))
+		if name == "" || name == "web" {
+			name = "web_search"
+		}
+		r.host(Priced{Param: fmt.Sprintf("plugins[%d].id", i), Name: name})
+	}
+}
+
+// host notes a hosted tool: what it reads is part of the prompt and lies
+// outside the body.
+func (r *request) host(tool Priced) {
+	r.Bound.Unbounded = true
+	r.Tools = append(r.Tools, tool)
+}
+
+// hostedTool returns the name under which the catalog prices a hosted tool of
+// the given type, or empty for a type that is not known to cost. Types carry
+// dates and vendors' prefixes (`web_search_preview_2025_03_11`,
+// `openrouter:web_search`).
+func hostedTool(kind string) string {
+	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
+		kind = kind[i+1:]
+	}
+	for _, known := range []struct{ prefix, name string }{
+		{"web_search", "web_search"},
+		{"browser_search", "web_search"},
+		{"live_search", "web_search"},
+		{"google_search", "web_search"},
+		{"x_search", "x_search"},
+		{"web_fetch", "web_fetch"},
+		{"file_search", "file_search"},
+		{"retrieval", "file_search"},
+		{"code_interpreter", "code_interpreter"},
+		{"code_execution", "code_execution"},
+		{"image_generation", "image_generation"},
+		{"hosted_shell", "hosted_shell"},
+	} {
+		if strings.HasPrefix(kind, known.prefix) {
+			return known.name
+		}
+	}
+	return ""
+}
+
+// vendorTools are fields of their own by which hosted tools are asked for.
+var vendorTools = []string{"web_search_options", "enable_search", "search_parameters", "plugins"}

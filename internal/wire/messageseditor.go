@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"bytes"
+
+	"tollgate/internal/fault"
+)
+
+// MessagesEditor writes the events of a stream of the messages form as they
+// came, but for the model in its first event. Not for concurrent use.
+type MessagesEditor struct {
+	model   []byte // as a JSON string
+	started bool   // message_start has passed, or a token after it
+	ended   bool   // a stop_reason has passed
+	stopped bool   // message_stop has passed
+}
+
+// newMessagesEditor makes the editor of a stream that sets the id's model.
+func newMessagesEditor(id Identity) *MessagesEditor { return &MessagesEditor{model: quote(id.Model)} }
+
+// Append appends the event to dst. f is what the line's meter made of it. A
+// closing `[DONE]`, which the form does not have, is left out.
+func (w *MessagesEditor) Append(dst []byte, e Event, f Frame) []byte {
+	w.started, w.ended = w.started || f.Token, w.ended || f.Finish
+	if f.Done {
+		if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
+			return dst
+		}
+		w.stopped = true
+	}
+	if !w.started && len(e.Data) > 0 {
+		return w.appendStart(dst, e)
+	}
+	return append(dst, e.Raw...)
+}
+
+// appendStart appends one of the first events, with the model if it has one.
+func (w *MessagesEditor) appendStart(dst []byte, e Event) []byte {
+	model, ok := startedModel(e.Data)
+	if !ok {
+		return append(dst, e.Raw...)
+	}
+	w.started = true
+	if e.at >= 0 {
+		dst = append(append(dst, e.Raw[:e.at+model.from]...), w.model...)
+		return append(dst, e.Raw[e.at+model.to:]...)
+	}
+	return appendLines(dst, e.Name, spliced(e.Data, []splice{{model.from, model.to, w.model}}))
+}
+
+// startedModel finds the model in a message_start.
+func startedModel(data []byte) (model member, ok bool) {
+	at := skipSpace(data, 0)
+	for message := range memberSpans(data[at:]) {
+		if string(message.name) != "message" {
+			continue
+		}
+		from := at + message.from
+		for model = range memberSpans(data[from : at+message.to]) {
+			if string(model.name) == "model" {
+				return member{model.name, from + model.from, from + model.to}, true
+			}
+		}
+		break
+	}
+	return member{}, false
+}
+
+// End appends what completes the stream: message_stop, when the answer ended
+// and its provider sent none.
+func (w *MessagesEditor) End(dst []byte, _ Usage) []byte {
+	if w.stopped || !w.ended {
+		return dst
+	}
+	w.stopped = true
+	return append(dst, messageStop...)
+}
+
+// Fail appends the event that reports an error; nothing may follow it.
+func (w *MessagesEditor) Fail(dst []byte, err *fault.Error) []byte {
+	dst = append(dst, "event: error\ndata: "...)
+	return append(append(dst, err.NativeBody()...), "\n\n"...)
+}

@@ -1,0 +1,63 @@
+package wire
+
+import "tollgate/internal/fault"
+
+// request is a body of any form that passed the gate, and what it asks for.
+type request struct {
+	Asked
+
+	doc     *document
+	opening opening // of the conversation
+}
+
+// openRequest passes a body through the gate. It keeps body.
+func openRequest(body []byte) (request, error) {
+	doc, err := open(body)
+	return request{doc: doc}, err
+}
+
+// Has tells whether the client sent a field, be it null.
+func (r *request) Has(field string) bool { return r.doc.find(field) != nil }
+
+// Size returns the bytes of the body.
+func (r *request) Size() int64 { return int64(len(r.doc.body)) }
+
+// Model returns the model's id as the client sent it; model_not_found when it
+// is absent or not a string.
+func (r *request) Model() (string, error) {
+	raw := r.doc.raw("model")
+	if !isText(raw) || len(raw) == 2 {
+		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
+	}
+	return unquote(raw), nil
+}
+
+// Estimate is a rough count of the prompt's tokens, without looking into it.
+func (r *request) Estimate() int64 { return max(r.Bound.TextBytes, 0)/bytesPerToken + perPrompt }
+
+// untranslated refuses what no translation keeps: a hosted tool, or a value
+// that changes the price. Without it the client would pay for what it did not
+// get.
+func (r *request) untranslated() error {
+	if len(r.Tools) > 0 {
+		return cannot(r.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", r.Tools[0].Param, r.Tools[0].Name)
+	}
+	if len(r.Options) > 0 {
+		return cannot(r.Options[0].Param, "`%s` is not offered for this model. Leave it out.", r.Options[0].Param)
+	}
+	return nil
+}
+
+// Tokens that the chat-completions form costs around the text itself.
+const (
+	perMessage = 4
+	perPrompt  = 3
+)
+
+// promptTokens is our own count of a prompt: its text, so many messages, and
+// perImage for each image.
+func (r *request) promptTokens(c *Counter, text *produced, messages int, perImage int64) int64 {
+	tokens := int64(perPrompt+perMessage*messages) + c.Count(text.text, text.bytes)
+	tokens += min(r.Bound.Images, maxCount>>20) * min(max(perImage, 0), 1<<20)
+	return min(tokens, maxCount)
+}

@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+	"tollgate/internal/fault"
+)
+
+// checkStream reads stream.
+func (r *request) checkStream() error {
+	var ok bool
+	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
+		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+	}
+	return nil
+}
+
+// checkOptions reports the values that change what the provider charges.
+func (r *request) checkOptions() error {
+	r.ServiceTier, r.Options = "", nil
+	for _, name := range pricedFields {
+		raw := r.doc.raw(name)
+		if raw == nil {
+			continue
+		}
+		if !isText(raw) {
+			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+		}
+		value := unquote(raw)
+		if name == "service_tier" {
+			if value == "auto" || value == "default" {
+				continue
+			}
+			r.ServiceTier = value
+		}
+		r.Options = append(r.Options, Priced{Param: name, Name: value})
+	}
+	for _, modality := range elements(r.doc.raw("modalities")) {
+		if isText(modality) && unquote(modality) == "image" {
+			r.Options = append(r.Options, Priced{Param: "modalities", Name: "image"})
+			break
+		}
+	}
+	return nil
+}
+
+// addImage counts an image by its address, a JSON string. The bytes of an
+// inline image do not count as text. Other things behind a data address
+// (documents, video) are no images.
+func (r *request) addImage(address []byte) {
+	const prefix = 64 // longer than any `data:image/…` in escapes needs to be told apart
+	start := bytes.TrimPrefix(address[:min(len(address), prefix)], []byte(`"`))
+	text := strings.ToLower(strings.ReplaceAll(string(start), `\/`, `/`))
+	switch {
+	case strings.HasPrefix(text, "data:image/"):
+		r.Bound.TextBytes -= int64(len(address))
+	case strings.HasPrefix(text, "data:"):
+		r.Bound.Unbounded = true
+	}
+	r.Bound.Images++
+}
+
+// checkAudio refuses audio output, which has no price.
+func (r *request) checkAudio() error {
+	for _, modality := range elements(r.doc.raw("modalities")) {
+		if strings.EqualFold(unquote(modality), "audio") {
+			return audio("modalities")
+		}
+	}
+	if r.doc.raw("audio") != nil {
+		return audio("audio")
+	}
+	return nil
+}
+
+// checkCase refuses a top-level key that is one of fields but for case, folded
+// as many servers fold it (`Model`, `ſtream`): they would obey it, the last of
+// several winning, and the gateway would not have read it. Fields are the names
+// that the gateway reads, edits or refuses, none of which has a capital.
+func (r *request) checkCase(fields []string) error {
+	for i := range r.doc.members {
+		if name := r.doc.members[i].name; !isLower(name) {
+			if err := checkName(string(name), fields); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// unquote returns the text of a JSON string that is given with its quotes.
+func unquote(raw []byte) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// unquoteKey returns the string that begins at from in src without its
+// escapes. It has passed the scanner.
+func unquoteKey(src []byte, from int) []byte {
+	end := skipText(src, from)
+	raw := src[from:end]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	return []byte(unquote(raw))
+}
+
+// nameOf returns a JSON string's text; nil when it is no string.
+func nameOf(raw []byte) []byte {
+	switch {
+	case !isText(raw):
+		return nil
+	case bytes.IndexByte(raw, '\\') >= 0:
+		return []byte(unquote(raw))
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// inside returns what stands between the quotes of a JSON string.
+func inside(raw []byte) []byte {
+	if !isText(raw) {
+		return nil
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// quote writes text as a JSON string, without HTML escapes.
+func quote(text string) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // a string: cannot fail
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// appendEscaped appends text, as it would stand between the quotes of a JSON
+// string. What is no UTF-8 is replaced.
+func appendEscaped(dst, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	for len(text) > 0 {
+		n := plain(text)
+		if utf8.Valid(text[:n]) {
+			dst = append(dst, text[:n]...)
+		} else {
+			dst = append(dst, strings.ToValidUTF8(string(text[:n]), "\ufffd")...)
+		}
+		if n == len(text) {
+			break
+		}
+		switch c := text[n]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		text = text[n+1:]
+	}
+	return dst
+}
+
+// appendAsText appends bytes as a JSON string.
+func appendAsText(dst, text []byte) []byte {
+	return append(appendEscaped(append(dst, '"'), text), '"')
+}
+
+// isSound tells whether raw is one whole JSON string. Frames of a stream are
+// looked at by their brackets alone, so what is copied out of them is not.
+func isSound(raw []byte) bool {
+	if !isText(raw) {
+		return false
+	}
+	s := scanner{src: raw}
+	return s.text(0) == len(raw) && utf8.Valid(raw)
+}
+
+// appendInside appends the inside of a provider's JSON string as it stands, or
+// what can be saved of it when it is none. Other values count as their text.
+func appendInside(dst, raw []byte) []byte {
+	switch {
+	case isSound(raw):
+		return append(dst, raw[1:len(raw)-1]...)
+	case isText(raw):
+		return appendEscaped(dst, appendUnquoted(nil, raw[1:len(raw)-1]))
+	}
+	return appendEscaped(dst, raw)
+}
+
+// appendUnquoted appends the inside of a JSON string without its escapes. What
+// is no escape is appended as it stands.
+func appendUnquoted(dst, raw []byte) []byte {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 || i+1 >= len(raw) {
+			return append(dst, raw...)
+		}
+		dst = append(dst, raw[:i]...)
+		c := raw[i+1]
+		raw = raw[i+2:]
+		switch c {
+		case 'n':
+			dst = append(dst, '\n')
+		case 't':
+			dst = append(dst, '\t')
+		case 'r':
+			dst = append(dst, '\r')
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'u':
+			r, size := hexRune(raw)
+			raw = raw[size:]
+			if utf16.IsSurrogate(r) && len(raw) > 2 && raw[0] == '\\' && raw[1] == 'u' {
+				if low, size := hexRune(raw[2:]); utf16.DecodeRune(r, low) != utf8.RuneError {
+					r, raw = utf16.DecodeRune(r, low), raw[2+size:]
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+		default:
+			dst = append(dst, c)
+		}
+	}
+}
+
+// hexRune reads four hexadecimal digits.
+func hexRune(raw []byte) (rune, int) {
+	if len(raw) < 4 {
+		return utf8.RuneError, len(raw)
+	}
+	n, err := strconv.ParseUint(string(raw[:4]), 16, 16)
+	if err != nil {
+		return utf8.RuneError, 4
+	}
+	return rune(n), 4
+}
+
+// appendLine writes a JSON value without line ends, which would end the line
+// of an event. Between the tokens of JSON they are nothing but space, and
+// inside a string they cannot stand.
+func appendLine(dst, value []byte) []byte {
+	from := len(dst)
+	dst = append(dst, value...)
+	if bytes.ContainsAny(value, "\r\n") {
+		for i := from; i < len(dst); i++ {
+			if dst[i] == '\n' || dst[i] == '\r' {
+				dst[i] = ' '
+			}
+		}
+	}
+	return dst
+}
+
+// appendOr writes a value on one line, or otherwise where there is none.
+func appendOr(dst, value []byte, otherwise string) []byte {
+	if value == nil {
+		return append(dst, otherwise...)
+	}
+	return appendLine(dst, value)
+}
+
+// appendName appends the name of a further member of an object, behind a comma.
+func appendName(dst []byte, name string) []byte {
+	return append(append(append(dst, `,"`...), name...), `":`...)
+}
+
+// appendMember appends a further member of an object.
+func appendMember(dst []byte, name string, value []byte) []byte {
+	return append(appendName(dst, name), value...)
+}
