@@ -66,7 +66,7 @@ func (w *GeminiAsChat) Append(dst []byte, e Event, f Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	if len(data) == 0 {
 		if bytes.HasPrefix(e.Raw, []byte(":")) {
-			dst = append(dst, ": keep-alive\n\n"...)
+			dst = append(dst, keepAlive...)
 		}
 		return dst
 	}

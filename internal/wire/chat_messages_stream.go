@@ -9,9 +9,6 @@ import (
 	"tollgate/internal/fault"
 )
 
-// keepAlive is a comment that keeps a stream's connection open.
-const keepAlive = ": keep-alive\n\n"
-
 // MessagesAsChat writes a stream of the messages form as one of the chat form.
 // Whatever the provider sends, what it writes is well formed: one identity in
 // all chunks, tool calls numbered from 0, at most one finish_reason and

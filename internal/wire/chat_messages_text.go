@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -50,19 +51,14 @@ func appendObject(dst, raw []byte) []byte {
 	if isText(raw) {
 		text = []byte(unquote(raw))
 	}
-	s := scanner{src: text}
-	from := s.space(0)
+	from := skipSpace(text, 0)
 	if from == len(text) || string(text) == "null" {
 		return append(dst, "{}"...)
 	}
-	end := invalid
-	if text[from] == '{' && utf8.Valid(text) {
-		end = s.value(from, maxDepth-deepestArguments)
-	}
-	if end == invalid || s.space(end) != len(text) {
+	if text[from] != '{' || !utf8.Valid(text) || !isWithin(text[from:], deepestArguments) {
 		return append(appendAsText(append(dst, `{"_raw":`...), text), '}')
 	}
-	return append(dst, text[from:end]...)
+	return append(dst, bytes.TrimRight(text[from:], " \n\t\r")...)
 }
 
 // toolID returns the id of a tool call as the messages form allows it: letters,

@@ -101,4 +101,4 @@ func (a *ChatAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, 
 // pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *ChatAnswer) pieces(model string) [3][]byte { return withModel(a.body, model) }
+func (a *ChatAnswer) pieces(model string) [3][]byte { return around(a.body, "model", quote(model)) }

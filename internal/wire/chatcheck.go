@@ -3,19 +3,18 @@ package wire
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"tollgate/internal/fault"
 )
 
 // chatFields are the top-level fields that the gateway reads, edits or refuses in
 // the form, on lines of it or of another.
-var chatFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, routingFields, []string{
+var chatFields = sharedFields(append(storedFieldNames(),
 	"model", "messages", "stream", "stream_options", "n", "store", "prompt", "background", "modalities", "audio",
 	"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls",
 	"prompt_cache_key", "safety_identifier", "user", "response_format", "image_config", "reasoning_effort",
 	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
-})
+)...)
 
 // Check applies every rule about the fields of a chat-completions request and
 // fills r's fields. Its error is a *fault.Error with the path of the field at
@@ -76,23 +75,6 @@ func (r *ChatRequest) checkFlags() error {
 	var ok bool
 	if r.IncludeUsage, ok = boolean(field(options, "include_usage")); !ok {
 		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`stream_options.include_usage` must be true or false.")
-	}
-	return nil
-}
-
-// checkStored refuses what refers to things stored at the provider: all users
-// share the account there, so such a thing may be another's.
-func (r *ChatRequest) checkStored() error {
-	for _, name := range storedFields {
-		if r.doc.raw(name) != nil {
-			return stored(name)
-		}
-	}
-	if field(r.doc.raw("prompt"), "id") != nil {
-		return stored("prompt.id")
-	}
-	if later, ok := boolean(r.doc.raw("background")); later || !ok {
-		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
 	}
 	return nil
 }
@@ -202,4 +184,16 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 		r.Bound.Unbounded = true
 	}
 	return nil
+}
+
+// checkStored refuses what refers to things stored at the provider: all users
+// share the account there, so such a thing may be another's.
+func (r *ChatRequest) checkStored() error {
+	if err := r.checkStoredFields(); err != nil {
+		return err
+	}
+	if field(r.doc.raw("prompt"), "id") != nil {
+		return stored("prompt.id")
+	}
+	return r.checkBackground()
 }

@@ -11,7 +11,7 @@ import (
 func (r *ChatRequest) Body(e Edits) []byte {
 	d := r.doc
 	edits := memberEdits{doc: d}
-	edits.setModel(e.Model)
+	edits.setText("model", e.Model)
 	r.setLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := boolean(d.raw("store")); keep || !ok {
 		edits.set("store", []byte("false"))

@@ -31,10 +31,10 @@ func (m *memberEdits) set(name string, value []byte) {
 	m.added = appendMember(m.added, name, value)
 }
 
-// setModel sets the model, unless it is there already.
-func (m *memberEdits) setModel(model string) {
-	if found := m.doc.find("model"); found == nil || unquote(m.doc.body[found.from:found.to]) != model {
-		m.set("model", quote(model))
+// setText gives a member a text, unless it has it already.
+func (m *memberEdits) setText(name, text string) {
+	if found := m.doc.find(name); found == nil || unquote(m.doc.body[found.from:found.to]) != text {
+		m.set(name, quote(text))
 	}
 }
 
@@ -98,21 +98,13 @@ func spliced(body []byte, edits []splice) []byte {
 	return append(out, body[at:]...)
 }
 
-// moved moves edits to where the bytes that they are for stand.
-func moved(edits []splice, by int) []splice {
-	for i := range edits {
-		edits[i].from += by
-		edits[i].to += by
-	}
-	return edits
-}
-
-// withModel splits a JSON object around its model, which is replaced.
-func withModel(body []byte, model string) [3][]byte {
+// around splits a JSON object around the value of a member, which is replaced:
+// pieces to be written one after the other, so that a long text is not copied.
+func around(body []byte, name string, value []byte) [3][]byte {
 	from := max(bytes.IndexByte(body, '{'), 0)
 	for m := range memberSpans(body[from:]) {
-		if string(m.name) == "model" {
-			return [3][]byte{body[:from+m.from], quote(model), body[from+m.to:]}
+		if string(m.name) == name {
+			return [3][]byte{body[:from+m.from], value, body[from+m.to:]}
 		}
 	}
 	return [3][]byte{body}

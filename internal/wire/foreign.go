@@ -171,6 +171,3 @@ func shortened(raw []byte) string {
 
 // storedFields refer to things stored at the provider.
 var storedFields = []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"}
-
-// pricedFields have values that change what the provider charges.
-var pricedFields = []string{"service_tier", "speed", "inference_geo"}

@@ -170,3 +170,19 @@ func geminiTier(raw []byte) string {
 	}
 	return ""
 }
+
+// geminiReported is the usage that an object shows at its top level, also where
+// it is one of chat completions: hosts mix the two.
+func geminiReported(object []byte) Usage {
+	var r reports
+	for name, value := range members(geminiObject(object)) {
+		switch string(name) {
+		case "usage":
+			r.take(readUsage(value), true)
+		case "usageMetadata":
+			u, _ := readGeminiUsage(value)
+			r.take(u, true)
+		}
+	}
+	return r.usage
+}

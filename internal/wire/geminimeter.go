@@ -7,8 +7,8 @@ import "bytes"
 // is no closing event. Not for concurrent use.
 type GeminiMeter struct {
 	choices int     // asked for
+	check   checker // kept for its memory
 	whole   bool    // the answer is not streamed: its one event is the last
-	scan    scanner // kept for its memory
 
 	made     produced
 	spoken   int64 // bytes of it that are no thoughts
@@ -35,8 +35,7 @@ func (m *GeminiMeter) Read(e Event) (Frame, error) {
 	if len(data) == 0 {
 		return f, nil
 	}
-	m.scan.src = data
-	if m.scan.value(0, 0) != len(data) {
+	if !m.check.valid(data) {
 		return f, ErrMalformed
 	}
 	object := geminiObject(data)

@@ -130,10 +130,13 @@ func (o *openKeys) put(i int) {
 // at is a place in the table.
 func (o *openKeys) at(hash uint64) int { return int(hash & uint64(len(o.table)-1)) }
 
+// apart is a prime that spreads small numbers over 64 bits.
+const apart = 1099511628211
+
 // hash is never 0, and tells equal keys of two objects apart, so that they do
 // not pile up.
 func (o *openKeys) hash(name []byte, first int) uint64 {
-	return maphash.Bytes(o.seed, name) + uint64(first)*fnvPrime | 1<<63
+	return maphash.Bytes(o.seed, name) + uint64(first)*apart | 1<<63
 }
 
 // Bounds of a path in a message.

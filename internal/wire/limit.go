@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
 
 	"tollgate/internal/fault"
@@ -10,7 +11,7 @@ import (
 // Each obeys some of them and ignores the others, or lets one win, so all that a
 // client sends are read, and the line gets the smallest in one field.
 var limitFields = []string{
-	"max_tokens", "max_completion_tokens", outputLimit,
+	"max_tokens", "max_completion_tokens", "max_output_tokens",
 	"max_new_tokens", "max_tokens_to_sample", "n_predict", "num_predict",
 }
 
@@ -51,3 +52,6 @@ func (r *request) setLimit(m *memberEdits, field string, limit int64) {
 		}
 	}
 }
+
+// isLimitField tells whether a field is a limit on output tokens.
+func isLimitField(name string) bool { return slices.Contains(limitFields, name) }

@@ -123,4 +123,4 @@ func (a *MessagesAnswer) Completion(c *Counter) int64 { return c.Count(a.made.te
 // pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *MessagesAnswer) pieces(model string) [3][]byte { return withModel(a.body, model) }
+func (a *MessagesAnswer) pieces(model string) [3][]byte { return around(a.body, "model", quote(model)) }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -10,10 +9,10 @@ import (
 
 // messagesFields are the top-level fields that the gateway reads, edits or
 // refuses in the form, on lines of it or of another.
-var messagesFields = slices.Concat(limitFields, pricedFields, vendorTools, routingFields, []string{
+var messagesFields = sharedFields(
 	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio", "billing_policy", "tools", "tool_choice", "mcp_servers",
 	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
-})
+)
 
 // Check applies the rules about the fields of a messages request and fills r's
 // fields. Its error is a *fault.Error with the path of the field at fault.
@@ -138,7 +137,7 @@ func (r *MessagesRequest) checkStored() error {
 // `standard_only` and `standard` ask for what is charged anyway.
 func (r *MessagesRequest) checkOptions() error {
 	r.ServiceTier, r.Options = "", nil
-	for _, name := range pricedFields {
+	for _, name := range optionFields() {
 		raw := r.doc.raw(name)
 		if raw == nil {
 			continue

@@ -1,13 +1,11 @@
 package wire
 
-import "slices"
-
 // Body returns the bytes for a line: the client's own, in its own order and
 // spacing, but for the model and what is left of several limits. The result is
 // the client's body itself when nothing changes; nobody may write to it.
 func (r *MessagesRequest) Body(e Edits) []byte {
 	edits := memberEdits{doc: r.doc}
-	edits.setModel(e.Model)
+	edits.setText("model", e.Model)
 	r.setLimit(&edits, "max_tokens", r.Limit)
 	return edits.body()
 }
@@ -17,7 +15,7 @@ func (r *MessagesRequest) Body(e Edits) []byte {
 func (r *MessagesRequest) CountBody(e Edits) []byte {
 	edits := memberEdits{doc: r.doc}
 	if r.doc.find("model") != nil {
-		edits.setModel(e.Model)
+		edits.setText("model", e.Model)
 	}
 	for _, m := range r.doc.members {
 		if isNotCounted(string(m.name)) {
@@ -33,5 +31,5 @@ func isNotCounted(name string) bool {
 	case "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
 		return true
 	}
-	return slices.Contains(limitFields, name)
+	return isLimitField(name)
 }

@@ -107,3 +107,10 @@ func (m *messagesUsage) result(shown map[string]int64) Usage {
 	}
 	return u
 }
+
+// messagesReported is the usage that an object shows at its top level.
+func messagesReported(object []byte) Usage {
+	var m messagesUsage
+	m.merge(field(object, "usage"), true)
+	return m.result(nil)
+}

@@ -40,10 +40,10 @@ func (r *request) Estimate() int64 { return max(r.Bound.TextBytes, 0)/bytesPerTo
 // get.
 func (r *request) untranslated() error {
 	if len(r.Tools) > 0 {
-		return cannot(r.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", r.Tools[0].Param, r.Tools[0].Name)
+		return fault.At(fault.InvalidRequest, r.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", r.Tools[0].Param, r.Tools[0].Name)
 	}
 	if len(r.Options) > 0 {
-		return cannot(r.Options[0].Param, "`%s` is not offered for this model. Leave it out.", r.Options[0].Param)
+		return fault.At(fault.InvalidRequest, r.Options[0].Param, "`%s` is not offered for this model. Leave it out.", r.Options[0].Param)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 
 	"tollgate/internal/fault"
@@ -185,7 +186,7 @@ func chatMessagesOf(d *document, tools *chatTools) ([]byte, error) {
 		return nil, err
 	}
 	for i, item := range elements(input) {
-		if err := m.item(item, at(param, i)); err != nil {
+		if err := m.item(item, element(param, i)); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +208,7 @@ func (m *chatMessages) collect(input []byte, path string) error {
 		}
 		id := field(item, "call_id")
 		if !isText(id) {
-			return fault.At(fault.InvalidRequest, at(path, i)+".call_id", "The output of a call needs its `call_id`.")
+			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "The output of a call needs its `call_id`.")
 		}
 		if m.answers == nil {
 			m.answers = make(map[string]*callAnswers)
@@ -217,7 +218,7 @@ func (m *chatMessages) collect(input []byte, path string) error {
 			m.answers[key] = &callAnswers{}
 		}
 		of := m.answers[key]
-		of.list = append(of.list, callAnswer{field(item, "output"), at(path, i) + ".output"})
+		of.list = append(of.list, callAnswer{field(item, "output"), element(path, i) + ".output"})
 	}
 	return nil
 }
@@ -255,12 +256,11 @@ func (m *chatMessages) addMessage(item []byte, path string) error {
 	if err := m.close(); err != nil {
 		return err
 	}
-	read := readItem(item)
-	content, err := readChatContent(read.content, path+".content")
+	content, err := readChatContent(field(item, "content"), path+".content")
 	if err != nil {
 		return err
 	}
-	switch role := unquote(read.role); role {
+	switch role := unquote(field(item, "role")); role {
 	case "user":
 		m.message(role, content.value())
 	case "system", "developer":
@@ -350,7 +350,7 @@ func (m *chatMessages) close() error {
 func (m *chatMessages) answer(calls []chatCall) error {
 	var shown []byte
 	for _, call := range calls {
-		content := quote(unanswered)
+		content := quote(noOutput)
 		if found := m.take(unquote(call.id)); found != nil {
 			read, err := readChatContent(found.output, found.path)
 			if err != nil {
@@ -398,7 +398,7 @@ func readChatContent(content []byte, path string) (c chatContent, err error) {
 		return c, nil
 	}
 	for i, part := range elements(content) {
-		path := at(path, i)
+		path := element(path, i)
 		switch kind := unquote(field(part, "type")); kind {
 		case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
 			name := "text"
@@ -490,3 +490,9 @@ func (c *chatContent) shown(id []byte) (out []byte) {
 	}
 	return out
 }
+
+// noOutput answers a call that the client left without an answer.
+const noOutput = "(no result)"
+
+// element is the path of an array's element.
+func element(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }

@@ -122,7 +122,7 @@ func (s *ResponsesStream) sendArguments(dst []byte, item *outputItem) []byte {
 		return dst
 	}
 	dst = append(s.event(dst, "response.function_call_arguments.delta"), item.place...)
-	return endEvent(appendText(dst, `,"delta":"`, piece))
+	return endOf(appendText(dst, `,"delta":"`, piece))
 }
 
 // closeCalls ends the calls that have begun: all, or those whose arguments are
@@ -170,13 +170,13 @@ func (s *ResponsesStream) closeCall(dst []byte, item *outputItem) []byte {
 	if !s.silent {
 		if len(piece) > 0 {
 			dst = append(s.event(dst, kind), item.place...)
-			dst = endEvent(appendText(dst, `,"delta":"`, piece))
+			dst = endOf(appendText(dst, `,"delta":"`, piece))
 		}
 		dst = append(s.event(dst, ended), item.place...)
 		if item.kind == kindFunction {
 			dst = appendText(dst, `,"name":"`, item.name)
 		}
-		dst = endEvent(appendText(dst, name, item.arguments))
+		dst = endOf(appendText(dst, name, item.arguments))
 	}
 	return s.closeItem(dst, item, status)
 }

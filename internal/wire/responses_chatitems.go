@@ -67,7 +67,7 @@ func (s *ResponsesStream) openItem(dst []byte, item *outputItem) []byte {
 		return dst
 	}
 	dst = strconv.AppendInt(append(s.event(dst, "response.output_item.added"), `,"output_index":`...), int64(item.index), 10)
-	return endEvent(item.append(append(dst, `,"item":`...), "in_progress"))
+	return endOf(item.append(append(dst, `,"item":`...), "in_progress"))
 }
 
 // newID makes an id that no other item of the answer has.
@@ -124,7 +124,7 @@ func (s *ResponsesStream) openPart(dst []byte, item *outputItem, refusal bool) [
 		return dst
 	}
 	dst = append(append(s.event(dst, kind), item.place...), `,"part":`...)
-	return endEvent(item.appendPart(dst))
+	return endOf(item.appendPart(dst))
 }
 
 // appendPart writes the open part as it stands.
@@ -167,9 +167,9 @@ func (s *ResponsesStream) closePart(dst []byte) []byte {
 	if item.kind == kindMessage && !part.refusal {
 		dst = append(append(append(dst, `,"logprobs":[`...), part.logprobs...), ']')
 	}
-	dst = endEvent(dst)
+	dst = endOf(dst)
 	dst = append(append(s.event(dst, ended), item.place...), `,"part":`...)
-	return endEvent(append(dst, json...))
+	return endOf(append(dst, json...))
 }
 
 // closeOpen ends the message or reasoning that grows.
@@ -191,7 +191,7 @@ func (s *ResponsesStream) closeItem(dst []byte, item *outputItem, status string)
 		return dst
 	}
 	dst = strconv.AppendInt(append(s.event(dst, "response.output_item.done"), `,"output_index":`...), int64(item.index), 10)
-	return endEvent(append(append(dst, `,"item":`...), item.done...))
+	return endOf(append(append(dst, `,"item":`...), item.done...))
 }
 
 // closeAll ends all items. Those that an incomplete answer ends in are

@@ -55,14 +55,14 @@ func (t *chatTools) add(tools []byte, namespace, path string) error {
 		case kind == "namespace" && namespace == "":
 			name := unquote(field(tool, "name"))
 			if name == "" {
-				return notOnChat(at(path, i) + ".name")
+				return notOnChat(element(path, i) + ".name")
 			}
-			if err := t.add(field(tool, "tools"), name, at(path, i)+".tools"); err != nil {
+			if err := t.add(field(tool, "tools"), name, element(path, i)+".tools"); err != nil {
 				return err
 			}
 			continue
 		case kind != "function" && kind != "custom":
-			return notOnChat(at(path, i) + ".type")
+			return notOnChat(element(path, i) + ".type")
 		}
 		if nested := field(tool, "function"); kind == "function" && nested != nil {
 			definition = nested // as the chat form has it

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"tollgate/internal/fault"
 )
@@ -87,7 +86,7 @@ func (s *ResponsesStream) Append(dst []byte, e Event, f Frame) []byte {
 	case s.ended || f.Done || f.Err != nil:
 		return dst
 	case e.Data == nil && s.begun:
-		return append(dst, ": keep-alive\n\n"...)
+		return append(dst, keepAlive...)
 	case len(data) == 0 || data[0] != '{':
 		return dst
 	}
@@ -104,7 +103,7 @@ func (s *ResponsesStream) End(dst []byte, u Usage) []byte {
 	state := s.state(u)
 	dst = append(s.event(dst, "response."+state.status), `,"response":`...)
 	s.ended = true
-	return endEvent(s.object.append(dst, state))
+	return endOf(s.object.append(dst, state))
 }
 
 // Fail appends the event that ends a stream which broke off. What was written
@@ -147,7 +146,7 @@ func (s *ResponsesStream) begin(dst []byte) []byte {
 	s.begun = true
 	for _, kind := range [...]string{"response.created", "response.in_progress"} {
 		dst = append(s.event(dst, kind), `,"response":`...)
-		dst = endEvent(s.object.append(dst, responseState{status: "in_progress"}))
+		dst = endOf(s.object.append(dst, responseState{status: "in_progress"}))
 	}
 	return dst
 }
@@ -285,11 +284,11 @@ func (s *ResponsesStream) text(dst, text []byte, refusal bool, logprobs []byte) 
 	}
 	if refusal {
 		dst = append(s.event(dst, "response.refusal.delta"), item.place...)
-		return endEvent(appendText(dst, `,"delta":"`, text))
+		return endOf(appendText(dst, `,"delta":"`, text))
 	}
 	dst = append(s.event(dst, "response.output_text.delta"), item.place...)
 	dst = append(appendText(dst, `,"delta":"`, text), `,"logprobs":[`...)
-	return endEvent(append(appendLine(dst, probs), ']'))
+	return endOf(append(appendLine(dst, probs), ']'))
 }
 
 // reasoning appends reasoning: the inside of a JSON string.
@@ -306,7 +305,7 @@ func (s *ResponsesStream) reasoning(dst, text []byte) []byte {
 		return dst
 	}
 	dst = append(s.event(dst, "response.reasoning_summary_text.delta"), s.open.place...)
-	return endEvent(appendText(dst, `,"delta":"`, text))
+	return endOf(appendText(dst, `,"delta":"`, text))
 }
 
 // appendText writes a name with an opening quote behind it, the inside of a
@@ -320,8 +319,7 @@ func appendText(dst []byte, name string, text []byte) []byte {
 // half a character, which clients would replace in a delta but not in the
 // whole text, is replaced here.
 func textInside(value []byte) []byte {
-	s := scanner{src: value}
-	if s.text(0) == len(value) && utf8.Valid(value) && !hasSurrogate(value) {
+	if isSound(value) && !hasSurrogate(value) {
 		return value[1 : len(value)-1]
 	}
 	clean := quote(string(appendUnquoted(nil, bytes.Trim(value, `"`))))
@@ -363,3 +361,6 @@ func eachText(value []byte, depth int, yield func([]byte) bool) bool {
 	}
 	return true
 }
+
+// endOf ends an event.
+func endOf(dst []byte) []byte { return append(dst, "}\n\n"...) }

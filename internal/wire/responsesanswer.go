@@ -197,3 +197,8 @@ func noteHostedItem(p *produced, item []byte) {
 		p.tools.addCalls(name, 1)
 	}
 }
+
+// responsesReported is the usage that an object shows at its top level.
+func responsesReported(object []byte) Usage {
+	return readResponsesUsage(field(object, "usage")).Usage
+}

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -13,12 +12,12 @@ const outputLimit = "max_output_tokens"
 
 // responsesFields are the top-level fields that the gateway reads, edits or
 // refuses in the form, on lines of it or of another.
-var responsesFields = slices.Concat(limitFields, storedFields, pricedFields, vendorTools, routingFields, []string{
+var responsesFields = sharedFields(append(storedFieldNames(),
 	"model", "input", "instructions", "stream", "store", "prompt", "background", "modalities", "audio",
 	"tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "prompt_cache_key", "prompt_cache_options", "safety_identifier", "user",
 	"text", "reasoning", "include", "truncation", "context_management", "metadata", "moderation",
 	"temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs",
-})
+)...)
 
 // Check applies every rule about the fields of a responses request and fills
 // r's fields. Its error is a *fault.Error with the path of the field at fault.
@@ -54,10 +53,8 @@ func (r *ResponsesRequest) Check() error {
 // makes the provider store: all users share the account there, so such a thing
 // may be another's.
 func (r *ResponsesRequest) checkStored() error {
-	for _, name := range storedFields {
-		if r.doc.raw(name) != nil {
-			return stored(name)
-		}
+	if err := r.checkStoredFields(); err != nil {
+		return err
 	}
 	switch prompt := r.doc.raw("prompt"); {
 	case isText(prompt):
@@ -67,10 +64,7 @@ func (r *ResponsesRequest) checkStored() error {
 	case field(r.doc.raw("prompt_cache_options"), "comparison_response_id") != nil:
 		return stored("prompt_cache_options.comparison_response_id")
 	}
-	if later, ok := boolean(r.doc.raw("background")); later || !ok {
-		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
-	}
-	return nil
+	return r.checkBackground()
 }
 
 // checkAudio refuses audio output, which has no price.

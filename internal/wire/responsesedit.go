@@ -9,7 +9,7 @@ import "cmp"
 // nothing changes; nobody may write to it.
 func (r *ResponsesRequest) Body(e Edits) []byte {
 	edits := memberEdits{doc: r.doc}
-	edits.setModel(e.Model)
+	edits.setText("model", e.Model)
 	r.setLimit(&edits, outputLimit, cmp.Or(r.Limit, e.Limit))
 	if string(r.doc.raw("store")) != "false" {
 		edits.set("store", []byte("false"))

@@ -131,3 +131,12 @@ func (w *ResponsesEditor) Fail(dst []byte, err *fault.Error) []byte {
 	}
 	return object.appendFailed(dst, w.next, err)
 }
+
+// moved moves edits to where the bytes that they are for stand.
+func moved(edits []splice, by int) []splice {
+	for i := range edits {
+		edits[i].from += by
+		edits[i].to += by
+	}
+	return edits
+}

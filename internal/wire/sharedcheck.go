@@ -2,9 +2,22 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"tollgate/internal/fault"
 )
+
+// sharedFields are the top-level fields that the gateway reads, edits or refuses
+// in every form, and those of a form's own.
+func sharedFields(own ...string) []string {
+	return slices.Concat(limitFields, pricedFields[:], vendorTools, routingFields, own)
+}
+
+// pricedFields have values that change what the provider charges.
+var pricedFields = [...]string{"service_tier", "speed", "inference_geo"}
+
+// optionFields returns the fields whose values change what the provider charges.
+func optionFields() [len(pricedFields)]string { return pricedFields }
 
 // checkStream reads stream.
 func (r *request) checkStream() error {
@@ -84,6 +97,28 @@ func (r *request) checkCase(fields []string) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// storedFieldNames are the fields that refer to things stored at the provider.
+func storedFieldNames() []string { return slices.Clone(storedFields) }
+
+// checkStoredFields refuses the fields that refer to things stored at the
+// provider.
+func (r *request) checkStoredFields() error {
+	for _, name := range storedFields {
+		if r.doc.raw(name) != nil {
+			return stored(name)
+		}
+	}
+	return nil
+}
+
+// checkBackground refuses an answer that would be made in the background.
+func (r *request) checkBackground() error {
+	if later, ok := boolean(r.doc.raw("background")); later || !ok {
+		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
 	}
 	return nil
 }

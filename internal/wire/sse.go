@@ -308,3 +308,6 @@ const DoneEvent = "data: [DONE]\n\n"
 
 // messageStop ends a stream of the messages form.
 const messageStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+
+// keepAlive is a comment that keeps a stream's connection open.
+const keepAlive = ": keep-alive\n\n"

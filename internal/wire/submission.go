@@ -258,12 +258,6 @@ func (s *Submission) count(name string) (int64, error) {
 	return 0, fault.At(fault.InvalidRequest, name, "`%s` must be an integer of at least 1.", name)
 }
 
-// isNumber tells whether a text is a JSON number.
-func isNumber(raw []byte) bool {
-	s := scanner{src: raw}
-	return len(raw) > 0 && raw[0] != '"' && s.number(0) == len(raw)
-}
-
 // owned are the fields of submissions that the gateway reads itself: they never
 // go to a line as they are.
 var owned = []string{

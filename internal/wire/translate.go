@@ -41,3 +41,17 @@ func chatOn(r *ChatRequest, form Form, id Identity) Pair {
 	}
 	return r.Direct(id)
 }
+
+// ReportedUsage reads the usage that a document of a provider shows at its top
+// level, in the given form, also beside an error; an empty form is any but
+// messages. Counts that it does not tell are 0. Any bytes may be given.
+func ReportedUsage(form Form, document []byte) Usage {
+	object := document[skipSpace(document, 0):]
+	switch form {
+	case FormMessages:
+		return messagesReported(object)
+	case FormResponses:
+		return responsesReported(object)
+	}
+	return geminiReported(object)
+}

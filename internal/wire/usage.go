@@ -131,37 +131,3 @@ func (r *reports) with(tier string, shown map[string]int64) Usage {
 	}
 	return u
 }
-
-// ReportedUsage reads the usage that a document of a provider shows at its top
-// level, in the given form, also beside an error; an empty form is any but
-// messages. Counts that it does not tell are 0. Any bytes may be given.
-func ReportedUsage(form Form, document []byte) Usage {
-	object := document[skipSpace(document, 0):]
-	switch form {
-	case FormMessages:
-		var m messagesUsage
-		m.merge(field(object, "usage"), true)
-		return m.result(nil)
-	case FormResponses:
-		return readResponsesUsage(field(object, "usage")).Usage
-	}
-	var r reports
-	for name, value := range members(geminiObject(object)) {
-		switch string(name) {
-		case "usage":
-			r.take(readUsage(value), true)
-		case "usageMetadata":
-			u, _ := readGeminiUsage(value)
-			r.take(u, true)
-		}
-	}
-	return r.usage
-}
-
-// addCalls counts calls of a hosted tool.
-func (u *Usage) addCalls(name string, n int64) {
-	if u.ToolCalls == nil {
-		u.ToolCalls = make(map[string]int64)
-	}
-	u.ToolCalls[name] = min(u.ToolCalls[name]+n, maxCount)
-}

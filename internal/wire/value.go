@@ -74,3 +74,29 @@ func isValid(data []byte) bool {
 	i := s.value(s.space(0), 0)
 	return i != invalid && s.space(i) == len(data)
 }
+
+// checker is isValid with a memory, so that the checks of many events do not
+// allocate. Not for concurrent use.
+type checker struct{ scanner scanner }
+
+// valid tells whether data is JSON.
+func (c *checker) valid(data []byte) bool {
+	s := &c.scanner
+	s.src = data
+	i := s.value(s.space(0), 0)
+	return i != invalid && s.space(i) == len(data)
+}
+
+// isWithin tells whether data, which begins with its value, is JSON that nests at
+// most so deep.
+func isWithin(data []byte, depth int) bool {
+	s := scanner{src: data}
+	i := s.value(0, maxDepth-depth)
+	return i != invalid && s.space(i) == len(data)
+}
+
+// isNumber tells whether a text is a JSON number.
+func isNumber(raw []byte) bool {
+	s := scanner{src: raw}
+	return len(raw) > 0 && raw[0] != '"' && s.number(0) == len(raw)
+}

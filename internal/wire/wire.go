@@ -123,3 +123,11 @@ type Priced struct {
 	// say.
 	MaxCalls int64
 }
+
+// addCalls counts calls of a hosted tool.
+func (u *Usage) addCalls(name string, n int64) {
+	if u.ToolCalls == nil {
+		u.ToolCalls = make(map[string]int64)
+	}
+	u.ToolCalls[name] = min(u.ToolCalls[name]+n, maxCount)
+}
