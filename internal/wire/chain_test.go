@@ -34,7 +34,7 @@ func TestChain(t *testing.T) {
 		`event: message_stop` + "\n" + `data: {"type":"message_stop"}`,
 	}, "\n\n") + "\n\n"
 	id := Identity{Request: "req_1", Model: "m", Created: 1}
-	m, w := newMessagesMeter(), newChain(NewChatFromMessages(id, true), NewResponsesFromChat(id, r))
+	m, w := NewMessagesMeter(), newChain(NewChatFromMessages(id, true), NewResponsesFromChat(id, r))
 	reader := NewEventReader(strings.NewReader(stream), 1<<20)
 	var out []byte
 	for {
@@ -85,7 +85,7 @@ func TestChainUnsettled(t *testing.T) {
 		return `{"candidates":[{"content":{"parts":[{"text":"` + text + `"}],"role":"model"}` + finish + `}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2,"totalTokenCount":5}}`
 	}
 	stream := frames(event("Hel", ""), event("lo", `,"finishReason":"STOP"`))
-	m, w := newGeminiMeter(1), newChain(NewChatFromGemini(identity, true), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`)))
+	m, w := NewGeminiMeter(1), newChain(NewChatFromGemini(identity, true), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`)))
 	reader := NewEventReader(strings.NewReader(stream), 1<<20)
 	var out []byte
 	held := -1

@@ -30,7 +30,7 @@ func (r chatOnMessages) Body(t Translation) ([]byte, error) {
 	if r.N > 1 {
 		return nil, cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
 	}
-	if err := r.untranslated(); err != nil {
+	if err := untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
 	tools, err := r.messagesTools()

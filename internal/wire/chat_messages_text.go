@@ -82,3 +82,16 @@ func hashOf(id string) uint32 {
 	_, _ = sum.Write([]byte(id)) // never fails
 	return sum.Sum32()
 }
+
+// untranslated refuses what no translation keeps: a hosted tool, or a value
+// that changes the price. Without it the client would pay for what it did not
+// get.
+func untranslated(a *Asked) error {
+	if len(a.Tools) > 0 {
+		return cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
+	}
+	if len(a.Options) > 0 {
+		return cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
+	}
+	return nil
+}

@@ -116,9 +116,10 @@ func FuzzBody(f *testing.F) {
 
 // limitsIn returns the limits in a body, by their fields, as they stand.
 func limitsIn(body []byte) map[string]string {
+	limits := limitNames()
 	found := map[string]string{}
 	for name, value := range members(body[skipSpace(body, 0):]) {
-		if slices.Contains(limitFields, string(name)) {
+		if slices.Contains(limits[:], string(name)) {
 			found[string(name)] = string(value)
 		}
 	}
@@ -177,7 +178,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 // TestLimitsAreChecked: a limit by any name is a positive integer.
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, name := range limitFields {
+	for _, name := range limitNames() {
 		for _, value := range []string{"0", "-1", "1.5", `"9"`, "true", "[1]"} {
 			chat, err := OpenChat([]byte(asking(`"` + name + `":` + value)))
 			if err != nil {
@@ -198,12 +199,13 @@ func rest(t *testing.T, body []byte) map[string]string {
 	if err := json.Unmarshal(body, &all); err != nil {
 		t.Fatal(err)
 	}
+	limits := limitNames()
 	out := make(map[string]string)
 	for name, value := range all {
 		switch name {
 		case "model", "store", "stream_options":
 		default:
-			if slices.Contains(limitFields, name) {
+			if slices.Contains(limits[:], name) {
 				continue
 			}
 			out[name] = string(value)

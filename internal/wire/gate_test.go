@@ -28,7 +28,7 @@ func codeOf(t *testing.T, err error) (fault.Code, string) {
 	return f.Code, f.Param
 }
 
-func TestOpenChatGate(t *testing.T) {
+func TestGate(t *testing.T) {
 	t.Parallel()
 	many := "{"
 	for i := range maxMembers + 1 {
@@ -89,7 +89,7 @@ func TestOpenChatGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := OpenChat([]byte(test.body))
+			_, err := open([]byte(test.body))
 			if code, _ := codeOf(t, err); code != test.want {
 				t.Errorf("code %q, want %q (%v)", code, test.want, err)
 			}
@@ -129,7 +129,7 @@ func TestEveryGateLooksIntoAllObjects(t *testing.T) {
 func TestPathOfARepeatedKeyIsShort(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat(`{"a":[`, 2000) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k", 1000) + `":2}` + strings.Repeat(`]}`, 2000)
-	_, err := OpenChat([]byte(body))
+	_, err := open([]byte(body))
 	if code, _ := codeOf(t, err); code != fault.InvalidJSON || len(err.Error()) > 300 || !strings.Contains(err.Error(), "…") {
 		t.Errorf("%v", err)
 	}
@@ -148,11 +148,11 @@ func TestGateFindsRepeatedKeysInLongObjects(t *testing.T) {
 				}
 			}
 			text := body.String()
-			if _, err := OpenChat([]byte(text + `"last":0}}`)); err != nil {
+			if _, err := open([]byte(text + `"last":0}}`)); err != nil {
 				t.Errorf("%d keys: %v", size, err)
 			}
 			for _, again := range []int{0, size / 2, size - 1} {
-				if code, _ := codeOf(t, errOf(OpenChat(fmt.Appendf(nil, `%s"k%d":0}}`, text, again)))); code != fault.InvalidJSON {
+				if code, _ := codeOf(t, errOf(open(fmt.Appendf(nil, `%s"k%d":0}}`, text, again)))); code != fault.InvalidJSON {
 					t.Errorf("%d keys and k%d repeated: code %q", size, again, code)
 				}
 			}
@@ -172,15 +172,15 @@ func longObject(size int) string {
 
 func TestOpenKeysAreBounded(t *testing.T) {
 	t.Parallel()
-	if code, _ := codeOf(t, errOf(OpenChat([]byte(`{"x":`+longObject(maxOpenKeys)+`}`)))); code != fault.InvalidRequest {
+	if code, _ := codeOf(t, errOf(open([]byte(`{"x":`+longObject(maxOpenKeys)+`}`)))); code != fault.InvalidRequest {
 		t.Errorf("code %q", code)
 	}
-	if _, err := OpenChat([]byte(`{"x":[` + strings.Repeat(longObject(1000)+",", maxOpenKeys/1000+1) + `1]}`)); err != nil {
+	if _, err := open([]byte(`{"x":[` + strings.Repeat(longObject(1000)+",", maxOpenKeys/1000+1) + `1]}`)); err != nil {
 		t.Error(err)
 	}
 }
 
-func errOf(_ *ChatRequest, err error) error { return err }
+func errOf(_ *document, err error) error { return err }
 
 func TestGateRecordsMembers(t *testing.T) {
 	t.Parallel()
@@ -331,7 +331,7 @@ func BenchmarkGate(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := OpenChat(body); err != nil {
+				if _, err := open(body); err != nil {
 					b.Fatal(err)
 				}
 			}

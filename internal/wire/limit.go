@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"strconv"
 
 	"tollgate/internal/fault"
@@ -10,7 +9,7 @@ import (
 // limitFields are the names by which vendors take the limit on output tokens.
 // Each obeys some of them and ignores the others, or lets one win, so all that a
 // client sends are read, and the line gets the smallest in one field.
-var limitFields = []string{
+var limitFields = [...]string{
 	"max_tokens", "max_completion_tokens", "max_output_tokens",
 	"max_new_tokens", "max_tokens_to_sample", "n_predict", "num_predict",
 }
@@ -53,5 +52,5 @@ func (r *request) setLimit(m *memberEdits, field string, limit int64) {
 	}
 }
 
-// isLimitField tells whether a field is a limit on output tokens.
-func isLimitField(name string) bool { return slices.Contains(limitFields, name) }
+// limitNames returns the names by which vendors take the limit on output tokens.
+func limitNames() [len(limitFields)]string { return limitFields }

@@ -16,7 +16,7 @@ const maxStops = 4
 // *fault.Error with the field. A stream always asks for its usage. Call Check
 // first.
 func (r messagesOnChat) Body(t Translation) ([]byte, error) {
-	if err := r.untranslated(); err != nil {
+	if err := untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
 	if r.doc.raw("mcp_servers") != nil {

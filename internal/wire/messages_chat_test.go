@@ -166,7 +166,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := flow([]byte(test.stream), NewMessagesFromChat(someone()), newChatMeter(1), billed())
+			out := flow([]byte(test.stream), NewMessagesFromChat(someone()), NewChatMeter(1), billed())
 			if err := soundMessages(out); err != nil {
 				t.Errorf("%v in\n%s", err, out)
 			}

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // Body returns the bytes for a line: the client's own, in its own order and
 // spacing, but for the model and what is left of several limits. The result is
 // the client's body itself when nothing changes; nobody may write to it.
@@ -31,5 +33,6 @@ func isNotCounted(name string) bool {
 	case "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
 		return true
 	}
-	return isLimitField(name)
+	limits := limitNames()
+	return slices.Contains(limits[:], name)
 }

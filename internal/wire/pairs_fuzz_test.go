@@ -36,7 +36,7 @@ func seeds(f *testing.F, form, name string) {
 func FuzzChatFromMessages(f *testing.F) {
 	seeds(f, "chat", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := flow(stream, NewChatFromMessages(someone(), len(stream)%2 == 0), newMessagesMeter(), billed())
+		out := flow(stream, NewChatFromMessages(someone(), len(stream)%2 == 0), NewMessagesMeter(), billed())
 		if err := soundChat(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
@@ -49,7 +49,7 @@ func FuzzMessagesFromChat(f *testing.F) {
 	seeds(f, "messages", "stream")
 	f.Add([]byte(frames(delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`, "null"), delta(`{"function_call":{"name":1}}`, `"stop"`))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := flow(stream, NewMessagesFromChat(someone()), newChatMeter(1), billed())
+		out := flow(stream, NewMessagesFromChat(someone()), NewChatMeter(1), billed())
 		if err := soundMessages(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}

@@ -57,7 +57,7 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 			list = append(list, delta(piece, []string{"null", "null", "null", "null", "null", "null", `""`, `"null"`, `"stop"`}[r.IntN(9)]))
 		}
 		list = append(list, delta(`{}`, []string{`"stop"`, `"length"`, `"tool_calls"`, `"content_filter"`, "null"}[r.IntN(5)]), "[DONE]")
-		m := newChatMeter(1)
+		m := NewChatMeter(1)
 		out := flow([]byte(frames(list...)), NewMessagesFromChat(someone()), m, billed())
 		if err := soundMessages(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
@@ -66,7 +66,7 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
 		// What was written can be translated back.
-		back := flow(out, NewChatFromMessages(someone(), true), newMessagesMeter(), billed())
+		back := flow(out, NewChatFromMessages(someone(), true), NewMessagesMeter(), billed())
 		if err := soundChat(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
@@ -92,7 +92,7 @@ func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 	}
 	eachMix(t, func(t *testing.T, r *rand.Rand) {
 		list := mixed(r, pieces, 20)
-		m := newMessagesMeter()
+		m := NewMessagesMeter()
 		out := flow([]byte(frames(list...)), NewChatFromMessages(someone(), r.IntN(2) == 0), m, billed())
 		if err := soundChat(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
@@ -100,7 +100,7 @@ func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 		if ended := strings.HasSuffix(string(out), DoneEvent); ended != m.Complete() {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
-		back := flow(out, NewMessagesFromChat(someone()), newChatMeter(1), billed())
+		back := flow(out, NewMessagesFromChat(someone()), NewChatMeter(1), billed())
 		if err := soundMessages(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}

@@ -185,9 +185,9 @@ func streamFor(t *testing.T, stream string, chat, includeUsage bool) string {
 	var got []byte
 	sound := soundMessages
 	if chat {
-		got, sound = flow([]byte(stream+"\n\n"), NewChatFromMessages(someone(), includeUsage), newMessagesMeter(), billed()), soundChat
+		got, sound = flow([]byte(stream+"\n\n"), NewChatFromMessages(someone(), includeUsage), NewMessagesMeter(), billed()), soundChat
 	} else {
-		got = flow([]byte(stream+"\n\n"), NewMessagesFromChat(someone()), newChatMeter(1), billed())
+		got = flow([]byte(stream+"\n\n"), NewMessagesFromChat(someone()), NewChatMeter(1), billed())
 	}
 	if err := sound(got); err != nil {
 		t.Errorf("%v in\n%s", err, got)

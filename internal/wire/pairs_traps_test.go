@@ -93,7 +93,7 @@ func TestTrapIndexesOfCallsAreNotThoseOfBlocks(t *testing.T) {
 		`{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"b","name":"g","input":{}}}`,
 		`{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`, `{"type":"content_block_stop","index":4}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
-	out := flow([]byte(stream), NewChatFromMessages(someone(), false), newMessagesMeter(), billed())
+	out := flow([]byte(stream), NewChatFromMessages(someone(), false), NewMessagesMeter(), billed())
 	if err := soundChat(out); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}

@@ -35,19 +35,6 @@ func (r *request) Model() (string, error) {
 // Estimate is a rough count of the prompt's tokens, without looking into it.
 func (r *request) Estimate() int64 { return max(r.Bound.TextBytes, 0)/bytesPerToken + perPrompt }
 
-// untranslated refuses what no translation keeps: a hosted tool, or a value
-// that changes the price. Without it the client would pay for what it did not
-// get.
-func (r *request) untranslated() error {
-	if len(r.Tools) > 0 {
-		return fault.At(fault.InvalidRequest, r.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", r.Tools[0].Param, r.Tools[0].Name)
-	}
-	if len(r.Options) > 0 {
-		return fault.At(fault.InvalidRequest, r.Options[0].Param, "`%s` is not offered for this model. Leave it out.", r.Options[0].Param)
-	}
-	return nil
-}
-
 // Tokens that the chat-completions form costs around the text itself.
 const (
 	perMessage = 4

@@ -35,7 +35,7 @@ func askResponses(t testing.TB, body string) *ResponsesRequest {
 // what was written since the finish waits, and is thrown away when the stream
 // fails.
 func onChat(stream []byte, r *ResponsesRequest) []byte {
-	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), newChatMeter(1), NewResponsesFromChat(identity, r)
+	reader, m, w := NewEventReader(bytes.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, r)
 	var out []byte
 	held := -1
 	fail := func(code fault.Code, message string) []byte {
@@ -261,7 +261,7 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"at once":      frames(stop, "[DONE]"),
 		"in one frame": frames(word, delta(`{"content":"end"}`, `"stop"`)),
 	} {
-		reader, m, w := NewEventReader(strings.NewReader(stream), 1<<20), newChatMeter(1), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`))
+		reader, m, w := NewEventReader(strings.NewReader(stream), 1<<20), NewChatMeter(1), NewResponsesFromChat(identity, askResponses(t, `{"input":"x","stream":true}`))
 		var out []byte
 		held := -1
 		for {

@@ -324,7 +324,7 @@ func BenchmarkResponsesPass(b *testing.B) {
 // BenchmarkResponsesFromChat is an ordinary frame on its way to another form.
 func BenchmarkResponsesFromChat(b *testing.B) {
 	r := askResponses(b, `{"input":"x"}`)
-	m, w := newChatMeter(1), NewResponsesFromChat(identity, r)
+	m, w := NewChatMeter(1), NewResponsesFromChat(identity, r)
 	e, err := NewEventReader(strings.NewReader(frames(delta(`{"content":" word"}`, "null"))), 1<<20).Next()
 	if err != nil {
 		b.Fatal(err)
@@ -350,7 +350,7 @@ func TestPassingResponsesAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := make([]byte, 0, 4<<10)
-	m.made.text = make([]byte, 0, keptText+len(seenDelta))
+	m.made.text = make([]byte, 0, keptBytes+len(seenDelta))
 	if allocs := testing.AllocsPerRun(100, func() {
 		f, _ := m.Read(e)
 		out = w.Append(out[:0], e, f)

@@ -297,7 +297,7 @@ func TestResponsesAsChat(t *testing.T) {
 }
 
 // FuzzResponsesRequest: whatever a client sends, the checks end in an answer,
-// and what they let pass is a chat request or refused.
+// and what they let pass can be sent on and counted.
 func FuzzResponsesRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","input":"x","stream":true}`))
 	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,A"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]}`))
@@ -317,6 +317,21 @@ func FuzzResponsesRequest(f *testing.F) {
 		}
 		if object := newResponseObject(identity, r); !json.Valid(object.append(nil, responseState{status: "in_progress"})) {
 			t.Fatalf("echo %s", object.echo)
+		}
+	})
+}
+
+// FuzzResponsesAsChat: what the checks let pass is a chat request or refused.
+func FuzzResponsesAsChat(f *testing.F) {
+	f.Add([]byte(`{"model":"m","input":"x","stream":true}`))
+	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,A"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]}`))
+	f.Add([]byte(`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"}],"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":"a"}}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"custom","name":"f"}]}}`))
+	f.Add([]byte(`{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"},"reasoning":{"effort":"low"},"max_output_tokens":5,"tools":[{"type":"web_search"}],"max_tool_calls":1}`))
+	f.Add([]byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],"tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},{"type":"custom","name":"g"}]}],"tool_choice":{"type":"function","namespace":"n","name":"f"}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := OpenResponses(body)
+		if err != nil || r.Check() != nil {
+			return
 		}
 		chat, err := ResponsesToChat(r, Identity{}).Body(Translation{Edits: Edits{Model: "vendor", AskUsage: true}})
 		if err != nil {

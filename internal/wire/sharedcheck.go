@@ -10,7 +10,7 @@ import (
 // sharedFields are the top-level fields that the gateway reads, edits or refuses
 // in every form, and those of a form's own.
 func sharedFields(own ...string) []string {
-	return slices.Concat(limitFields, pricedFields[:], vendorTools, routingFields, own)
+	return slices.Concat(limitFields[:], pricedFields[:], vendorTools, routingFields, own)
 }
 
 // pricedFields have values that change what the provider charges.
