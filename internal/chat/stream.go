@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 const (
@@ -133,7 +134,7 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case s.reader.Ended():
 		s.ended = true
 		return false, nil
-	case errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, wire.ErrShape):
+	case errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, rawjson.ErrShape):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
 	case errors.Is(err, wire.ErrNoRoom):
 		return false, noMemory()

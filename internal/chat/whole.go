@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // firstRead is the buffer that a whole answer begins with.
@@ -27,7 +28,7 @@ func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
 	raw, err := x.readAll(answer.Body)
 	reserved := beyond(int64(cap(raw)))
 	if err == nil {
-		err = misshapen(wire.CheckShape(raw))
+		err = misshapen(rawjson.CheckShape(raw))
 	}
 	if err == nil {
 		var a wire.Answer

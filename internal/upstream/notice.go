@@ -7,9 +7,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
+	"tollgate/internal/wire/rawjson"
 
-	"tollgate/internal/wire"
+	"github.com/tidwall/gjson"
 )
 
 // Longest texts that are kept of what a provider says, in bytes.
@@ -42,7 +42,7 @@ type notice struct {
 // {promptFeedback:{blockReason}} (Gemini).
 func readNotice(body []byte) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || wire.CheckShape(body) != nil || !gjson.ValidBytes(body) {
+	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || rawjson.CheckShape(body) != nil || !gjson.ValidBytes(body) {
 		return notice{}, false
 	}
 	root := gjson.ParseBytes(body)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Body returns the request as one for Gemini's generateContent; the model
@@ -17,7 +18,7 @@ func (r chatOnGemini) Body(t Translation) ([]byte, error) {
 		return nil, err
 	}
 	conversation := geminiConversation{unsigned: isGeminiBefore3(t.Model)}
-	for i, message := range elements(r.doc.raw("messages")) {
+	for i, message := range rawjson.Elements(r.doc.Raw("messages")) {
 		if err := conversation.add(message, i); err != nil {
 			return nil, err
 		}
@@ -46,7 +47,7 @@ func (r chatOnGemini) Body(t Translation) ([]byte, error) {
 		body.add("generationConfig", string(config.object()))
 	}
 	if r.ServiceTier != "" {
-		body.add("serviceTier", string(quote(r.ServiceTier)))
+		body.add("serviceTier", string(rawjson.Quote(r.ServiceTier)))
 	}
 	return body.object(), nil
 }
@@ -111,11 +112,11 @@ func (r chatOnGemini) geminiConfig(t Translation) (config geminiFields, err erro
 		{"presence_penalty", "presencePenalty"}, {"frequency_penalty", "frequencyPenalty"},
 		{"logprobs", "responseLogprobs"}, {"top_logprobs", "logprobs"},
 	} {
-		if value := r.doc.raw(same.chat); value != nil {
+		if value := r.doc.Raw(same.chat); value != nil {
 			config.add(same.gemini, string(value))
 		}
 	}
-	if seed := r.doc.raw("seed"); seed != nil {
+	if seed := r.doc.Raw("seed"); seed != nil {
 		config.add("seed", geminiSeed(seed))
 	}
 	if r.N > 1 {
@@ -139,7 +140,7 @@ func (r chatOnGemini) geminiConfig(t Translation) (config geminiFields, err erro
 // geminiSeed folds a seed into the 32 bits that the form has: equal seeds stay
 // equal.
 func geminiSeed(raw []byte) string {
-	n, ok := integer(raw)
+	n, ok := rawjson.Integer(raw)
 	if !ok || n == int64(int32(n)) {
 		return string(raw)
 	}
@@ -148,16 +149,16 @@ func geminiSeed(raw []byte) string {
 
 // geminiStops adds the stop sequences.
 func (r chatOnGemini) geminiStops(config *geminiFields) error {
-	raw := r.doc.raw("stop")
+	raw := r.doc.Raw("stop")
 	if raw == nil {
 		return nil
 	}
 	var stops []string
-	if isText(raw) {
+	if rawjson.IsText(raw) {
 		stops = append(stops, string(raw))
 	}
-	for _, stop := range elements(raw) {
-		if !isNull(stop) {
+	for _, stop := range rawjson.Elements(raw) {
+		if !rawjson.IsNull(stop) {
 			stops = append(stops, string(stop))
 		}
 	}
@@ -179,17 +180,17 @@ func (r chatOnGemini) geminiStops(config *geminiFields) error {
 
 // geminiFormat adds the form of the answer. The schema goes as it is.
 func (r chatOnGemini) geminiFormat(config *geminiFields) error {
-	raw := r.doc.raw("response_format")
+	raw := r.doc.Raw("response_format")
 	if raw == nil {
 		return nil
 	}
-	switch kind := unquote(field(raw, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(raw, "type")); kind {
 	case "text":
 	case "json_object":
 		config.add("responseMimeType", `"application/json"`)
 	case "json_schema":
 		config.add("responseMimeType", `"application/json"`)
-		if schema := field(field(raw, "json_schema"), "schema"); schema != nil {
+		if schema := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema"); schema != nil {
 			config.add("responseJsonSchema", string(schema))
 		}
 	default:
@@ -202,8 +203,8 @@ func (r chatOnGemini) geminiFormat(config *geminiFields) error {
 // does anyway.
 func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 	var text, image bool
-	for i, modality := range elements(r.doc.raw("modalities")) {
-		switch unquote(modality) {
+	for i, modality := range rawjson.Elements(r.doc.Raw("modalities")) {
+		switch rawjson.Unquote(modality) {
 		case "text":
 			text = true
 		case "image":
@@ -222,7 +223,7 @@ func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 	}
 	var images geminiFields
 	for _, same := range [...]struct{ chat, gemini string }{{"aspect_ratio", "aspectRatio"}, {"image_size", "imageSize"}} {
-		if value := field(r.doc.raw("image_config"), same.chat); value != nil {
+		if value := rawjson.Field(r.doc.Raw("image_config"), same.chat); value != nil {
 			images.add(same.gemini, string(value))
 		}
 	}
@@ -236,11 +237,11 @@ func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 // number of tokens, later ones a level. The thoughts of a model that thinks
 // are asked for: they are the first that a client sees of a long answer.
 func (r chatOnGemini) geminiThinking(t Translation) (thinking geminiFields, err error) {
-	effort := r.doc.raw("reasoning_effort")
+	effort := r.doc.Raw("reasoning_effort")
 	off := false
 	if effort != nil {
 		var level, budget string
-		switch unquote(effort) {
+		switch rawjson.Unquote(effort) {
 		case "none":
 			level, budget, off = "MINIMAL", "0", true
 			if strings.Contains(t.Model, "pro") {

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // ChatFromGemini writes a whole Gemini answer as a chat completion with the
 // usage that was charged; ErrMalformed when body is no JSON object.
 func ChatFromGemini(body []byte, id Identity, u Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 || !isValid(body) || geminiObject(body)[0] != '{' {
+	if len(body) == 0 || !rawjson.IsValid(body) || geminiObject(body)[0] != '{' {
 		return nil, ErrMalformed
 	}
 	if !utf8.Valid(body) {
@@ -20,11 +22,11 @@ func ChatFromGemini(body []byte, id Identity, u Usage) ([]byte, error) {
 	}
 	out := append(appendGeminiHead(make([]byte, 0, len(body)+512), id, "chat.completion"), '[')
 	calls := geminiCalls{request: geminiSuffix(id.Request)}
-	for name, value := range members(geminiObject(body)) {
+	for name, value := range rawjson.Members(geminiObject(body)) {
 		if string(name) != "candidates" {
 			continue
 		}
-		for i, candidate := range elements(value) {
+		for i, candidate := range rawjson.Elements(value) {
 			if i > 0 {
 				out = append(out, ',')
 			}
@@ -41,7 +43,7 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate geminiCandidate, index 
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
 	dst = append(dst, `,"message":{"role":"assistant",`...)
 	var content, thoughts, calls, images []byte // the insides of strings and arrays
-	for _, raw := range elements(candidate.parts) {
+	for _, raw := range rawjson.Elements(candidate.parts) {
 		part := readGeminiPart(raw)
 		if part.text != nil {
 			to := &content
@@ -97,19 +99,19 @@ func appendGeminiOdds(dst, odds []byte) []byte {
 		return nil
 	}
 	var steps [][]byte // the candidates of each
-	for _, top := range elements(field(odds, "topCandidates")) {
-		steps = append(steps, field(top, "candidates"))
+	for _, top := range rawjson.Elements(rawjson.Field(odds, "topCandidates")) {
+		steps = append(steps, rawjson.Field(top, "candidates"))
 	}
 	empty := true
 	dst = append(dst, `{"content":[`...)
-	for i, chosen := range elements(field(odds, "chosenCandidates")) {
+	for i, chosen := range rawjson.Elements(rawjson.Field(odds, "chosenCandidates")) {
 		if !empty {
 			dst = append(dst, ',')
 		}
 		empty = false
 		dst = append(appendGeminiToken(append(dst, '{'), chosen), `,"top_logprobs":[`...)
 		if i < len(steps) {
-			for k, other := range elements(steps[i]) {
+			for k, other := range rawjson.Elements(steps[i]) {
 				if k > 0 {
 					dst = append(dst, ',')
 				}
@@ -128,9 +130,9 @@ func appendGeminiOdds(dst, odds []byte) []byte {
 // is no number stands for an impossible token, as the form has it.
 func appendGeminiToken(dst, token []byte) []byte {
 	text, odds := []byte(`""`), []byte("0")
-	for name, value := range members(token) {
+	for name, value := range rawjson.Members(token) {
 		switch {
-		case string(name) == "token" && isText(value):
+		case string(name) == "token" && rawjson.IsText(value):
 			text = value
 		case string(name) == "logProbability" && (value[0] == '-' || '0' <= value[0] && value[0] <= '9'):
 			odds = value
@@ -162,19 +164,19 @@ const (
 // are.
 func (g *geminiCalls) appendCall(dst, call []byte) []byte {
 	var id, name, args []byte
-	for key, value := range members(call) {
+	for key, value := range rawjson.Members(call) {
 		switch string(key) {
 		case "id":
 			id = value
 		case "name":
 			name = value
 		case "args":
-			args = present(value)
+			args = rawjson.Present(value)
 		}
 	}
-	dst = append(append(dst, `"id":`...), quote(g.id(unquote(id)))...)
+	dst = append(append(dst, `"id":`...), rawjson.Quote(g.id(rawjson.Unquote(id)))...)
 	dst = append(dst, `,"type":"function","function":{"name":`...)
-	if isText(name) {
+	if rawjson.IsText(name) {
 		dst = append(dst, name...)
 	} else {
 		dst = append(dst, `""`...)
@@ -184,7 +186,7 @@ func (g *geminiCalls) appendCall(dst, call []byte) []byte {
 	if args == nil || json.Compact(compact, args) != nil {
 		compact.WriteString("{}")
 	}
-	return append(append(dst, quote(compact.String())...), '}')
+	return append(append(dst, rawjson.Quote(compact.String())...), '}')
 }
 
 // id returns the id of the next call.

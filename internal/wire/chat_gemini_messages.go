@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // geminiConversation writes messages as contents. Messages of the assistant
@@ -42,8 +44,8 @@ const (
 
 // add adds a message.
 func (c *geminiConversation) add(message []byte, index int) error {
-	content := field(message, "content")
-	switch unquote(field(message, "role")) {
+	content := rawjson.Field(message, "content")
+	switch rawjson.Unquote(rawjson.Field(message, "role")) {
 	case "system", "developer":
 		return c.addSystem(content, index)
 	case "tool":
@@ -75,15 +77,15 @@ func (c *geminiConversation) addSystem(content []byte, index int) error {
 // geminiTexts walks the texts of a message that may hold nothing else, as the
 // insides of strings.
 func geminiTexts(content []byte, index int, yield func(text []byte)) error {
-	if isText(content) {
+	if rawjson.IsText(content) {
 		if len(content) > 2 {
 			yield(content[1 : len(content)-1])
 		}
 		return nil
 	}
-	for k, part := range elements(content) {
-		text := field(part, "text")
-		if !isText(text) {
+	for k, part := range rawjson.Elements(content) {
+		text := rawjson.Field(part, "text")
+		if !rawjson.IsText(text) {
 			return cannotGemini(fmt.Sprintf("messages[%d].content[%d]", index, k), "must be text for this model.")
 		}
 		if len(text) > 2 {
@@ -102,19 +104,19 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 	if err != nil {
 		return err
 	}
-	if refusal := field(message, "refusal"); isText(refusal) && len(refusal) > 2 {
+	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) && len(refusal) > 2 {
 		parts = append(append(append(parts, `,{"text":`...), refusal...), '}')
 	}
-	for k, call := range elements(field(message, "tool_calls")) {
-		function := field(call, "function")
+	for k, call := range rawjson.Elements(rawjson.Field(message, "tool_calls")) {
+		function := rawjson.Field(call, "function")
 		if function == nil {
 			return cannotGemini(fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k), "is required: this model takes calls of functions only.")
 		}
-		if parts, err = c.appendCall(parts, function, unquote(field(call, "id")), fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k)); err != nil {
+		if parts, err = c.appendCall(parts, function, rawjson.Unquote(rawjson.Field(call, "id")), fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k)); err != nil {
 			return err
 		}
 	}
-	if function := field(message, "function_call"); function != nil {
+	if function := rawjson.Field(message, "function_call"); function != nil {
 		if parts, err = c.appendCall(parts, function, "", fmt.Sprintf("messages[%d].function_call", index)); err != nil {
 			return err
 		}
@@ -125,16 +127,16 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 
 // appendCall appends a call and notes that it waits for its result.
 func (c *geminiConversation) appendCall(parts, function []byte, id, param string) ([]byte, error) {
-	name := field(function, "name")
-	if !isText(name) || len(name) == 2 {
+	name := rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
 		return nil, cannotGemini(param+".name", "is required.")
 	}
 	var call geminiFields
 	if id != "" {
-		call.add("id", string(quote(id)))
+		call.add("id", string(rawjson.Quote(id)))
 	}
 	call.add("name", string(name))
-	call.add("args", string(geminiArguments(field(function, "arguments"))))
+	call.add("args", string(geminiArguments(rawjson.Field(function, "arguments"))))
 	parts = append(append(parts, `,{"functionCall":`...), call.object()...)
 	if !c.unsigned && len(c.calls) == 0 { // the first of a turn carries it
 		parts = append(append(parts, `,"thoughtSignature":`...), geminiBypass...)
@@ -152,11 +154,11 @@ func geminiArguments(raw []byte) []byte {
 	if raw[0] == '{' {
 		return raw
 	}
-	text := bytes.TrimSpace([]byte(unquote(raw)))
+	text := bytes.TrimSpace([]byte(rawjson.Unquote(raw)))
 	switch {
-	case isText(raw) && len(text) == 0:
+	case rawjson.IsText(raw) && len(text) == 0:
 		return []byte("{}")
-	case len(text) > 0 && text[0] == '{' && isValid(text):
+	case len(text) > 0 && text[0] == '{' && rawjson.IsValid(text):
 		return text
 	}
 	return append(append([]byte(`{"_raw":`), raw...), '}')
@@ -166,7 +168,7 @@ func geminiArguments(raw []byte) []byte {
 // the message names by its id or its function.
 func (c *geminiConversation) addResult(message, content []byte, index int, member string) error {
 	param := fmt.Sprintf("messages[%d].%s", index, member)
-	key := unquote(field(message, member))
+	key := rawjson.Unquote(rawjson.Field(message, member))
 	call := c.waiting(key, member == "name")
 	if call == nil {
 		return cannotGemini(param, "must name a call of the assistant's last message that has no result yet.")
@@ -181,7 +183,7 @@ func (c *geminiConversation) addResult(message, content []byte, index int, membe
 		return err
 	}
 	quoted := append(append([]byte{'"'}, text...), '"')
-	if inner := bytes.TrimSpace([]byte(unquote(quoted))); len(inner) > 0 && inner[0] == '{' && isValid(inner) {
+	if inner := bytes.TrimSpace([]byte(rawjson.Unquote(quoted))); len(inner) > 0 && inner[0] == '{' && rawjson.IsValid(inner) {
 		call.response = inner
 	} else {
 		call.response = append(append([]byte(`{"result":`), quoted...), '}')
@@ -195,7 +197,7 @@ func (c *geminiConversation) addResult(message, content []byte, index int, membe
 func (c *geminiConversation) waiting(key string, byName bool) *geminiCall {
 	for i := range c.calls {
 		call := &c.calls[i]
-		if call.response == nil && key != "" && (byName && unquote(call.name) == key || !byName && call.id == key) {
+		if call.response == nil && key != "" && (byName && rawjson.Unquote(call.name) == key || !byName && call.id == key) {
 			return call
 		}
 	}
@@ -209,7 +211,7 @@ func (c *geminiConversation) endCalls() {
 	for _, call := range c.calls {
 		var result geminiFields
 		if call.id != "" {
-			result.add("id", string(quote(call.id)))
+			result.add("id", string(rawjson.Quote(call.id)))
 		}
 		result.add("name", string(call.name))
 		if call.response == nil {
@@ -254,26 +256,26 @@ func (c *geminiConversation) turn(role string, parts []byte) {
 // geminiParts appends the parts of a message's content, each behind a comma.
 func geminiParts(dst, content []byte, index int) ([]byte, error) {
 	add := func(text []byte) {
-		if isText(text) && len(text) > 2 { // empty ones are refused there
+		if rawjson.IsText(text) && len(text) > 2 { // empty ones are refused there
 			dst = append(append(append(dst, `,{"text":`...), text...), '}')
 		}
 	}
-	if isText(content) {
+	if rawjson.IsText(content) {
 		add(content)
 		return dst, nil
 	}
-	for k, part := range elements(content) {
+	for k, part := range rawjson.Elements(content) {
 		at := func(member string) string { return fmt.Sprintf("messages[%d].content[%d].%s", index, k, member) }
-		switch kind := unquote(field(part, "type")); kind {
+		switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
 		case "text", "input_text", "output_text":
-			add(field(part, "text"))
+			add(rawjson.Field(part, "text"))
 		case "refusal":
-			add(field(part, kind))
+			add(rawjson.Field(part, kind))
 		case "thinking", "redacted_thinking": // without its signature it means nothing
 		case "image_url", "input_image":
-			address := field(part, "image_url")
+			address := rawjson.Field(part, "image_url")
 			if address != nil && address[0] == '{' {
-				address = field(address, "url")
+				address = rawjson.Field(address, "url")
 			}
 			inline, err := geminiInline(address, at("image_url"), "image, such as data:image/png;base64,…")
 			if err != nil {
@@ -281,7 +283,7 @@ func geminiParts(dst, content []byte, index int) ([]byte, error) {
 			}
 			dst = append(append(dst, ','), inline...)
 		case "file":
-			inline, err := geminiInline(field(field(part, kind), "file_data"), at("file.file_data"), "file, such as data:application/pdf;base64,…")
+			inline, err := geminiInline(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"), "file, such as data:application/pdf;base64,…")
 			if err != nil {
 				return nil, err
 			}
@@ -296,13 +298,13 @@ func geminiParts(dst, content []byte, index int) ([]byte, error) {
 // geminiInline makes the part of an image or a file out of its data address, a
 // JSON string. Nobody fetches other addresses there.
 func geminiInline(address []byte, param, what string) ([]byte, error) {
-	if !isText(address) {
+	if !rawjson.IsText(address) {
 		return nil, cannotGemini(param, "must be the data address of the "+what)
 	}
 	raw := address
 	head, data, found := bytes.Cut(raw[1:len(raw)-1], []byte(","))
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		raw = quote(unquote(raw))
+		raw = rawjson.Quote(rawjson.Unquote(raw))
 		head, data, found = bytes.Cut(raw[1:len(raw)-1], []byte(","))
 	}
 	const longest = 256 // of what stands before the data

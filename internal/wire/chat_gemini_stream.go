@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // GeminiAsChat writes a Gemini stream as one of the chat-completions form: a
@@ -42,10 +43,10 @@ func NewChatFromGemini(id Identity, includeUsage bool) *GeminiAsChat {
 // appendGeminiHead begins an object of the chat-completions form, up to its
 // choices.
 func appendGeminiHead(dst []byte, id Identity, object string) []byte {
-	dst = append(append(dst, `{"id":`...), quote("chatcmpl-"+geminiSuffix(id.Request))...)
+	dst = append(append(dst, `{"id":`...), rawjson.Quote("chatcmpl-"+geminiSuffix(id.Request))...)
 	dst = append(append(append(dst, `,"object":"`...), object...), `","created":`...)
 	dst = strconv.AppendInt(dst, id.Created, 10)
-	dst = append(append(dst, `,"model":`...), quote(id.Model)...)
+	dst = append(append(dst, `,"model":`...), rawjson.Quote(id.Model)...)
 	return append(dst, `,"choices":`...)
 }
 
@@ -76,9 +77,9 @@ func (w *GeminiAsChat) Append(dst []byte, e Event, f Frame) []byte {
 	if !utf8.Valid(data) {
 		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
 	}
-	for name, value := range members(geminiObject(data)) {
+	for name, value := range rawjson.Members(geminiObject(data)) {
 		if string(name) == "candidates" {
-			for i, candidate := range elements(value) {
+			for i, candidate := range rawjson.Elements(value) {
 				dst = w.appendCandidate(dst, readGeminiCandidate(candidate, i))
 			}
 		}
@@ -90,7 +91,7 @@ func (w *GeminiAsChat) appendCandidate(dst []byte, c geminiCandidate) []byte {
 	for len(w.choices) <= c.index {
 		w.choices = append(w.choices, geminiChoice{})
 	}
-	for _, part := range elements(c.parts) {
+	for _, part := range rawjson.Elements(c.parts) {
 		dst = w.appendPart(dst, readGeminiPart(part), c.index)
 	}
 	if odds := appendGeminiOdds(nil, c.odds); odds != nil {

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // geminiTools returns the functionDeclarations, as the inside of an array, and
@@ -16,7 +18,7 @@ func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
 		if err != nil {
 			return err
 		}
-		if choice.only == nil || choice.any || choice.has(field(function, "name")) {
+		if choice.only == nil || choice.any || choice.has(rawjson.Field(function, "name")) {
 			if tools != nil {
 				tools = append(tools, ',')
 			}
@@ -24,15 +26,15 @@ func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
 		}
 		return nil
 	}
-	for i, tool := range elements(r.doc.raw("tools")) {
-		if kind := unquote(field(tool, "type")); kind != "function" {
+	for i, tool := range rawjson.Elements(r.doc.Raw("tools")) {
+		if kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind != "function" {
 			return nil, nil, cannotGemini(fmt.Sprintf("tools[%d].type", i), "must be function: this model takes functions of your own only.")
 		}
-		if err := declare(field(tool, "function"), fmt.Sprintf("tools[%d].function", i)); err != nil {
+		if err := declare(rawjson.Field(tool, "function"), fmt.Sprintf("tools[%d].function", i)); err != nil {
 			return nil, nil, err
 		}
 	}
-	for i, function := range elements(r.doc.raw("functions")) {
+	for i, function := range rawjson.Elements(r.doc.Raw("functions")) {
 		if err := declare(function, fmt.Sprintf("functions[%d]", i)); err != nil {
 			return nil, nil, err
 		}
@@ -45,23 +47,23 @@ func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
 
 // geminiDeclaration writes a function. Its schema goes as it is.
 func geminiDeclaration(function []byte, param string) ([]byte, error) {
-	name := field(function, "name")
-	if !isText(name) || len(name) == 2 {
+	name := rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
 		return nil, cannotGemini(param+".name", "is required: each function needs a name.")
 	}
 	var out geminiFields
 	out.add("name", string(name))
-	if description := field(function, "description"); isText(description) && len(description) > 2 {
+	if description := rawjson.Field(function, "description"); rawjson.IsText(description) && len(description) > 2 {
 		out.add("description", string(description))
 	}
-	if parameters := field(function, "parameters"); len(parameters) > 0 && parameters[0] == '{' && !isEmptyObject(parameters) {
+	if parameters := rawjson.Field(function, "parameters"); len(parameters) > 0 && parameters[0] == '{' && !isEmptyObject(parameters) {
 		out.add("parametersJsonSchema", string(parameters))
 	}
 	return out.object(), nil
 }
 
 func isEmptyObject(object []byte) bool {
-	for range members(object) {
+	for range rawjson.Members(object) {
 		return false
 	}
 	return true
@@ -76,7 +78,7 @@ type geminiToolChoice struct {
 
 func (c geminiToolChoice) has(name []byte) bool {
 	for _, allowed := range c.only {
-		if unquote(allowed) == unquote(name) {
+		if rawjson.Unquote(allowed) == rawjson.Unquote(name) {
 			return true
 		}
 	}
@@ -106,16 +108,16 @@ func (c geminiToolChoice) config() []byte {
 // geminiToolChoice reads tool_choice, or the older function_call.
 func (r chatOnGemini) geminiToolChoice() (geminiToolChoice, error) {
 	param := "tool_choice"
-	raw := r.doc.raw(param)
+	raw := r.doc.Raw(param)
 	if raw == nil {
 		param = "function_call"
-		raw = r.doc.raw(param)
+		raw = r.doc.Raw(param)
 	}
 	switch {
 	case raw == nil:
 		return geminiToolChoice{}, nil
-	case isText(raw):
-		switch unquote(raw) {
+	case rawjson.IsText(raw):
+		switch rawjson.Unquote(raw) {
 		case "none":
 			return geminiToolChoice{mode: "NONE"}, nil
 		case "auto":
@@ -124,14 +126,14 @@ func (r chatOnGemini) geminiToolChoice() (geminiToolChoice, error) {
 			return geminiToolChoice{mode: "ANY", any: true}, nil
 		}
 		return geminiToolChoice{}, cannotGemini(param, "must be none, auto or required, or name a function.")
-	case unquote(field(raw, "type")) == "allowed_tools":
-		return geminiAllowed(field(raw, "allowed_tools"))
+	case rawjson.Unquote(rawjson.Field(raw, "type")) == "allowed_tools":
+		return geminiAllowed(rawjson.Field(raw, "allowed_tools"))
 	}
-	name := field(raw, "name") // function_call
-	if function := field(raw, "function"); function != nil {
-		name = field(function, "name")
+	name := rawjson.Field(raw, "name") // function_call
+	if function := rawjson.Field(raw, "function"); function != nil {
+		name = rawjson.Field(function, "name")
 	}
-	if !isText(name) {
+	if !rawjson.IsText(name) {
 		return geminiToolChoice{}, cannotGemini(param, "must be none, auto or required, or name a function.")
 	}
 	return geminiToolChoice{mode: "ANY", any: true, only: [][]byte{name}}, nil
@@ -141,12 +143,12 @@ func (r chatOnGemini) geminiToolChoice() (geminiToolChoice, error) {
 // duty to call one, the others are not declared.
 func geminiAllowed(allowed []byte) (geminiToolChoice, error) {
 	c := geminiToolChoice{mode: "AUTO", only: [][]byte{}}
-	if unquote(field(allowed, "mode")) == "required" {
+	if rawjson.Unquote(rawjson.Field(allowed, "mode")) == "required" {
 		c.mode, c.any = "ANY", true
 	}
-	for i, tool := range elements(field(allowed, "tools")) {
-		name := field(field(tool, "function"), "name")
-		if !isText(name) {
+	for i, tool := range rawjson.Elements(rawjson.Field(allowed, "tools")) {
+		name := rawjson.Field(rawjson.Field(tool, "function"), "name")
+		if !rawjson.IsText(name) {
 			return c, cannotGemini(fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i), "must name a function.")
 		}
 		c.only = append(c.only, name)

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"strconv"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 const (
@@ -38,7 +40,7 @@ func (r chatOnMessages) Body(t Translation) ([]byte, error) {
 		return nil, err
 	}
 	h := history{used: map[string]int{}}
-	for i, message := range elements(r.doc.raw("messages")) {
+	for i, message := range rawjson.Elements(r.doc.Raw("messages")) {
 		if err := h.add(message, i); err != nil {
 			return nil, err
 		}
@@ -74,8 +76,8 @@ func (r chatOnMessages) messagesLimit(t Translation) int64 {
 func (r chatOnMessages) assemble(t Translation, limit int64, tools *messagesTools, h *history, thought thought, format []byte) ([]byte, error) {
 	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
-	out = append(append(out, `{"model":`...), quote(t.Model)...)
-	out = appendMember(out, "max_tokens", strconv.AppendInt(nil, limit, 10))
+	out = append(append(out, `{"model":`...), rawjson.Quote(t.Model)...)
+	out = rawjson.AppendMember(out, "max_tokens", strconv.AppendInt(nil, limit, 10))
 	out = tools.append(out, &marks)
 	if len(tools.list) > 0 {
 		choice, err := r.messagesToolChoice(tools, thought.on)
@@ -83,7 +85,7 @@ func (r chatOnMessages) assemble(t Translation, limit int64, tools *messagesTool
 			return nil, err
 		}
 		if choice != nil {
-			out = appendMember(out, "tool_choice", choice)
+			out = rawjson.AppendMember(out, "tool_choice", choice)
 		}
 	}
 	out = h.append(out, &marks)
@@ -92,19 +94,19 @@ func (r chatOnMessages) assemble(t Translation, limit int64, tools *messagesTool
 		return nil, err
 	}
 	if stops != nil {
-		out = appendMember(out, "stop_sequences", stops)
+		out = rawjson.AppendMember(out, "stop_sequences", stops)
 	}
 	if thought.sampling {
 		out = r.appendSampling(out)
 	}
 	if thought.mode != nil {
-		out = appendMember(out, "thinking", thought.mode)
+		out = rawjson.AppendMember(out, "thinking", thought.mode)
 	}
 	if config := outputConfig(thought.effort, format); config != nil {
-		out = appendMember(out, "output_config", config)
+		out = rawjson.AppendMember(out, "output_config", config)
 	}
 	if user := r.messagesUser(); user != nil {
-		out = appendMember(out, "metadata", append(append([]byte(`{"user_id":`), user...), '}'))
+		out = rawjson.AppendMember(out, "metadata", append(append([]byte(`{"user_id":`), user...), '}'))
 	}
 	if r.Stream {
 		out = append(out, `,"stream":true`...)
@@ -115,14 +117,14 @@ func (r chatOnMessages) assemble(t Translation, limit int64, tools *messagesTool
 // appendSampling appends temperature, which the form knows up to 1, or top_p:
 // newer models take one of the two only.
 func (r chatOnMessages) appendSampling(out []byte) []byte {
-	if raw := r.doc.raw("temperature"); raw != nil {
+	if raw := r.doc.Raw("temperature"); raw != nil {
 		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > 1 {
 			raw = []byte("1")
 		}
-		return appendMember(out, "temperature", raw)
+		return rawjson.AppendMember(out, "temperature", raw)
 	}
-	if raw := r.doc.raw("top_p"); raw != nil {
-		return appendMember(out, "top_p", raw)
+	if raw := r.doc.Raw("top_p"); raw != nil {
+		return rawjson.AppendMember(out, "top_p", raw)
 	}
 	return out
 }
@@ -132,10 +134,10 @@ func (r chatOnMessages) appendSampling(out []byte) []byte {
 func outputConfig(effort string, format []byte) []byte {
 	var config []byte
 	if effort != "" {
-		config = appendMember(config, "effort", quote(effort))
+		config = rawjson.AppendMember(config, "effort", rawjson.Quote(effort))
 	}
 	if format != nil {
-		config = appendMember(config, "format", format)
+		config = rawjson.AppendMember(config, "format", format)
 	}
 	if config == nil {
 		return nil
@@ -147,10 +149,10 @@ func outputConfig(effort string, format []byte) []byte {
 // stopSequences returns `stop` as a list; nil when nothing is left of it. White
 // space alone is refused by the form and dropped here.
 func (r chatOnMessages) stopSequences() ([]byte, error) {
-	raw := r.doc.raw("stop")
+	raw := r.doc.Raw("stop")
 	var list []byte
 	add := func(param string, stop []byte) error {
-		if !isText(stop) {
+		if !rawjson.IsText(stop) {
 			return cannot(param, "`%s` must be a string.", param)
 		}
 		if !isBlank(stop) {
@@ -161,7 +163,7 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 	switch {
 	case raw == nil:
 	case raw[0] == '[':
-		for i, stop := range elements(raw) {
+		for i, stop := range rawjson.Elements(raw) {
 			if err := add(fmt.Sprintf("stop[%d]", i), stop); err != nil {
 				return nil, err
 			}
@@ -183,7 +185,7 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 func (r chatOnMessages) messagesUser() []byte {
 	const longest = 256
 	for _, name := range []string{"safety_identifier", "user"} {
-		if raw := r.doc.raw(name); isText(raw) && len(raw) > 2 && len(raw) <= longest {
+		if raw := r.doc.Raw(name); rawjson.IsText(raw) && len(raw) > 2 && len(raw) <= longest {
 			return raw
 		}
 	}
@@ -193,22 +195,22 @@ func (r chatOnMessages) messagesUser() []byte {
 // outputFormat reads response_format. A JSON object without a schema is asked
 // for in words.
 func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
-	raw := r.doc.raw("response_format")
+	raw := r.doc.Raw("response_format")
 	if raw == nil {
 		return nil, nil
 	}
-	switch kind := unquote(field(raw, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(raw, "type")); kind {
 	case "text":
 		return nil, nil
 	case "json_object":
-		h.system = append(h.system, textBlock(quote(asObject)))
+		h.system = append(h.system, textBlock(rawjson.Quote(asObject)))
 		return nil, nil
 	case "json_schema":
-		schema := field(field(raw, "json_schema"), "schema")
+		schema := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
 		if len(schema) == 0 || schema[0] != '{' {
 			return nil, cannot("response_format.json_schema.schema", "`response_format.json_schema.schema` must be an object.")
 		}
-		return append(appendMember([]byte(`{"type":"json_schema"`), "schema", schema), '}'), nil
+		return append(rawjson.AppendMember([]byte(`{"type":"json_schema"`), "schema", schema), '}'), nil
 	}
 	return nil, cannot("response_format.type", "`response_format.type` must be text, json_object or json_schema for this model.")
 }

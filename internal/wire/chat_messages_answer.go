@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // chatID is the id of a translated chat completion.
@@ -19,26 +21,26 @@ func madeCallID(id Identity, n int) string {
 // completion, with u as its usage; ErrMalformed when body is no JSON object.
 func ChatFromMessages(body []byte, id Identity, u Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 || body[0] != '{' || !isValid(body) {
+	if len(body) == 0 || body[0] != '{' || !rawjson.IsValid(body) {
 		return nil, ErrMalformed
 	}
 	var text, thought, calls []byte
 	count, said := 0, false
-	for _, b := range elements(field(body, "content")) {
-		switch unquote(field(b, "type")) {
+	for _, b := range rawjson.Elements(rawjson.Field(body, "content")) {
+		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
-			text, said = appendInside(text, field(b, "text")), true
+			text, said = rawjson.AppendInside(text, rawjson.Field(b, "text")), true
 		case "thinking":
-			thought = appendInside(thought, field(b, "thinking"))
+			thought = rawjson.AppendInside(thought, rawjson.Field(b, "thinking"))
 		case "tool_use":
 			calls = appendCall(append(calls, ','), b, id, count)
 			count++
 		}
 	}
-	reason := chatFinish(unquote(field(body, "stop_reason")), count > 0)
+	reason := chatFinish(rawjson.Unquote(rawjson.Field(body, "stop_reason")), count > 0)
 	out := make([]byte, 0, len(body)+512)
 	out = fmt.Appendf(out, `{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
-		quote(chatID(id)), id.Created, quote(id.Model))
+		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
 	if said || count == 0 {
 		out = append(append(append(out, '"'), text...), '"')
 	} else {
@@ -50,19 +52,19 @@ func ChatFromMessages(body []byte, id Identity, u Usage) ([]byte, error) {
 	}
 	if count > 0 {
 		calls[0] = '['
-		out = append(appendMember(out, "tool_calls", calls), ']')
+		out = append(rawjson.AppendMember(out, "tool_calls", calls), ']')
 	}
-	out = fmt.Appendf(out, `},"logprobs":null,"finish_reason":%s}],"usage":`, quote(reason))
+	out = fmt.Appendf(out, `},"logprobs":null,"finish_reason":%s}],"usage":`, rawjson.Quote(reason))
 	return append(appendChatUsage(out, u), '}'), nil
 }
 
 // appendCall appends a tool_use block as the k-th call of a chat message.
 func appendCall(dst, b []byte, id Identity, k int) []byte {
-	dst = append(append(dst, `{"id":`...), callID(field(b, "id"), id, k)...)
-	dst = append(append(dst, `,"type":"function","function":{"name":"`...), appendInside(nil, field(b, "name"))...)
+	dst = append(append(dst, `{"id":`...), callID(rawjson.Field(b, "id"), id, k)...)
+	dst = append(append(dst, `,"type":"function","function":{"name":"`...), rawjson.AppendInside(nil, rawjson.Field(b, "name"))...)
 	dst = append(dst, `","arguments":`...)
-	if input := field(b, "input"); input != nil {
-		dst = appendAsText(dst, input)
+	if input := rawjson.Field(b, "input"); input != nil {
+		dst = rawjson.AppendAsText(dst, input)
 	} else {
 		dst = append(dst, `"{}"`...)
 	}
@@ -71,10 +73,10 @@ func appendCall(dst, b []byte, id Identity, k int) []byte {
 
 // callID returns the id of the k-th call, as a JSON string.
 func callID(raw []byte, id Identity, k int) []byte {
-	if isSound(raw) && len(raw) > 2 {
+	if rawjson.IsSound(raw) && len(raw) > 2 {
 		return raw
 	}
-	return quote(madeCallID(id, k))
+	return rawjson.Quote(madeCallID(id, k))
 }
 
 // chatFinish returns the finish_reason for a stop_reason.

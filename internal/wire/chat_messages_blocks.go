@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // block is a content block or a tool of the messages form.
@@ -24,14 +26,14 @@ const (
 
 // markOf reads the breakpoint of a part or tool, in either vendor's words.
 func markOf(object []byte) breakpoint {
-	if cache := field(object, "cache_control"); len(cache) > 0 && cache[0] == '{' {
-		if unquote(field(cache, "ttl")) == "1h" {
+	if cache := rawjson.Field(object, "cache_control"); len(cache) > 0 && cache[0] == '{' {
+		if rawjson.Unquote(rawjson.Field(cache, "ttl")) == "1h" {
 			return forAnHour
 		}
 		return forMinutes
 	}
-	if cache := field(object, "prompt_cache_breakpoint"); len(cache) > 0 && cache[0] == '{' {
-		if unquote(field(cache, "ttl")) == "12h" {
+	if cache := rawjson.Field(object, "prompt_cache_breakpoint"); len(cache) > 0 && cache[0] == '{' {
+		if rawjson.Unquote(rawjson.Field(cache, "ttl")) == "12h" {
 			return forAnHour
 		}
 		return forMinutes
@@ -105,7 +107,7 @@ func textBlock(text []byte) block {
 	if isBlank(text) {
 		return block{}
 	}
-	return block{json: appendMember([]byte(`{"type":"text"`), "text", text)}
+	return block{json: rawjson.AppendMember([]byte(`{"type":"text"`), "text", text)}
 }
 
 // blocksOf reads the content of a chat message, a string or parts. Only what a
@@ -114,7 +116,7 @@ func blocksOf(content []byte, textOnly bool, at string) (list []block, err error
 	if len(content) == 0 || content[0] != '[' {
 		return addBlock(nil, textBlock(content)), nil
 	}
-	for i, part := range elements(content) {
+	for i, part := range rawjson.Elements(content) {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		b, err := partBlock(part, at)
 		if err == nil && textOnly && b.json != nil && !bytes.HasPrefix(b.json, []byte(`{"type":"text"`)) {
@@ -131,27 +133,27 @@ func blocksOf(content []byte, textOnly bool, at string) (list []block, err error
 
 // partBlock makes a block of a part, without its breakpoint.
 func partBlock(part []byte, at string) (block, error) {
-	switch kind := unquote(field(part, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
 	case "text", "input_text", "output_text":
-		text := field(part, "text")
-		if text != nil && !isText(text) {
+		text := rawjson.Field(part, "text")
+		if text != nil && !rawjson.IsText(text) {
 			return block{}, cannot(at+".text", "`%s.text` must be a string.", at)
 		}
 		return textBlock(text), nil
 	case "refusal":
-		return textBlock(field(part, "refusal")), nil
+		return textBlock(rawjson.Field(part, "refusal")), nil
 	case "thinking", "redacted_thinking", "reasoning": // bound to who thought it
 		return block{}, nil
 	case "image_url", "input_image":
-		address := field(part, "image_url")
+		address := rawjson.Field(part, "image_url")
 		at += ".image_url"
 		if len(address) > 0 && address[0] == '{' {
-			address = field(address, "url")
+			address = rawjson.Field(address, "url")
 			at += ".url"
 		}
 		return imageBlock(address, at)
 	case "file":
-		return fileBlock(field(part, "file"), at+".file")
+		return fileBlock(rawjson.Field(part, "file"), at+".file")
 	default:
 		return block{}, cannot(at+".type", "`%s.type`: this model takes text, images and PDF files, not `%s`.", at, shortened([]byte(kind)))
 	}
@@ -171,8 +173,8 @@ func imageBlock(address []byte, at string) (block, error) {
 		}
 		return block{}, cannot(at, "`%s`: this model takes images of type JPEG, PNG, GIF and WebP, in base64.", at)
 	case hasScheme(address):
-		source := appendMember([]byte(`{"type":"url"`), "url", address)
-		return block{json: append(appendMember([]byte(`{"type":"image"`), "source", source), '}')}, nil
+		source := rawjson.AppendMember([]byte(`{"type":"url"`), "url", address)
+		return block{json: append(rawjson.AppendMember([]byte(`{"type":"image"`), "source", source), '}')}, nil
 	}
 	return block{}, cannot(at, "`%s` must be an https or a data address.", at)
 }
@@ -180,7 +182,7 @@ func imageBlock(address []byte, at string) (block, error) {
 // hasScheme tells whether a JSON string holds a web address.
 func hasScheme(address []byte) bool {
 	const longest = 32 // of a scheme, in any escapes of its slashes
-	start := strings.ToLower(strings.ReplaceAll(string(inside(address)[:min(len(inside(address)), longest)]), `\/`, `/`))
+	start := strings.ToLower(strings.ReplaceAll(string(rawjson.Inside(address)[:min(len(rawjson.Inside(address)), longest)]), `\/`, `/`))
 	return strings.HasPrefix(start, "https://") || strings.HasPrefix(start, "http://")
 }
 
@@ -196,12 +198,12 @@ func sourceBlock(kind, media string, data []byte) block {
 // its data as it stands. The data may have escapes (`\/`).
 func splitData(address []byte) (kind string, data []byte, ok bool) {
 	const longest = 512 // of what stands before the data, in any escapes
-	in := inside(address)
+	in := rawjson.Inside(address)
 	comma := bytes.IndexByte(in[:min(len(in), longest)], ',')
 	if comma < 0 {
 		return "", nil, false
 	}
-	head, ok := strings.CutPrefix(strings.ToLower(unquote(append(bytes.Clone(address[:comma+1]), '"'))), "data:")
+	head, ok := strings.CutPrefix(strings.ToLower(rawjson.Unquote(append(bytes.Clone(address[:comma+1]), '"'))), "data:")
 	if !ok {
 		return "", nil, false
 	}
@@ -214,13 +216,13 @@ func splitData(address []byte) (kind string, data []byte, ok bool) {
 
 // fileBlock makes a document of a file, which has to be a PDF in the request.
 func fileBlock(file []byte, at string) (block, error) {
-	kind, data, ok := splitData(field(file, "file_data"))
+	kind, data, ok := splitData(rawjson.Field(file, "file_data"))
 	if !ok || kind != "application/pdf" {
 		return block{}, cannot(at+".file_data", "`%s.file_data` must be a PDF as a data address: `data:application/pdf;base64,…`.", at)
 	}
 	b := sourceBlock("document", kind, data)
-	if name := field(file, "filename"); isText(name) && !isBlank(name) {
-		b.json = appendMember(b.json, "title", name)
+	if name := rawjson.Field(file, "filename"); rawjson.IsText(name) && !isBlank(name) {
+		b.json = rawjson.AppendMember(b.json, "title", name)
 	}
 	return b, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // MessagesAsChat writes a stream of the messages form as one of the chat form.
@@ -43,7 +44,7 @@ const maxOpenBlocks = 128
 func NewChatFromMessages(id Identity, includeUsage bool) *MessagesAsChat {
 	w := &MessagesAsChat{id: id, usage: includeUsage}
 	w.head = fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
-		quote(chatID(id)), id.Created, quote(id.Model))
+		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
 	w.tail = []byte(`,"finish_reason":null}]` + w.nullUsage() + "}\n\n")
 	return w
 }
@@ -68,10 +69,10 @@ func (w *MessagesAsChat) Append(dst []byte, e Event, f Frame) []byte {
 		return dst
 	}
 	var kind, index, delta, block []byte
-	for name, value := range members(data) {
+	for name, value := range rawjson.Members(data) {
 		switch string(name) {
 		case "type":
-			kind = nameOf(value)
+			kind = rawjson.NameOf(value)
 		case "index":
 			index = value
 		case "delta":
@@ -89,16 +90,16 @@ func (w *MessagesAsChat) Append(dst []byte, e Event, f Frame) []byte {
 	case "message_start":
 		return w.begin(dst)
 	case "content_block_start":
-		n, _ := count(index)
+		n, _ := rawjson.Count(index)
 		return w.start(dst, n, block)
 	case "content_block_delta":
-		n, _ := count(index)
+		n, _ := rawjson.Count(index)
 		return w.delta(dst, n, delta)
 	case "content_block_stop":
-		n, _ := count(index)
+		n, _ := rawjson.Count(index)
 		return w.stop(dst, n)
 	case "message_delta":
-		reason := unquote(field(delta, "stop_reason"))
+		reason := rawjson.Unquote(rawjson.Field(delta, "stop_reason"))
 		if kind := kindOfFinish(reason); kind != finishNone && kind != finishFailed {
 			return w.finish(dst, reason)
 		}
@@ -125,12 +126,12 @@ func (w *MessagesAsChat) chunk(dst []byte, delta string) []byte {
 
 // text writes a chunk with a text in the member that before ends in.
 func (w *MessagesAsChat) text(dst []byte, before string, raw []byte) []byte {
-	if len(inside(raw)) == 0 {
+	if len(rawjson.Inside(raw)) == 0 {
 		return dst
 	}
 	dst = w.begin(dst)
 	dst = append(append(dst, w.head...), before...)
-	dst = appendInside(dst, raw)
+	dst = rawjson.AppendInside(dst, raw)
 	return append(append(dst, `"}`...), w.tail...)
 }
 
@@ -142,11 +143,11 @@ const (
 // start begins a block. Other hosts of the form put the first text, or a whole
 // input, here.
 func (w *MessagesAsChat) start(dst []byte, index int64, block []byte) []byte {
-	switch unquote(field(block, "type")) {
+	switch rawjson.Unquote(rawjson.Field(block, "type")) {
 	case "text":
-		return w.text(dst, contentDelta, field(block, "text"))
+		return w.text(dst, contentDelta, rawjson.Field(block, "text"))
 	case "thinking":
-		return w.text(dst, reasoningDelta, field(block, "thinking"))
+		return w.text(dst, reasoningDelta, rawjson.Field(block, "thinking"))
 	case "tool_use":
 	default:
 		return dst
@@ -154,16 +155,16 @@ func (w *MessagesAsChat) start(dst []byte, index int64, block []byte) []byte {
 	if len(w.open) >= maxOpenBlocks {
 		dst = w.stop(dst, w.open[0].index)
 	}
-	call, input := w.calls, field(block, "input")
+	call, input := w.calls, rawjson.Field(block, "input")
 	whole := len(input) > 2 // not {}
 	w.open = append(w.open, openBlock{index: index, call: call, any: whole, whole: whole})
 	w.calls++
 	dst = append(w.begin(dst), w.head...)
-	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(field(block, "id"), w.id, call))
-	dst = appendInside(dst, field(block, "name"))
+	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(rawjson.Field(block, "id"), w.id, call))
+	dst = rawjson.AppendInside(dst, rawjson.Field(block, "name"))
 	dst = append(append(dst, `","arguments":""}}]}`...), w.tail...)
 	if whole {
-		dst = w.endArguments(appendEscaped(w.beginArguments(dst, call), input))
+		dst = w.endArguments(rawjson.AppendEscaped(w.beginArguments(dst, call), input))
 	}
 	return dst
 }
@@ -171,10 +172,10 @@ func (w *MessagesAsChat) start(dst []byte, index int64, block []byte) []byte {
 // delta writes what a block grows by.
 func (w *MessagesAsChat) delta(dst []byte, index int64, delta []byte) []byte {
 	var kind, text, thinking, partial []byte
-	for name, value := range members(delta) {
+	for name, value := range rawjson.Members(delta) {
 		switch string(name) {
 		case "type":
-			kind = nameOf(value)
+			kind = rawjson.NameOf(value)
 		case "text":
 			text = value
 		case "thinking":
@@ -189,10 +190,10 @@ func (w *MessagesAsChat) delta(dst []byte, index int64, delta []byte) []byte {
 	case "thinking_delta":
 		return w.text(dst, reasoningDelta, thinking)
 	case "input_json_delta":
-		if i := w.find(index); i >= 0 && !w.open[i].whole && len(inside(partial)) > 0 {
+		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Inside(partial)) > 0 {
 			w.open[i].any = true
 			dst = w.beginArguments(dst, w.open[i].call)
-			dst = appendInside(dst, partial)
+			dst = rawjson.AppendInside(dst, partial)
 			return w.endArguments(dst)
 		}
 	}
@@ -234,7 +235,7 @@ func (w *MessagesAsChat) finish(dst []byte, reason string) []byte {
 	}
 	w.finished = true
 	dst = append(dst, w.head...)
-	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", quote(chatFinish(reason, w.calls > 0)), w.nullUsage())
+	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", rawjson.Quote(chatFinish(reason, w.calls > 0)), w.nullUsage())
 }
 
 // End appends what closes a stream that has finished, with u as its usage. A
@@ -246,7 +247,7 @@ func (w *MessagesAsChat) End(dst []byte, u Usage) []byte {
 	w.ended = true
 	if w.usage {
 		dst = fmt.Appendf(dst, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[],"usage":`,
-			quote(chatID(w.id)), w.id.Created, quote(w.id.Model))
+			rawjson.Quote(chatID(w.id)), w.id.Created, rawjson.Quote(w.id.Model))
 		dst = append(appendChatUsage(dst, u), "}\n\n"...)
 	}
 	return append(dst, DoneEvent...)

@@ -30,7 +30,7 @@ func asMessages(t *testing.T, body string, in Translation, names ...string) stri
 	}
 	var values []string
 	for _, name := range names {
-		values = append(values, string(r.doc.raw(name)))
+		values = append(values, string(r.doc.Raw(name)))
 	}
 	return strings.Join(values, "\n")
 }

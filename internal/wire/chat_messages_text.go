@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // What translations share: they build JSON from pieces of the JSON that they
@@ -22,14 +23,14 @@ func cannot(param, format string, args ...any) error {
 
 // isBlank tells whether a JSON string holds white space alone, or nothing.
 func isBlank(raw []byte) bool {
-	in := inside(raw)
+	in := rawjson.Inside(raw)
 	for i := 0; i < len(in); i++ {
 		switch c := in[i]; {
 		case c == ' ':
 		case c == '\\' && i+1 < len(in) && (in[i+1] == 'n' || in[i+1] == 't' || in[i+1] == 'r'):
 			i++
 		case c == '\\' || c >= utf8.RuneSelf: // white space of other kinds
-			return strings.TrimSpace(unquote(raw)) == ""
+			return strings.TrimSpace(rawjson.Unquote(raw)) == ""
 		default:
 			return false
 		}
@@ -48,15 +49,15 @@ const deepestArguments = 1000
 // lost of what a model said.
 func appendObject(dst, raw []byte) []byte {
 	text := raw
-	if isText(raw) {
-		text = []byte(unquote(raw))
+	if rawjson.IsText(raw) {
+		text = []byte(rawjson.Unquote(raw))
 	}
-	from := skipSpace(text, 0)
+	from := rawjson.SkipSpace(text, 0)
 	if from == len(text) || string(text) == "null" {
 		return append(dst, "{}"...)
 	}
-	if text[from] != '{' || !utf8.Valid(text) || !isWithin(text[from:], deepestArguments) {
-		return append(appendAsText(append(dst, `{"_raw":`...), text), '}')
+	if text[from] != '{' || !utf8.Valid(text) || !rawjson.IsWithin(text[from:], deepestArguments) {
+		return append(rawjson.AppendAsText(append(dst, `{"_raw":`...), text), '}')
 	}
 	return append(dst, bytes.TrimRight(text[from:], " \n\t\r")...)
 }

@@ -3,6 +3,8 @@ package wire
 import (
 	"strconv"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // Budgets of thinking for models that know no effort, in tokens.
@@ -30,8 +32,8 @@ type thought struct {
 // with budgets go on from there only with what they thought before, which a
 // chat request does not hold.
 func (r chatOnMessages) thinking(t Translation, limit int64, inLoop bool) (thought, error) {
-	raw := r.doc.raw("reasoning_effort")
-	effort := unquote(raw)
+	raw := r.doc.Raw("reasoning_effort")
+	effort := rawjson.Unquote(raw)
 	var budget int64
 	switch effort {
 	case "minimal", "low":

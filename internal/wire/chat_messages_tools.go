@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // messagesTools are the tools of a request in the messages form.
 type messagesTools struct {
@@ -18,10 +22,10 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 		return nil, err
 	}
 	t := &messagesTools{}
-	for i, tool := range elements(r.doc.raw("tools")) {
+	for i, tool := range rawjson.Elements(r.doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
-		kind, function := field(tool, "type"), field(tool, "function")
-		if unquote(kind) != "function" && (kind != nil || function == nil) {
+		kind, function := rawjson.Field(tool, "type"), rawjson.Field(tool, "function")
+		if rawjson.Unquote(kind) != "function" && (kind != nil || function == nil) {
 			return nil, cannot(at+".type", "`%s.type`: this model takes tools of type function only.", at)
 		}
 		mark := markOf(tool)
@@ -32,7 +36,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 			return nil, err
 		}
 	}
-	for i, function := range elements(r.doc.raw("functions")) {
+	for i, function := range rawjson.Elements(r.doc.Raw("functions")) {
 		if err := t.add(function, markOf(function), fmt.Sprintf("functions[%d]", i), nil); err != nil {
 			return nil, err
 		}
@@ -45,56 +49,56 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 
 // add adds a function. Where a choice of tools is given, others are left out.
 func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed map[string]bool) error {
-	name := field(function, "name")
-	if !isText(name) || len(name) == 2 {
+	name := rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
 		return cannot(at+".name", "`%s.name` must be a string: name the function.", at)
 	}
-	if allowed != nil && !allowed[unquote(name)] {
+	if allowed != nil && !allowed[rawjson.Unquote(name)] {
 		return nil
 	}
 	tool := append([]byte(`{"name":`), name...)
-	if text := field(function, "description"); isText(text) {
-		tool = appendMember(tool, "description", text)
+	if text := rawjson.Field(function, "description"); rawjson.IsText(text) {
+		tool = rawjson.AppendMember(tool, "description", text)
 	}
-	schema := field(function, "parameters")
+	schema := rawjson.Field(function, "parameters")
 	switch {
 	case schema == nil:
 		schema = []byte(`{"type":"object","properties":{}}`)
 	case schema[0] != '{':
 		return cannot(at+".parameters", "`%s.parameters` must be an object: a JSON schema.", at)
 	}
-	tool = appendMember(tool, "input_schema", ofObject(schema))
-	if strict := field(function, "strict"); string(strict) == "true" {
-		tool = appendMember(tool, "strict", strict)
+	tool = rawjson.AppendMember(tool, "input_schema", ofObject(schema))
+	if strict := rawjson.Field(function, "strict"); string(strict) == "true" {
+		tool = rawjson.AppendMember(tool, "strict", strict)
 	}
 	t.list = append(t.list, block{json: tool, mark: mark})
-	t.names = append(t.names, unquote(name))
+	t.names = append(t.names, rawjson.Unquote(name))
 	return nil
 }
 
 // ofObject returns a schema whose root says that it is an object.
 func ofObject(schema []byte) []byte {
-	for m := range memberSpans(schema) {
-		if string(m.name) == "type" {
-			if unquote(schema[m.from:m.to]) == "object" {
+	for m := range rawjson.Spans(schema) {
+		if string(m.Name) == "type" {
+			if rawjson.Unquote(schema[m.From:m.To]) == "object" {
 				return schema
 			}
-			return spliced(schema, []splice{{m.from, m.to, []byte(`"object"`)}})
+			return rawjson.Spliced(schema, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"object"`)}})
 		}
 	}
 	text := []byte(`"type":"object"`)
-	if at := skipSpace(schema, 1); at < len(schema) && schema[at] != '}' {
+	if at := rawjson.SkipSpace(schema, 1); at < len(schema) && schema[at] != '}' {
 		text = append(text, ',')
 	}
-	return spliced(schema, []splice{{1, 1, text}})
+	return rawjson.Spliced(schema, []rawjson.Splice{{From: 1, To: 1, Text: text}})
 }
 
 // recall makes tools of the functions that the history calls: a history with
 // calls needs tools.
 func (t *messagesTools) recall(names []string) {
 	for _, name := range names {
-		tool := append([]byte(`{"name":`), quote(name)...)
-		tool = appendMember(tool, "input_schema", []byte(`{"type":"object"}`))
+		tool := append([]byte(`{"name":`), rawjson.Quote(name)...)
+		tool = rawjson.AppendMember(tool, "input_schema", []byte(`{"type":"object"}`))
 		t.list, t.names, t.recalled = append(t.list, block{json: tool}), append(t.names, name), true
 	}
 }
@@ -111,21 +115,21 @@ func (t *messagesTools) append(out []byte, marks *breakpoints) []byte {
 // allowedTools returns the names that a tool_choice of type allowed_tools
 // lists; nil when it is none.
 func (r chatOnMessages) allowedTools() (map[string]bool, error) {
-	choice := r.doc.raw("tool_choice")
-	if unquote(field(choice, "type")) != "allowed_tools" {
+	choice := r.doc.Raw("tool_choice")
+	if rawjson.Unquote(rawjson.Field(choice, "type")) != "allowed_tools" {
 		return nil, nil
 	}
 	allowed := map[string]bool{}
-	for i, tool := range elements(field(field(choice, "allowed_tools"), "tools")) {
-		if kind := unquote(field(tool, "type")); kind != "function" {
+	for i, tool := range rawjson.Elements(rawjson.Field(rawjson.Field(choice, "allowed_tools"), "tools")) {
+		if kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind != "function" {
 			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d].type", i)
 			return nil, cannot(at, "`%s`: this model takes tools of type function only.", at)
 		}
-		name := field(tool, "name")
+		name := rawjson.Field(tool, "name")
 		if name == nil {
-			name = field(field(tool, "function"), "name")
+			name = rawjson.Field(rawjson.Field(tool, "function"), "name")
 		}
-		allowed[unquote(name)] = true
+		allowed[rawjson.Unquote(name)] = true
 	}
 	return allowed, nil
 }
@@ -144,7 +148,7 @@ func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([
 	if thinks && (kind == "any" || kind == "tool") {
 		kind = "auto"
 	}
-	alone := string(r.doc.raw("parallel_tool_calls")) == "false" && kind != "none"
+	alone := string(r.doc.Raw("parallel_tool_calls")) == "false" && kind != "none"
 	switch {
 	case kind == "" && !alone:
 		return nil, nil
@@ -153,7 +157,7 @@ func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([
 	}
 	choice := append(append([]byte(`{"type":"`), kind...), '"')
 	if kind == "tool" {
-		choice = appendMember(choice, "name", name)
+		choice = rawjson.AppendMember(choice, "name", name)
 	}
 	if alone {
 		choice = append(choice, `,"disable_parallel_tool_use":true`...)
@@ -164,13 +168,13 @@ func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([
 // toolChoice returns the messages form's word for the choice, empty when the
 // client made none, and the name of the function that has to be called.
 func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
-	param, raw := "tool_choice", r.doc.raw("tool_choice")
+	param, raw := "tool_choice", r.doc.Raw("tool_choice")
 	if raw == nil {
-		param, raw = "function_call", r.doc.raw("function_call")
+		param, raw = "function_call", r.doc.Raw("function_call")
 	}
-	word := unquote(raw)
-	if unquote(field(raw, "type")) == "allowed_tools" {
-		word = unquote(field(field(raw, "allowed_tools"), "mode"))
+	word := rawjson.Unquote(raw)
+	if rawjson.Unquote(rawjson.Field(raw, "type")) == "allowed_tools" {
+		word = rawjson.Unquote(rawjson.Field(rawjson.Field(raw, "allowed_tools"), "mode"))
 	}
 	switch word {
 	case "none", "auto":
@@ -181,10 +185,10 @@ func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
 	if raw == nil {
 		return "", nil, nil
 	}
-	if name = field(field(raw, "function"), "name"); name == nil {
-		name = field(raw, "name") // of function_call
+	if name = rawjson.Field(rawjson.Field(raw, "function"), "name"); name == nil {
+		name = rawjson.Field(raw, "name") // of function_call
 	}
-	if !isText(name) || len(name) == 2 {
+	if !rawjson.IsText(name) || len(name) == 2 {
 		return "", nil, cannot(param, "`%s` must be none, auto, required or name a function.", param)
 	}
 	return "tool", name, nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // history becomes the turns of a messages request: the roles alternate, the
@@ -40,9 +42,9 @@ type openCall struct {
 // add adds the message at index of the client's history.
 func (h *history) add(message []byte, index int) error {
 	at := fmt.Sprintf("messages[%d]", index)
-	role := unquote(field(message, "role"))
+	role := rawjson.Unquote(rawjson.Field(message, "role"))
 	textOnly := role == "system" || role == "developer" || role == "assistant"
-	list, err := blocksOf(field(message, "content"), textOnly, at+".content")
+	list, err := blocksOf(rawjson.Field(message, "content"), textOnly, at+".content")
 	if err != nil {
 		return err
 	}
@@ -57,9 +59,9 @@ func (h *history) add(message []byte, index int) error {
 	case "assistant":
 		return h.answer(message, list, at)
 	case "tool":
-		h.result(unquote(field(message, "tool_call_id")), "", list)
+		h.result(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", list)
 	case "function":
-		h.result("", unquote(field(message, "name")), list)
+		h.result("", rawjson.Unquote(rawjson.Field(message, "name")), list)
 	default:
 		h.say(list)
 	}
@@ -74,7 +76,7 @@ func (h *history) turn(user bool) *turn {
 	if !user {
 		h.settle()
 		if len(h.turns) == 0 { // the user has to begin
-			h.turns = append(h.turns, turn{user: true, then: []block{textBlock(quote(goOn))}})
+			h.turns = append(h.turns, turn{user: true, then: []block{textBlock(rawjson.Quote(goOn))}})
 		}
 		h.open = h.open[:0]
 	}
@@ -92,23 +94,23 @@ func (h *history) say(list []block) {
 
 // answer adds an assistant's message: its text, then its calls.
 func (h *history) answer(message []byte, list []block, at string) error {
-	list = addBlock(list, textBlock(field(message, "refusal")))
-	calls := field(message, "tool_calls")
+	list = addBlock(list, textBlock(rawjson.Field(message, "refusal")))
+	calls := rawjson.Field(message, "tool_calls")
 	if len(list) > 0 {
 		t := h.turn(false)
 		t.first = append(t.first, list...)
 	}
-	for i, call := range elements(calls) {
+	for i, call := range rawjson.Elements(calls) {
 		at := fmt.Sprintf("%s.tool_calls[%d]", at, i)
-		function := field(call, "function")
+		function := rawjson.Field(call, "function")
 		if function == nil {
 			return cannot(at+".type", "`%s`: this model knows calls of type function only.", at)
 		}
-		if err := h.call(unquote(field(call, "id")), function, at+".function", markOf(call)); err != nil {
+		if err := h.call(rawjson.Unquote(rawjson.Field(call, "id")), function, at+".function", markOf(call)); err != nil {
 			return err
 		}
 	}
-	if call := field(message, "function_call"); call != nil {
+	if call := rawjson.Field(message, "function_call"); call != nil {
 		return h.call("", call, at+".function_call", unmarked)
 	}
 	return nil
@@ -116,8 +118,8 @@ func (h *history) answer(message []byte, list []block, at string) error {
 
 // call adds a call of a tool.
 func (h *history) call(id string, function []byte, at string, mark breakpoint) error {
-	name := field(function, "name")
-	if !isText(name) || len(name) == 2 {
+	name := rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
 		return cannot(at+".name", "`%s.name` must be a string: the name of the function.", at)
 	}
 	t := h.turn(false)
@@ -125,13 +127,13 @@ func (h *history) call(id string, function []byte, at string, mark breakpoint) e
 		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
 	}
 	h.calls++
-	c := openCall{id: id, name: unquote(name), sent: h.unique(id)}
+	c := openCall{id: id, name: rawjson.Unquote(name), sent: h.unique(id)}
 	if !h.knows(c.name) {
 		h.names = append(h.names, c.name)
 	}
-	json := appendMember([]byte(`{"type":"tool_use"`), "id", quote(c.sent))
-	json = appendMember(json, "name", name)
-	json = appendObject(append(json, `,"input":`...), field(function, "arguments"))
+	json := rawjson.AppendMember([]byte(`{"type":"tool_use"`), "id", rawjson.Quote(c.sent))
+	json = rawjson.AppendMember(json, "name", name)
+	json = appendObject(append(json, `,"input":`...), rawjson.Field(function, "arguments"))
 	t.then = append(t.then, block{json: json, mark: mark})
 	h.open = append(h.open, c)
 	return nil
@@ -185,7 +187,7 @@ func (h *history) result(id, name string, list []block) {
 // resultBlock makes the result of a call. A breakpoint inside it becomes its
 // own.
 func resultBlock(id string, list []block) block {
-	json := appendMember([]byte(`{"type":"tool_result"`), "tool_use_id", quote(id))
+	json := rawjson.AppendMember([]byte(`{"type":"tool_result"`), "tool_use_id", rawjson.Quote(id))
 	var mark breakpoint
 	if len(list) > 0 {
 		for i := range list {
@@ -209,7 +211,7 @@ func (h *history) settle() {
 		}
 		c.done = true
 		t := h.turn(true)
-		b := resultBlock(c.sent, []block{textBlock(quote(unanswered))})
+		b := resultBlock(c.sent, []block{textBlock(rawjson.Quote(unanswered))})
 		b.json = append(b.json, `,"is_error":true`...)
 		t.first = append(t.first, b)
 	}
@@ -230,7 +232,7 @@ func (h *history) finish(prefills bool) {
 	h.settle()
 	n := len(h.turns)
 	if n == 0 || !h.turns[n-1].user && (!prefills || !h.turns[n-1].trim()) {
-		h.say([]block{textBlock(quote(goOn))})
+		h.say([]block{textBlock(rawjson.Quote(goOn))})
 	}
 }
 
@@ -241,13 +243,13 @@ func (t *turn) trim() bool {
 		return false
 	}
 	last := &t.first[len(t.first)-1]
-	text := field(append(last.json, '}'), "text")
+	text := rawjson.Field(append(last.json, '}'), "text")
 	if text == nil {
 		return false
 	}
-	whole := unquote(text)
+	whole := rawjson.Unquote(text)
 	if cut := strings.TrimRightFunc(whole, unicode.IsSpace); cut != whole {
-		last.json = textBlock(quote(cut)).json
+		last.json = textBlock(rawjson.Quote(cut)).json
 	}
 	return true
 }

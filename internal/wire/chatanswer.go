@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"tollgate/internal/wire/rawjson"
+)
+
 // ChatAnswer is a chat completion that was not streamed.
 type ChatAnswer struct {
 	Outcome
@@ -14,25 +18,25 @@ type ChatAnswer struct {
 // ReadChatAnswer reads a provider's answer; ErrMalformed when it is no JSON
 // object. It keeps body.
 func ReadChatAnswer(body []byte) (Answer, error) {
-	from := skipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !isValid(body) {
+	from := rawjson.SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
 		return nil, ErrMalformed
 	}
 	a := &ChatAnswer{body: body}
 	object := body[from:]
 	choices := 0
 	failed := ""
-	for name, value := range members(object) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(object) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
 		case "usage":
 			a.setUsage(value)
 		case "x_groq":
-			a.setUsage(field(value, "usage"))
+			a.setUsage(rawjson.Field(value, "usage"))
 		case "service_tier":
-			a.tier = unquote(value)
+			a.tier = rawjson.Unquote(value)
 		case "web_search", "citations", "search_results":
 			if len(value) > 2 { // results of a hosted search that one vendor shows here
 				a.made.searched()
@@ -40,7 +44,7 @@ func ReadChatAnswer(body []byte) (Answer, error) {
 		case "output_sensitive":
 			a.Filtered = a.Filtered || string(value) == "true"
 		case "choices":
-			for _, choice := range elements(value) {
+			for _, choice := range rawjson.Elements(value) {
 				choices++
 				if reason := a.readChoice(choice); reason != "" {
 					failed = reason
@@ -61,14 +65,14 @@ func ReadChatAnswer(body []byte) (Answer, error) {
 // readChoice reads one choice and returns its finish_reason when that means
 // that the provider failed.
 func (a *ChatAnswer) readChoice(choice []byte) (failed string) {
-	for name, value := range members(choice) {
+	for name, value := range rawjson.Members(choice) {
 		switch string(name) {
 		case "message", "delta":
 			a.made.note(value)
 		case "usage":
 			a.setUsage(value)
 		case "finish_reason":
-			switch reason := unquote(value); kindOfFinish(reason) {
+			switch reason := rawjson.Unquote(value); kindOfFinish(reason) {
 			case finishLimit:
 				a.Limited = true
 			case finishFiltered:
@@ -101,4 +105,6 @@ func (a *ChatAnswer) Completion(c *Counter) int64 { return c.Count(a.made.text, 
 // pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *ChatAnswer) pieces(model string) [3][]byte { return around(a.body, "model", quote(model)) }
+func (a *ChatAnswer) pieces(model string) [3][]byte {
+	return rawjson.Around(a.body, "model", rawjson.Quote(model))
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // chatFields are the top-level fields that the gateway reads, edits or refuses in
@@ -26,7 +27,7 @@ func (r *ChatRequest) Check() error {
 	}
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.opening = opening{}
-	if key := r.doc.raw("prompt_cache_key"); isText(key) && len(key) > 2 {
+	if key := r.doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
@@ -47,8 +48,8 @@ func (r *ChatRequest) checkLimits() error {
 	if err := r.readLimit(); err != nil {
 		return err
 	}
-	if raw := r.doc.raw("n"); raw != nil {
-		n, ok := integer(raw)
+	if raw := r.doc.Raw("n"); raw != nil {
+		n, ok := rawjson.Integer(raw)
 		if !ok || n < 1 || n > maxChoices {
 			return fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d.", maxChoices)
 		}
@@ -65,7 +66,7 @@ func (r *ChatRequest) checkFlags() error {
 		return err
 	}
 	r.IncludeUsage = false
-	options := r.doc.raw("stream_options")
+	options := r.doc.Raw("stream_options")
 	if !r.Stream || options == nil {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (r *ChatRequest) checkFlags() error {
 		return fault.At(fault.InvalidRequest, "stream_options", "`stream_options` must be an object.")
 	}
 	var ok bool
-	if r.IncludeUsage, ok = boolean(field(options, "include_usage")); !ok {
+	if r.IncludeUsage, ok = rawjson.Boolean(rawjson.Field(options, "include_usage")); !ok {
 		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`stream_options.include_usage` must be true or false.")
 	}
 	return nil
@@ -82,12 +83,12 @@ func (r *ChatRequest) checkFlags() error {
 // checkMessages checks each message and adds up the bound of the prompt.
 func (r *ChatRequest) checkMessages() error {
 	const param = "messages"
-	raw := r.doc.raw(param)
+	raw := r.doc.Raw(param)
 	if raw == nil || raw[0] != '[' {
 		return fault.At(fault.InvalidMessages, param, "`messages` must be a non-empty array.")
 	}
 	count := 0
-	for i, message := range elements(raw) {
+	for i, message := range rawjson.Elements(raw) {
 		count++
 		if err := r.checkMessage(message, i); err != nil {
 			return err
@@ -104,20 +105,20 @@ func (r *ChatRequest) checkMessage(message []byte, index int) error {
 		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", index), "Each message must be an object.")
 	}
 	var role, content, sound []byte
-	for name, value := range members(message) {
+	for name, value := range rawjson.Members(message) {
 		switch string(name) {
 		case "role":
-			role = present(value)
+			role = rawjson.Present(value)
 		case "content":
-			content = present(value)
+			content = rawjson.Present(value)
 		case "audio":
-			sound = present(value)
+			sound = rawjson.Present(value)
 		}
 	}
 	switch {
 	case role == nil:
 		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].role", index), "Each message needs a `role`.")
-	case !isText(role) || !isRole(role):
+	case !rawjson.IsText(role) || !isRole(role):
 		return fault.At(fault.InvalidRole, fmt.Sprintf("messages[%d].role", index),
 			"`role` must be one of system, developer, user, assistant, tool and function.")
 	case sound != nil:
@@ -131,7 +132,7 @@ func (r *ChatRequest) checkMessage(message []byte, index int) error {
 	case content[0] != '[':
 		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].content", index), "`content` must be a string, an array of parts or null.")
 	}
-	for k, part := range elements(content) {
+	for k, part := range rawjson.Elements(content) {
 		if err := r.checkPart(part, index, k); err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func (r *ChatRequest) checkMessage(message []byte, index int) error {
 func isRole(raw []byte) bool {
 	role := raw[1 : len(raw)-1]
 	if bytes.IndexByte(role, '\\') >= 0 {
-		role = []byte(unquote(raw))
+		role = []byte(rawjson.Unquote(raw))
 	}
 	switch string(role) {
 	case "system", "developer", "user", "assistant", "tool", "function":
@@ -159,10 +160,10 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 		return nil
 	}
 	at := func(path string) string { return fmt.Sprintf("messages[%d].content[%d]%s", message, index, path) }
-	kind := unquote(field(part, "type"))
+	kind := rawjson.Unquote(rawjson.Field(part, "type"))
 	switch kind {
 	case "input_audio", "audio", "audio_url":
-		if field(part, kind) != nil {
+		if rawjson.Field(part, kind) != nil {
 			return audio(at("." + kind))
 		}
 		return audio(at(".type"))
@@ -173,9 +174,9 @@ func (r *ChatRequest) checkPart(part []byte, message, index int) error {
 	switch kind {
 	case "text", "refusal", "thinking", "redacted_thinking", "input_text", "output_text":
 	case "image_url", "input_image":
-		address := field(part, "image_url")
+		address := rawjson.Field(part, "image_url")
 		if address != nil && address[0] == '{' {
-			address = field(address, "url")
+			address = rawjson.Field(address, "url")
 		}
 		r.addImage(address)
 	case "item_reference":
@@ -192,7 +193,7 @@ func (r *ChatRequest) checkStored() error {
 	if err := r.checkStoredFields(); err != nil {
 		return err
 	}
-	if field(r.doc.raw("prompt"), "id") != nil {
+	if rawjson.Field(r.doc.Raw("prompt"), "id") != nil {
 		return stored("prompt.id")
 	}
 	return r.checkBackground()

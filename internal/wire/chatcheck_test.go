@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,22 @@ import (
 
 	"tollgate/internal/fault"
 )
+
+// codeOf returns the code and field of a client-visible error.
+func codeOf(t *testing.T, err error) (fault.Code, string) {
+	t.Helper()
+	if err == nil {
+		return "", ""
+	}
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		t.Fatalf("error %v (%T) is no *fault.Error", err, err)
+	}
+	if f.Message == "" {
+		t.Errorf("%s has no message", f.Code)
+	}
+	return f.Code, f.Param
+}
 
 // asking makes a request body with further members.
 func asking(more string) string {

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"cmp"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // Body returns the bytes for a line: the client's own, in its own order and
@@ -10,38 +12,38 @@ import (
 // client's body itself when nothing changes; nobody may write to it.
 func (r *ChatRequest) Body(e Edits) []byte {
 	d := r.doc
-	edits := memberEdits{doc: d}
-	edits.setText("model", e.Model)
+	edits := rawjson.Edits{Doc: d}
+	edits.SetText("model", e.Model)
 	r.setLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
-	if keep, ok := boolean(d.raw("store")); keep || !ok {
-		edits.set("store", []byte("false"))
+	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
+		edits.Set("store", []byte("false"))
 	}
 	if r.Stream && e.AskUsage && !r.IncludeUsage {
-		if d.raw("stream_options") == nil {
-			edits.set("stream_options", []byte(`{"include_usage":true}`))
+		if d.Raw("stream_options") == nil {
+			edits.Set("stream_options", []byte(`{"include_usage":true}`))
 		} else {
-			edits.splices = append(edits.splices, askUsage(d))
+			edits.Splices = append(edits.Splices, askUsage(d))
 		}
 	}
-	return edits.body()
+	return edits.Body()
 }
 
 // askUsage sets include_usage in the stream_options that the client sent.
-func askUsage(d *document) splice {
-	m := d.find("stream_options")
-	options := d.body[m.from:m.to]
+func askUsage(d *rawjson.Document) rawjson.Splice {
+	m := d.Find("stream_options")
+	options := d.Body[m.From:m.To]
 	last := 1 // behind the brace
-	for inner := range memberSpans(options) {
-		if string(inner.name) == "include_usage" {
-			return splice{m.from + inner.from, m.from + inner.to, []byte("true")}
+	for inner := range rawjson.Spans(options) {
+		if string(inner.Name) == "include_usage" {
+			return rawjson.Splice{From: m.From + inner.From, To: m.From + inner.To, Text: []byte("true")}
 		}
-		last = inner.to
+		last = inner.To
 	}
 	text := []byte(`,"include_usage":true`)
 	if last == 1 {
 		text = text[1:]
 	}
-	return splice{m.from + last, m.from + last, text}
+	return rawjson.Splice{From: m.From + last, To: m.From + last, Text: text}
 }
 
 // limitField is where a chat line reads the limit: where the edits say, else
@@ -50,7 +52,7 @@ func (r *ChatRequest) limitField(e Edits) string {
 	switch {
 	case e.LimitField != "":
 		return e.LimitField
-	case r.doc.raw("max_completion_tokens") != nil:
+	case r.doc.Raw("max_completion_tokens") != nil:
 		return "max_completion_tokens"
 	}
 	return "max_tokens"

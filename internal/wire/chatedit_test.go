@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
@@ -118,7 +119,7 @@ func FuzzBody(f *testing.F) {
 func limitsIn(body []byte) map[string]string {
 	limits := limitNames()
 	found := map[string]string{}
-	for name, value := range members(body[skipSpace(body, 0):]) {
+	for name, value := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
 		if slices.Contains(limits[:], string(name)) {
 			found[string(name)] = string(value)
 		}
@@ -212,4 +213,39 @@ func rest(t *testing.T, body []byte) map[string]string {
 		}
 	}
 	return out
+}
+
+// prompt200K is a request body of about 200 KB of prose, code and escapes.
+func prompt200K() []byte {
+	line := "The quick brown fox jumps over the lazy dog; func main() {\\n\\tfmt.Println(\\\"hi\\\")\\n} — naïve café. "
+	content := strings.Repeat(line, 195_000/len(line))
+	return []byte(`{"model":"swift-1","stream":true,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"` +
+		content + `"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"temperature":0.2}`)
+}
+
+func BenchmarkOpenChat200K(b *testing.B) {
+	body := prompt200K()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := OpenChat(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpenCheckEdit200K(b *testing.B) {
+	body := prompt200K()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := OpenChat(body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := r.Check(); err != nil {
+			b.Fatal(err)
+		}
+		r.Body(Edits{Model: "vendor", AskUsage: true})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // FrameEditor writes the events of a stream with the model's id that the
@@ -17,7 +18,7 @@ type FrameEditor struct {
 }
 
 // NewFrameEditor makes an editor that sets model.
-func NewFrameEditor(model string) *FrameEditor { return &FrameEditor{model: quote(model)} }
+func NewFrameEditor(model string) *FrameEditor { return &FrameEditor{model: rawjson.Quote(model)} }
 
 // Append appends the event to dst as it came, but for the model. Events
 // without one stay as they are.
@@ -37,11 +38,11 @@ func (f *FrameEditor) Append(dst []byte, e Event) []byte {
 
 // find looks for the model in a frame and remembers its place.
 func (f *FrameEditor) find(data []byte) bool {
-	at := skipSpace(data, 0)
-	for m := range memberSpans(data[at:]) {
-		if string(m.name) == "model" {
-			f.prefix = append(f.prefix[:0], data[:at+m.to]...)
-			f.edited = append(append(f.edited[:0], data[:at+m.from]...), f.model...)
+	at := rawjson.SkipSpace(data, 0)
+	for m := range rawjson.Spans(data[at:]) {
+		if string(m.Name) == "model" {
+			f.prefix = append(f.prefix[:0], data[:at+m.To]...)
+			f.edited = append(append(f.edited[:0], data[:at+m.From]...), f.model...)
 			return true
 		}
 	}
@@ -112,7 +113,7 @@ func (c *ChatEditor) usageEvent(u Usage) []byte {
 	if created == nil {
 		created = []byte("0")
 	}
-	out := fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[],"usage":`, id, created, quote(c.model))
+	out := fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[],"usage":`, id, created, rawjson.Quote(c.model))
 	out = appendUsage(out, u)
 	return append(out, "}\n\n"...)
 }

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // ChatMeter reads the frames of a chat-completions stream as they pass. It
@@ -48,7 +50,7 @@ func (m *ChatMeter) Read(e Event) (Frame, error) {
 		f.Token = m.readDeltas(data)
 		m.reports.final = m.reports.final && !f.Token
 	default:
-		if !isValid(data) {
+		if !rawjson.IsValid(data) {
 			return Frame{}, ErrMalformed
 		}
 		m.readWhole(data, &f)
@@ -72,11 +74,11 @@ func isOrdinary(data []byte) bool {
 				break
 			}
 			rest = rest[i+len(word):]
-			at := skipSpace(rest, 0)
+			at := rawjson.SkipSpace(rest, 0)
 			if at >= len(rest) || rest[at] != ':' {
 				continue // a value, not a key
 			}
-			if at = skipSpace(rest, at+1); at >= len(rest) || rest[at] != 'n' {
+			if at = rawjson.SkipSpace(rest, at+1); at >= len(rest) || rest[at] != 'n' {
 				return false
 			}
 		}
@@ -92,11 +94,11 @@ func (m *ChatMeter) readDeltas(data []byte) (token bool) {
 			return token
 		}
 		rest = rest[i+len(`"delta"`):]
-		at := skipSpace(rest, 0)
+		at := rawjson.SkipSpace(rest, 0)
 		if at >= len(rest) || rest[at] != ':' {
 			continue
 		}
-		at = skipSpace(rest, at+1)
+		at = rawjson.SkipSpace(rest, at+1)
 		message := rest[min(at, len(rest)):]
 		token = m.made.note(message) || token
 		m.like.learn(data, message)
@@ -107,8 +109,8 @@ func (m *ChatMeter) readDeltas(data []byte) (token bool) {
 func (m *ChatMeter) readWhole(data []byte, f *Frame) {
 	choices := 0
 	var usage, vendors, ofChoice []byte
-	for name, value := range members(data) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(data) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
@@ -121,13 +123,13 @@ func (m *ChatMeter) readWhole(data []byte, f *Frame) {
 				m.created = bytes.Clone(value)
 			}
 		case "service_tier":
-			m.tier = unquote(value)
+			m.tier = rawjson.Unquote(value)
 		case "usage":
 			usage = value
 		case "x_groq":
-			vendors = field(value, "usage")
+			vendors = rawjson.Field(value, "usage")
 		case "choices":
-			for i, choice := range elements(value) {
+			for i, choice := range rawjson.Elements(value) {
 				choices++
 				if raw := m.readChoice(choice, i, f); raw != nil {
 					ofChoice = raw
@@ -150,18 +152,18 @@ func (m *ChatMeter) readWhole(data []byte, f *Frame) {
 func (m *ChatMeter) readChoice(choice []byte, position int, f *Frame) (usage []byte) {
 	index := position
 	reason := ""
-	for name, value := range members(choice) {
+	for name, value := range rawjson.Members(choice) {
 		switch string(name) {
 		case "index":
-			if n, ok := count(value); ok {
+			if n, ok := rawjson.Count(value); ok {
 				index = int(n)
 			}
 		case "delta", "message":
 			f.Token = m.made.note(value) || f.Token
 		case "finish_reason":
-			reason = unquote(value)
+			reason = rawjson.Unquote(value)
 		case "usage":
-			usage = present(value)
+			usage = rawjson.Present(value)
 		}
 	}
 	m.seen.add(index)

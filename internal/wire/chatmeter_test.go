@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // frames makes a stream of data events.
@@ -216,13 +218,13 @@ func FuzzChatMeter(f *testing.F) {
 			}
 		}
 		u, _ := m.Usage()
-		if u.Prompt < 0 || u.Cached+u.CacheWrite > u.Prompt || u.Reasoning > u.Completion || u.Prompt > maxCount || u.Completion > maxCount {
+		if u.Prompt < 0 || u.Cached+u.CacheWrite > u.Prompt || u.Reasoning > u.Completion || u.Prompt > rawjson.MaxCount || u.Completion > rawjson.MaxCount {
 			t.Fatalf("usage %+v", u)
 		}
 		if a, err := ReadChatAnswer(first); err == nil {
 			_, _ = a.Usage()
 			pieces := a.(*ChatAnswer).pieces("x")
-			if edited := bytes.Join(pieces[:], nil); !isValid(edited) {
+			if edited := bytes.Join(pieces[:], nil); !rawjson.IsValid(edited) {
 				t.Fatalf("edited %s to %s", first, edited)
 			}
 		}
@@ -238,9 +240,9 @@ func FuzzLikeness(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second, tail string, kind byte) {
 		keys := []string{"content", "reasoning_content", "refusal"}
 		frame := func(text, tail string) []byte {
-			return []byte(`{"id":"c","choices":[{"index":0,"delta":{"` + keys[int(kind)%len(keys)] + `":` + string(quote(text)) + `},"finish_reason":null}]` + tail + `}`)
+			return []byte(`{"id":"c","choices":[{"index":0,"delta":{"` + keys[int(kind)%len(keys)] + `":` + string(rawjson.Quote(text)) + `},"finish_reason":null}]` + tail + `}`)
 		}
-		if !isValid(frame(first, tail)) || !isValid(frame(second, tail)) || strings.Contains(tail, "delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
+		if !rawjson.IsValid(frame(first, tail)) || !rawjson.IsValid(frame(second, tail)) || strings.Contains(tail, "delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
 			return
 		}
 		fast, slow := newChatMeter(1), newChatMeter(1)
@@ -277,7 +279,7 @@ func TestUsageSpellings(t *testing.T) {
 		`{"prompt_tokens":9,"total_tokens":11}`: {Prompt: 9, Completion: 2},
 		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`:                                     {Prompt: 9, Cached: 1, Completion: 4, Reasoning: 2},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9, Cached: 9, Completion: 4, Reasoning: 4},
-		`{"prompt_tokens":5,"completion_tokens":1e30}`: {Prompt: 5, Completion: maxCount},
+		`{"prompt_tokens":5,"completion_tokens":1e30}`: {Prompt: 5, Completion: rawjson.MaxCount},
 		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":-3,"prompt_tokens_details":{"cached_tokens":-3,"cache_write_tokens":-0.5},"completion_tokens_details":{"reasoning_tokens":-1e30},"server_tool_use":{"web_search_requests":-2}}`: {Prompt: 9, Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":-4,"total_tokens":11}`:                                                    {Prompt: 9, Completion: 2},
 		`{"prompt_tokens":9.0,"completion_tokens":4.7}`:                                                                   {Prompt: 9, Completion: 4},
@@ -446,7 +448,7 @@ func TestCounter(t *testing.T) {
 	if got := c.Count(nil, 0); got != 0 {
 		t.Errorf("%d tokens in nothing", got)
 	}
-	if got := c.Count(text, 1<<60); got <= 0 || got > maxCount {
+	if got := c.Count(text, 1<<60); got <= 0 || got > rawjson.MaxCount {
 		t.Errorf("%d tokens in a huge text", got)
 	}
 	r, err := OpenChat([]byte(parts(`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 10_000) + `"}}`)))

@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"tollgate/internal/wire/rawjson"
+)
+
 // ChatRequest is a chat-completions body that passed the gate. What it asks
 // for is set by Check; until then it is zero.
 type ChatRequest struct {
@@ -23,12 +27,12 @@ func OpenChat(body []byte) (*ChatRequest, error) {
 func (r *ChatRequest) Prompt(c *Counter, perImage int64) int64 {
 	var text produced
 	messages := 0
-	for _, message := range elements(r.doc.raw("messages")) {
+	for _, message := range rawjson.Elements(r.doc.Raw("messages")) {
 		messages++
 		text.note(message)
 	}
 	for _, name := range []string{"tools", "functions", "response_format"} {
-		if raw := r.doc.raw(name); raw != nil {
+		if raw := r.doc.Raw(name); raw != nil {
 			text.add(raw)
 		}
 	}

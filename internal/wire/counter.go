@@ -3,6 +3,8 @@ package wire
 import (
 	"sync"
 
+	"tollgate/internal/wire/rawjson"
+
 	"github.com/tiktoken-go/tokenizer"
 )
 
@@ -37,10 +39,10 @@ func (c *Counter) Count(text []byte, size int64) int64 {
 			tokens = int64(n)
 		}
 	}
-	if size = min(size, maxCount); size > int64(len(part)) {
+	if size = min(size, rawjson.MaxCount); size > int64(len(part)) {
 		tokens = tokens * (size >> 4) / max(int64(len(part))>>4, 1)
 	}
-	return min(tokens, maxCount)
+	return min(tokens, rawjson.MaxCount)
 }
 
 // estimatedTokens is a rough count of the tokens of so many bytes.

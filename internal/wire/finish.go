@@ -1,6 +1,10 @@
 package wire
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // finishKind says what a finish_reason means.
 type finishKind int
@@ -35,8 +39,8 @@ func kindOfFinish(reason string) finishKind {
 // a prompt that was blocked, or a code and a message instead of choices.
 func isError(data []byte, choices bool) bool {
 	var code, message bool
-	for name, value := range members(data) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(data) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
@@ -45,20 +49,20 @@ func isError(data []byte, choices bool) bool {
 				return true
 			}
 		case "x_groq":
-			if field(value, "error") != nil {
+			if rawjson.Field(value, "error") != nil {
 				return true
 			}
 		case "base_resp":
-			if status := field(value, "status_code"); status != nil && string(status) != "0" {
+			if status := rawjson.Field(value, "status_code"); status != nil && string(status) != "0" {
 				return true
 			}
 		case "promptFeedback":
-			if isText(field(value, "blockReason")) {
+			if rawjson.IsText(rawjson.Field(value, "blockReason")) {
 				return true
 			}
 		case "choices":
-			for _, choice := range elements(value) {
-				if field(choice, "error") != nil {
+			for _, choice := range rawjson.Elements(value) {
+				if rawjson.Field(choice, "error") != nil {
 					return true
 				}
 			}

@@ -6,7 +6,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // refusal makes the fault of a field, given its path.
@@ -23,9 +25,9 @@ func findForeign(value []byte, depth int) (at string, refuse refusal) {
 	}
 	switch value[0] {
 	case '{':
-		for name, inner := range members(value) {
+		for name, inner := range rawjson.Members(value) {
 			switch {
-			case isStoredName(name) && present(inner) != nil:
+			case isStoredName(name) && rawjson.Present(inner) != nil:
 				return "." + string(name), stored
 			case holdsAudio(name, inner):
 				return "." + string(name), audio
@@ -35,7 +37,7 @@ func findForeign(value []byte, depth int) (at string, refuse refusal) {
 			}
 		}
 	case '[':
-		for i, inner := range elements(value) {
+		for i, inner := range rawjson.Elements(value) {
 			if at, refuse = findForeign(inner, depth+1); refuse != nil {
 				return fmt.Sprintf("[%d]%s", i, at), refuse
 			}
@@ -54,7 +56,7 @@ var audioEndings = []string{
 // compared without regard to case and underscores, as vendors spell them.
 func holdsAudio(name, value []byte) bool {
 	switch {
-	case string(name) == "text" || isNull(value) || string(value) == "false":
+	case string(name) == "text" || rawjson.IsNull(value) || string(value) == "false":
 		return false
 	case string(name) == "type" && isLower(value) && bytes.IndexByte(value, '\\') < 0:
 		return bytes.Contains(value, []byte("audio"))
@@ -64,7 +66,7 @@ func holdsAudio(name, value []byte) bool {
 	case "audio", "inputaudio", "audiourl":
 		return true
 	}
-	if !isText(value) {
+	if !rawjson.IsText(value) {
 		return false
 	}
 	head := textHead(value)
@@ -90,7 +92,7 @@ func isAudioName(raw []byte) bool {
 	if len(raw) > longest {
 		return false
 	}
-	name := unquote(raw)
+	name := rawjson.Unquote(raw)
 	if i := strings.IndexAny(name, "?#"); i >= 0 {
 		name = name[:i]
 	}
@@ -112,7 +114,7 @@ func textHead(raw []byte) string {
 			end += 2
 		}
 	}
-	text := unquote(append(slices.Clone(raw[:min(end, len(raw)-1)]), '"'))
+	text := rawjson.Unquote(append(slices.Clone(raw[:min(end, len(raw)-1)]), '"'))
 	return strings.ToLower(strings.Join(strings.Fields(text), ""))
 }
 
@@ -133,9 +135,9 @@ func findStored(value []byte, depth int) string {
 	}
 	switch {
 	case len(value) > 0 && value[0] == '{':
-		for name, inner := range members(value) {
+		for name, inner := range rawjson.Members(value) {
 			switch {
-			case isStoredName(name) && present(inner) != nil:
+			case isStoredName(name) && rawjson.Present(inner) != nil:
 				return "." + string(name)
 			case inner[0] == '{' || inner[0] == '[':
 				if path := findStored(inner, depth+1); path != "" {
@@ -144,7 +146,7 @@ func findStored(value []byte, depth int) string {
 			}
 		}
 	case len(value) > 0 && value[0] == '[':
-		for i, inner := range elements(value) {
+		for i, inner := range rawjson.Elements(value) {
 			if inner[0] == '{' || inner[0] == '[' {
 				if path := findStored(inner, depth+1); path != "" {
 					return fmt.Sprintf("[%d]%s", i, path)

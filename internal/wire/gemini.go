@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"tollgate/internal/wire/rawjson"
+)
+
 // What a GenerateContentResponse says, for the meter and the translators. A
 // whole answer is one such object, and so is every event of a stream; an event
 // holds what is new of the candidates, and the usage so far.
@@ -7,7 +11,7 @@ package wire
 // geminiObject returns the object that an answer or an event holds. Some
 // errors come as an array of one object.
 func geminiObject(data []byte) []byte {
-	for _, first := range elements(data) {
+	for _, first := range rawjson.Elements(data) {
 		return first
 	}
 	return data
@@ -26,14 +30,14 @@ type geminiCandidate struct {
 // is one; indexes that nobody can ask for count as the last.
 func readGeminiCandidate(raw []byte, position int) geminiCandidate {
 	c := geminiCandidate{index: min(position, maxChoices-1)}
-	for name, value := range members(raw) {
+	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
 		case "index":
-			if n, ok := count(value); ok {
+			if n, ok := rawjson.Count(value); ok {
 				c.index = int(min(n, maxChoices-1))
 			}
 		case "content":
-			c.parts = field(value, "parts")
+			c.parts = rawjson.Field(value, "parts")
 		case "finishReason":
 			c.kind, c.why = kindOfGeminiFinish(value), value
 		case "logprobsResult":
@@ -53,10 +57,10 @@ type geminiPart struct {
 }
 
 func readGeminiPart(raw []byte) (p geminiPart) {
-	for name, value := range members(raw) {
+	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
 		case "text":
-			if isText(value) && len(value) > 2 {
+			if rawjson.IsText(value) && len(value) > 2 {
 				p.text = value
 			}
 		case "functionCall":
@@ -78,9 +82,9 @@ func readGeminiPart(raw []byte) (p geminiPart) {
 // type and of its base64 data; ok is false for anything but an image.
 func readGeminiImage(inline []byte) (mime, data []byte, ok bool) {
 	const image = `"image/`
-	for name, value := range members(inline) {
+	for name, value := range rawjson.Members(inline) {
 		switch {
-		case !isText(value):
+		case !rawjson.IsText(value):
 		case string(name) == "mimeType":
 			if len(value) > len(image) && string(value[:len(image)]) == image {
 				mime = value[1 : len(value)-1]
@@ -95,7 +99,7 @@ func readGeminiImage(inline []byte) (mime, data []byte, ok bool) {
 // kindOfGeminiFinish says what a finishReason, a JSON string, means. Reasons
 // that nobody knows are ends like another.
 func kindOfGeminiFinish(reason []byte) finishKind {
-	if !isText(reason) {
+	if !rawjson.IsText(reason) {
 		return finishNone
 	}
 	switch string(reason[1 : len(reason)-1]) {
@@ -116,8 +120,8 @@ func kindOfGeminiFinish(reason []byte) finishKind {
 // isGeminiBlock tells whether a promptFeedback says that the prompt was
 // refused.
 func isGeminiBlock(feedback []byte) bool {
-	reason := field(feedback, "blockReason")
-	return isText(reason) && len(reason) > 2 && string(reason) != `"BLOCK_REASON_UNSPECIFIED"`
+	reason := rawjson.Field(feedback, "blockReason")
+	return rawjson.IsText(reason) && len(reason) > 2 && string(reason) != `"BLOCK_REASON_UNSPECIFIED"`
 }
 
 // readGeminiUsage reads a usageMetadata. Cached tokens are part of the prompt,
@@ -126,20 +130,20 @@ func isGeminiBlock(feedback []byte) bool {
 // completion is that of the thoughts then.
 func readGeminiUsage(raw []byte) (u report, counted bool) {
 	var candidates, toolUse, total int64
-	for name, value := range members(raw) {
+	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
 		case "promptTokenCount":
-			u.Prompt, u.prompt = count(value)
+			u.Prompt, u.prompt = rawjson.Count(value)
 		case "toolUsePromptTokenCount":
-			toolUse, _ = count(value)
+			toolUse, _ = rawjson.Count(value)
 		case "cachedContentTokenCount":
-			u.Cached, _ = count(value)
+			u.Cached, _ = rawjson.Count(value)
 		case "candidatesTokenCount":
-			candidates, counted = count(value)
+			candidates, counted = rawjson.Count(value)
 		case "thoughtsTokenCount":
-			u.Reasoning, _ = count(value)
+			u.Reasoning, _ = rawjson.Count(value)
 		case "totalTokenCount":
-			total, _ = count(value)
+			total, _ = rawjson.Count(value)
 		case "serviceTier":
 			u.ServiceTier = geminiTier(value)
 		}
@@ -147,11 +151,11 @@ func readGeminiUsage(raw []byte) (u report, counted bool) {
 	if !u.prompt {
 		toolUse = 0
 	}
-	u.Prompt = min(u.Prompt+toolUse, maxCount)
+	u.Prompt = min(u.Prompt+toolUse, rawjson.MaxCount)
 	if rest := total - u.Prompt - u.Reasoning; !counted && u.prompt && rest > 0 {
 		candidates, counted = rest, true
 	}
-	u.Completion = min(candidates+u.Reasoning, maxCount)
+	u.Completion = min(candidates+u.Reasoning, rawjson.MaxCount)
 	u.completion = counted || u.Reasoning > 0
 	u.Cached = min(u.Cached, u.Prompt)
 	return u, counted
@@ -160,7 +164,7 @@ func readGeminiUsage(raw []byte) (u report, counted bool) {
 // geminiTier returns a tier under the name that the other forms have for it.
 // The ordinary one is empty.
 func geminiTier(raw []byte) string {
-	switch unquote(raw) {
+	switch rawjson.Unquote(raw) {
 	case "flex", "FLEX":
 		return "flex"
 	case "priority", "PRIORITY":
@@ -175,7 +179,7 @@ func geminiTier(raw []byte) string {
 // it is one of chat completions: hosts mix the two.
 func geminiReported(object []byte) Usage {
 	var r reports
-	for name, value := range members(geminiObject(object)) {
+	for name, value := range rawjson.Members(geminiObject(object)) {
 		switch string(name) {
 		case "usage":
 			r.take(readUsage(value), true)

@@ -1,14 +1,18 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // GeminiMeter reads the events of a Gemini stream as they pass. Every event is
 // a whole answer that holds what is new, and most hold the usage so far; there
 // is no closing event. Not for concurrent use.
 type GeminiMeter struct {
-	choices int     // asked for
-	check   checker // kept for its memory
-	whole   bool    // the answer is not streamed: its one event is the last
+	choices int             // asked for
+	check   rawjson.Checker // kept for its memory
+	whole   bool            // the answer is not streamed: its one event is the last
 
 	made     produced
 	spoken   int64 // bytes of it that are no thoughts
@@ -35,7 +39,7 @@ func (m *GeminiMeter) Read(e Event) (Frame, error) {
 	if len(data) == 0 {
 		return f, nil
 	}
-	if !m.check.valid(data) {
+	if !m.check.Valid(data) {
 		return f, ErrMalformed
 	}
 	object := geminiObject(data)
@@ -58,13 +62,13 @@ func (m *GeminiMeter) Read(e Event) (Frame, error) {
 func (m *GeminiMeter) read(object []byte, f *Frame) {
 	candidates, blocked, failed := 0, false, false
 	var usage []byte
-	for name, value := range members(object) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(object) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
 		case "candidates":
-			for i, candidate := range elements(value) {
+			for i, candidate := range rawjson.Elements(value) {
 				candidates++
 				m.readCandidate(readGeminiCandidate(candidate, i), f)
 			}
@@ -85,7 +89,7 @@ func (m *GeminiMeter) read(object []byte, f *Frame) {
 }
 
 func (m *GeminiMeter) readCandidate(c geminiCandidate, f *Frame) {
-	for _, part := range elements(c.parts) {
+	for _, part := range rawjson.Elements(c.parts) {
 		part, before := readGeminiPart(part), m.made.bytes
 		f.Token = noteGemini(&m.made, part) || f.Token
 		if !part.thought {
@@ -120,7 +124,7 @@ func noteGemini(p *produced, part geminiPart) (token bool) {
 		token = true
 	}
 	if part.call != nil {
-		for name, value := range members(part.call) {
+		for name, value := range rawjson.Members(part.call) {
 			if string(name) == "name" || string(name) == "args" {
 				p.add(value)
 			}
@@ -158,7 +162,7 @@ func (m *GeminiMeter) setUsage(raw []byte) bool {
 func (m *GeminiMeter) Usage() (Usage, bool) {
 	u := m.reports.usage
 	if !m.counted && u.Reasoning > 0 {
-		u.Completion = min(u.Reasoning+estimatedTokens(m.spoken), maxCount)
+		u.Completion = min(u.Reasoning+estimatedTokens(m.spoken), rawjson.MaxCount)
 	}
 	return u, m.reports.known()
 }

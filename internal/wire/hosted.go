@@ -3,12 +3,14 @@ package wire
 import (
 	"fmt"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // limitCalls applies max_tool_calls, which bounds the calls of every hosted
 // tool.
 func (r *request) limitCalls() {
-	calls, ok := integer(r.doc.raw("max_tool_calls"))
+	calls, ok := rawjson.Integer(r.doc.Raw("max_tool_calls"))
 	if !ok || calls < 1 {
 		return
 	}
@@ -22,17 +24,17 @@ func (r *request) limitCalls() {
 // checkVendorTools reports hosted tools that are asked for by a field of their
 // own, most of them at compatible vendors.
 func (r *request) checkVendorTools() {
-	if r.doc.raw("web_search_options") != nil {
+	if r.doc.Raw("web_search_options") != nil {
 		r.host(Priced{Param: "web_search_options", Name: "web_search"})
 	}
-	if raw := r.doc.raw("enable_search"); raw != nil && string(raw) != "false" {
+	if raw := r.doc.Raw("enable_search"); raw != nil && string(raw) != "false" {
 		r.host(Priced{Param: "enable_search", Name: "web_search"})
 	}
-	if raw := r.doc.raw("search_parameters"); raw != nil && unquote(field(raw, "mode")) != "off" {
+	if raw := r.doc.Raw("search_parameters"); raw != nil && rawjson.Unquote(rawjson.Field(raw, "mode")) != "off" {
 		r.host(Priced{Param: "search_parameters", Name: "web_search"})
 	}
-	for i, plugin := range elements(r.doc.raw("plugins")) {
-		name := unquote(field(plugin, "id"))
+	for i, plugin := range rawjson.Elements(r.doc.Raw("plugins")) {
+		name := rawjson.Unquote(rawjson.Field(plugin, "id"))
 		if name == "" || name == "web" {
 			name = "web_search"
 		}

@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // likeness remembers how the last ordinary frame looked around its text. The
 // frames of a stream mostly differ in nothing else, so that the next one needs
@@ -16,24 +20,24 @@ type likeness struct {
 func (l *likeness) learn(data, delta []byte) {
 	const longest = 1024
 	l.head = l.head[:0]
-	var text member
-	for m := range memberSpans(delta) {
-		switch value := delta[m.from:m.to]; {
-		case isNull(value) || string(m.name) == "role":
-		case text.to == 0 && isText(value) && (string(m.name) == "content" || isThought(m.name)):
+	var text rawjson.Member
+	for m := range rawjson.Spans(delta) {
+		switch value := delta[m.From:m.To]; {
+		case rawjson.IsNull(value) || string(m.Name) == "role":
+		case text.To == 0 && rawjson.IsText(value) && (string(m.Name) == "content" || isThought(m.Name)):
 			text = m
 		default:
 			return
 		}
 	}
-	before := len(data) - len(delta) + text.from + 1
-	after := data[len(data)-len(delta)+text.to:]
-	if text.to == 0 || before > longest || len(after) > longest || bytes.Count(data, []byte(`"delta"`)) > 1 {
+	before := len(data) - len(delta) + text.From + 1
+	after := data[len(data)-len(delta)+text.To:]
+	if text.To == 0 || before > longest || len(after) > longest || bytes.Count(data, []byte(`"delta"`)) > 1 {
 		return
 	}
 	l.head = append(l.head, data[:before]...)
 	l.tail = append(l.tail[:0], after...)
-	l.reasoning = string(text.name) != "content"
+	l.reasoning = string(text.Name) != "content"
 }
 
 // read reads a frame that looks like the last one; false when it does not.
@@ -42,7 +46,7 @@ func (l *likeness) read(data []byte, made *produced, token *bool) bool {
 		return false
 	}
 	quote := len(l.head) - 1
-	end := skipText(data, quote)
+	end := rawjson.SkipText(data, quote)
 	tail := data[end:]
 	if !bytes.Equal(tail, l.tail) {
 		// The delta has to end here, and nothing to read may follow.

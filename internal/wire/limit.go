@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // limitFields are the names by which vendors take the limit on output tokens.
@@ -18,11 +19,11 @@ var limitFields = [...]string{
 func (r *request) readLimit() error {
 	r.Limit, r.LimitParam = 0, ""
 	for _, name := range limitFields {
-		raw := r.doc.raw(name)
+		raw := r.doc.Raw(name)
 		if raw == nil {
 			continue
 		}
-		limit, ok := integer(raw)
+		limit, ok := rawjson.Integer(raw)
 		if !ok || limit < 1 {
 			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
 		}
@@ -35,19 +36,19 @@ func (r *request) readLimit() error {
 
 // setLimit leaves one limit in the body: limit, in the given field. 0 leaves
 // none.
-func (r *request) setLimit(m *memberEdits, field string, limit int64) {
+func (r *request) setLimit(m *rawjson.Edits, field string, limit int64) {
 	for _, name := range limitFields {
-		found := m.doc.find(name)
+		found := m.Doc.Find(name)
 		switch {
 		case name != field && found != nil:
-			m.drop(name)
+			m.Drop(name)
 		case name == field && limit > 0:
 			if found != nil {
-				if sent, _ := integer(m.doc.body[found.from:found.to]); sent == limit {
+				if sent, _ := rawjson.Integer(m.Doc.Body[found.From:found.To]); sent == limit {
 					continue
 				}
 			}
-			m.set(name, strconv.AppendInt(nil, limit, 10))
+			m.Set(name, strconv.AppendInt(nil, limit, 10))
 		}
 	}
 }

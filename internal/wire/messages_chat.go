@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"strconv"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // maxStops is how many stop sequences the chat form takes.
@@ -19,23 +21,23 @@ func (r messagesOnChat) Body(t Translation) ([]byte, error) {
 	if err := untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
-	if r.doc.raw("mcp_servers") != nil {
+	if r.doc.Raw("mcp_servers") != nil {
 		return nil, cannot("mcp_servers", "`mcp_servers` is not offered for this model. Leave it out.")
 	}
 	d := dialogue{}
-	if err := d.addSystem(r.doc.raw("system"), "system"); err != nil {
+	if err := d.addSystem(r.doc.Raw("system"), "system"); err != nil {
 		return nil, err
 	}
-	list := r.doc.raw("messages")
+	list := r.doc.Raw("messages")
 	d.loop = loopOf(list)
-	for i, message := range elements(list) {
+	for i, message := range rawjson.Elements(list) {
 		if err := d.add(message, i); err != nil {
 			return nil, err
 		}
 	}
 	d.finish()
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
-	out = append(append(out, `{"model":`...), quote(t.Model)...)
+	out = append(append(out, `{"model":`...), rawjson.Quote(t.Model)...)
 	out = d.append(append(out, `,"messages":`...))
 	out = r.appendChatLimits(out, t)
 	for _, add := range []func([]byte, Translation) ([]byte, error){r.appendChatTools, r.appendChatEffort, r.appendChatFormat} {
@@ -44,8 +46,8 @@ func (r messagesOnChat) Body(t Translation) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if user := field(r.doc.raw("metadata"), "user_id"); isText(user) && 2 < len(user) && len(user) <= longestUser {
-		out = appendMember(out, "user", user)
+	if user := rawjson.Field(r.doc.Raw("metadata"), "user_id"); rawjson.IsText(user) && 2 < len(user) && len(user) <= longestUser {
+		out = rawjson.AppendMember(out, "user", user)
 	}
 	if r.Stream {
 		out = append(out, `,"stream":true,"stream_options":{"include_usage":true}`...)
@@ -65,23 +67,23 @@ func (r messagesOnChat) appendChatLimits(out []byte, t Translation) []byte {
 		name = "max_tokens"
 	}
 	if r.Limit > 0 {
-		out = appendMember(out, name, strconv.AppendInt(nil, r.Limit, 10))
+		out = rawjson.AppendMember(out, name, strconv.AppendInt(nil, r.Limit, 10))
 	}
 	var stops []byte
 	n := 0
-	for _, stop := range elements(r.doc.raw("stop_sequences")) {
-		if isText(stop) && len(stop) > 2 && n < maxStops {
+	for _, stop := range rawjson.Elements(r.doc.Raw("stop_sequences")) {
+		if rawjson.IsText(stop) && len(stop) > 2 && n < maxStops {
 			stops = append(append(stops, ','), stop...)
 			n++
 		}
 	}
 	if n > 0 {
 		stops[0] = '['
-		out = append(appendMember(out, "stop", stops), ']')
+		out = append(rawjson.AppendMember(out, "stop", stops), ']')
 	}
 	for _, name := range []string{"temperature", "top_p"} {
-		if raw := r.doc.raw(name); raw != nil && !t.Reasoning {
-			out = appendMember(out, name, raw)
+		if raw := r.doc.Raw(name); raw != nil && !t.Reasoning {
+			out = rawjson.AppendMember(out, name, raw)
 		}
 	}
 	return out
@@ -90,25 +92,25 @@ func (r messagesOnChat) appendChatLimits(out []byte, t Translation) []byte {
 // appendChatTools appends tools and the choice among them.
 func (r messagesOnChat) appendChatTools(out []byte, _ Translation) ([]byte, error) {
 	sep := `,"tools":[`
-	for i, tool := range elements(r.doc.raw("tools")) {
+	for i, tool := range rawjson.Elements(r.doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
-		if kind := field(tool, "type"); kind != nil && unquote(kind) != "custom" {
+		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
 			return nil, cannot(at+".type", "`%s.type`: this model takes the client's own tools only, of type custom.", at)
 		}
-		name, schema := field(tool, "name"), field(tool, "input_schema")
+		name, schema := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
 		switch {
-		case !isText(name) || len(name) == 2:
+		case !rawjson.IsText(name) || len(name) == 2:
 			return nil, cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
 		case len(schema) == 0 || schema[0] != '{':
 			return nil, cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
 		}
 		out = append(append(append(out, sep...), `{"type":"function","function":{"name":`...), name...)
-		if text := field(tool, "description"); isText(text) {
-			out = appendMember(out, "description", text)
+		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
+			out = rawjson.AppendMember(out, "description", text)
 		}
-		out = appendMember(out, "parameters", schema)
-		if strict := field(tool, "strict"); string(strict) == "true" {
-			out = appendMember(out, "strict", strict)
+		out = rawjson.AppendMember(out, "parameters", schema)
+		if strict := rawjson.Field(tool, "strict"); string(strict) == "true" {
+			out = rawjson.AppendMember(out, "strict", strict)
 		}
 		out = append(out, "}}"...)
 		sep = ","
@@ -120,25 +122,25 @@ func (r messagesOnChat) appendChatTools(out []byte, _ Translation) ([]byte, erro
 }
 
 func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
-	choice := r.doc.raw("tool_choice")
+	choice := r.doc.Raw("tool_choice")
 	if choice == nil {
 		return out, nil
 	}
-	switch kind := unquote(field(choice, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); kind {
 	case "auto", "none":
-		out = appendMember(out, "tool_choice", quote(kind))
+		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(kind))
 	case "any":
 		out = append(out, `,"tool_choice":"required"`...)
 	case "tool":
-		name := field(choice, "name")
-		if !isText(name) {
+		name := rawjson.Field(choice, "name")
+		if !rawjson.IsText(name) {
 			return nil, cannot("tool_choice.name", "`tool_choice.name` must be a string: name the tool.")
 		}
 		out = append(append(append(out, `,"tool_choice":{"type":"function","function":{"name":`...), name...), "}}"...)
 	default:
 		return nil, cannot("tool_choice.type", "`tool_choice.type` must be auto, any, tool or none.")
 	}
-	if string(field(choice, "disable_parallel_tool_use")) == "true" {
+	if string(rawjson.Field(choice, "disable_parallel_tool_use")) == "true" {
 		out = append(out, `,"parallel_tool_calls":false`...)
 	}
 	return out, nil
@@ -147,9 +149,9 @@ func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 // appendChatEffort appends reasoning_effort, as thinking and effort say. A
 // model that does not think knows no such field.
 func (r messagesOnChat) appendChatEffort(out []byte, t Translation) ([]byte, error) {
-	thinking := r.doc.raw("thinking")
-	raw := field(r.doc.raw("output_config"), "effort")
-	effort := unquote(raw)
+	thinking := r.doc.Raw("thinking")
+	raw := rawjson.Field(r.doc.Raw("output_config"), "effort")
+	effort := rawjson.Unquote(raw)
 	switch effort {
 	case "low", "medium", "high", "xhigh", "max":
 	default:
@@ -157,11 +159,11 @@ func (r messagesOnChat) appendChatEffort(out []byte, t Translation) ([]byte, err
 			return nil, cannot("output_config.effort", "`output_config.effort` must be one of low, medium, high, xhigh and max.")
 		}
 	}
-	switch kind := unquote(field(thinking, "type")); {
+	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); {
 	case kind == "disabled":
 		effort = "none"
 	case kind == "enabled" && effort == "":
-		budget, _ := integer(field(thinking, "budget_tokens"))
+		budget, _ := rawjson.Integer(rawjson.Field(thinking, "budget_tokens"))
 		switch {
 		case budget < lowBudget:
 			effort = "low"
@@ -174,22 +176,22 @@ func (r messagesOnChat) appendChatEffort(out []byte, t Translation) ([]byte, err
 	if effort == "" || !t.Reasoning {
 		return out, nil
 	}
-	return appendMember(out, "reasoning_effort", quote(effort)), nil
+	return rawjson.AppendMember(out, "reasoning_effort", rawjson.Quote(effort)), nil
 }
 
 // appendChatFormat appends response_format.
 func (r messagesOnChat) appendChatFormat(out []byte, _ Translation) ([]byte, error) {
-	param, format := "output_config.format", field(r.doc.raw("output_config"), "format")
+	param, format := "output_config.format", rawjson.Field(r.doc.Raw("output_config"), "format")
 	if format == nil {
-		param, format = "output_format", r.doc.raw("output_format") // its name in a beta
+		param, format = "output_format", r.doc.Raw("output_format") // its name in a beta
 	}
 	if format == nil {
 		return out, nil
 	}
-	schema := field(format, "schema")
-	if unquote(field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
+	schema := rawjson.Field(format, "schema")
+	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
 		return nil, cannot(param, "`%s` must be of type json_schema, with a schema.", param)
 	}
 	out = append(out, `,"response_format":{"type":"json_schema","json_schema":{"name":"output"`...)
-	return append(appendMember(out, "schema", schema), `,"strict":true}}`...), nil
+	return append(rawjson.AppendMember(out, "schema", schema), `,"strict":true}}`...), nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // messageID is the id of a translated message.
@@ -14,37 +16,37 @@ func messageID(id Identity) string { return "msg_" + strings.TrimPrefix(id.Reque
 // this order. ErrMalformed when body is no JSON object.
 func MessagesFromChat(body []byte, id Identity, u Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 || body[0] != '{' || !isValid(body) {
+	if len(body) == 0 || body[0] != '{' || !rawjson.IsValid(body) {
 		return nil, ErrMalformed
 	}
 	var choice []byte
-	for _, first := range elements(field(body, "choices")) {
+	for _, first := range rawjson.Elements(rawjson.Field(body, "choices")) {
 		choice = first
 		break
 	}
-	message := field(choice, "message")
+	message := rawjson.Field(choice, "message")
 	if message == nil {
-		message = field(choice, "delta")
+		message = rawjson.Field(choice, "delta")
 	}
 	said := readSaid(message)
 	var text, thought, calls []byte
-	eachThought(said.thought, 0, func(raw []byte) { thought = appendInside(thought, raw) })
+	eachThought(said.thought, 0, func(raw []byte) { thought = rawjson.AppendInside(thought, raw) })
 	eachContent(said.content, func(kind blockKind, raw []byte) {
 		switch {
-		case !isText(raw):
+		case !rawjson.IsText(raw):
 		case kind == thoughtKind:
-			thought = appendInside(thought, raw)
+			thought = rawjson.AppendInside(thought, raw)
 		default:
-			text = appendInside(text, raw)
+			text = rawjson.AppendInside(text, raw)
 		}
 	})
-	refused := len(text) == 0 && len(inside(said.refusal)) > 0
+	refused := len(text) == 0 && len(rawjson.Inside(said.refusal)) > 0
 	if refused {
-		text = appendInside(text, said.refusal)
+		text = rawjson.AppendInside(text, said.refusal)
 	}
 	count := 0
-	for _, call := range elements(said.calls) {
-		calls = appendToolUse(calls, field(call, "id"), field(call, "function"), id, count)
+	for _, call := range rawjson.Elements(said.calls) {
+		calls = appendToolUse(calls, rawjson.Field(call, "id"), rawjson.Field(call, "function"), id, count)
 		count++
 	}
 	if count == 0 && said.function != nil {
@@ -52,7 +54,7 @@ func MessagesFromChat(body []byte, id Identity, u Usage) ([]byte, error) {
 		count++
 	}
 	out := make([]byte, 0, len(body)+512)
-	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`, quote(messageID(id)), quote(id.Model))
+	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`, rawjson.Quote(messageID(id)), rawjson.Quote(id.Model))
 	if len(thought) > 0 {
 		out = append(append(append(out, `{"type":"thinking","thinking":"`...), thought...), `","signature":""},`...)
 	}
@@ -60,25 +62,25 @@ func MessagesFromChat(body []byte, id Identity, u Usage) ([]byte, error) {
 		out = append(append(append(out, `{"type":"text","text":"`...), text...), `"},`...)
 	}
 	out = bytes.TrimSuffix(append(out, calls...), []byte(","))
-	reason := unquote(field(choice, "finish_reason"))
-	out = fmt.Appendf(out, `],"stop_reason":%s,"stop_sequence":null,"usage":`, quote(stopReason(reason, count > 0, refused)))
+	reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
+	out = fmt.Appendf(out, `],"stop_reason":%s,"stop_sequence":null,"usage":`, rawjson.Quote(stopReason(reason, count > 0, refused)))
 	return append(appendSplitUsage(out, u), '}'), nil
 }
 
 // appendToolUse appends a call as a tool_use block, with a comma behind it.
 func appendToolUse(dst, rawID, function []byte, id Identity, k int) []byte {
 	dst = append(append(dst, `{"type":"tool_use","id":`...), toolUseID(rawID, id, k)...)
-	dst = append(append(append(dst, `,"name":"`...), appendInside(nil, field(function, "name"))...), `","input":`...)
-	return append(appendObject(dst, field(function, "arguments")), "},"...)
+	dst = append(append(append(dst, `,"name":"`...), rawjson.AppendInside(nil, rawjson.Field(function, "name"))...), `","input":`...)
+	return append(appendObject(dst, rawjson.Field(function, "arguments")), "},"...)
 }
 
 // toolUseID returns the id of the k-th call, as a JSON string that the form
 // allows: the client sends it back, perhaps to a line that is strict.
 func toolUseID(raw []byte, id Identity, k int) []byte {
-	if text := unquote(raw); text != "" {
-		return quote(toolID(text))
+	if text := rawjson.Unquote(raw); text != "" {
+		return rawjson.Quote(toolID(text))
 	}
-	return quote(madeCallID(id, k))
+	return rawjson.Quote(madeCallID(id, k))
 }
 
 // stopReason returns the stop_reason for a finish_reason. Some vendors say stop

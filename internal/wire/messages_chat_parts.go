@@ -1,18 +1,22 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // chatParts makes parts of a block of the user, or of one inside a result.
 func chatParts(b []byte, at string) ([]chatPart, error) {
-	switch kind := unquote(field(b, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(b, "type")); kind {
 	case "text":
-		text := field(b, "text")
-		if !isText(text) {
+		text := rawjson.Field(b, "text")
+		if !rawjson.IsText(text) {
 			return nil, cannot(at+".text", "`%s.text` must be a string.", at)
 		}
 		return []chatPart{textPart(text)}, nil
 	case "image":
-		return imagePart(field(b, "source"), at+".source")
+		return imagePart(rawjson.Field(b, "source"), at+".source")
 	case "document":
 		return documentParts(b, at, 0)
 	case "search_result":
@@ -26,21 +30,21 @@ func chatParts(b []byte, at string) ([]chatPart, error) {
 
 // dataAddress returns what the source of a file holds as a data address.
 func dataAddress(source []byte) (address []byte, ok bool) {
-	media, data := field(source, "media_type"), field(source, "data")
-	if unquote(field(source, "type")) != "base64" || !isText(media) || !isText(data) {
+	media, data := rawjson.Field(source, "media_type"), rawjson.Field(source, "data")
+	if rawjson.Unquote(rawjson.Field(source, "type")) != "base64" || !rawjson.IsText(media) || !rawjson.IsText(data) {
 		return nil, false
 	}
 	address = make([]byte, 0, len(media)+len(data)+16)
-	address = append(append(address, `"data:`...), inside(media)...)
-	return append(append(append(address, `;base64,`...), inside(data)...), '"'), true
+	address = append(append(address, `"data:`...), rawjson.Inside(media)...)
+	return append(append(append(address, `;base64,`...), rawjson.Inside(data)...), '"'), true
 }
 
 // imagePart makes a part of an image.
 func imagePart(source []byte, at string) ([]chatPart, error) {
 	address, ok := dataAddress(source)
 	if !ok {
-		address = field(source, "url")
-		if unquote(field(source, "type")) != "url" || !hasScheme(address) {
+		address = rawjson.Field(source, "url")
+		if rawjson.Unquote(rawjson.Field(source, "type")) != "url" || !hasScheme(address) {
 			return nil, cannot(at, "`%s` must be of type base64 or url.", at)
 		}
 	}
@@ -51,36 +55,36 @@ func imagePart(source []byte, at string) ([]chatPart, error) {
 // documentParts makes parts of a document: a PDF is a file, text is text.
 func documentParts(b []byte, at string, depth int) ([]chatPart, error) {
 	const deepest = 4 // a document of documents, and room for more
-	source, title := field(b, "source"), field(b, "title")
+	source, title := rawjson.Field(b, "source"), rawjson.Field(b, "title")
 	parts := []chatPart{}
-	if isText(title) {
+	if rawjson.IsText(title) {
 		parts = append(parts, textPart(title))
 	}
-	if context := field(b, "context"); isText(context) {
+	if context := rawjson.Field(b, "context"); rawjson.IsText(context) {
 		parts = append(parts, textPart(context))
 	}
-	switch kind := unquote(field(source, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(source, "type")); kind {
 	case "base64":
 		address, ok := dataAddress(source)
-		if !ok || unquote(field(source, "media_type")) != "application/pdf" {
+		if !ok || rawjson.Unquote(rawjson.Field(source, "media_type")) != "application/pdf" {
 			return nil, cannot(at+".source.media_type", "`%s.source.media_type` must be application/pdf.", at)
 		}
 		name := title
-		if !isText(title) || isBlank(title) {
+		if !rawjson.IsText(title) || isBlank(title) {
 			name = []byte(`"document.pdf"`)
 		}
 		json := append(append([]byte(`{"type":"file","file":{"filename":`), name...), `,"file_data":`...)
 		return []chatPart{{json: append(append(json, address...), "}}"...)}}, nil
 	case "text":
-		return append(parts, textPart(field(source, "data"))), nil
+		return append(parts, textPart(rawjson.Field(source, "data"))), nil
 	case "content":
-		content := field(source, "content")
-		if isText(content) {
+		content := rawjson.Field(source, "content")
+		if rawjson.IsText(content) {
 			return append(parts, textPart(content)), nil
 		}
-		for i, inner := range elements(content) {
+		for i, inner := range rawjson.Elements(content) {
 			at := fmt.Sprintf("%s.source.content[%d]", at, i)
-			if unquote(field(inner, "type")) == "document" {
+			if rawjson.Unquote(rawjson.Field(inner, "type")) == "document" {
 				if depth >= deepest {
 					return nil, cannot(at, "`%s` nests too deep.", at)
 				}
@@ -106,12 +110,12 @@ func documentParts(b []byte, at string, depth int) ([]chatPart, error) {
 func searchParts(b []byte) []chatPart {
 	var parts []chatPart
 	for _, name := range []string{"title", "source"} {
-		if text := field(b, name); isText(text) {
+		if text := rawjson.Field(b, name); rawjson.IsText(text) {
 			parts = append(parts, textPart(text))
 		}
 	}
-	for _, inner := range elements(field(b, "content")) {
-		if text := field(inner, "text"); isText(text) {
+	for _, inner := range rawjson.Elements(rawjson.Field(b, "content")) {
+		if text := rawjson.Field(inner, "text"); rawjson.IsText(text) {
 			parts = append(parts, textPart(text))
 		}
 	}

@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // chatSaid is what a message of the chat form, or a delta of one, says. Its
 // values are JSON as it stands; nil where there is nothing.
@@ -14,8 +18,8 @@ type chatSaid struct {
 
 // readSaid reads a message or a delta.
 func readSaid(message []byte) (said chatSaid) {
-	for name, value := range members(message) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(message) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
@@ -32,7 +36,7 @@ func readSaid(message []byte) (said chatSaid) {
 			// The same reasoning may stand in two fields; the plain text wins.
 			// What signs it is not part of it.
 			signs := bytes.HasSuffix(name, []byte("signature"))
-			if isThought(name) && !signs && len(value) > 2 && (said.thought == nil || !isText(said.thought) && isText(value)) {
+			if isThought(name) && !signs && len(value) > 2 && (said.thought == nil || !rawjson.IsText(said.thought) && rawjson.IsText(value)) {
 				said.thought = value
 			}
 		}
@@ -46,14 +50,14 @@ func eachThought(value []byte, depth int, add func([]byte)) {
 	const deepest = 8 // deeper than any vendor's details
 	switch {
 	case len(value) == 0 || depth > deepest:
-	case isText(value):
+	case rawjson.IsText(value):
 		add(value)
 	case value[0] == '[':
-		for _, element := range elements(value) {
+		for _, element := range rawjson.Elements(value) {
 			eachThought(element, depth+1, add)
 		}
 	case value[0] == '{':
-		for name, member := range members(value) {
+		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "text", "summary", "thinking", "content":
 				eachThought(member, depth+1, add)
@@ -65,18 +69,18 @@ func eachThought(value []byte, depth int, add func([]byte)) {
 // eachContent calls add with every text of a content field: a string, or
 // parts, among which thinking may be.
 func eachContent(value []byte, add func(kind blockKind, raw []byte)) {
-	if isText(value) {
+	if rawjson.IsText(value) {
 		add(textKind, value)
 		return
 	}
-	for _, part := range elements(value) {
-		switch kind := inside(field(part, "type")); {
+	for _, part := range rawjson.Elements(value) {
+		switch kind := rawjson.Inside(rawjson.Field(part, "type")); {
 		case isThought(kind):
 			eachThought(part, 0, func(raw []byte) { add(thoughtKind, raw) })
 		case string(kind) == "refusal":
-			add(textKind, field(part, "refusal"))
+			add(textKind, rawjson.Field(part, "refusal"))
 		default:
-			add(textKind, field(part, "text"))
+			add(textKind, rawjson.Field(part, "text"))
 		}
 	}
 }
@@ -104,7 +108,7 @@ type arguments struct {
 func (a *arguments) add(raw []byte) {
 	text := raw
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		a.scratch = appendUnquoted(a.scratch[:0], raw)
+		a.scratch = rawjson.AppendUnquoted(a.scratch[:0], raw)
 		text = a.scratch
 	}
 	for _, c := range text {

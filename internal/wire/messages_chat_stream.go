@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // ChatAsMessages writes a stream of the chat form as one of the messages form.
@@ -74,8 +75,8 @@ func (w *ChatAsMessages) Append(dst []byte, e Event, f Frame) []byte {
 		return dst
 	}
 	dst = w.begin(dst)
-	for position, choice := range elements(field(data, "choices")) {
-		index, ok := count(field(choice, "index"))
+	for position, choice := range rawjson.Elements(rawjson.Field(data, "choices")) {
+		index, ok := rawjson.Count(rawjson.Field(choice, "index"))
 		if !ok {
 			index = int64(position)
 		}
@@ -86,12 +87,12 @@ func (w *ChatAsMessages) Append(dst []byte, e Event, f Frame) []byte {
 			continue // the form has one answer
 		}
 		for _, name := range [...]string{"delta", "message"} {
-			dst = w.message(dst, field(choice, name))
+			dst = w.message(dst, rawjson.Field(choice, name))
 		}
 		if w.finished {
 			return dst
 		}
-		reason := unquote(field(choice, "finish_reason"))
+		reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
 		if kind := kindOfFinish(reason); kind != finishNone && kind != finishFailed {
 			return w.finish(dst, reason)
 		}
@@ -108,7 +109,7 @@ func (w *ChatAsMessages) begin(dst []byte) []byte {
 	w.begun = true
 	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 	dst = fmt.Appendf(dst, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`,
-		quote(messageID(w.id)), quote(w.id.Model))
+		rawjson.Quote(messageID(w.id)), rawjson.Quote(w.id.Model))
 	return append(appendSplitUsage(dst, Usage{}), "}}\n\n"...)
 }
 
@@ -118,24 +119,24 @@ func (w *ChatAsMessages) message(dst, message []byte) []byte {
 		return dst
 	}
 	said := readSaid(message)
-	if isText(said.thought) {
+	if rawjson.IsText(said.thought) {
 		dst = w.text(dst, thoughtKind, said.thought)
 	} else if said.thought != nil {
 		dst = w.parts(dst, func(add func(blockKind, []byte)) {
 			eachThought(said.thought, 0, func(raw []byte) { add(thoughtKind, raw) })
 		})
 	}
-	if isText(said.content) {
+	if rawjson.IsText(said.content) {
 		dst = w.text(dst, textKind, said.content)
 	} else if said.content != nil {
 		dst = w.parts(dst, func(add func(blockKind, []byte)) { eachContent(said.content, add) })
 	}
-	if len(inside(said.refusal)) > 0 {
+	if len(rawjson.Inside(said.refusal)) > 0 {
 		w.refused = w.refused || !w.said
 		dst = w.text(dst, textKind, said.refusal)
 	}
-	for position, call := range elements(said.calls) {
-		dst = w.call(dst, call, field(call, "function"), position)
+	for position, call := range rawjson.Elements(said.calls) {
+		dst = w.call(dst, call, rawjson.Field(call, "function"), position)
 	}
 	if said.function != nil {
 		dst = w.call(dst, nil, said.function, functionKey)
@@ -151,7 +152,7 @@ func (w *ChatAsMessages) parts(dst []byte, each func(add func(blockKind, []byte)
 
 // text writes text or reasoning.
 func (w *ChatAsMessages) text(dst []byte, kind blockKind, raw []byte) []byte {
-	if len(inside(raw)) == 0 || w.finished {
+	if len(rawjson.Inside(raw)) == 0 || w.finished {
 		return dst
 	}
 	w.said = w.said || kind == textKind
@@ -172,12 +173,12 @@ func (w *ChatAsMessages) call(dst, call, function []byte, position int) []byte {
 	if w.finished {
 		return dst
 	}
-	key, numbered := count(field(call, "index"))
+	key, numbered := rawjson.Count(rawjson.Field(call, "index"))
 	if !numbered {
 		key = int64(position)
 	}
-	id, name := unquote(field(call, "id")), field(function, "name")
-	if !isText(name) || len(name) == 2 {
+	id, name := rawjson.Unquote(rawjson.Field(call, "id")), rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
 		name = nil
 	}
 	c := w.find(key, id, name != nil, numbered)
@@ -191,20 +192,20 @@ func (w *ChatAsMessages) call(dst, call, function []byte, position int) []byte {
 		w.queue = append(w.queue, c.block)
 	}
 	if c.name == nil && name != nil {
-		c.name = append(append([]byte{'"'}, appendInside(nil, name)...), '"')
+		c.name = append(append([]byte{'"'}, rawjson.AppendInside(nil, name)...), '"')
 	}
 	if c.sent == nil && id != "" {
 		c.id, c.sent = id, w.sentID(id, c.number)
 	}
 	dst = w.advance(dst, false)
-	arguments := field(function, "arguments")
+	arguments := rawjson.Field(function, "arguments")
 	switch {
 	case arguments == nil || string(arguments) == `""` || c.written:
 		return dst
-	case !isText(arguments): // a whole object, where the form has its text
-		arguments = appendAsText(nil, arguments)
+	case !rawjson.IsText(arguments): // a whole object, where the form has its text
+		arguments = rawjson.AppendAsText(nil, arguments)
 	}
-	c.args.add(inside(arguments))
+	c.args.add(rawjson.Inside(arguments))
 	dst = w.grow(dst, c.block, arguments)
 	return w.advance(dst, false)
 }
@@ -240,10 +241,10 @@ func (w *ChatAsMessages) find(key int64, id string, named, numbered bool) *outCa
 // sentID returns the id that the client gets for a call, unlike those before
 // it.
 func (w *ChatAsMessages) sentID(id string, number int) []byte {
-	sent := quote(toolID(id))
+	sent := rawjson.Quote(toolID(id))
 	for _, c := range w.calls {
 		if bytes.Equal(c.sent, sent) {
-			return quote(madeCallID(w.id, number))
+			return rawjson.Quote(madeCallID(w.id, number))
 		}
 	}
 	return sent
@@ -253,11 +254,11 @@ func (w *ChatAsMessages) sentID(id string, number int) []byte {
 // open, else it waits.
 func (w *ChatAsMessages) grow(dst []byte, b *outBlock, raw []byte) []byte {
 	if b.started {
-		dst = appendInside(w.delta(dst, b), raw)
+		dst = rawjson.AppendInside(w.delta(dst, b), raw)
 		return append(dst, "\"}}\n\n"...)
 	}
 	before := len(b.held)
-	b.held = appendInside(b.held, raw)
+	b.held = rawjson.AppendInside(b.held, raw)
 	if w.held += len(b.held) - before; w.held > maxHeldBlocks {
 		return w.give(dst)
 	}
@@ -305,7 +306,7 @@ func (w *ChatAsMessages) start(dst []byte, b *outBlock) []byte {
 	case callKind:
 		c := b.call
 		if c.sent == nil {
-			c.sent = quote(madeCallID(w.id, c.number))
+			c.sent = rawjson.Quote(madeCallID(w.id, c.number))
 		}
 		if c.name == nil {
 			c.name = []byte(`""`)
@@ -365,7 +366,7 @@ func (w *ChatAsMessages) End(dst []byte, u Usage) []byte {
 	w.ended = true
 	reason := stopReason(w.reason, len(w.calls) > 0, w.refused)
 	dst = append(dst, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"...)
-	dst = append(append(dst, quote(reason)...), `,"stop_sequence":null},"usage":`...)
+	dst = append(append(dst, rawjson.Quote(reason)...), `,"stop_sequence":null},"usage":`...)
 	dst = append(appendSplitUsage(dst, u), "}\n\n"...)
 	return append(dst, messageStop...)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // asChat translates a messages request and returns the named members of the
@@ -24,7 +25,7 @@ func asChat(t *testing.T, body string, in Translation, names ...string) string {
 	}
 	var values []string
 	for _, name := range names {
-		values = append(values, string(r.doc.raw(name)))
+		values = append(values, string(r.doc.Raw(name)))
 	}
 	return strings.Join(values, "\n")
 }
@@ -184,16 +185,16 @@ func summed(t *testing.T, stream []byte) string {
 	err := eachEvent(stream, func(name string, data []byte) error {
 		switch name {
 		case "content_block_start":
-			block := field(data, "content_block")
-			b.WriteString(map[string]string{"text": "t", "thinking": "h"}[unquote(field(block, "type"))] + unquote(field(block, "name")))
+			block := rawjson.Field(data, "content_block")
+			b.WriteString(map[string]string{"text": "t", "thinking": "h"}[rawjson.Unquote(rawjson.Field(block, "type"))] + rawjson.Unquote(rawjson.Field(block, "name")))
 		case "content_block_delta":
 			for _, member := range []string{"text", "thinking", "partial_json"} {
-				b.WriteString(unquote(field(field(data, "delta"), member)))
+				b.WriteString(rawjson.Unquote(rawjson.Field(rawjson.Field(data, "delta"), member)))
 			}
 		case "content_block_stop":
 			b.WriteString(" ")
 		case "message_delta":
-			b.WriteString(unquote(field(field(data, "delta"), "stop_reason")))
+			b.WriteString(rawjson.Unquote(rawjson.Field(rawjson.Field(data, "delta"), "stop_reason")))
 		case "error":
 			b.WriteString("error")
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // dialogue becomes the messages of a chat request: turns of one role are
@@ -48,14 +50,14 @@ const paragraph = `\n\n`
 // on with.
 func loopOf(list []byte) int {
 	from := 0
-	for i, message := range elements(list) {
-		if unquote(field(message, "role")) != roleUser {
+	for i, message := range rawjson.Elements(list) {
+		if rawjson.Unquote(rawjson.Field(message, "role")) != roleUser {
 			continue
 		}
-		content := field(message, "content")
-		said := isText(content)
-		for _, b := range elements(content) {
-			said = said || unquote(field(b, "type")) != "tool_result"
+		content := rawjson.Field(message, "content")
+		said := rawjson.IsText(content)
+		for _, b := range rawjson.Elements(content) {
+			said = said || rawjson.Unquote(rawjson.Field(b, "type")) != "tool_result"
 		}
 		if said {
 			from = i + 1
@@ -68,12 +70,12 @@ func loopOf(list []byte) int {
 func (d *dialogue) addSystem(content []byte, at string) error {
 	switch {
 	case content == nil:
-	case isText(content):
+	case rawjson.IsText(content):
 		d.say(roleSystem, textPart(content))
 	case content[0] == '[':
-		for i, b := range elements(content) {
-			text := field(b, "text")
-			if !isText(text) {
+		for i, b := range rawjson.Elements(content) {
+			text := rawjson.Field(b, "text")
+			if !rawjson.IsText(text) {
 				return cannot(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
 			}
 			d.say(roleSystem, textPart(text))
@@ -87,7 +89,7 @@ func (d *dialogue) addSystem(content []byte, at string) error {
 // add adds the message at index of the client's list.
 func (d *dialogue) add(message []byte, index int) error {
 	at := fmt.Sprintf("messages[%d]", index)
-	role, content := unquote(field(message, "role")), field(message, "content")
+	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
 	at += ".content"
 	if content == nil || content[0] != '"' && content[0] != '[' {
 		return cannot(at, "`%s` must be a string or an array of blocks.", at)
@@ -96,7 +98,7 @@ func (d *dialogue) add(message []byte, index int) error {
 	case roleSystem:
 		return d.addSystem(content, at)
 	case roleUser:
-		if isText(content) {
+		if rawjson.IsText(content) {
 			d.say(roleUser, textPart(content))
 			return nil
 		}
@@ -143,26 +145,26 @@ func textPart(raw []byte) chatPart {
 	if isBlank(raw) {
 		return chatPart{}
 	}
-	return chatPart{text: inside(raw)}
+	return chatPart{text: rawjson.Inside(raw)}
 }
 
 // answer adds an assistant's blocks. What it thought is kept where it goes on
 // thinking, and no provider has signed it: then it came from a line of the
 // chat form.
 func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
-	if isText(content) {
+	if rawjson.IsText(content) {
 		d.say(roleAssistant, textPart(content))
 		return nil
 	}
 	var text, thought []byte
 	calls := false
-	for i, b := range elements(content) {
-		switch unquote(field(b, "type")) {
+	for i, b := range rawjson.Elements(content) {
+		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
-			text = append(text, inside(field(b, "text"))...)
+			text = append(text, rawjson.Inside(rawjson.Field(b, "text"))...)
 		case "thinking":
-			if inLoop && len(inside(field(b, "signature"))) == 0 {
-				thought = append(thought, inside(field(b, "thinking"))...)
+			if inLoop && len(rawjson.Inside(rawjson.Field(b, "signature"))) == 0 {
+				thought = append(thought, rawjson.Inside(rawjson.Field(b, "thinking"))...)
 			}
 		case "tool_use":
 			calls = true
@@ -183,8 +185,8 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 
 // call adds a call of a tool.
 func (d *dialogue) call(b []byte, at string) error {
-	id, name := field(b, "id"), field(b, "name")
-	if !isText(id) || !isText(name) || len(id) == 2 || len(name) == 2 {
+	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
+	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
 		return cannot(at, "`%s` needs `id` and `name`, as strings.", at)
 	}
 	t := d.turn(roleAssistant)
@@ -197,12 +199,12 @@ func (d *dialogue) call(b []byte, at string) error {
 	sent := shortID(id)
 	t.calls = append(append(t.calls, `{"id":`...), sent...)
 	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), name...)
-	input := field(b, "input")
+	input := rawjson.Field(b, "input")
 	if input == nil {
 		input = []byte("{}")
 	}
-	t.calls = append(appendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
-	d.open = append(d.open, openCall{id: unquote(id), sent: string(sent)})
+	t.calls = append(rawjson.AppendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
+	d.open = append(d.open, openCall{id: rawjson.Unquote(id), sent: string(sent)})
 	return nil
 }
 
@@ -210,18 +212,18 @@ func (d *dialogue) call(b []byte, at string) error {
 // the form take it.
 func shortID(raw []byte) []byte {
 	const longest = 40
-	id := unquote(raw)
+	id := rawjson.Unquote(raw)
 	if len(id) <= longest {
 		return raw
 	}
-	return quote(fmt.Sprintf("%s_%08x", strings.ToValidUTF8(id[:longest-9], ""), hashOf(id)))
+	return rawjson.Quote(fmt.Sprintf("%s_%08x", strings.ToValidUTF8(id[:longest-9], ""), hashOf(id)))
 }
 
 // hear adds a user's blocks.
 func (d *dialogue) hear(content []byte, at string) error {
-	for i, b := range elements(content) {
+	for i, b := range rawjson.Elements(content) {
 		at := fmt.Sprintf("%s[%d]", at, i)
-		if unquote(field(b, "type")) == "tool_result" {
+		if rawjson.Unquote(rawjson.Field(b, "type")) == "tool_result" {
 			if err := d.result(b, at); err != nil {
 				return err
 			}
@@ -240,12 +242,12 @@ func (d *dialogue) hear(content []byte, at string) error {
 // and files go into a message of the user behind it. A result that answers
 // nothing is something that the user says.
 func (d *dialogue) result(b []byte, at string) error {
-	content := field(b, "content")
+	content := rawjson.Field(b, "content")
 	var parts []chatPart
-	if isText(content) {
-		parts = append(parts, chatPart{text: inside(content)})
+	if rawjson.IsText(content) {
+		parts = append(parts, chatPart{text: rawjson.Inside(content)})
 	}
-	for i, inner := range elements(content) {
+	for i, inner := range rawjson.Elements(content) {
 		more, err := chatParts(inner, fmt.Sprintf("%s.content[%d]", at, i))
 		if err != nil {
 			return err
@@ -265,18 +267,18 @@ func (d *dialogue) result(b []byte, at string) error {
 			text = append(text, p.text...)
 		}
 	}
-	if string(field(b, "is_error")) == "true" {
+	if string(rawjson.Field(b, "is_error")) == "true" {
 		text = append([]byte("Error: "), text...)
 	}
-	id := field(b, "tool_use_id")
-	i := d.find(unquote(id))
+	id := rawjson.Field(b, "tool_use_id")
+	i := d.find(rawjson.Unquote(id))
 	if i < 0 {
 		d.say(roleUser, chatPart{text: text})
 	} else {
 		d.reply(i, text)
 	}
 	if len(others) > 0 {
-		label := append([]byte("From the result of the tool call "), inside(id)...)
+		label := append([]byte("From the result of the tool call "), rawjson.Inside(id)...)
 		d.say(roleUser, chatPart{text: append(label, ':')})
 		d.say(roleUser, others...)
 	}

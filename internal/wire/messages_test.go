@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
+
+	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
@@ -205,13 +206,13 @@ func TestMessagesUsageMerges(t *testing.T) {
 		"split alone":             {[]string{`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":6},"output_tokens":1}`}, Usage{Prompt: 11, CacheWrite: 4, CacheWrite1h: 6, Completion: 1}},
 		"more was written":        {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"cache_creation":{"ephemeral_1h_input_tokens":6}}`, `{"cache_creation_input_tokens":12}`}, Usage{Prompt: 13, CacheWrite: 6, CacheWrite1h: 6}},
 		"split above the whole":   {[]string{`{"input_tokens":1,"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":6}}`}, Usage{Prompt: 4, CacheWrite1h: 3}},
-		"odd values":              {[]string{`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`}, Usage{Completion: maxCount}},
+		"odd values":              {[]string{`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`}, Usage{Completion: rawjson.MaxCount}},
 		"negative says nothing": {[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"server_tool_use":{"web_search_requests":1}}`,
 			`{"input_tokens":-9,"cache_read_input_tokens":-5,"cache_creation_input_tokens":-4,"cache_creation":{"ephemeral_5m_input_tokens":-4,"ephemeral_1h_input_tokens":-4},"output_tokens":-3,"output_tokens_details":{"thinking_tokens":-2},"server_tool_use":{"web_search_requests":-1}}`},
 			Usage{Prompt: 18, Cached: 5, CacheWrite: 4, Completion: 3, Reasoning: 2, ToolCalls: map[string]int64{"web_search": 1}}},
 		"parts of no prompt": {[]string{`{"input_tokens":-9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3}`}, Usage{Completion: 3}},
 		"thinking above all": {[]string{`{"input_tokens":1,"output_tokens":3,"output_tokens_details":{"thinking_tokens":9}}`}, Usage{Prompt: 1, Completion: 3, Reasoning: 3}},
-		"no bounds":          {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`}, Usage{Prompt: maxCount, Cached: maxCount}},
+		"no bounds":          {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`}, Usage{Prompt: rawjson.MaxCount, Cached: rawjson.MaxCount}},
 	} {
 		var m messagesUsage
 		for _, object := range test.objects {
@@ -346,7 +347,7 @@ func FuzzMessagesMeter(f *testing.F) {
 			u, _ := a.Usage()
 			checkMessagesUsage(t, first, u)
 			pieces := a.(*MessagesAnswer).pieces("x")
-			if edited := bytes.Join(pieces[:], nil); !isValid(edited) {
+			if edited := bytes.Join(pieces[:], nil); !rawjson.IsValid(edited) {
 				t.Fatalf("edited %s to %s", first, edited)
 			}
 		}
@@ -356,7 +357,7 @@ func FuzzMessagesMeter(f *testing.F) {
 func checkMessagesUsage(t *testing.T, data []byte, u Usage) {
 	t.Helper()
 	if u.Prompt < 0 || u.Cached < 0 || u.CacheWrite < 0 || u.CacheWrite1h < 0 || u.Completion < 0 || u.Reasoning < 0 ||
-		u.Cached+u.CacheWrite+u.CacheWrite1h > u.Prompt || u.Reasoning > u.Completion || u.Prompt > maxCount || u.Completion > maxCount {
+		u.Cached+u.CacheWrite+u.CacheWrite1h > u.Prompt || u.Reasoning > u.Completion || u.Prompt > rawjson.MaxCount || u.Completion > rawjson.MaxCount {
 		t.Fatalf("%s: usage %+v", data, u)
 	}
 }
@@ -371,9 +372,9 @@ func FuzzMessagesAlike(f *testing.F) {
 		kinds := [][2]string{{"text_delta", "text"}, {"thinking_delta", "thinking"}, {"input_json_delta", "partial_json"}}
 		event := func(text, tail string) []byte {
 			k := kinds[int(kind)%len(kinds)]
-			return []byte(strings.TrimSuffix(messagesDelta(k[0], k[1], string(quote(text))), "}") + tail + "}")
+			return []byte(strings.TrimSuffix(messagesDelta(k[0], k[1], string(rawjson.Quote(text))), "}") + tail + "}")
 		}
-		if !isValid(event(first, tail)) || !isValid(event(second, tail)) {
+		if !rawjson.IsValid(event(first, tail)) || !rawjson.IsValid(event(second, tail)) {
 			return
 		}
 		fast, slow := newMessagesMeter(), newMessagesMeter()

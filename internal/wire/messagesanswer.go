@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // MessagesAnswer is an answer of the messages form that was not streamed.
@@ -17,23 +19,23 @@ type MessagesAnswer struct {
 // ReadMessagesAnswer reads a provider's answer; ErrMalformed when it is no
 // JSON object. It keeps body.
 func ReadMessagesAnswer(body []byte) (Answer, error) {
-	from := skipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !isValid(body) {
+	from := rawjson.SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
 		return nil, ErrMalformed
 	}
 	a := &MessagesAnswer{body: body}
 	object := body[from:]
 	var reason string
 	blocks := false
-	for name, value := range members(object) {
+	for name, value := range rawjson.Members(object) {
 		switch string(name) {
 		case "content":
-			for _, block := range elements(value) {
+			for _, block := range rawjson.Elements(value) {
 				noteBlock(&a.made, block)
 			}
 			blocks = value[0] == '['
 		case "stop_reason":
-			reason = unquote(value)
+			reason = rawjson.Unquote(value)
 		case "usage":
 			a.usage.merge(value, true)
 		}
@@ -56,16 +58,16 @@ func ReadMessagesAnswer(body []byte) (Answer, error) {
 // hosted tools returned was not produced by the model.
 func noteBlock(p *produced, block []byte) (token bool) {
 	var kind, text, name, input []byte
-	for member, value := range members(block) {
+	for member, value := range rawjson.Members(block) {
 		switch string(member) {
 		case "type":
-			kind = nameOf(value)
+			kind = rawjson.NameOf(value)
 		case "text", "thinking":
-			text = present(value)
+			text = rawjson.Present(value)
 		case "name":
-			name = present(value)
+			name = rawjson.Present(value)
 		case "input":
-			input = present(value)
+			input = rawjson.Present(value)
 		}
 	}
 	switch string(kind) {
@@ -84,7 +86,7 @@ func noteBlock(p *produced, block []byte) (token bool) {
 		}
 		p.content = true
 		if string(kind) == "server_tool_use" {
-			noteHosted(p, string(nameOf(name)))
+			noteHosted(p, string(rawjson.NameOf(name)))
 		}
 		return true
 	}
@@ -123,4 +125,6 @@ func (a *MessagesAnswer) Completion(c *Counter) int64 { return c.Count(a.made.te
 // pieces returns the answer's bytes with the model that the client asked for, in
 // pieces to be written one after the other, so that a long answer is not
 // copied.
-func (a *MessagesAnswer) pieces(model string) [3][]byte { return around(a.body, "model", quote(model)) }
+func (a *MessagesAnswer) pieces(model string) [3][]byte {
+	return rawjson.Around(a.body, "model", rawjson.Quote(model))
+}

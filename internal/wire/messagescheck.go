@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // messagesFields are the top-level fields that the gateway reads, edits or
@@ -26,7 +27,7 @@ func (r *MessagesRequest) Check() error {
 		return err
 	}
 	const param = "max_tokens"
-	if limit, ok := integer(r.doc.raw(param)); !ok || limit < 1 {
+	if limit, ok := rawjson.Integer(r.doc.Raw(param)); !ok || limit < 1 {
 		return fault.At(fault.InvalidMaxTokens, param, "`max_tokens` is required and must be a positive integer.")
 	}
 	return r.readLimit()
@@ -60,7 +61,7 @@ func (r *MessagesRequest) check() error {
 
 // checkSystem reads the system prompt, with which a conversation opens.
 func (r *MessagesRequest) checkSystem() error {
-	system := r.doc.raw("system")
+	system := r.doc.Raw("system")
 	if path, refuse := r.readContent(system, 0); refuse != nil {
 		return refuse("system" + path)
 	}
@@ -71,23 +72,23 @@ func (r *MessagesRequest) checkSystem() error {
 // checkMessages adds up the bound of the prompt.
 func (r *MessagesRequest) checkMessages() error {
 	const param = "messages"
-	raw := r.doc.raw(param)
+	raw := r.doc.Raw(param)
 	if raw == nil || raw[0] != '[' {
 		return fault.At(fault.InvalidMessages, param, "`messages` must be a non-empty array.")
 	}
 	count := 0
-	for i, message := range elements(raw) {
+	for i, message := range rawjson.Elements(raw) {
 		count++
 		if message[0] != '{' {
 			return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", i), "Each message must be an object.")
 		}
 		var role, content []byte
-		for name, value := range members(message) {
+		for name, value := range rawjson.Members(message) {
 			switch string(name) {
 			case "role":
 				role = value
 			case "content":
-				content = present(value)
+				content = rawjson.Present(value)
 			}
 		}
 		if path, refuse := r.readContent(content, 0); refuse != nil {
@@ -95,7 +96,7 @@ func (r *MessagesRequest) checkMessages() error {
 		}
 		r.opening.add(role)
 		r.addOpening(content)
-		r.opening.over = r.opening.over || unquote(role) == "user"
+		r.opening.over = r.opening.over || rawjson.Unquote(role) == "user"
 	}
 	if count == 0 {
 		return fault.At(fault.InvalidMessages, param, "`messages` must not be empty.")
@@ -112,8 +113,8 @@ func (r *MessagesRequest) addOpening(content []byte) {
 	case content[0] != '[':
 		r.opening.add(content)
 	default:
-		for _, block := range elements(content) {
-			for name, value := range members(block) {
+		for _, block := range rawjson.Elements(content) {
+			for name, value := range rawjson.Members(block) {
 				if string(name) != "cache_control" && string(name) != "type" {
 					r.opening.add(value)
 				}
@@ -126,7 +127,7 @@ func (r *MessagesRequest) addOpening(content []byte) {
 // share the account there, so such a thing may be another's.
 func (r *MessagesRequest) checkStored() error {
 	for _, name := range []string{"container", "thread", "file_id", "file_ids"} {
-		if r.doc.raw(name) != nil {
+		if r.doc.Raw(name) != nil {
 			return stored(name)
 		}
 	}
@@ -138,14 +139,14 @@ func (r *MessagesRequest) checkStored() error {
 func (r *MessagesRequest) checkOptions() error {
 	r.ServiceTier, r.Options = "", nil
 	for _, name := range optionFields() {
-		raw := r.doc.raw(name)
+		raw := r.doc.Raw(name)
 		if raw == nil {
 			continue
 		}
-		if !isText(raw) {
+		if !rawjson.IsText(raw) {
 			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
 		}
-		value := unquote(raw)
+		value := rawjson.Unquote(raw)
 		switch {
 		case name == "service_tier" && (value == "auto" || value == "default" || value == "standard_only"):
 			continue
@@ -157,7 +158,7 @@ func (r *MessagesRequest) checkOptions() error {
 		r.Options = append(r.Options, Priced{Param: name, Name: value})
 	}
 	// A policy of billing is no client's to choose.
-	if raw := r.doc.raw("billing_policy"); raw != nil {
+	if raw := r.doc.Raw("billing_policy"); raw != nil {
 		r.Options = append(r.Options, Priced{Param: "billing_policy", Name: shortened(raw)})
 	}
 	return nil
@@ -167,8 +168,8 @@ func (r *MessagesRequest) checkOptions() error {
 // client's own pass, and so do types that nobody knows to cost.
 func (r *MessagesRequest) checkTools() error {
 	r.Tools = nil
-	for i, tool := range elements(r.doc.raw("tools")) {
-		kind := unquote(field(tool, "type"))
+	for i, tool := range rawjson.Elements(r.doc.Raw("tools")) {
+		kind := rawjson.Unquote(rawjson.Field(tool, "type"))
 		if kind == "" || kind == "custom" {
 			continue // its schema may name a parameter as it likes
 		}
@@ -176,14 +177,14 @@ func (r *MessagesRequest) checkTools() error {
 			return stored(fmt.Sprintf("tools[%d]%s", i, path))
 		}
 		if name := hostedTool(kind); name != "" {
-			calls, _ := integer(field(tool, "max_uses"))
+			calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
 			r.Tools = append(r.Tools, Priced{Param: fmt.Sprintf("tools[%d].type", i), Name: name, MaxCalls: max(calls, 0)})
 			r.Bound.Unbounded = true // what it reads is part of the prompt
 		} else if strings.Contains(kind, "toolset") {
 			r.Bound.Unbounded = true // the descriptions of its tools lie outside the body
 		}
 	}
-	if r.doc.raw("mcp_servers") != nil {
+	if r.doc.Raw("mcp_servers") != nil {
 		r.Bound.Unbounded = true
 	}
 	r.checkVendorTools()
@@ -204,7 +205,7 @@ func (r *MessagesRequest) readContent(value []byte, depth int) (path string, ref
 		r.Bound.Unbounded = true
 		return findForeign(value, 0)
 	case value[0] == '[':
-		for i, block := range elements(value) {
+		for i, block := range rawjson.Elements(value) {
 			if path, refuse = r.readBlock(block, depth); refuse != nil {
 				return fmt.Sprintf("[%d]%s", i, path), refuse
 			}
@@ -223,16 +224,16 @@ func (r *MessagesRequest) readBlock(block []byte, depth int) (path string, refus
 	}
 	kind := ""
 	var source, content []byte
-	for name, value := range members(block) {
+	for name, value := range rawjson.Members(block) {
 		switch string(name) {
 		case "type":
-			kind = unquote(value)
+			kind = rawjson.Unquote(value)
 		case "source":
-			source = present(value)
+			source = rawjson.Present(value)
 		case "content":
-			content = present(value)
+			content = rawjson.Present(value)
 		default:
-			if isStoredName(name) && present(value) != nil {
+			if isStoredName(name) && rawjson.Present(value) != nil {
 				return "." + string(name), stored
 			}
 		}
@@ -260,13 +261,13 @@ func (r *MessagesRequest) readImage(source []byte) (path string, refuse refusal)
 	if path, refuse = findForeign(source, 0); refuse != nil {
 		return path, refuse
 	}
-	switch unquote(field(source, "type")) {
+	switch rawjson.Unquote(rawjson.Field(source, "type")) {
 	case "base64":
-		if !strings.HasPrefix(unquote(field(source, "media_type")), "image/") {
+		if !strings.HasPrefix(rawjson.Unquote(rawjson.Field(source, "media_type")), "image/") {
 			r.Bound.Unbounded = true
 			return "", nil
 		}
-		r.Bound.TextBytes -= int64(len(field(source, "data")))
+		r.Bound.TextBytes -= int64(len(rawjson.Field(source, "data")))
 		r.Bound.Images++
 	case "url":
 		r.Bound.Images++
@@ -279,10 +280,10 @@ func (r *MessagesRequest) readImage(source []byte) (path string, refuse refusal)
 // readDocument reads where a document comes from: only text and blocks are
 // bounded by their bytes.
 func (r *MessagesRequest) readDocument(source []byte, depth int) (path string, refuse refusal) {
-	switch unquote(field(source, "type")) {
+	switch rawjson.Unquote(rawjson.Field(source, "type")) {
 	case "text":
 	case "content":
-		path, refuse = r.readContent(field(source, "content"), depth+1)
+		path, refuse = r.readContent(rawjson.Field(source, "content"), depth+1)
 		return ".content" + path, refuse
 	default: // PDF and what lies elsewhere
 		r.Bound.Unbounded = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // MessagesEditor writes the events of a stream of the messages form as they
@@ -16,7 +17,9 @@ type MessagesEditor struct {
 }
 
 // newMessagesEditor makes the editor of a stream that sets the id's model.
-func newMessagesEditor(id Identity) *MessagesEditor { return &MessagesEditor{model: quote(id.Model)} }
+func newMessagesEditor(id Identity) *MessagesEditor {
+	return &MessagesEditor{model: rawjson.Quote(id.Model)}
+}
 
 // Append appends the event to dst. f is what the line's meter made of it. A
 // closing `[DONE]`, which the form does not have, is left out.
@@ -42,28 +45,28 @@ func (w *MessagesEditor) appendStart(dst []byte, e Event) []byte {
 	}
 	w.started = true
 	if e.at >= 0 {
-		dst = append(append(dst, e.Raw[:e.at+model.from]...), w.model...)
-		return append(dst, e.Raw[e.at+model.to:]...)
+		dst = append(append(dst, e.Raw[:e.at+model.From]...), w.model...)
+		return append(dst, e.Raw[e.at+model.To:]...)
 	}
-	return appendLines(dst, e.Name, spliced(e.Data, []splice{{model.from, model.to, w.model}}))
+	return appendLines(dst, e.Name, rawjson.Spliced(e.Data, []rawjson.Splice{{From: model.From, To: model.To, Text: w.model}}))
 }
 
 // startedModel finds the model in a message_start.
-func startedModel(data []byte) (model member, ok bool) {
-	at := skipSpace(data, 0)
-	for message := range memberSpans(data[at:]) {
-		if string(message.name) != "message" {
+func startedModel(data []byte) (model rawjson.Member, ok bool) {
+	at := rawjson.SkipSpace(data, 0)
+	for message := range rawjson.Spans(data[at:]) {
+		if string(message.Name) != "message" {
 			continue
 		}
-		from := at + message.from
-		for model = range memberSpans(data[from : at+message.to]) {
-			if string(model.name) == "model" {
-				return member{model.name, from + model.from, from + model.to}, true
+		from := at + message.From
+		for model = range rawjson.Spans(data[from : at+message.To]) {
+			if string(model.Name) == "model" {
+				return rawjson.Member{Name: model.Name, From: from + model.From, To: from + model.To}, true
 			}
 		}
 		break
 	}
-	return member{}, false
+	return rawjson.Member{}, false
 }
 
 // End appends what completes the stream: message_stop, when the answer ended

@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // MessagesMeter reads the events of a stream of the messages form as they
 // pass. Ordinary deltas are not decoded: their text is found by its place. Not
@@ -37,7 +41,7 @@ func (m *MessagesMeter) Read(e Event) (Frame, error) {
 		return Frame{}, ErrMalformed
 	case m.readAlike(data):
 		f.Token = true
-	case !m.begun && !isValid(data):
+	case !m.begun && !rawjson.IsValid(data):
 		return Frame{}, ErrMalformed
 	default:
 		m.readEvent(data, &f)
@@ -53,7 +57,7 @@ func (m *MessagesMeter) readAlike(data []byte) bool {
 		return false
 	}
 	quote := len(m.head) - 1
-	end := skipText(data, quote)
+	end := rawjson.SkipText(data, quote)
 	if end-quote <= 2 || !isTail(data[end:]) {
 		return false
 	}
@@ -90,12 +94,12 @@ func (m *MessagesMeter) addText(text []byte, thought bool) {
 // readEvent reads any event.
 func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 	var kind, block, message, usage, failure []byte
-	var delta member
-	for v := range memberSpans(data) {
-		value := data[v.from:v.to]
-		switch string(v.name) {
+	var delta rawjson.Member
+	for v := range rawjson.Spans(data) {
+		value := data[v.From:v.To]
+		switch string(v.Name) {
 		case "type":
-			kind = nameOf(value)
+			kind = rawjson.NameOf(value)
 		case "delta":
 			delta = v
 		case "content_block":
@@ -105,7 +109,7 @@ func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 		case "usage":
 			usage = value
 		case "error":
-			failure = present(value)
+			failure = rawjson.Present(value)
 		}
 	}
 	switch string(kind) {
@@ -114,10 +118,10 @@ func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 	case "content_block_start":
 		f.Token = noteBlock(&m.made, block)
 	case "message_start":
-		m.usage.merge(field(message, "usage"), false)
+		m.usage.merge(rawjson.Field(message, "usage"), false)
 		f.Usage = m.usage.hasInput
 	case "message_delta":
-		m.readEnd(data[delta.from:delta.to], f)
+		m.readEnd(data[delta.From:delta.To], f)
 		f.Usage = m.usage.merge(usage, m.ended)
 	case "message_stop":
 		f.Done, m.ended = true, true
@@ -130,15 +134,15 @@ func (m *MessagesMeter) readEvent(data []byte, f *Frame) {
 
 // readDelta reads what a delta adds to its block and tells whether that is a
 // token. Signatures are none.
-func (m *MessagesMeter) readDelta(data []byte, at member) (token bool) {
-	delta := data[at.from:at.to]
+func (m *MessagesMeter) readDelta(data []byte, at rawjson.Member) (token bool) {
+	delta := data[at.From:at.To]
 	var kind []byte
-	var text member
+	var text rawjson.Member
 	alone := true // type and text are all there is
-	for v := range memberSpans(delta) {
-		switch string(v.name) {
+	for v := range rawjson.Spans(delta) {
+		switch string(v.Name) {
 		case "type":
-			kind = nameOf(delta[v.from:v.to])
+			kind = rawjson.NameOf(delta[v.From:v.To])
 		case "text", "thinking", "partial_json":
 			text = v
 		default:
@@ -147,20 +151,20 @@ func (m *MessagesMeter) readDelta(data []byte, at member) (token bool) {
 	}
 	switch string(kind) {
 	case "text_delta", "thinking_delta", "input_json_delta":
-		value := delta[text.from:text.to]
-		if !isText(value) || len(value) == 2 {
+		value := delta[text.From:text.To]
+		if !rawjson.IsText(value) || len(value) == 2 {
 			return false
 		}
 		thought := string(kind) == "thinking_delta"
 		m.addText(value, thought)
 		if alone {
-			m.learn(data, at.from+text.from, at.from+text.to, thought)
+			m.learn(data, at.From+text.From, at.From+text.To, thought)
 		}
 		return true
 	case "signature_delta":
 		return false
 	case "citations_delta": // what is cited was not produced
-		return len(field(delta, "citation")) > 2
+		return len(rawjson.Field(delta, "citation")) > 2
 	}
 	token = m.made.take(delta, 0)
 	m.made.content = m.made.content || token
@@ -179,7 +183,7 @@ func (m *MessagesMeter) learn(data []byte, from, to int, thought bool) {
 
 // readEnd reads how the answer ended.
 func (m *MessagesMeter) readEnd(delta []byte, f *Frame) {
-	reason := unquote(field(delta, "stop_reason"))
+	reason := rawjson.Unquote(rawjson.Field(delta, "stop_reason"))
 	switch kind := kindOfFinish(reason); kind {
 	case finishNone:
 	case finishFailed:

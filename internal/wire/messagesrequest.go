@@ -2,6 +2,7 @@ package wire
 
 import (
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // MessagesRequest is a body of the native messages form that passed the gate.
@@ -23,11 +24,11 @@ func OpenMessages(body []byte) (*MessagesRequest, error) {
 // Model returns the model's id as the client sent it; invalid_request when it
 // is absent or not a string.
 func (r *MessagesRequest) Model() (string, error) {
-	raw := r.doc.raw("model")
-	if !isText(raw) || len(raw) == 2 {
+	raw := r.doc.Raw("model")
+	if !rawjson.IsText(raw) || len(raw) == 2 {
 		return "", fault.At(fault.InvalidRequest, "model", "Name the model in `model`, as a string. GET /native/v1/models lists the models.")
 	}
-	return unquote(raw), nil
+	return rawjson.Unquote(raw), nil
 }
 
 // Prompt returns our own count of the prompt's tokens: system, messages and
@@ -35,20 +36,20 @@ func (r *MessagesRequest) Model() (string, error) {
 func (r *MessagesRequest) Prompt(c *Counter, perImage int64) int64 {
 	var text produced
 	messages := 0
-	if system := r.doc.raw("system"); system != nil {
+	if system := r.doc.Raw("system"); system != nil {
 		messages++
 		text.take(system, 0)
 	}
-	for _, message := range elements(r.doc.raw("messages")) {
+	for _, message := range rawjson.Elements(r.doc.Raw("messages")) {
 		messages++
 		text.note(message)
-		for _, block := range elements(field(message, "content")) {
-			if source := field(block, "source"); unquote(field(source, "type")) == "text" {
-				text.take(field(source, "data"), 0)
+		for _, block := range rawjson.Elements(rawjson.Field(message, "content")) {
+			if source := rawjson.Field(block, "source"); rawjson.Unquote(rawjson.Field(source, "type")) == "text" {
+				text.take(rawjson.Field(source, "data"), 0)
 			}
 		}
 	}
-	if tools := r.doc.raw("tools"); tools != nil {
+	if tools := r.doc.Raw("tools"); tools != nil {
 		text.add(tools)
 	}
 	return r.promptTokens(c, &text, messages, perImage)

@@ -280,7 +280,7 @@ func TestMessagesBody(t *testing.T) {
 	} {
 		body := []byte(in)
 		r := openMessages(t, in)
-		r.doc.body = body
+		r.doc.Body = body
 		if got := string(r.Body(Edits{Model: `v"<`, Limit: 5, LimitField: "max_tokens", AskUsage: true})); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -373,21 +373,21 @@ func FuzzMessagesCountBody(f *testing.F) {
 			t.Fatalf("%s: %v", body, err)
 		}
 		want := 0
-		for _, m := range r.doc.members {
-			if isNotCounted(string(m.name)) {
+		for _, m := range r.doc.Members {
+			if isNotCounted(string(m.Name)) {
 				continue
 			}
 			want++
-			value := string(body[m.from:m.to])
-			if string(m.name) == "model" {
+			value := string(body[m.From:m.To])
+			if string(m.Name) == "model" {
 				value = `"b"`
 			}
-			if in := got.doc.find(string(m.name)); in == nil || string(got.doc.body[in.from:in.to]) != value {
-				t.Errorf("%q of %s became %s", m.name, body, got.doc.body)
+			if in := got.doc.Find(string(m.Name)); in == nil || string(got.doc.Body[in.From:in.To]) != value {
+				t.Errorf("%q of %s became %s", m.Name, body, got.doc.Body)
 			}
 		}
-		if len(got.doc.members) != want {
-			t.Errorf("%s became %s", body, got.doc.body)
+		if len(got.doc.Members) != want {
+			t.Errorf("%s became %s", body, got.doc.Body)
 		}
 	})
 }

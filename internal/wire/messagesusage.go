@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // messagesUsage adds up the usage objects of the messages form: a stream
 // spreads its counts over several of them.
@@ -19,19 +23,19 @@ type messagesUsage struct {
 // the object, or had before. It tells whether the output was counted.
 func (m *messagesUsage) merge(raw []byte, last bool) (output bool) {
 	set := func(to *int64, value []byte) bool {
-		n, ok := count(value)
+		n, ok := rawjson.Count(value)
 		if ok && n > 0 {
 			*to = n
 		}
 		return ok
 	}
-	for name, value := range members(raw) {
+	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
 		case "input_tokens":
 			m.hasInput = set(&m.input, value) || m.hasInput
 		case "output_tokens":
 			var n int64
-			if n, output = count(value); n > 0 || output && m.output == 0 {
+			if n, output = rawjson.Count(value); n > 0 || output && m.output == 0 {
 				m.output, m.final = n, last
 			}
 		case "cache_creation_input_tokens":
@@ -39,13 +43,13 @@ func (m *messagesUsage) merge(raw []byte, last bool) (output bool) {
 		case "cache_read_input_tokens":
 			set(&m.read, value)
 		case "cache_creation":
-			set(&m.write5m, field(value, "ephemeral_5m_input_tokens"))
-			set(&m.write1h, field(value, "ephemeral_1h_input_tokens"))
+			set(&m.write5m, rawjson.Field(value, "ephemeral_5m_input_tokens"))
+			set(&m.write1h, rawjson.Field(value, "ephemeral_1h_input_tokens"))
 		case "output_tokens_details":
-			set(&m.thinking, field(value, "thinking_tokens"))
+			set(&m.thinking, rawjson.Field(value, "thinking_tokens"))
 		case "service_tier":
-			if isText(value) {
-				m.tier = unquote(value)
+			if rawjson.IsText(value) {
+				m.tier = rawjson.Unquote(value)
 			}
 		case "server_tool_use":
 			m.mergeCalls(value, last)
@@ -57,9 +61,9 @@ func (m *messagesUsage) merge(raw []byte, last bool) (output bool) {
 // mergeCalls takes the counts of hosted tools' calls. A zero means something at
 // the end alone.
 func (m *messagesUsage) mergeCalls(raw []byte, last bool) {
-	for name, value := range members(raw) {
+	for name, value := range rawjson.Members(raw) {
 		known := hostedTool(strings.TrimSuffix(string(name), "_requests"))
-		n, ok := count(value)
+		n, ok := rawjson.Count(value)
 		if known == "" || !ok || n == 0 && !last {
 			continue
 		}
@@ -86,7 +90,7 @@ func (m *messagesUsage) result(shown map[string]int64) Usage {
 		creation = m.write5m + m.write1h
 	}
 	u := Usage{
-		Prompt:       min(m.input+creation+m.read, maxCount),
+		Prompt:       min(m.input+creation+m.read, rawjson.MaxCount),
 		Completion:   m.output,
 		CacheWrite1h: min(m.write1h, creation),
 		ServiceTier:  m.tier,
@@ -111,6 +115,6 @@ func (m *messagesUsage) result(shown map[string]int64) Usage {
 // messagesReported is the usage that an object shows at its top level.
 func messagesReported(object []byte) Usage {
 	var m messagesUsage
-	m.merge(field(object, "usage"), true)
+	m.merge(rawjson.Field(object, "usage"), true)
 	return m.result(nil)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tollgate/internal/wire/rawjson"
+
 	"golang.org/x/tools/txtar"
 )
 
@@ -119,32 +121,32 @@ func FuzzAsMessages(f *testing.F) {
 func soundTurns(body []byte) string {
 	open := map[string]bool{}
 	want, calls := "user", 0
-	for _, message := range elements(field(body, "messages")) {
-		role := unquote(field(message, "role"))
+	for _, message := range rawjson.Elements(rawjson.Field(body, "messages")) {
+		role := rawjson.Unquote(rawjson.Field(message, "role"))
 		if role != want {
 			return "roles do not alternate"
 		}
 		want = map[string]string{"user": "assistant", "assistant": "user"}[role]
 		first, blocks := true, 0
-		for _, b := range elements(field(message, "content")) {
+		for _, b := range rawjson.Elements(rawjson.Field(message, "content")) {
 			blocks++
-			switch unquote(field(b, "type")) {
+			switch rawjson.Unquote(rawjson.Field(b, "type")) {
 			case "text":
 				first = false
-				if isBlank(field(b, "text")) {
+				if isBlank(rawjson.Field(b, "text")) {
 					return "a blank text"
 				}
 			case "tool_use":
-				if open[unquote(field(b, "id"))] {
+				if open[rawjson.Unquote(rawjson.Field(b, "id"))] {
 					return "an id twice"
 				}
-				open[unquote(field(b, "id"))] = true
+				open[rawjson.Unquote(rawjson.Field(b, "id"))] = true
 				calls++
 			case "tool_result":
-				if !first || !open[unquote(field(b, "tool_use_id"))] {
+				if !first || !open[rawjson.Unquote(rawjson.Field(b, "tool_use_id"))] {
 					return "a result out of order"
 				}
-				open[unquote(field(b, "tool_use_id"))] = false
+				open[rawjson.Unquote(rawjson.Field(b, "tool_use_id"))] = false
 				calls--
 			default:
 				first = false

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // The tests below put random sequences together from pieces that mean
@@ -165,12 +167,12 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 func soundDialogue(body []byte) string {
 	open := map[string]int{}
 	waiting, last := 0, ""
-	for _, message := range elements(field(body, "messages")) {
-		role := unquote(field(message, "role"))
-		content, calls := field(message, "content"), field(message, "tool_calls")
+	for _, message := range rawjson.Elements(rawjson.Field(body, "messages")) {
+		role := rawjson.Unquote(rawjson.Field(message, "role"))
+		content, calls := rawjson.Field(message, "content"), rawjson.Field(message, "tool_calls")
 		switch {
 		case role == roleTool:
-			id := unquote(field(message, "tool_call_id"))
+			id := rawjson.Unquote(rawjson.Field(message, "tool_call_id"))
 			if open[id] == 0 {
 				return "a result of nothing"
 			}
@@ -180,11 +182,11 @@ func soundDialogue(body []byte) string {
 			return "calls are open"
 		case role == last && role != roleSystem:
 			return "two turns of one role"
-		case content == nil && calls == nil || isText(content) && isBlank(content):
+		case content == nil && calls == nil || rawjson.IsText(content) && isBlank(content):
 			return "an empty turn"
 		}
-		for _, call := range elements(calls) {
-			open[unquote(field(call, "id"))]++
+		for _, call := range rawjson.Elements(calls) {
+			open[rawjson.Unquote(rawjson.Field(call, "id"))]++
 			waiting++
 		}
 		last = role

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
+
+	"golang.org/x/tools/txtar"
 )
 
 // someone is the identity of the answers in these tests.
@@ -169,7 +170,7 @@ func answerFor(t *testing.T, answer string, chat bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !isValid(body) {
+	if !rawjson.IsValid(body) {
 		t.Errorf("no JSON: %s", body)
 	}
 	return string(body)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // The tests below are the known traps of the two forms, each by its name.
@@ -173,9 +174,9 @@ func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 	t.Parallel()
 	for _, u := range []Usage{billed(), {Prompt: 5, Cached: 9, CacheWrite: 9}, {}} {
 		split := appendSplitUsage(nil, u)
-		input, _ := count(field(split, "input_tokens"))
-		read, _ := count(field(split, "cache_read_input_tokens"))
-		written, _ := count(field(split, "cache_creation_input_tokens"))
+		input, _ := rawjson.Count(rawjson.Field(split, "input_tokens"))
+		read, _ := rawjson.Count(rawjson.Field(split, "cache_read_input_tokens"))
+		written, _ := rawjson.Count(rawjson.Field(split, "cache_creation_input_tokens"))
 		if input < 0 || input+read+written < u.Prompt || read != u.Cached || written != u.CacheWrite+u.CacheWrite1h {
 			t.Errorf("%+v is %s", u, split)
 		}

@@ -1,13 +1,17 @@
 package wire
 
-import "cmp"
+import (
+	"cmp"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // Probe is the smallest request of a form that shows whether a model answers:
 // one word in, hardly a token out. reasoning models get room for a thought,
 // which some of them demand. limitField is where a chat line reads its limit;
 // empty: max_tokens. False: the form has none.
 func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, bool) {
-	name := string(quote(model))
+	name := string(rawjson.Quote(model))
 	switch {
 	case form == FormChat:
 		limit := "1"

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // keptText is how much of an answer's text is kept for counting its tokens;
@@ -24,8 +26,8 @@ type produced struct {
 // members are none.
 func (p *produced) note(message []byte) (token bool) {
 	thought := false // the same reasoning may stand in two fields
-	for name, value := range members(message) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(message) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
@@ -72,12 +74,12 @@ func (p *produced) noteContent(value []byte) (token bool) {
 		p.content = p.content || token
 		return token
 	}
-	for _, part := range elements(value) {
+	for _, part := range rawjson.Elements(value) {
 		if !p.take(part, 0) {
 			continue
 		}
 		token = true
-		if isThought(field(part, "type")) {
+		if isThought(rawjson.Field(part, "type")) {
 			p.reasoning = true
 		} else {
 			p.content = true
@@ -100,11 +102,11 @@ func (p *produced) take(value []byte, depth int) (any bool) {
 		p.add(value)
 		return true
 	case '[':
-		for _, element := range elements(value) {
+		for _, element := range rawjson.Elements(value) {
 			any = p.take(element, depth+1) || any
 		}
 	case '{':
-		for name, member := range members(value) {
+		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "type", "id", "index", "format", "signature", "expires_at":
 			case "data", "file_data", "url", "image_url": // bytes, not text
@@ -121,11 +123,11 @@ func (p *produced) take(value []byte, depth int) (any bool) {
 func (p *produced) takeCalls(value []byte) {
 	switch value[0] {
 	case '[':
-		for _, call := range elements(value) {
+		for _, call := range rawjson.Elements(value) {
 			p.takeCalls(call)
 		}
 	case '{':
-		for name, member := range members(value) {
+		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "function", "custom":
 				p.takeCalls(member)
@@ -139,8 +141,8 @@ func (p *produced) takeCalls(value []byte) {
 // noteAnnotations counts one search when sources are cited: the form does not
 // tell how many searches there were.
 func (p *produced) noteAnnotations(value []byte) {
-	for _, annotation := range elements(value) {
-		if unquote(field(annotation, "type")) == "url_citation" {
+	for _, annotation := range rawjson.Elements(value) {
+		if rawjson.Unquote(rawjson.Field(annotation, "type")) == "url_citation" {
 			p.searched()
 			return
 		}
@@ -156,8 +158,8 @@ func (p *produced) searched() {
 
 // noteExecuted counts the hosted tools that one vendor lists one by one.
 func (p *produced) noteExecuted(value []byte) {
-	for _, tool := range elements(value) {
-		switch kind := unquote(field(tool, "type")); kind {
+	for _, tool := range rawjson.Elements(value) {
+		switch kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind {
 		case "search":
 			p.tools.addCalls("web_search", 1)
 		case "python":
@@ -178,10 +180,10 @@ func (p *produced) add(value []byte) {
 	case room <= 0:
 		p.bytes += int64(len(value))
 		return
-	case !isText(value):
+	case !rawjson.IsText(value):
 		p.text = append(p.text, value[:min(len(value), room)]...)
 	default:
-		p.text = appendUnquoted(p.text, value[1 : len(value)-1][:min(len(value)-2, room)])
+		p.text = rawjson.AppendUnquoted(p.text, value[1 : len(value)-1][:min(len(value)-2, room)])
 		if len(value)-2 > room {
 			p.bytes += int64(len(value) - 2 - room)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Reference is an image or a video to work from, as it came with a submission.
@@ -77,9 +78,11 @@ type referenceField struct {
 	typed bool // videos too, where an object says so
 }
 
-func imageOnly(name string) referenceField   { return referenceField{name: name} }
+func imageOnly(name string) referenceField { return referenceField{name: name} }
+
 func unlessTyped(name string) referenceField { return referenceField{name: name, typed: true} }
-func anyKind(name string) referenceField     { return referenceField{name: name, video: true} }
+
+func anyKind(name string) referenceField { return referenceField{name: name, video: true} }
 
 // readReferences reads the references of the given fields. Asked counts them up
 // to the first fault.
@@ -89,8 +92,8 @@ func (s *Submission) readReferences(fields ...referenceField) error {
 		var err error
 		if s.form != nil {
 			err = s.formReferences(f)
-		} else if raw := s.doc.raw(f.name); len(raw) > 0 && raw[0] == '[' {
-			for i, element := range elements(raw) {
+		} else if raw := s.doc.Raw(f.name); len(raw) > 0 && raw[0] == '[' {
+			for i, element := range rawjson.Elements(raw) {
 				if err = s.addReference(f, fmt.Sprintf("%s[%d]", f.name, i), element); err != nil {
 					break
 				}
@@ -116,7 +119,7 @@ func (s *Submission) addReference(f referenceField, param string, raw []byte) er
 		}
 		raw = text
 	}
-	if !isText(raw) {
+	if !rawjson.IsText(raw) {
 		return fault.At(fault.InvalidRequest, param, "`%s` must be a string (an http(s) address, a data URI or base64) or an object with `url`.", param)
 	}
 	if err := r.readText(raw); err != nil {
@@ -146,18 +149,18 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 		return nil, stored(r.Param + path)
 	}
 	var address []byte
-	for name, value := range members(object) {
-		value = present(value)
+	for name, value := range rawjson.Members(object) {
+		value = rawjson.Present(value)
 		switch {
 		case value == nil:
 		case string(name) == "type":
-			kind := strings.TrimSuffix(unquote(value), "_url")
+			kind := strings.TrimSuffix(rawjson.Unquote(value), "_url")
 			if kind != "image" && (kind != "video" || !r.Video && !r.typed) {
 				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`%s.type` must be %s.", r.Param, r.kinds())
 			}
 			r.Image, r.Video = kind == "image", kind == "video"
 		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.typed):
-			if !isText(value) {
+			if !rawjson.IsText(value) {
 				return nil, fault.At(fault.InvalidRequest, r.Param, "`%s.%s` must be a string.", r.Param, name)
 			}
 			address = value
@@ -184,7 +187,7 @@ func (r *Reference) kinds() string {
 func (r *Reference) readText(raw []byte) error {
 	text := raw[1 : len(raw)-1]
 	if bytes.IndexByte(text, '\\') >= 0 {
-		text = []byte(unquote(raw))
+		text = []byte(rawjson.Unquote(raw))
 	}
 	return r.setText(text)
 }

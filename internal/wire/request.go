@@ -1,35 +1,38 @@
 package wire
 
-import "tollgate/internal/fault"
+import (
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
+)
 
 // request is a body of any form that passed the gate, and what it asks for.
 type request struct {
 	Asked
 
-	doc     *document
+	doc     *rawjson.Document
 	opening opening // of the conversation
 }
 
 // openRequest passes a body through the gate. It keeps body.
 func openRequest(body []byte) (request, error) {
-	doc, err := open(body)
+	doc, err := rawjson.Open(body)
 	return request{doc: doc}, err
 }
 
 // Has tells whether the client sent a field, be it null.
-func (r *request) Has(field string) bool { return r.doc.find(field) != nil }
+func (r *request) Has(field string) bool { return r.doc.Find(field) != nil }
 
 // Size returns the bytes of the body.
-func (r *request) Size() int64 { return int64(len(r.doc.body)) }
+func (r *request) Size() int64 { return int64(len(r.doc.Body)) }
 
 // Model returns the model's id as the client sent it; model_not_found when it
 // is absent or not a string.
 func (r *request) Model() (string, error) {
-	raw := r.doc.raw("model")
-	if !isText(raw) || len(raw) == 2 {
+	raw := r.doc.Raw("model")
+	if !rawjson.IsText(raw) || len(raw) == 2 {
 		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
 	}
-	return unquote(raw), nil
+	return rawjson.Unquote(raw), nil
 }
 
 // Estimate is a rough count of the prompt's tokens, without looking into it.
@@ -45,6 +48,6 @@ const (
 // perImage for each image.
 func (r *request) promptTokens(c *Counter, text *produced, messages int, perImage int64) int64 {
 	tokens := int64(perPrompt+perMessage*messages) + c.Count(text.text, text.bytes)
-	tokens += min(r.Bound.Images, maxCount>>20) * min(max(perImage, 0), 1<<20)
-	return min(tokens, maxCount)
+	tokens += min(r.Bound.Images, rawjson.MaxCount>>20) * min(max(perImage, 0), 1<<20)
+	return min(tokens, rawjson.MaxCount)
 }

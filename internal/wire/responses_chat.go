@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Body returns the request as a body of the chat-completions form, for a
@@ -19,7 +20,7 @@ func (r responsesOnChat) Body(t Translation) ([]byte, error) {
 	if err := refusedByChat(d); err != nil {
 		return nil, err
 	}
-	out := append([]byte(`{"model":`), quote(t.Model)...)
+	out := append([]byte(`{"model":`), rawjson.Quote(t.Model)...)
 	tools, err := chatToolsOf(d)
 	if err != nil {
 		return nil, err
@@ -44,24 +45,24 @@ func (r responsesOnChat) Body(t Translation) ([]byte, error) {
 		if name == "" {
 			name = "max_completion_tokens"
 		}
-		out = strconv.AppendInt(appendName(out, name), limit, 10)
+		out = strconv.AppendInt(rawjson.AppendName(out, name), limit, 10)
 	}
 	for _, name := range []string{
 		"temperature", "top_p", "presence_penalty", "frequency_penalty",
 		"user", "safety_identifier", "prompt_cache_key",
 	} {
-		if raw := d.raw(name); raw != nil {
-			out = append(appendName(out, name), raw...)
+		if raw := d.Raw(name); raw != nil {
+			out = append(rawjson.AppendName(out, name), raw...)
 		}
 	}
 	if r.ServiceTier != "" {
-		out = append(appendName(out, "service_tier"), quote(r.ServiceTier)...)
+		out = append(rawjson.AppendName(out, "service_tier"), rawjson.Quote(r.ServiceTier)...)
 	}
 	out = appendChatLogprobs(out, d)
 	if r.Stream {
-		out = append(appendName(out, "stream"), "true"...)
+		out = append(rawjson.AppendName(out, "stream"), "true"...)
 		if t.AskUsage {
-			out = append(appendName(out, "stream_options"), `{"include_usage":true}`...)
+			out = append(rawjson.AppendName(out, "stream_options"), `{"include_usage":true}`...)
 		}
 	}
 	return append(out, '}'), nil
@@ -73,65 +74,65 @@ func notOnChat(param string) error {
 }
 
 // refusedByChat refuses what a chat line would silently leave undone.
-func refusedByChat(d *document) error {
-	if raw := d.raw("truncation"); raw != nil && unquote(raw) != "disabled" {
+func refusedByChat(d *rawjson.Document) error {
+	if raw := d.Raw("truncation"); raw != nil && rawjson.Unquote(raw) != "disabled" {
 		return notOnChat("truncation")
 	}
-	if raw := d.raw("context_management"); len(raw) > 2 {
+	if raw := d.Raw("context_management"); len(raw) > 2 {
 		return notOnChat("context_management")
 	}
 	for _, name := range []string{"prompt", "moderation"} {
-		if d.raw(name) != nil {
+		if d.Raw(name) != nil {
 			return notOnChat(name)
 		}
 	}
-	if mode := field(d.raw("reasoning"), "mode"); mode != nil && unquote(mode) != "standard" {
+	if mode := rawjson.Field(d.Raw("reasoning"), "mode"); mode != nil && rawjson.Unquote(mode) != "standard" {
 		return notOnChat("reasoning.mode")
 	}
 	return nil
 }
 
 // appendChatLogprobs asks for what `top_logprobs` and `include` ask for.
-func appendChatLogprobs(dst []byte, d *document) []byte {
-	top, _ := count(d.raw("top_logprobs"))
+func appendChatLogprobs(dst []byte, d *rawjson.Document) []byte {
+	top, _ := rawjson.Count(d.Raw("top_logprobs"))
 	wanted := top > 0
-	for _, name := range elements(d.raw("include")) {
-		wanted = wanted || unquote(name) == "message.output_text.logprobs"
+	for _, name := range rawjson.Elements(d.Raw("include")) {
+		wanted = wanted || rawjson.Unquote(name) == "message.output_text.logprobs"
 	}
 	if wanted {
-		dst = append(appendName(dst, "logprobs"), "true"...)
+		dst = append(rawjson.AppendName(dst, "logprobs"), "true"...)
 	}
 	if top > 0 {
-		dst = strconv.AppendInt(appendName(dst, "top_logprobs"), top, 10)
+		dst = strconv.AppendInt(rawjson.AppendName(dst, "top_logprobs"), top, 10)
 	}
 	return dst
 }
 
 // appendChatFormat writes what `text` and `reasoning` ask for.
-func appendChatFormat(dst []byte, d *document) ([]byte, error) {
-	text := d.raw("text")
-	format := field(text, "format")
-	switch kind := unquote(field(format, "type")); {
+func appendChatFormat(dst []byte, d *rawjson.Document) ([]byte, error) {
+	text := d.Raw("text")
+	format := rawjson.Field(text, "format")
+	switch kind := rawjson.Unquote(rawjson.Field(format, "type")); {
 	case format == nil || kind == "text":
 	case kind == "json_object":
-		dst = append(appendName(dst, "response_format"), `{"type":"json_object"}`...)
+		dst = append(rawjson.AppendName(dst, "response_format"), `{"type":"json_object"}`...)
 	case kind == "json_schema":
-		dst = append(appendName(dst, "response_format"), `{"type":"json_schema","json_schema":{"name":`...)
-		dst = appendOr(dst, field(format, "name"), `"output"`)
+		dst = append(rawjson.AppendName(dst, "response_format"), `{"type":"json_schema","json_schema":{"name":`...)
+		dst = rawjson.AppendOr(dst, rawjson.Field(format, "name"), `"output"`)
 		for _, name := range []string{"description", "schema", "strict"} {
-			if raw := field(format, name); raw != nil {
-				dst = append(appendName(dst, name), raw...)
+			if raw := rawjson.Field(format, name); raw != nil {
+				dst = append(rawjson.AppendName(dst, name), raw...)
 			}
 		}
 		dst = append(dst, "}}"...)
 	default:
 		return nil, notOnChat("text.format.type")
 	}
-	if verbosity := field(text, "verbosity"); verbosity != nil {
-		dst = append(appendName(dst, "verbosity"), verbosity...)
+	if verbosity := rawjson.Field(text, "verbosity"); verbosity != nil {
+		dst = append(rawjson.AppendName(dst, "verbosity"), verbosity...)
 	}
-	if effort := field(d.raw("reasoning"), "effort"); effort != nil {
-		dst = append(appendName(dst, "reasoning_effort"), effort...)
+	if effort := rawjson.Field(d.Raw("reasoning"), "effort"); effort != nil {
+		dst = append(rawjson.AppendName(dst, "reasoning_effort"), effort...)
 	}
 	return dst, nil
 }
@@ -168,24 +169,24 @@ type callAnswer struct {
 }
 
 // chatMessagesOf returns the messages that instructions and input make.
-func chatMessagesOf(d *document, tools *chatTools) ([]byte, error) {
+func chatMessagesOf(d *rawjson.Document, tools *chatTools) ([]byte, error) {
 	m := chatMessages{tools: tools}
-	if instructions := d.raw("instructions"); instructions != nil {
-		if !isText(instructions) {
+	if instructions := d.Raw("instructions"); instructions != nil {
+		if !rawjson.IsText(instructions) {
 			return nil, notOnChat("instructions")
 		}
 		m.message("system", instructions)
 	}
 	const param = "input"
-	input := d.raw(param)
-	if isText(input) {
+	input := d.Raw(param)
+	if rawjson.IsText(input) {
 		m.message("user", input)
 		return m.out, nil
 	}
 	if err := m.collect(input, param); err != nil {
 		return nil, err
 	}
-	for i, item := range elements(input) {
+	for i, item := range rawjson.Elements(input) {
 		if err := m.item(item, element(param, i)); err != nil {
 			return nil, err
 		}
@@ -202,35 +203,35 @@ func chatMessagesOf(d *document, tools *chatTools) ([]byte, error) {
 // collect notes the answers to calls, since they have to follow the message
 // with the calls at once, wherever the client put them.
 func (m *chatMessages) collect(input []byte, path string) error {
-	for i, item := range elements(input) {
+	for i, item := range rawjson.Elements(input) {
 		if !isCallOutput(item) {
 			continue
 		}
-		id := field(item, "call_id")
-		if !isText(id) {
+		id := rawjson.Field(item, "call_id")
+		if !rawjson.IsText(id) {
 			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "The output of a call needs its `call_id`.")
 		}
 		if m.answers == nil {
 			m.answers = make(map[string]*callAnswers)
 		}
-		key := unquote(id)
+		key := rawjson.Unquote(id)
 		if m.answers[key] == nil {
 			m.answers[key] = &callAnswers{}
 		}
 		of := m.answers[key]
-		of.list = append(of.list, callAnswer{field(item, "output"), element(path, i) + ".output"})
+		of.list = append(of.list, callAnswer{rawjson.Field(item, "output"), element(path, i) + ".output"})
 	}
 	return nil
 }
 
 func isCallOutput(item []byte) bool {
-	kind := unquote(field(item, "type"))
+	kind := rawjson.Unquote(rawjson.Field(item, "type"))
 	return kind == "function_call_output" || kind == "custom_tool_call_output"
 }
 
 // item adds one item.
 func (m *chatMessages) item(item []byte, path string) error {
-	switch kind := unquote(field(item, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
 	case "", "message":
 		return m.addMessage(item, path)
 	case "function_call", "custom_tool_call":
@@ -241,7 +242,7 @@ func (m *chatMessages) item(item []byte, path string) error {
 		if err := m.close(); err != nil {
 			return err
 		}
-		of := m.answers[unquote(field(item, "call_id"))]
+		of := m.answers[rawjson.Unquote(rawjson.Field(item, "call_id"))]
 		if of.met++; of.met > of.taken {
 			return fault.At(fault.InvalidRequest, path+".call_id", "No call before this output has its `call_id`.")
 		}
@@ -256,11 +257,11 @@ func (m *chatMessages) addMessage(item []byte, path string) error {
 	if err := m.close(); err != nil {
 		return err
 	}
-	content, err := readChatContent(field(item, "content"), path+".content")
+	content, err := readChatContent(rawjson.Field(item, "content"), path+".content")
 	if err != nil {
 		return err
 	}
-	switch role := unquote(field(item, "role")); role {
+	switch role := rawjson.Unquote(rawjson.Field(item, "role")); role {
 	case "user":
 		m.message(role, content.value())
 	case "system", "developer":
@@ -299,21 +300,21 @@ func (m *chatMessages) comma() {
 // own. The input of a custom tool becomes the argument of the function that
 // stands for it.
 func (m *chatMessages) addCall(item []byte, kind, path string) error {
-	call := chatCall{id: field(item, "call_id"), name: field(item, "name"), arguments: field(item, "arguments")}
+	call := chatCall{id: rawjson.Field(item, "call_id"), name: rawjson.Field(item, "name"), arguments: rawjson.Field(item, "arguments")}
 	if kind == "custom_tool_call" {
-		call.arguments = wrapInput(field(item, "input"))
+		call.arguments = wrapInput(rawjson.Field(item, "input"))
 	}
 	switch {
-	case !isText(call.id):
+	case !rawjson.IsText(call.id):
 		return fault.At(fault.InvalidRequest, path+".call_id", "A call needs its `call_id`.")
-	case !isText(call.name):
+	case !rawjson.IsText(call.name):
 		return fault.At(fault.InvalidRequest, path+".name", "A call needs its `name`.")
 	case call.arguments == nil || string(call.arguments) == `""`: // what is no JSON is refused by some
 		call.arguments = []byte(`"{}"`)
-	case !isText(call.arguments):
-		call.arguments = quote(string(call.arguments))
+	case !rawjson.IsText(call.arguments):
+		call.arguments = rawjson.Quote(string(call.arguments))
 	}
-	call.name = quote(m.tools.function(nameOfTool(item)))
+	call.name = rawjson.Quote(m.tools.function(nameOfTool(item)))
 	m.open = true
 	m.calls = append(m.calls, call)
 	return nil
@@ -328,7 +329,7 @@ func (m *chatMessages) close() error {
 	if m.content != nil || len(m.calls) > 0 {
 		m.comma()
 		m.out = append(m.out, `{"role":"assistant","content":`...)
-		m.out = appendOr(m.out, m.content, "null")
+		m.out = rawjson.AppendOr(m.out, m.content, "null")
 		for i, call := range m.calls {
 			m.out = append(m.out, [...]string{`,"tool_calls":[`, ","}[min(i, 1)]...)
 			m.out = append(append(m.out, `{"id":`...), call.id...)
@@ -350,8 +351,8 @@ func (m *chatMessages) close() error {
 func (m *chatMessages) answer(calls []chatCall) error {
 	var shown []byte
 	for _, call := range calls {
-		content := quote(noOutput)
-		if found := m.take(unquote(call.id)); found != nil {
+		content := rawjson.Quote(noOutput)
+		if found := m.take(rawjson.Unquote(call.id)); found != nil {
 			read, err := readChatContent(found.output, found.path)
 			if err != nil {
 				return err
@@ -393,20 +394,20 @@ type chatContent struct {
 // readChatContent reads the content of a message or the output of a call: a
 // string, or parts.
 func readChatContent(content []byte, path string) (c chatContent, err error) {
-	if isText(content) {
+	if rawjson.IsText(content) {
 		c.addText(content)
 		return c, nil
 	}
-	for i, part := range elements(content) {
+	for i, part := range rawjson.Elements(content) {
 		path := element(path, i)
-		switch kind := unquote(field(part, "type")); kind {
+		switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
 		case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
 			name := "text"
 			if kind == "refusal" {
 				name = kind
 			}
-			text := field(part, name)
-			if !isText(text) {
+			text := rawjson.Field(part, name)
+			if !rawjson.IsText(text) {
 				return c, fault.At(fault.InvalidRequest, path+"."+name, "`%s` must be a string.", name)
 			}
 			c.addText(text)
@@ -430,32 +431,32 @@ func (c *chatContent) addText(text []byte) {
 }
 
 func (c *chatContent) addImage(part []byte, path string) error {
-	address := field(part, "image_url")
+	address := rawjson.Field(part, "image_url")
 	if len(address) > 0 && address[0] == '{' {
-		address = field(address, "url")
+		address = rawjson.Field(address, "url")
 	}
-	if !isText(address) {
+	if !rawjson.IsText(address) {
 		return fault.At(fault.InvalidRequest, path+".image_url", "`image_url` must be the image's address.")
 	}
 	out := append([]byte(`{"type":"image_url","image_url":{"url":`), address...)
-	if detail := field(part, "detail"); detail != nil {
-		out = append(appendName(out, "detail"), detail...)
+	if detail := rawjson.Field(part, "detail"); detail != nil {
+		out = append(rawjson.AppendName(out, "detail"), detail...)
 	}
 	c.parts = append(c.parts, append(out, "}}"...))
 	return nil
 }
 
 func (c *chatContent) addFile(part []byte, path string) error {
-	data := field(part, "file_data")
+	data := rawjson.Field(part, "file_data")
 	switch {
-	case field(part, "file_url") != nil:
+	case rawjson.Field(part, "file_url") != nil:
 		return notOnChat(path + ".file_url")
-	case !isText(data):
+	case !rawjson.IsText(data):
 		return fault.At(fault.InvalidRequest, path+".file_data", "`file_data` must hold the file itself.")
 	}
 	out := append([]byte(`{"type":"file","file":{"file_data":`), data...)
-	if name := field(part, "filename"); name != nil {
-		out = append(appendName(out, "filename"), name...)
+	if name := rawjson.Field(part, "filename"); name != nil {
+		out = append(rawjson.AppendName(out, "filename"), name...)
 	}
 	c.parts = append(c.parts, append(out, "}}"...))
 	return nil

@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // oldCall is the number of a call in the field `function_call`, which knows
 // only one.
@@ -11,16 +15,16 @@ const oldCall = -1
 func (s *ResponsesStream) call(dst, call []byte, position int64) []byte {
 	number := position
 	var id, function []byte
-	for name, value := range members(call) {
+	for name, value := range rawjson.Members(call) {
 		switch string(name) {
 		case "index":
-			if n, ok := count(value); ok {
+			if n, ok := rawjson.Count(value); ok {
 				number = n
 			}
 		case "id":
-			id = present(value)
+			id = rawjson.Present(value)
 		case "function", "custom":
-			function = present(value)
+			function = rawjson.Present(value)
 		}
 	}
 	return s.callOf(dst, number, id, function)
@@ -29,26 +33,26 @@ func (s *ResponsesStream) call(dst, call []byte, position int64) []byte {
 // callOf adds a delta to a call: its name and a piece of its arguments.
 func (s *ResponsesStream) callOf(dst []byte, number int64, id, function []byte) []byte {
 	var name, arguments []byte
-	for member, value := range members(function) {
+	for member, value := range rawjson.Members(function) {
 		switch string(member) {
 		case "name":
-			name = present(value)
+			name = rawjson.Present(value)
 		case "arguments", "input":
-			arguments = present(value)
+			arguments = rawjson.Present(value)
 		}
 	}
 	item := s.callFor(number, id, name)
 	if item == nil || item.done != nil {
 		return dst // what comes behind whole arguments is nothing but space
 	}
-	if len(item.name) == 0 && isText(name) {
+	if len(item.name) == 0 && rawjson.IsText(name) {
 		item.name = bytes.Clone(textInside(name))
 	}
 	switch {
-	case isText(arguments):
+	case rawjson.IsText(arguments):
 		arguments = textInside(arguments)
 	case arguments != nil: // an object instead of a string
-		arguments = textInside(quote(string(arguments)))
+		arguments = textInside(rawjson.Quote(string(arguments)))
 	}
 	if !s.take(len(arguments)) {
 		return dst
@@ -69,7 +73,7 @@ func (s *ResponsesStream) callOf(dst []byte, number int64, id, function []byte) 
 // more.
 func (s *ResponsesStream) callFor(number int64, id, name []byte) *outputItem {
 	var given []byte
-	if isText(id) && len(id) > 2 {
+	if rawjson.IsText(id) && len(id) > 2 {
 		given = textInside(id)
 	}
 	for i := len(s.calls) - 1; i >= 0; i-- {
@@ -99,12 +103,12 @@ func (s *ResponsesStream) callFor(number int64, id, name []byte) *outputItem {
 // openCall adds the call to the items. The call of a function that stands for
 // a custom tool or for one of a namespace is one of that tool.
 func (s *ResponsesStream) openCall(dst []byte, item *outputItem) []byte {
-	if tool := s.tools.byFunction[string(appendUnquoted(nil, item.name))]; tool != nil {
+	if tool := s.tools.byFunction[string(rawjson.AppendUnquoted(nil, item.name))]; tool != nil {
 		if tool.custom {
 			item.kind = kindCustom
 		}
 		if tool.namespace != "" {
-			item.name, item.namespace = textInside(quote(tool.name)), textInside(quote(tool.namespace))
+			item.name, item.namespace = textInside(rawjson.Quote(tool.name)), textInside(rawjson.Quote(tool.namespace))
 		}
 	}
 	return s.openItem(dst, item)
@@ -145,7 +149,7 @@ func (s *ResponsesStream) closeCalls(dst []byte, all bool) []byte {
 func (i *outputItem) isWhole() bool {
 	if n := len(i.arguments); n != i.judged {
 		i.judged = n
-		i.full = n > 1 && i.arguments[n-1] == '}' && isValid(appendUnquoted(nil, i.arguments))
+		i.full = n > 1 && i.arguments[n-1] == '}' && rawjson.IsValid(rawjson.AppendUnquoted(nil, i.arguments))
 	}
 	return i.full
 }

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"strconv"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // itemKind is what an item of a translated answer is.
@@ -72,7 +74,7 @@ func (s *ResponsesStream) openItem(dst []byte, item *outputItem) []byte {
 
 // newID makes an id that no other item of the answer has.
 func (s *ResponsesStream) newID(prefix string, n int) []byte {
-	id := quote(prefix + s.stem + "_" + strconv.Itoa(n))
+	id := rawjson.Quote(prefix + s.stem + "_" + strconv.Itoa(n))
 	return id[1 : len(id)-1]
 }
 

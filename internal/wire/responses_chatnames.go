@@ -1,6 +1,10 @@
 package wire
 
-import "strconv"
+import (
+	"strconv"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // toolName is what a tool is called by: its name, and the namespace that it
 // stands in; empty for none.
@@ -8,7 +12,7 @@ type toolName struct{ namespace, name string }
 
 // nameOfTool reads the name of a tool, of a call or of a choice.
 func nameOfTool(object []byte) toolName {
-	return toolName{unquote(field(object, "namespace")), unquote(field(object, "name"))}
+	return toolName{rawjson.Unquote(rawjson.Field(object, "namespace")), rawjson.Unquote(rawjson.Field(object, "name"))}
 }
 
 // chatTool is a tool of a responses request and the function that stands for it
@@ -30,9 +34,9 @@ type chatTools struct {
 
 // chatToolsOf reads the tools. Its error names one that a chat line cannot
 // serve; the tools before that are there nevertheless.
-func chatToolsOf(d *document) (*chatTools, error) {
+func chatToolsOf(d *rawjson.Document) (*chatTools, error) {
 	t := &chatTools{byName: make(map[toolName]*chatTool), byFunction: make(map[string]*chatTool)}
-	err := t.add(d.raw("tools"), "", "tools")
+	err := t.add(d.Raw("tools"), "", "tools")
 	for _, tool := range t.list { // those of the client's own naming first
 		if tool.namespace == "" {
 			t.call(tool, tool.name)
@@ -49,25 +53,25 @@ func chatToolsOf(d *document) (*chatTools, error) {
 
 // add adds tools, those of a namespace or those that stand in none.
 func (t *chatTools) add(tools []byte, namespace, path string) error {
-	for i, tool := range elements(tools) {
-		kind, definition := unquote(field(tool, "type")), tool
+	for i, tool := range rawjson.Elements(tools) {
+		kind, definition := rawjson.Unquote(rawjson.Field(tool, "type")), tool
 		switch {
 		case kind == "namespace" && namespace == "":
-			name := unquote(field(tool, "name"))
+			name := rawjson.Unquote(rawjson.Field(tool, "name"))
 			if name == "" {
 				return notOnChat(element(path, i) + ".name")
 			}
-			if err := t.add(field(tool, "tools"), name, element(path, i)+".tools"); err != nil {
+			if err := t.add(rawjson.Field(tool, "tools"), name, element(path, i)+".tools"); err != nil {
 				return err
 			}
 			continue
 		case kind != "function" && kind != "custom":
 			return notOnChat(element(path, i) + ".type")
 		}
-		if nested := field(tool, "function"); kind == "function" && nested != nil {
+		if nested := rawjson.Field(tool, "function"); kind == "function" && nested != nil {
 			definition = nested // as the chat form has it
 		}
-		name := toolName{namespace, unquote(field(definition, "name"))}
+		name := toolName{namespace, rawjson.Unquote(rawjson.Field(definition, "name"))}
 		t.list = append(t.list, &chatTool{toolName: name, custom: kind == "custom", definition: definition})
 	}
 	return nil

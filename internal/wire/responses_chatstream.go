@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // ResponsesStream turns the frames of a chat-completions stream into the
@@ -58,8 +59,8 @@ func NewResponsesFromChat(id Identity, r *ResponsesRequest) *ResponsesStream {
 // ResponsesFromChat turns a chat completion that was not streamed into a
 // response; ErrMalformed when it is no JSON object.
 func ResponsesFromChat(body []byte, id Identity, u Usage, r *ResponsesRequest) ([]byte, error) {
-	from := skipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !isValid(body) {
+	from := rawjson.SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
 		return nil, ErrMalformed
 	}
 	s := NewResponsesFromChat(id, r)
@@ -153,23 +154,23 @@ func (s *ResponsesStream) begin(dst []byte) []byte {
 
 // readFrame reads the only choice of a frame or of a whole answer.
 func (s *ResponsesStream) readFrame(dst, data []byte) []byte {
-	for i, choice := range elements(field(data, "choices")) {
+	for i, choice := range rawjson.Elements(rawjson.Field(data, "choices")) {
 		var message, logprobs []byte
 		index, reason := int64(i), ""
-		for name, value := range members(choice) {
+		for name, value := range rawjson.Members(choice) {
 			switch string(name) {
 			case "index":
-				if n, ok := count(value); ok {
+				if n, ok := rawjson.Count(value); ok {
 					index = n
 				}
 			case "delta", "message":
 				if message == nil {
-					message = present(value)
+					message = rawjson.Present(value)
 				}
 			case "logprobs":
-				logprobs = field(value, "content")
+				logprobs = rawjson.Field(value, "content")
 			case "finish_reason":
-				reason = unquote(value)
+				reason = rawjson.Unquote(value)
 			}
 		}
 		if index != 0 {
@@ -199,8 +200,8 @@ func (s *ResponsesStream) stop(reason string) {
 func (s *ResponsesStream) readMessage(dst, message, logprobs []byte) []byte {
 	var content, refusal, calls, call []byte
 	thought := false // the same reasoning may stand in two fields
-	for name, value := range members(message) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(message) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
@@ -221,11 +222,11 @@ func (s *ResponsesStream) readMessage(dst, message, logprobs []byte) []byte {
 		}
 	}
 	switch {
-	case isText(content):
+	case rawjson.IsText(content):
 		dst = s.text(dst, textInside(content), false, logprobs)
 	default:
-		for _, part := range elements(content) {
-			isThinking := isThought(field(part, "type"))
+		for _, part := range rawjson.Elements(content) {
+			isThinking := isThought(rawjson.Field(part, "type"))
 			for text := range texts(part, 0) {
 				if isThinking {
 					dst = s.reasoning(dst, text)
@@ -235,10 +236,10 @@ func (s *ResponsesStream) readMessage(dst, message, logprobs []byte) []byte {
 			}
 		}
 	}
-	if isText(refusal) {
+	if rawjson.IsText(refusal) {
 		dst = s.text(dst, textInside(refusal), true, nil)
 	}
-	for position, call := range elements(calls) {
+	for position, call := range rawjson.Elements(calls) {
 		dst = s.call(dst, call, int64(position))
 	}
 	if call != nil && call[0] == '{' {
@@ -272,12 +273,12 @@ func (s *ResponsesStream) text(dst, text []byte, refusal bool, logprobs []byte) 
 	}
 	item.part.text = append(item.part.text, text...)
 	var probs []byte
-	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && isValid(logprobs) && s.take(len(logprobs)) {
+	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && rawjson.IsValid(logprobs) && s.take(len(logprobs)) {
 		probs = logprobs[1 : len(logprobs)-1]
 		if len(item.part.logprobs) > 0 {
 			item.part.logprobs = append(item.part.logprobs, ',')
 		}
-		item.part.logprobs = appendLine(item.part.logprobs, probs)
+		item.part.logprobs = rawjson.AppendLine(item.part.logprobs, probs)
 	}
 	if s.silent {
 		return dst
@@ -288,7 +289,7 @@ func (s *ResponsesStream) text(dst, text []byte, refusal bool, logprobs []byte) 
 	}
 	dst = append(s.event(dst, "response.output_text.delta"), item.place...)
 	dst = append(appendText(dst, `,"delta":"`, text), `,"logprobs":[`...)
-	return endOf(append(appendLine(dst, probs), ']'))
+	return endOf(append(rawjson.AppendLine(dst, probs), ']'))
 }
 
 // reasoning appends reasoning: the inside of a JSON string.
@@ -319,10 +320,10 @@ func appendText(dst []byte, name string, text []byte) []byte {
 // half a character, which clients would replace in a delta but not in the
 // whole text, is replaced here.
 func textInside(value []byte) []byte {
-	if isSound(value) && !hasSurrogate(value) {
+	if rawjson.IsSound(value) && !hasSurrogate(value) {
 		return value[1 : len(value)-1]
 	}
-	clean := quote(string(appendUnquoted(nil, bytes.Trim(value, `"`))))
+	clean := rawjson.Quote(string(rawjson.AppendUnquoted(nil, bytes.Trim(value, `"`))))
 	return clean[1 : len(clean)-1]
 }
 
@@ -341,16 +342,16 @@ func eachText(value []byte, depth int, yield func([]byte) bool) bool {
 	const deepest = 4 // deeper than any vendor's parts
 	switch {
 	case len(value) == 0 || depth > deepest:
-	case isText(value):
+	case rawjson.IsText(value):
 		return yield(textInside(value))
 	case value[0] == '[':
-		for _, element := range elements(value) {
+		for _, element := range rawjson.Elements(value) {
 			if !eachText(element, depth+1, yield) {
 				return false
 			}
 		}
 	case value[0] == '{':
-		for name, member := range members(value) {
+		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "text", "summary", "thinking", "reasoning", "content":
 				if !eachText(member, depth+1, yield) {

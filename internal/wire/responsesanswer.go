@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // ResponsesAnswer is an answer of the responses form that was not streamed.
 type ResponsesAnswer struct {
@@ -16,15 +20,15 @@ type ResponsesAnswer struct {
 // ReadResponsesAnswer reads a provider's answer; ErrMalformed when it is no
 // JSON object. It keeps body.
 func ReadResponsesAnswer(body []byte) (Answer, error) {
-	from := skipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !isValid(body) {
+	from := rawjson.SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
 		return nil, ErrMalformed
 	}
 	object := body[from:]
 	r := readResponse(object)
 	a := &ResponsesAnswer{body: body, tier: r.tier}
 	a.reports.take(r.usage, true)
-	for _, item := range elements(r.output) {
+	for _, item := range rawjson.Elements(r.output) {
 		noteItem(&a.made, item)
 		noteHostedItem(&a.made, item)
 	}
@@ -55,29 +59,29 @@ func (a *ResponsesAnswer) Completion(c *Counter) int64 { return c.Count(a.made.t
 // that a long answer is not copied.
 func (a *ResponsesAnswer) pieces(model string) [3][]byte {
 	from := bytes.IndexByte(a.body, '{')
-	edits := moved(editResponse(a.body[from:], quote(model)), from)
+	edits := moved(editResponse(a.body[from:], rawjson.Quote(model)), from)
 	switch len(edits) {
 	case 0:
 		return [3][]byte{a.body}
 	case 1:
-		return [3][]byte{a.body[:edits[0].from], edits[0].text, a.body[edits[0].to:]}
+		return [3][]byte{a.body[:edits[0].From], edits[0].Text, a.body[edits[0].To:]}
 	}
-	return [3][]byte{spliced(a.body, edits)}
+	return [3][]byte{rawjson.Spliced(a.body, edits)}
 }
 
 // editResponse returns the edits of a response object: the model, as a JSON
 // string, and a `store` that is not false.
-func editResponse(object, model []byte) []splice {
-	var edits []splice
-	for m := range memberSpans(object) {
-		switch string(m.name) {
+func editResponse(object, model []byte) []rawjson.Splice {
+	var edits []rawjson.Splice
+	for m := range rawjson.Spans(object) {
+		switch string(m.Name) {
 		case "model":
-			if !bytes.Equal(object[m.from:m.to], model) {
-				edits = append(edits, splice{m.from, m.to, model})
+			if !bytes.Equal(object[m.From:m.To], model) {
+				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: model})
 			}
 		case "store":
-			if value := object[m.from:m.to]; !isNull(value) && string(value) != "false" {
-				edits = append(edits, splice{m.from, m.to, []byte("false")})
+			if value := object[m.From:m.To]; !rawjson.IsNull(value) && string(value) != "false" {
+				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: []byte("false")})
 			}
 		}
 	}
@@ -96,17 +100,17 @@ type responseBody struct {
 }
 
 func readResponse(object []byte) (r responseBody) {
-	for name, value := range members(object) {
-		if isNull(value) {
+	for name, value := range rawjson.Members(object) {
+		if rawjson.IsNull(value) {
 			continue
 		}
 		switch string(name) {
 		case "status":
-			r.status = unquote(value)
+			r.status = rawjson.Unquote(value)
 		case "incomplete_details":
-			r.incomplete = unquote(field(value, "reason"))
+			r.incomplete = rawjson.Unquote(rawjson.Field(value, "reason"))
 		case "service_tier":
-			r.tier = unquote(value)
+			r.tier = rawjson.Unquote(value)
 		case "output":
 			r.output = value
 		case "error":
@@ -122,8 +126,8 @@ func readResponse(object []byte) (r responseBody) {
 // provider's cache for longer than the ordinary time, as this form tells them.
 func readResponsesUsage(raw []byte) report {
 	u := readUsage(raw)
-	details := field(field(raw, "input_tokens_details"), "cache_write_tokens_details")
-	if long, found := count(field(details, "ttl_12h_tokens")); found {
+	details := rawjson.Field(rawjson.Field(raw, "input_tokens_details"), "cache_write_tokens_details")
+	if long, found := rawjson.Count(rawjson.Field(details, "ttl_12h_tokens")); found {
 		u.CacheWrite1h = min(long, u.CacheWrite)
 		u.CacheWrite -= u.CacheWrite1h
 	}
@@ -151,11 +155,11 @@ func (r *responseBody) failed() *ProviderError {
 // errorBody returns an `error` event as a body with an error object: the form
 // has the members of the object at the top level.
 func errorBody(data []byte) []byte {
-	if inner := field(data, "error"); inner != nil {
+	if inner := rawjson.Field(data, "error"); inner != nil {
 		return append(append([]byte(`{"error":`), inner...), '}')
 	}
 	out := []byte(`{"error":{`)
-	for name, value := range members(data) {
+	for name, value := range rawjson.Members(data) {
 		switch string(name) {
 		case "code", "message", "param":
 			if out[len(out)-1] != '{' {
@@ -169,16 +173,16 @@ func errorBody(data []byte) []byte {
 
 // isOwnCall tells whether an item is the call of a tool of the client's.
 func isOwnCall(item []byte) bool {
-	kind := field(item, "type")
+	kind := rawjson.Field(item, "type")
 	return string(kind) == `"function_call"` || string(kind) == `"custom_tool_call"`
 }
 
 // noteItem reads an item of an answer and tells whether it holds any token.
 // The searches of hosted tools are no content by themselves.
 func noteItem(p *produced, item []byte) (token bool) {
-	switch kind := unquote(field(item, "type")); kind {
+	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
 	case "reasoning":
-		token = takeItem(p, item) || field(item, "encrypted_content") != nil
+		token = takeItem(p, item) || rawjson.Field(item, "encrypted_content") != nil
 		p.reasoning = p.reasoning || token
 	case "message":
 		token = takeItem(p, item)
@@ -200,5 +204,5 @@ func noteHostedItem(p *produced, item []byte) {
 
 // responsesReported is the usage that an object shows at its top level.
 func responsesReported(object []byte) Usage {
-	return readResponsesUsage(field(object, "usage")).Usage
+	return readResponsesUsage(rawjson.Field(object, "usage")).Usage
 }

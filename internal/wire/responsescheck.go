@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // outputLimit is the form's field for the limit on output tokens.
@@ -31,13 +32,13 @@ func (r *ResponsesRequest) Check() error {
 	r.Bound = PromptBound{TextBytes: r.Size()}
 	r.Tools = nil
 	r.opening = opening{}
-	if key := r.doc.raw("prompt_cache_key"); isText(key) && len(key) > 2 {
+	if key := r.doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
 		r.opening.named(key)
 	}
 	for _, check := range []func() error{
 		r.checkInput, r.readLimit, r.checkStream, r.checkStored, r.checkAudio,
 		r.checkOptions, r.readRouting,
-		func() error { return r.checkTools(r.doc.raw("tools"), "tools", 0) },
+		func() error { return r.checkTools(r.doc.Raw("tools"), "tools", 0) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -56,12 +57,12 @@ func (r *ResponsesRequest) checkStored() error {
 	if err := r.checkStoredFields(); err != nil {
 		return err
 	}
-	switch prompt := r.doc.raw("prompt"); {
-	case isText(prompt):
+	switch prompt := r.doc.Raw("prompt"); {
+	case rawjson.IsText(prompt):
 		return stored("prompt")
-	case field(prompt, "id") != nil:
+	case rawjson.Field(prompt, "id") != nil:
 		return stored("prompt.id")
-	case field(r.doc.raw("prompt_cache_options"), "comparison_response_id") != nil:
+	case rawjson.Field(r.doc.Raw("prompt_cache_options"), "comparison_response_id") != nil:
 		return stored("prompt_cache_options.comparison_response_id")
 	}
 	return r.checkBackground()
@@ -69,8 +70,8 @@ func (r *ResponsesRequest) checkStored() error {
 
 // checkAudio refuses audio output, which has no price.
 func (r *ResponsesRequest) checkAudio() error {
-	for i, modality := range elements(r.doc.raw("modalities")) {
-		if strings.EqualFold(unquote(modality), "audio") {
+	for i, modality := range rawjson.Elements(r.doc.Raw("modalities")) {
+		if strings.EqualFold(rawjson.Unquote(modality), "audio") {
 			return audio(at("modalities", i))
 		}
 	}
@@ -80,8 +81,8 @@ func (r *ResponsesRequest) checkAudio() error {
 // checkInput checks the input, with which the prompt's bound is added up.
 func (r *ResponsesRequest) checkInput() error {
 	const param = "input"
-	r.opening.add(r.doc.raw("instructions"))
-	input := r.doc.raw(param)
+	r.opening.add(r.doc.Raw("instructions"))
+	input := r.doc.Raw(param)
 	switch {
 	case input == nil:
 		return fault.At(fault.InvalidRequest, param, "`input` is required: a string, or an array of items.")
@@ -91,7 +92,7 @@ func (r *ResponsesRequest) checkInput() error {
 	case input[0] != '[':
 		return fault.At(fault.InvalidRequest, param, "`input` must be a string or an array of items.")
 	}
-	for i, item := range elements(input) {
+	for i, item := range rawjson.Elements(input) {
 		if item[0] != '{' {
 			return fault.At(fault.InvalidRequest, at(param, i), "Each item of `input` must be an object.")
 		}
@@ -113,18 +114,18 @@ type inputItem struct {
 // readItem reads an item. The first member of a name counts; the gate has
 // refused others.
 func readItem(item []byte) (i inputItem) {
-	for name, value := range members(item) {
+	for name, value := range rawjson.Members(item) {
 		switch string(name) {
 		case "type":
-			i.kind = present(value)
+			i.kind = rawjson.Present(value)
 		case "role":
-			i.role = present(value)
+			i.role = rawjson.Present(value)
 		case "content":
-			i.content = present(value)
+			i.content = rawjson.Present(value)
 		case "output":
-			i.output = present(value)
+			i.output = rawjson.Present(value)
 		case "id":
-			i.id = present(value)
+			i.id = rawjson.Present(value)
 		}
 	}
 	return i
@@ -133,21 +134,21 @@ func readItem(item []byte) (i inputItem) {
 // checkItem checks one item of the input.
 func (r *ResponsesRequest) checkItem(item []byte, path string) error {
 	read := readItem(item)
-	if read.kind != nil && !isText(read.kind) {
+	if read.kind != nil && !rawjson.IsText(read.kind) {
 		return fault.At(fault.InvalidRequest, path+".type", "The `type` of an item must be a string.")
 	}
 	r.opening.add(item)
-	switch kind := unquote(read.kind); kind {
+	switch kind := rawjson.Unquote(read.kind); kind {
 	case "item_reference":
 		return stored(path + ".type")
 	case "", "message":
 		switch {
 		case read.role == nil && kind == "" && read.id != nil: // a reference needs no type
 			return stored(path + ".id")
-		case !isText(read.role):
+		case !rawjson.IsText(read.role):
 			return fault.At(fault.InvalidRequest, path+".role", "A message of `input` needs a `role`: user, assistant, system or developer.")
 		}
-		r.opening.over = r.opening.over || unquote(read.role) == "user"
+		r.opening.over = r.opening.over || rawjson.Unquote(read.role) == "user"
 		return r.checkContent(read.content, path+".content")
 	case "function_call_output", "custom_tool_call_output":
 		return r.checkContent(read.output, path+".output")
@@ -157,14 +158,14 @@ func (r *ResponsesRequest) checkItem(item []byte, path string) error {
 		if found, refuse := findForeign(read.output, 0); refuse != nil {
 			return refuse(path + ".output" + found)
 		}
-		r.addImage(field(read.output, "image_url"))
+		r.addImage(rawjson.Field(read.output, "image_url"))
 	case "image_generation_call":
-		if image := field(item, "result"); image != nil {
+		if image := rawjson.Field(item, "result"); image != nil {
 			r.Bound.TextBytes -= int64(len(image))
 			r.Bound.Images++
 		}
 	case "additional_tools", "tool_search_output":
-		if err := r.checkTools(field(item, "tools"), path+".tools", 0); err != nil {
+		if err := r.checkTools(rawjson.Field(item, "tools"), path+".tools", 0); err != nil {
 			return err
 		}
 	case "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
@@ -191,7 +192,7 @@ func (r *ResponsesRequest) checkContent(content []byte, path string) error {
 	case content[0] != '[':
 		return fault.At(fault.InvalidRequest, path, "`%s` must be a string or an array of parts.", path[strings.LastIndexByte(path, '.')+1:])
 	}
-	for i, part := range elements(content) {
+	for i, part := range rawjson.Elements(content) {
 		if part[0] != '{' {
 			return fault.At(fault.InvalidRequest, at(path, i), "Each part must be an object.")
 		}
@@ -205,7 +206,7 @@ func (r *ResponsesRequest) checkContent(content []byte, path string) error {
 // checkPart checks one part and adds it to the bound. What is neither text nor
 // image makes the prompt unbounded.
 func (r *ResponsesRequest) checkPart(part []byte, path string) error {
-	kind := unquote(field(part, "type"))
+	kind := rawjson.Unquote(rawjson.Field(part, "type"))
 	switch kind {
 	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
 		return nil // also with the citations of an earlier answer
@@ -217,9 +218,9 @@ func (r *ResponsesRequest) checkPart(part []byte, path string) error {
 	}
 	switch kind {
 	case "input_image", "image_url", "computer_screenshot":
-		address := field(part, "image_url")
+		address := rawjson.Field(part, "image_url")
 		if address != nil && address[0] == '{' {
-			address = field(address, "url")
+			address = rawjson.Field(address, "url")
 		}
 		r.addImage(address)
 	case "item_reference":
@@ -236,15 +237,15 @@ const deepestTools = 4
 // checkTools reports the hosted tools among tools. Tools of the client's own
 // pass, and so do types that nobody knows to cost.
 func (r *ResponsesRequest) checkTools(tools []byte, path string, depth int) error {
-	for i, tool := range elements(tools) {
+	for i, tool := range rawjson.Elements(tools) {
 		if tool[0] != '{' {
 			continue
 		}
-		kind := unquote(field(tool, "type"))
+		kind := rawjson.Unquote(rawjson.Field(tool, "type"))
 		if kind == "function" || kind == "custom" {
 			continue // its schema may name a parameter as it likes
 		}
-		if inner := field(tool, "tools"); inner != nil {
+		if inner := rawjson.Field(tool, "tools"); inner != nil {
 			if depth >= deepestTools {
 				return fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
 			}
@@ -258,7 +259,7 @@ func (r *ResponsesRequest) checkTools(tools []byte, path string, depth int) erro
 		if found := findStored(tool, 0); found != "" {
 			return stored(at(path, i) + found)
 		}
-		if isText(field(tool, "container")) {
+		if rawjson.IsText(rawjson.Field(tool, "container")) {
 			return stored(at(path, i) + ".container")
 		}
 		if name := hostedResponsesTool(kind); name != "" {
@@ -285,13 +286,13 @@ func hostedResponsesTool(kind string) string {
 // hosted tool that an answer shows as an item of the given type; empty for
 // other items, and for steps of a tool that cost nothing by themselves.
 func hostedCall(item []byte) string {
-	kind, ok := strings.CutSuffix(unquote(field(item, "type")), "_call")
+	kind, ok := strings.CutSuffix(rawjson.Unquote(rawjson.Field(item, "type")), "_call")
 	if !ok {
 		return ""
 	}
 	name := hostedResponsesTool(kind)
 	if name == "web_search" {
-		if action := unquote(field(field(item, "action"), "type")); action != "" && action != "search" {
+		if action := rawjson.Unquote(rawjson.Field(rawjson.Field(item, "action"), "type")); action != "" && action != "search" {
 			return "" // opening a page that the search has found
 		}
 	}

@@ -1,6 +1,10 @@
 package wire
 
-import "cmp"
+import (
+	"cmp"
+
+	"tollgate/internal/wire/rawjson"
+)
 
 // Body returns the bytes for a line of the responses form: the client's own,
 // in its own order and spacing, but for the owned fields. `store` is always
@@ -8,11 +12,11 @@ import "cmp"
 // otherwise. Call Check first. The result is the client's body itself when
 // nothing changes; nobody may write to it.
 func (r *ResponsesRequest) Body(e Edits) []byte {
-	edits := memberEdits{doc: r.doc}
-	edits.setText("model", e.Model)
+	edits := rawjson.Edits{Doc: r.doc}
+	edits.SetText("model", e.Model)
 	r.setLimit(&edits, outputLimit, cmp.Or(r.Limit, e.Limit))
-	if string(r.doc.raw("store")) != "false" {
-		edits.set("store", []byte("false"))
+	if string(r.doc.Raw("store")) != "false" {
+		edits.Set("store", []byte("false"))
 	}
-	return edits.body()
+	return edits.Body()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // ResponsesEditor writes the events of a responses stream to a client of the
@@ -21,13 +22,13 @@ type ResponsesEditor struct {
 
 // newResponsesEditor makes the editor of the stream that answers r.
 func newResponsesEditor(id Identity, r *ResponsesRequest) *ResponsesEditor {
-	return &ResponsesEditor{identity: id, request: r, model: quote(id.Model)}
+	return &ResponsesEditor{identity: id, request: r, model: rawjson.Quote(id.Model)}
 }
 
 // Append appends the event to dst. The terminal event too has to pass here. A
 // closing `[DONE]`, which the form does not have, is left out.
 func (w *ResponsesEditor) Append(dst []byte, e Event, f Frame) []byte {
-	start := skipSpace(e.Data, 0)
+	start := rawjson.SkipSpace(e.Data, 0)
 	if start == len(e.Data) || e.Data[start] != '{' {
 		if f.Done {
 			return dst
@@ -42,36 +43,36 @@ func (w *ResponsesEditor) Append(dst []byte, e Event, f Frame) []byte {
 	if !ok {
 		return append(dst, e.Raw...)
 	}
-	from := start + response.from
-	object := e.Data[from : start+response.to]
+	from := start + response.From
+	object := e.Data[from : start+response.To]
 	w.remember(object)
 	edits := editResponse(object, w.model)
 	if len(edits) == 0 {
 		return append(dst, e.Raw...)
 	}
 	if e.at < 0 {
-		return appendLines(dst, e.Name, spliced(e.Data, moved(edits, from)))
+		return appendLines(dst, e.Name, rawjson.Spliced(e.Data, moved(edits, from)))
 	}
 	at := 0
 	for _, edit := range moved(edits, e.at+from) {
-		dst = append(append(dst, e.Raw[at:edit.from]...), edit.text...)
-		at = edit.to
+		dst = append(append(dst, e.Raw[at:edit.From]...), edit.Text...)
+		at = edit.To
 	}
 	return append(dst, e.Raw[at:]...)
 }
 
 // read notes the event's number and returns the place of the response object
 // in it; false for the events that have none, which are nearly all.
-func (w *ResponsesEditor) read(data []byte) (response member, ok bool) {
+func (w *ResponsesEditor) read(data []byte) (response rawjson.Member, ok bool) {
 	var kind []byte
 	numbered := false
-	for m := range memberSpans(data) {
-		value := data[m.from:m.to]
-		switch string(m.name) {
+	for m := range rawjson.Spans(data) {
+		value := data[m.From:m.To]
+		switch string(m.Name) {
 		case "type":
 			kind = value
 		case "sequence_number":
-			if n, isCount := count(value); isCount {
+			if n, isCount := rawjson.Count(value); isCount {
 				w.next, numbered = n+1, true
 			}
 		case "response":
@@ -101,10 +102,10 @@ func hasResponse(kind []byte) bool {
 // remember keeps what tells the provider's response from others.
 func (w *ResponsesEditor) remember(response []byte) {
 	const longest = 256
-	for name, value := range members(response) {
+	for name, value := range rawjson.Members(response) {
 		switch {
 		case len(value) > longest:
-		case string(name) == "id" && w.id == nil && isText(value):
+		case string(name) == "id" && w.id == nil && rawjson.IsText(value):
 			w.id = bytes.Clone(value)
 		case string(name) == "created_at" && w.created == nil && value[0] >= '0' && value[0] <= '9':
 			w.created = bytes.Clone(value)
@@ -133,10 +134,10 @@ func (w *ResponsesEditor) Fail(dst []byte, err *fault.Error) []byte {
 }
 
 // moved moves edits to where the bytes that they are for stand.
-func moved(edits []splice, by int) []splice {
+func moved(edits []rawjson.Splice, by int) []rawjson.Splice {
 	for i := range edits {
-		edits[i].from += by
-		edits[i].to += by
+		edits[i].From += by
+		edits[i].To += by
 	}
 	return edits
 }

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // ResponsesMeter reads the events of a responses stream as they pass. Deltas
@@ -44,7 +46,7 @@ func (m *ResponsesMeter) Read(e Event) (Frame, error) {
 			f.Token = m.readDelta(kind, delta)
 			break
 		}
-		if !isValid(data) {
+		if !rawjson.IsValid(data) {
 			return Frame{}, ErrMalformed
 		}
 		switch {
@@ -64,10 +66,10 @@ func (m *ResponsesMeter) Read(e Event) (Frame, error) {
 // readDelta returns an event's type, and its delta when the type is that of
 // one.
 func readDelta(data []byte) (kind, delta []byte) {
-	for name, value := range members(data) {
+	for name, value := range rawjson.Members(data) {
 		switch string(name) {
 		case "type":
-			if !isText(value) {
+			if !rawjson.IsText(value) {
 				return nil, nil
 			}
 			if kind = value[1 : len(value)-1]; !bytes.HasSuffix(kind, []byte(".delta")) {
@@ -102,13 +104,13 @@ func (m *ResponsesMeter) readEvent(kind string, data []byte, f *Frame) {
 	switch kind {
 	case "response.output_item.added":
 		m.shown = false
-		item := field(data, "item")
-		if name := field(item, "name"); name != nil && isOwnCall(item) {
+		item := rawjson.Field(data, "item")
+		if name := rawjson.Field(item, "name"); name != nil && isOwnCall(item) {
 			m.made.add(name)
 			m.made.content, f.Token = true, true
 		}
 	case "response.output_item.done":
-		item := field(data, "item")
+		item := rawjson.Field(data, "item")
 		if !m.shown {
 			f.Token = noteItem(&m.made, item)
 		}
@@ -116,9 +118,9 @@ func (m *ResponsesMeter) readEvent(kind string, data []byte, f *Frame) {
 	case "response.image_generation_call.partial_image":
 		m.made.content, f.Token, m.shown = true, true, true
 	case "response.created", "response.in_progress", "response.queued":
-		m.reports.take(readResponsesUsage(field(field(data, "response"), "usage")), false)
+		m.reports.take(readResponsesUsage(rawjson.Field(rawjson.Field(data, "response"), "usage")), false)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
-		m.readEnd(field(data, "response"), kind, f)
+		m.readEnd(rawjson.Field(data, "response"), kind, f)
 	case "error":
 		f.Err = &ProviderError{Body: errorBody(data)}
 	default:
@@ -138,7 +140,7 @@ func (m *ResponsesMeter) readEnd(response []byte, kind string, f *Frame) {
 	counted := m.made.tools
 	m.made.tools = Usage{}
 	items := 0
-	for _, item := range elements(r.output) {
+	for _, item := range rawjson.Elements(r.output) {
 		items++
 		if !m.begun {
 			f.Token = noteItem(&m.made, item) || f.Token

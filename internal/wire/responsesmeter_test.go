@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // named makes a stream of the responses form: each event is named as its type
@@ -16,7 +17,7 @@ import (
 func named(events ...string) string {
 	var b strings.Builder
 	for _, data := range events {
-		b.WriteString("event: " + unquote(field([]byte(data), "type")) + "\ndata: " + data + "\n\n")
+		b.WriteString("event: " + rawjson.Unquote(rawjson.Field([]byte(data), "type")) + "\ndata: " + data + "\n\n")
 	}
 	return b.String()
 }
@@ -289,12 +290,12 @@ func FuzzResponsesStream(f *testing.F) {
 		if before != after {
 			t.Fatalf("%d events became %d:\n%q", before, after, out)
 		}
-		if last := w.Fail(nil, fault.New(fault.UpstreamBusy, "m")); !isValid(bytes.TrimSpace(last[bytes.Index(last, []byte("data: "))+6:])) {
+		if last := w.Fail(nil, fault.New(fault.UpstreamBusy, "m")); !rawjson.IsValid(bytes.TrimSpace(last[bytes.Index(last, []byte("data: "))+6:])) {
 			t.Fatalf("%s", last)
 		}
 		if a, err := ReadResponsesAnswer(stream); err == nil {
 			pieces := a.(*ResponsesAnswer).pieces("swift-1")
-			if !isValid(bytes.Join(pieces[:], nil)) {
+			if !rawjson.IsValid(bytes.Join(pieces[:], nil)) {
 				t.Fatal("the answer is broken")
 			}
 		}

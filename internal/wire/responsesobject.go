@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // responseObject writes the response objects of one answer: those that a
@@ -25,9 +26,9 @@ func newResponseObject(id Identity, r *ResponsesRequest) responseObject {
 		tier = r.ServiceTier
 	}
 	return responseObject{
-		id:      quote("resp_" + stem(id)),
+		id:      rawjson.Quote("resp_" + stem(id)),
 		created: strconv.AppendInt(nil, id.Created, 10),
-		model:   quote(id.Model),
+		model:   rawjson.Quote(id.Model),
 		echo:    appendEcho(nil, r.doc),
 		tier:    tier,
 	}
@@ -57,14 +58,14 @@ func (o *responseObject) append(dst []byte, s responseState) []byte {
 	}
 	dst = append(dst, `,"error":`...)
 	if s.err != nil {
-		dst = append(append(dst, `{"code":`...), quote(string(s.err.Code))...)
-		dst = append(append(append(dst, `,"message":`...), quote(s.err.Message)...), '}')
+		dst = append(append(dst, `{"code":`...), rawjson.Quote(string(s.err.Code))...)
+		dst = append(append(append(dst, `,"message":`...), rawjson.Quote(s.err.Message)...), '}')
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"incomplete_details":`...)
 	if s.reason != "" {
-		dst = append(append(append(dst, `{"reason":`...), quote(s.reason)...), '}')
+		dst = append(append(append(dst, `{"reason":`...), rawjson.Quote(s.reason)...), '}')
 	} else {
 		dst = append(dst, "null"...)
 	}
@@ -75,7 +76,7 @@ func (o *responseObject) append(dst []byte, s responseState) []byte {
 	if s.usage != nil && s.usage.ServiceTier != "" {
 		tier = s.usage.ServiceTier
 	}
-	dst = append(append(dst, `,"service_tier":`...), quote(tier)...)
+	dst = append(append(dst, `,"service_tier":`...), rawjson.Quote(tier)...)
 	dst = append(dst, `,"usage":`...)
 	if s.usage != nil {
 		dst = appendResponsesUsage(dst, *s.usage)
@@ -106,7 +107,7 @@ func appendResponsesUsage(dst []byte, u Usage) []byte {
 // appendEcho writes the members of a response that repeat the request, each
 // with a comma before it. Nothing is stored and nothing runs in the background,
 // whatever was asked.
-func appendEcho(dst []byte, d *document) []byte {
+func appendEcho(dst []byte, d *rawjson.Document) []byte {
 	dst = append(dst, `,"background":false,"previous_response_id":null,"store":false`...)
 	for _, member := range [...]struct{ name, otherwise string }{
 		{"frequency_penalty", "0"},
@@ -126,50 +127,50 @@ func appendEcho(dst []byte, d *document) []byte {
 		{"user", "null"},
 	} {
 		dst = append(append(append(dst, `,"`...), member.name...), `":`...)
-		dst = appendOr(dst, d.raw(member.name), member.otherwise)
+		dst = rawjson.AppendOr(dst, d.Raw(member.name), member.otherwise)
 	}
-	reasoning := d.raw("reasoning")
-	dst = appendOr(append(dst, `,"reasoning":{"effort":`...), field(reasoning, "effort"), "null")
-	dst = append(appendOr(append(dst, `,"summary":`...), field(reasoning, "summary"), "null"), '}')
-	dst = appendTextEcho(dst, d.raw("text"))
-	return appendToolsEcho(dst, d.raw("tools"))
+	reasoning := d.Raw("reasoning")
+	dst = rawjson.AppendOr(append(dst, `,"reasoning":{"effort":`...), rawjson.Field(reasoning, "effort"), "null")
+	dst = append(rawjson.AppendOr(append(dst, `,"summary":`...), rawjson.Field(reasoning, "summary"), "null"), '}')
+	dst = appendTextEcho(dst, d.Raw("text"))
+	return appendToolsEcho(dst, d.Raw("tools"))
 }
 
 // appendTextEcho writes the member `text`.
 func appendTextEcho(dst, text []byte) []byte {
 	dst = append(dst, `,"text":{"format":`...)
-	format := field(text, "format")
-	if unquote(field(format, "type")) == "json_schema" {
+	format := rawjson.Field(text, "format")
+	if rawjson.Unquote(rawjson.Field(format, "type")) == "json_schema" {
 		dst = append(dst, `{"type":"json_schema"`...)
-		dst = appendOr(append(dst, `,"name":`...), field(format, "name"), `""`)
-		dst = appendOr(append(dst, `,"description":`...), field(format, "description"), "null")
-		dst = appendOr(append(dst, `,"schema":`...), field(format, "schema"), "{}")
-		dst = append(appendOr(append(dst, `,"strict":`...), field(format, "strict"), "false"), '}')
+		dst = rawjson.AppendOr(append(dst, `,"name":`...), rawjson.Field(format, "name"), `""`)
+		dst = rawjson.AppendOr(append(dst, `,"description":`...), rawjson.Field(format, "description"), "null")
+		dst = rawjson.AppendOr(append(dst, `,"schema":`...), rawjson.Field(format, "schema"), "{}")
+		dst = append(rawjson.AppendOr(append(dst, `,"strict":`...), rawjson.Field(format, "strict"), "false"), '}')
 	} else {
-		dst = appendOr(dst, format, `{"type":"text"}`)
+		dst = rawjson.AppendOr(dst, format, `{"type":"text"}`)
 	}
-	return append(appendOr(append(dst, `,"verbosity":`...), field(text, "verbosity"), `"medium"`), '}')
+	return append(rawjson.AppendOr(append(dst, `,"verbosity":`...), rawjson.Field(text, "verbosity"), `"medium"`), '}')
 }
 
 // appendToolsEcho writes the member `tools`, the functions with all of their
 // members.
 func appendToolsEcho(dst, tools []byte) []byte {
 	dst = append(dst, `,"tools":[`...)
-	for i, tool := range elements(tools) {
+	for i, tool := range rawjson.Elements(tools) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if unquote(field(tool, "type")) != "function" {
-			dst = appendLine(dst, tool)
+		if rawjson.Unquote(rawjson.Field(tool, "type")) != "function" {
+			dst = rawjson.AppendLine(dst, tool)
 			continue
 		}
-		if inner := field(tool, "function"); inner != nil {
+		if inner := rawjson.Field(tool, "function"); inner != nil {
 			tool = inner
 		}
-		dst = appendOr(append(dst, `{"type":"function","name":`...), field(tool, "name"), `""`)
-		dst = appendOr(append(dst, `,"description":`...), field(tool, "description"), "null")
-		dst = appendOr(append(dst, `,"parameters":`...), field(tool, "parameters"), "null")
-		dst = append(appendOr(append(dst, `,"strict":`...), field(tool, "strict"), "false"), '}')
+		dst = rawjson.AppendOr(append(dst, `{"type":"function","name":`...), rawjson.Field(tool, "name"), `""`)
+		dst = rawjson.AppendOr(append(dst, `,"description":`...), rawjson.Field(tool, "description"), "null")
+		dst = rawjson.AppendOr(append(dst, `,"parameters":`...), rawjson.Field(tool, "parameters"), "null")
+		dst = append(rawjson.AppendOr(append(dst, `,"strict":`...), rawjson.Field(tool, "strict"), "false"), '}')
 	}
 	return append(dst, ']')
 }

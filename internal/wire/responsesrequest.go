@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"tollgate/internal/wire/rawjson"
+)
+
 // ResponsesRequest is a body of the responses form that passed the gate. What
 // it asks for is set by Check; until then it is zero.
 type ResponsesRequest struct {
@@ -21,24 +25,24 @@ func OpenResponses(body []byte) (*ResponsesRequest, error) {
 func (r *ResponsesRequest) Prompt(c *Counter, perImage int64) int64 {
 	var text produced
 	messages := 0
-	if instructions := r.doc.raw("instructions"); instructions != nil {
+	if instructions := r.doc.Raw("instructions"); instructions != nil {
 		messages++
 		text.take(instructions, 0)
 	}
-	switch input := r.doc.raw("input"); {
-	case isText(input):
+	switch input := r.doc.Raw("input"); {
+	case rawjson.IsText(input):
 		messages++
 		text.take(input, 0)
 	default:
-		for _, item := range elements(input) {
+		for _, item := range rawjson.Elements(input) {
 			messages++
 			takeItem(&text, item)
 		}
 	}
-	if tools := r.doc.raw("tools"); tools != nil {
+	if tools := r.doc.Raw("tools"); tools != nil {
 		text.add(tools)
 	}
-	if format := field(r.doc.raw("text"), "format"); format != nil {
+	if format := rawjson.Field(r.doc.Raw("text"), "format"); format != nil {
 		text.add(format)
 	}
 	return r.promptTokens(c, &text, messages, perImage)
@@ -47,7 +51,7 @@ func (r *ResponsesRequest) Prompt(c *Counter, perImage int64) int64 {
 // takeItem adds the text of an item of the responses form: content, arguments,
 // results, reasoning. It tells whether there was any.
 func takeItem(p *produced, item []byte) (any bool) {
-	for name, value := range members(item) {
+	for name, value := range rawjson.Members(item) {
 		switch string(name) {
 		case "id", "type", "status", "role", "phase", "call_id", "encrypted_content", "annotations", "logprobs":
 		case "result": // an image

@@ -14,7 +14,7 @@ func RoutingFields() []string { return append([]string(nil), routingFields...) }
 func (r *request) readRouting() error {
 	r.Routing = nil
 	for _, name := range routingFields {
-		if r.doc.raw(name) != nil {
+		if r.doc.Raw(name) != nil {
 			r.Routing = append(r.Routing, name)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // sharedFields are the top-level fields that the gateway reads, edits or refuses
@@ -22,7 +24,7 @@ func optionFields() [len(pricedFields)]string { return pricedFields }
 // checkStream reads stream.
 func (r *request) checkStream() error {
 	var ok bool
-	if r.Stream, ok = boolean(r.doc.raw("stream")); !ok {
+	if r.Stream, ok = rawjson.Boolean(r.doc.Raw("stream")); !ok {
 		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
 	}
 	return nil
@@ -32,14 +34,14 @@ func (r *request) checkStream() error {
 func (r *request) checkOptions() error {
 	r.ServiceTier, r.Options = "", nil
 	for _, name := range pricedFields {
-		raw := r.doc.raw(name)
+		raw := r.doc.Raw(name)
 		if raw == nil {
 			continue
 		}
-		if !isText(raw) {
+		if !rawjson.IsText(raw) {
 			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
 		}
-		value := unquote(raw)
+		value := rawjson.Unquote(raw)
 		if name == "service_tier" {
 			if value == "auto" || value == "default" {
 				continue
@@ -48,8 +50,8 @@ func (r *request) checkOptions() error {
 		}
 		r.Options = append(r.Options, Priced{Param: name, Name: value})
 	}
-	for _, modality := range elements(r.doc.raw("modalities")) {
-		if isText(modality) && unquote(modality) == "image" {
+	for _, modality := range rawjson.Elements(r.doc.Raw("modalities")) {
+		if rawjson.IsText(modality) && rawjson.Unquote(modality) == "image" {
 			r.Options = append(r.Options, Priced{Param: "modalities", Name: "image"})
 			break
 		}
@@ -75,12 +77,12 @@ func (r *request) addImage(address []byte) {
 
 // checkAudio refuses audio output, which has no price.
 func (r *request) checkAudio() error {
-	for _, modality := range elements(r.doc.raw("modalities")) {
-		if strings.EqualFold(unquote(modality), "audio") {
+	for _, modality := range rawjson.Elements(r.doc.Raw("modalities")) {
+		if strings.EqualFold(rawjson.Unquote(modality), "audio") {
 			return audio("modalities")
 		}
 	}
-	if r.doc.raw("audio") != nil {
+	if r.doc.Raw("audio") != nil {
 		return audio("audio")
 	}
 	return nil
@@ -91,8 +93,8 @@ func (r *request) checkAudio() error {
 // several winning, and the gateway would not have read it. Fields are the names
 // that the gateway reads, edits or refuses, none of which has a capital.
 func (r *request) checkCase(fields []string) error {
-	for i := range r.doc.members {
-		if name := r.doc.members[i].name; !isLower(name) {
+	for i := range r.doc.Members {
+		if name := r.doc.Members[i].Name; !isLower(name) {
 			if err := checkName(string(name), fields); err != nil {
 				return err
 			}
@@ -108,7 +110,7 @@ func storedFieldNames() []string { return slices.Clone(storedFields) }
 // provider.
 func (r *request) checkStoredFields() error {
 	for _, name := range storedFields {
-		if r.doc.raw(name) != nil {
+		if r.doc.Raw(name) != nil {
 			return stored(name)
 		}
 	}
@@ -117,7 +119,7 @@ func (r *request) checkStoredFields() error {
 
 // checkBackground refuses an answer that would be made in the background.
 func (r *request) checkBackground() error {
-	if later, ok := boolean(r.doc.raw("background")); later || !ok {
+	if later, ok := rawjson.Boolean(r.doc.Raw("background")); later || !ok {
 		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 var (
@@ -102,7 +104,7 @@ func (r *EventReader) Next() (Event, error) {
 	if grown := cap(r.joined); grown > before && grown > burstBuffer && !r.reserve(grown-before) {
 		return Event{}, ErrNoRoom
 	}
-	if err := CheckShape(e.Data); err != nil {
+	if err := rawjson.CheckShape(e.Data); err != nil {
 		return Event{}, err
 	}
 	return e, nil
@@ -155,7 +157,7 @@ func (r *EventReader) last() (Event, error) {
 	switch e := r.parse(bytes.TrimRight(rest, "\r\n")); {
 	case string(e.Data) == "[DONE]":
 		return r.parse([]byte(DoneEvent)), nil
-	case e.Name == "message_stop" && isValid(e.Data):
+	case e.Name == "message_stop" && rawjson.IsValid(e.Data):
 		return r.parse([]byte(messageStop)), nil
 	}
 	r.err = ErrTruncated

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Bounds of what a submission holds besides its references.
@@ -26,7 +27,7 @@ const MaxReferences = 100
 // Submission is an image or video submission that passed the gate. What it asks
 // for is set by the Check of its kind; until then it is zero.
 type Submission struct {
-	doc  *document
+	doc  *rawjson.Document
 	form *form // of a multipart body: doc holds its text fields; else nil
 
 	// Prompt is the user's text; empty only for videos with references.
@@ -63,7 +64,7 @@ type VideoRequest struct{ Submission }
 // OpenImage passes the JSON body of an image submission through the gate, as
 // OpenChat does. The request keeps body; nobody may change it afterwards.
 func OpenImage(body []byte) (*ImageRequest, error) {
-	doc, err := open(body)
+	doc, err := rawjson.Open(body)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func OpenImage(body []byte) (*ImageRequest, error) {
 // OpenVideo passes the body of a video submission through the gate, as
 // OpenImage does.
 func OpenVideo(body []byte) (*VideoRequest, error) {
-	doc, err := open(body)
+	doc, err := rawjson.Open(body)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +84,11 @@ func OpenVideo(body []byte) (*VideoRequest, error) {
 // Model returns the model's id as the client sent it; model_not_found when it
 // is absent or not a string.
 func (s *Submission) Model() (string, error) {
-	raw := s.doc.raw("model")
-	if !isText(raw) || len(raw) == 2 {
+	raw := s.doc.Raw("model")
+	if !rawjson.IsText(raw) || len(raw) == 2 {
 		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
 	}
-	return unquote(raw), nil
+	return rawjson.Unquote(raw), nil
 }
 
 // Fingerprint tells whether two submissions are the same: it is of the endpoint
@@ -98,7 +99,7 @@ func (s *Submission) Fingerprint(endpoint string) []byte {
 	write := func(field []byte) { fmt.Fprintf(h, "%d:", len(field)); h.Write(field) }
 	write([]byte(endpoint))
 	if s.form == nil {
-		write(s.doc.body)
+		write(s.doc.Body)
 		return h.Sum(nil)
 	}
 	for _, p := range s.form.parts {
@@ -174,11 +175,11 @@ func (r *VideoRequest) Check() error {
 
 // readPrompt reads `prompt`.
 func (s *Submission) readPrompt(needed bool) error {
-	raw := s.doc.raw("prompt")
-	if raw != nil && !isText(raw) {
+	raw := s.doc.Raw("prompt")
+	if raw != nil && !rawjson.IsText(raw) {
 		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must be a string.")
 	}
-	s.Prompt = unquote(raw)
+	s.Prompt = rawjson.Unquote(raw)
 	switch {
 	case needed && strings.TrimSpace(s.Prompt) == "":
 		return fault.At(fault.MissingPrompt, "prompt", "Say in `prompt` what is to be made.")
@@ -192,11 +193,11 @@ func (s *Submission) readPrompt(needed bool) error {
 
 // readDuration reads `duration`: a number, or `auto`.
 func (s *Submission) readDuration() error {
-	raw := s.doc.raw("duration")
+	raw := s.doc.Raw("duration")
 	switch {
-	case raw == nil || isText(raw) && unquote(raw) == "auto":
+	case raw == nil || rawjson.IsText(raw) && rawjson.Unquote(raw) == "auto":
 		s.Duration = ""
-	case !isNumber(raw):
+	case !rawjson.IsNumber(raw):
 		return fault.At(fault.InvalidRequest, "duration", "`duration` must be a number of seconds.")
 	default:
 		s.Duration = string(raw)
@@ -206,7 +207,7 @@ func (s *Submission) readDuration() error {
 
 // readRest reads what both kinds have.
 func (s *Submission) readRest() error {
-	if raw := s.doc.raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
+	if raw := s.doc.Raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
 		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `stream` out, and poll the job or name a `callback_url`.")
 	}
 	var err error
@@ -216,25 +217,25 @@ func (s *Submission) readRest() error {
 
 // word reads a field that must be a string; empty when it is absent.
 func (s *Submission) word(name string) (string, error) {
-	raw := s.doc.raw(name)
-	if raw != nil && !isText(raw) {
+	raw := s.doc.Raw(name)
+	if raw != nil && !rawjson.IsText(raw) {
 		return "", fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
 	}
-	return unquote(raw), nil
+	return rawjson.Unquote(raw), nil
 }
 
 // either reads a string field that has two spellings, and tells which was used.
 func (s *Submission) either(name, other string, code fault.Code) (value, param string, err error) {
 	for _, spelling := range []string{name, other} {
-		raw := s.doc.raw(spelling)
+		raw := s.doc.Raw(spelling)
 		switch {
 		case raw == nil:
-		case !isText(raw):
+		case !rawjson.IsText(raw):
 			return "", "", fault.At(code, spelling, "`%s` must be a string.", spelling)
-		case param != "" && unquote(raw) != value:
+		case param != "" && rawjson.Unquote(raw) != value:
 			return "", "", fault.At(code, spelling, "`%s` and `%s` contradict each other. Leave one of them out.", name, other)
 		default:
-			value, param = unquote(raw), cmp.Or(param, spelling)
+			value, param = rawjson.Unquote(raw), cmp.Or(param, spelling)
 		}
 	}
 	return value, param, nil
@@ -243,16 +244,16 @@ func (s *Submission) either(name, other string, code fault.Code) (value, param s
 // count reads a field that must be a positive integer; 0 when it is absent. In
 // a form numbers are text.
 func (s *Submission) count(name string) (int64, error) {
-	raw := s.doc.raw(name)
+	raw := s.doc.Raw(name)
 	if s.form != nil && raw != nil {
-		if raw = []byte(unquote(raw)); len(raw) == 0 {
+		if raw = []byte(rawjson.Unquote(raw)); len(raw) == 0 {
 			return 0, nil
 		}
 	}
 	if raw == nil {
 		return 0, nil
 	}
-	if n, ok := integer(raw); ok && isNumber(raw) && n >= 1 {
+	if n, ok := rawjson.Integer(raw); ok && rawjson.IsNumber(raw) && n >= 1 {
 		return n, nil
 	}
 	return 0, fault.At(fault.InvalidRequest, name, "`%s` must be an integer of at least 1.", name)
@@ -275,8 +276,8 @@ func (s *Submission) checkCase() error {
 		}
 		return nil
 	}
-	for i := range s.doc.members {
-		if err := checkName(string(s.doc.members[i].name), owned); err != nil {
+	for i := range s.doc.Members {
+		if err := checkName(string(s.doc.Members[i].Name), owned); err != nil {
 			return err
 		}
 	}
@@ -292,7 +293,7 @@ func OwnsParam(name string) bool { return slices.Contains(owned, name) }
 // charge, something else. params are those that the model's entry lets pass.
 func (r *VideoRequest) Misnamed(params []string) error {
 	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
-		if r.doc.raw(name) != nil && !slices.Contains(params, name) {
+		if r.doc.Raw(name) != nil && !slices.Contains(params, name) {
 			return fault.At(fault.InvalidRequest, name, "Videos have no `%s` here. Use %s.", name, instead)
 		}
 	}
@@ -306,7 +307,7 @@ func (r *VideoRequest) Misnamed(params []string) error {
 func (s *Submission) Params(names []string) (json.RawMessage, error) {
 	var out bytes.Buffer
 	for _, name := range names {
-		raw := s.doc.raw(name)
+		raw := s.doc.Raw(name)
 		if raw == nil || OwnsParam(name) {
 			continue
 		}
@@ -341,8 +342,8 @@ func (s *Submission) Params(names []string) (json.RawMessage, error) {
 // literal returns the number or boolean that a form's text spells, else the
 // text.
 func literal(raw []byte) []byte {
-	text := []byte(unquote(raw))
-	if string(text) == "true" || string(text) == "false" || isNumber(text) {
+	text := []byte(rawjson.Unquote(raw))
+	if string(text) == "true" || string(text) == "false" || rawjson.IsNumber(text) {
 		return text
 	}
 	return raw

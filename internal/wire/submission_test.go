@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // wantFault checks that err is a fault with a code and a field.
@@ -291,7 +292,7 @@ func judge(t *testing.T, s *Submission, err error) {
 	params, err := s.Params([]string{"seed", "style", "file_id", "image"})
 	clientsFault(t, err)
 	if params != nil {
-		if _, err := open(params); err != nil || len(params) > maxParams+100 {
+		if _, err := rawjson.Open(params); err != nil || len(params) > maxParams+100 {
 			t.Fatalf("params %s: %v", params, err)
 		}
 	}

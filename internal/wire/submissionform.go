@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Bounds of a multipart body, part by part. The whole is bounded by the limit of
@@ -124,8 +125,8 @@ func isReferenceName(name string) bool { return name == "image" || name == "imag
 
 // document makes the object of JSON that the text fields stand for. All values
 // are strings.
-func (f *form) document() (*document, error) {
-	d := &document{}
+func (f *form) document() (*rawjson.Document, error) {
+	d := &rawjson.Document{}
 	var body bytes.Buffer
 	body.WriteByte('{')
 	for _, p := range f.parts {
@@ -137,20 +138,20 @@ func (f *form) document() (*document, error) {
 			return nil, fault.At(fault.InvalidRequest, p.name, "The field `%s` must be text, not a file.", p.name)
 		case p.file:
 			continue
-		case d.find(p.name) != nil:
+		case d.Find(p.name) != nil:
 			return nil, fault.At(fault.InvalidRequest, p.name, "The field `%s` stands in the form more than once. Send each field once.", p.name)
 		}
-		if len(d.members) > 0 {
+		if len(d.Members) > 0 {
 			body.WriteByte(',')
 		}
 		body.Write(quoted(p.name))
 		body.WriteByte(':')
 		from := body.Len()
 		body.Write(quoted(string(p.data)))
-		d.members = append(d.members, member{[]byte(p.name), from, body.Len()})
+		d.Members = append(d.Members, rawjson.Member{Name: []byte(p.name), From: from, To: body.Len()})
 	}
 	body.WriteByte('}')
-	d.body = body.Bytes()
+	d.Body = body.Bytes()
 	return d, nil
 }
 

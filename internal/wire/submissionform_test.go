@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 )
 
 // formField is a field of a form; file: with a file name.
@@ -205,8 +206,8 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := open(r.doc.body); err != nil {
-			t.Fatalf("the fields of the form make %q: %v", r.doc.body, err)
+		if _, err := rawjson.Open(r.doc.Body); err != nil {
+			t.Fatalf("the fields of the form make %q: %v", r.doc.Body, err)
 		}
 		judge(t, &r.Submission, r.Check(true))
 		judge(t, &r.Submission, r.Check(false))

@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"tollgate/internal/wire/rawjson"
+)
+
 // Translates tells whether a request of a client's form can be put into a
 // line's other form, and the answer back. What has no translator of its own
 // goes by way of chat completions (Chain).
@@ -46,7 +50,7 @@ func chatOn(r *ChatRequest, form Form, id Identity) Pair {
 // level, in the given form, also beside an error; an empty form is any but
 // messages. Counts that it does not tell are 0. Any bytes may be given.
 func ReportedUsage(form Form, document []byte) Usage {
-	object := document[skipSpace(document, 0):]
+	object := document[rawjson.SkipSpace(document, 0):]
 	switch form {
 	case FormMessages:
 		return messagesReported(object)

@@ -3,6 +3,8 @@ package wire
 import (
 	"maps"
 	"strings"
+
+	"tollgate/internal/wire/rawjson"
 )
 
 // report is one usage object. Counts that it does not tell are 0; counts of
@@ -26,9 +28,9 @@ func readUsage(raw []byte) (u report) {
 	if !ok && u.prompt && hasTotal && total >= prompt {
 		completion, u.completion = total-prompt, true
 	}
-	details := field(raw, "prompt_tokens_details")
+	details := rawjson.Field(raw, "prompt_tokens_details")
 	if details == nil {
-		details = field(raw, "input_tokens_details")
+		details = rawjson.Field(raw, "input_tokens_details")
 	}
 	u.Prompt, u.Completion = prompt, completion
 	u.Cached, ok = firstCount(details, "cached_tokens")
@@ -42,9 +44,9 @@ func readUsage(raw []byte) (u report) {
 	u.Cached = min(u.Cached, u.Prompt)
 	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
 
-	outDetails := field(raw, "completion_tokens_details")
+	outDetails := rawjson.Field(raw, "completion_tokens_details")
 	if outDetails == nil {
-		outDetails = field(raw, "output_tokens_details")
+		outDetails = rawjson.Field(raw, "output_tokens_details")
 	}
 	u.Reasoning, ok = firstCount(outDetails, "reasoning_tokens")
 	if !ok {
@@ -55,12 +57,12 @@ func readUsage(raw []byte) (u report) {
 		u.Completion += u.Reasoning
 	}
 	u.Reasoning = min(u.Reasoning, u.Completion)
-	u.ServiceTier = unquote(field(raw, "service_tier"))
+	u.ServiceTier = rawjson.Unquote(rawjson.Field(raw, "service_tier"))
 
 	for _, name := range []string{"server_tool_use", "server_tool_use_details"} {
-		for tool, calls := range members(field(raw, name)) {
+		for tool, calls := range rawjson.Members(rawjson.Field(raw, name)) {
 			if known := hostedTool(strings.TrimSuffix(string(tool), "_requests")); known != "" {
-				if n, ok := count(calls); ok && n > 0 {
+				if n, ok := rawjson.Count(calls); ok && n > 0 {
 					u.addCalls(known, n)
 				}
 			}
@@ -130,4 +132,14 @@ func (r *reports) with(tier string, shown map[string]int64) Usage {
 		}
 	}
 	return u
+}
+
+// firstCount returns the first of the named members that is a count.
+func firstCount(object []byte, names ...string) (int64, bool) {
+	for _, name := range names {
+		if n, ok := rawjson.Count(rawjson.Field(object, name)); ok {
+			return n, true
+		}
+	}
+	return 0, false
 }

@@ -16,6 +16,10 @@
 // what they make does not pass through here.
 package wire
 
+import (
+	"tollgate/internal/wire/rawjson"
+)
+
 // Form is one of the shapes of a chat call.
 type Form string
 
@@ -129,5 +133,5 @@ func (u *Usage) addCalls(name string, n int64) {
 	if u.ToolCalls == nil {
 		u.ToolCalls = make(map[string]int64)
 	}
-	u.ToolCalls[name] = min(u.ToolCalls[name]+n, maxCount)
+	u.ToolCalls[name] = min(u.ToolCalls[name]+n, rawjson.MaxCount)
 }

@@ -30,6 +30,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // userAgent is sent in place of the client's.
@@ -180,7 +181,7 @@ func (l *Line) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	if int64(len(said)) > limit {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
 	}
-	if err := wire.CheckShape(said); err != nil {
+	if err := rawjson.CheckShape(said); err != nil {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
 	if f := l.from(p.Call).Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {

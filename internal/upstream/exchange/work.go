@@ -12,7 +12,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
-	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // maxValues bounds the values of an answer about a job. Adapters keep a record
@@ -136,7 +136,7 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 	case int64(len(body)) > r.Limit:
 		return nil, fmt.Errorf("answer of more than %d bytes", r.Limit)
 	}
-	if err := wire.CheckValues(body, maxValues); err != nil {
+	if err := rawjson.CheckValues(body, maxValues); err != nil {
 		if resp.StatusCode < 300 {
 			return nil, err
 		}

@@ -1,4 +1,15 @@
-package wire
+// Package rawjson owns JSON as raw bytes: the gate that checks a body in one
+// pass and notes where its members lie, the walkers that read values where they
+// stand, the edits that replace single members in place, and the texts and
+// pieces of which new JSON is written. It knows no form: which members mean what
+// is for its users to say.
+//
+// Invariants: what passed the gate is strict JSON in UTF-8 with no key repeated
+// in any object; walkers and edits never panic and never read past the end,
+// whatever bytes they are given; nothing is decoded and encoded again, so that
+// what nobody edits stays as it came; every reader of strangers' bytes has a
+// limit.
+package rawjson
 
 import (
 	"bytes"
@@ -11,45 +22,45 @@ import (
 // maxMembers is how many members a body may have.
 const maxMembers = 4096
 
-// member is one member of an object: its name without escapes, and where its
+// Member is one member of an object: its name without escapes, and where its
 // value stands in the body.
-type member struct {
-	name     []byte
-	from, to int
+type Member struct {
+	Name     []byte
+	From, To int
 }
 
-// document is a JSON object that passed the gate.
-type document struct {
-	body    []byte
-	members []member
+// Document is a JSON object that passed the gate.
+type Document struct {
+	Body    []byte
+	Members []Member
 	from    int // the opening brace
 }
 
-// raw returns the value of a top-level member, nil when it is absent or null
+// Raw returns the value of a top-level member, nil when it is absent or null
 // (null means absent).
-func (d *document) raw(name string) []byte {
-	if m := d.find(name); m != nil && d.body[m.from] != 'n' {
-		return d.body[m.from:m.to]
+func (d *Document) Raw(name string) []byte {
+	if m := d.Find(name); m != nil && d.Body[m.From] != 'n' {
+		return d.Body[m.From:m.To]
 	}
 	return nil
 }
 
-// find returns a top-level member, also one that is null.
-func (d *document) find(name string) *member {
-	for i := range d.members {
-		if string(d.members[i].name) == name {
-			return &d.members[i]
+// Find returns a top-level member, also one that is null.
+func (d *Document) Find(name string) *Member {
+	for i := range d.Members {
+		if string(d.Members[i].Name) == name {
+			return &d.Members[i]
 		}
 	}
 	return nil
 }
 
-// open is the gate: it reads a request body in one pass and refuses what is
+// Open is the gate: it reads a request body in one pass and refuses what is
 // not UTF-8, not strict JSON, not an object, or repeats a key (after
 // unescaping) in any object of it. Other readers may take another of two equal
 // keys than we do, so a repeated key could pass one thing by our checks and
 // another to the provider.
-func open(body []byte) (*document, error) {
+func Open(body []byte) (*Document, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is not valid UTF-8. Send JSON encoded in UTF-8, not compressed.")
 	}
@@ -58,7 +69,7 @@ func open(body []byte) (*document, error) {
 	from := g.space(0)
 	object := from < len(body) && body[from] == '{'
 	if object {
-		g.members = make([]member, 0, 16)
+		g.members = make([]Member, 0, 16)
 		from = g.top(from)
 	} else {
 		from = g.value(from, 0)
@@ -84,13 +95,13 @@ func open(body []byte) (*document, error) {
 	case seen.tooMany:
 		return nil, fault.New(fault.InvalidRequest, "An object of the request has more than %d keys, with those of the objects around it.", maxOpenKeys)
 	}
-	return &document{body: body, members: g.members, from: g.space(0)}, nil
+	return &Document{Body: body, Members: g.members, from: g.space(0)}, nil
 }
 
 // gate is the scanner with what it finds on its way.
 type gate struct {
 	scanner
-	members []member // no more than one too many
+	members []Member // no more than one too many
 }
 
 // top reads the top-level object at i.
@@ -109,7 +120,7 @@ func (g *gate) top(i int) int {
 			return invalid
 		}
 		if len(g.members) <= maxMembers {
-			g.members = append(g.members, member{unquoteKey(g.src, name), from, i})
+			g.members = append(g.members, Member{unquoteKey(g.src, name), from, i})
 		}
 		if i = g.space(i); i >= len(g.src) || g.src[i] != ',' {
 			break

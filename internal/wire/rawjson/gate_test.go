@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import (
 	"bytes"
@@ -89,7 +89,7 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := open([]byte(test.body))
+			_, err := Open([]byte(test.body))
 			if code, _ := codeOf(t, err); code != test.want {
 				t.Errorf("code %q, want %q (%v)", code, test.want, err)
 			}
@@ -97,39 +97,10 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestEveryGateLooksIntoAllObjects: each body that can go to a provider.
-func TestEveryGateLooksIntoAllObjects(t *testing.T) {
-	t.Parallel()
-	gates := map[string]func([]byte) error{
-		"chat":      func(b []byte) error { _, err := OpenChat(b); return err },
-		"responses": func(b []byte) error { _, err := OpenResponses(b); return err },
-		"messages":  func(b []byte) error { _, err := OpenMessages(b); return err },
-		"images":    func(b []byte) error { _, err := OpenImage(b); return err },
-		"videos":    func(b []byte) error { _, err := OpenVideo(b); return err },
-	}
-	for path, body := range map[string]string{
-		"input[0].content[1].type": `{"input":[{"content":[{"type":"input_text"},{"type":"input_text","text":"x","typ\u0065":"input_file","file_id":"f"}]}]}`,
-		"tools[0].type":            `{"tools":[{"type":"function","name":"f","type":"web_search"}]}`,
-		"tools[0].tools[1].type":   `{"tools":[{"type":"namespace","tools":[1,{"type":"function","type":"web_search"}]}]}`,
-		"search_parameters.mode":   `{"search_parameters":{"mode":"off","mode":"on"}}`,
-		"source.type":              `{"source":{"type":"text","data":"{},[]:","type":"file"}}`,
-		"x.a.b":                    `{"x":{"a":{"c":[1,2,{"b":1}],"b":1,"b":2}}}`,
-		"x.":                       `{"x":{"":1,"":2}}`,
-		"model":                    `{"model":"a","model":"b"}`,
-	} {
-		for form, open := range gates {
-			err := open([]byte(body))
-			if code, _ := codeOf(t, err); code != fault.InvalidJSON || !strings.Contains(err.Error(), "`"+path+"`") {
-				t.Errorf("%s, %s: %v, want the path %s", form, body, err, path)
-			}
-		}
-	}
-}
-
 func TestPathOfARepeatedKeyIsShort(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat(`{"a":[`, 2000) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k", 1000) + `":2}` + strings.Repeat(`]}`, 2000)
-	_, err := open([]byte(body))
+	_, err := Open([]byte(body))
 	if code, _ := codeOf(t, err); code != fault.InvalidJSON || len(err.Error()) > 300 || !strings.Contains(err.Error(), "…") {
 		t.Errorf("%v", err)
 	}
@@ -148,11 +119,11 @@ func TestGateFindsRepeatedKeysInLongObjects(t *testing.T) {
 				}
 			}
 			text := body.String()
-			if _, err := open([]byte(text + `"last":0}}`)); err != nil {
+			if _, err := Open([]byte(text + `"last":0}}`)); err != nil {
 				t.Errorf("%d keys: %v", size, err)
 			}
 			for _, again := range []int{0, size / 2, size - 1} {
-				if code, _ := codeOf(t, errOf(open(fmt.Appendf(nil, `%s"k%d":0}}`, text, again)))); code != fault.InvalidJSON {
+				if code, _ := codeOf(t, errOf(Open(fmt.Appendf(nil, `%s"k%d":0}}`, text, again)))); code != fault.InvalidJSON {
 					t.Errorf("%d keys and k%d repeated: code %q", size, again, code)
 				}
 			}
@@ -172,29 +143,29 @@ func longObject(size int) string {
 
 func TestOpenKeysAreBounded(t *testing.T) {
 	t.Parallel()
-	if code, _ := codeOf(t, errOf(open([]byte(`{"x":`+longObject(maxOpenKeys)+`}`)))); code != fault.InvalidRequest {
+	if code, _ := codeOf(t, errOf(Open([]byte(`{"x":`+longObject(maxOpenKeys)+`}`)))); code != fault.InvalidRequest {
 		t.Errorf("code %q", code)
 	}
-	if _, err := open([]byte(`{"x":[` + strings.Repeat(longObject(1000)+",", maxOpenKeys/1000+1) + `1]}`)); err != nil {
+	if _, err := Open([]byte(`{"x":[` + strings.Repeat(longObject(1000)+",", maxOpenKeys/1000+1) + `1]}`)); err != nil {
 		t.Error(err)
 	}
 }
 
-func errOf(_ *document, err error) error { return err }
+func errOf(_ *Document, err error) error { return err }
 
 func TestGateRecordsMembers(t *testing.T) {
 	t.Parallel()
 	body := []byte(` { "a" : "x\"y" , "b\u0063":[1,{"z":2}],"n":null, "messages" : [ ] } `)
-	doc, err := open(body)
+	doc, err := Open(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"a": `"x\"y"`, "bc": `[1,{"z":2}]`, "n": "", "messages": "[ ]", "none": ""} {
-		if got := string(doc.raw(name)); got != want {
+		if got := string(doc.Raw(name)); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if doc.find("n") == nil || doc.find("none") != nil {
+	if doc.Find("n") == nil || doc.Find("none") != nil {
 		t.Error("find must tell null from absent")
 	}
 }
@@ -210,7 +181,7 @@ func FuzzGate(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		doc, err := open(body)
+		doc, err := Open(body)
 		code, _ := codeOf(t, err)
 		valid := json.Valid(body)
 		object := valid && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
@@ -238,15 +209,15 @@ func FuzzGate(f *testing.F) {
 			if err := json.Unmarshal(body, &want); err != nil {
 				t.Fatal(err)
 			}
-			if len(want) != len(doc.members) {
-				t.Fatalf("%d members, want %d", len(doc.members), len(want))
+			if len(want) != len(doc.Members) {
+				t.Fatalf("%d members, want %d", len(doc.Members), len(want))
 			}
-			for _, m := range doc.members {
-				if got := body[m.from:m.to]; !bytes.Equal(got, want[string(m.name)]) && utf8.ValidString(string(m.name)) {
-					t.Fatalf("member %q is %s, want %s", m.name, got, want[string(m.name)])
+			for _, m := range doc.Members {
+				if got := body[m.From:m.To]; !bytes.Equal(got, want[string(m.Name)]) && utf8.ValidString(string(m.Name)) {
+					t.Fatalf("member %q is %s, want %s", m.Name, got, want[string(m.Name)])
 				}
-				if skipValue(body, m.from) != m.to {
-					t.Fatalf("walker and gate differ on %q", m.name)
+				if skipValue(body, m.From) != m.To {
+					t.Fatalf("walker and gate differ on %q", m.Name)
 				}
 			}
 		}
@@ -331,38 +302,11 @@ func BenchmarkGate(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := open(body); err != nil {
+				if _, err := Open(body); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkOpenChat200K(b *testing.B) {
-	body := prompt200K()
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := OpenChat(body); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkOpenCheckEdit200K(b *testing.B) {
-	body := prompt200K()
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := OpenChat(body)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := r.Check(); err != nil {
-			b.Fatal(err)
-		}
-		r.Body(Edits{Model: "vendor", AskUsage: true})
 	}
 }
 

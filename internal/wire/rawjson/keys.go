@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import (
 	"bytes"
@@ -62,7 +62,7 @@ func (o *openKeys) leave() {
 func (o *openKeys) see(src []byte, from, to int) bool {
 	name := src[from+1 : to-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
-		name = []byte(unquote(src[from:to]))
+		name = []byte(Unquote(src[from:to]))
 	}
 	switch {
 	case !o.add(name):
@@ -163,8 +163,8 @@ func pathTo(src []byte, place int) string {
 		case ',':
 			steps[len(steps)-1].index++
 		case '"':
-			end := skipText(src, i)
-			if last := &steps[len(steps)-1]; !last.array && src[skipSpace(src, end)] == ':' {
+			end := SkipText(src, i)
+			if last := &steps[len(steps)-1]; !last.array && src[SkipSpace(src, end)] == ':' {
 				last.key = i
 			}
 			i = end - 1

@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func CheckValues(data []byte, most int) error {
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			i = skipText(data, i) - 1
+			i = SkipText(data, i) - 1
 		case '[', '{':
 			depth++
 			values++

@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// unquote returns the text of a JSON string that is given with its quotes.
-func unquote(raw []byte) string {
+// Unquote returns the text of a JSON string that is given with its quotes.
+func Unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}
@@ -27,35 +27,35 @@ func unquote(raw []byte) string {
 // unquoteKey returns the string that begins at from in src without its
 // escapes. It has passed the scanner.
 func unquoteKey(src []byte, from int) []byte {
-	end := skipText(src, from)
+	end := SkipText(src, from)
 	raw := src[from:end]
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}
-	return []byte(unquote(raw))
+	return []byte(Unquote(raw))
 }
 
-// nameOf returns a JSON string's text; nil when it is no string.
-func nameOf(raw []byte) []byte {
+// NameOf returns a JSON string's text; nil when it is no string.
+func NameOf(raw []byte) []byte {
 	switch {
-	case !isText(raw):
+	case !IsText(raw):
 		return nil
 	case bytes.IndexByte(raw, '\\') >= 0:
-		return []byte(unquote(raw))
+		return []byte(Unquote(raw))
 	}
 	return raw[1 : len(raw)-1]
 }
 
-// inside returns what stands between the quotes of a JSON string.
-func inside(raw []byte) []byte {
-	if !isText(raw) {
+// Inside returns what stands between the quotes of a JSON string.
+func Inside(raw []byte) []byte {
+	if !IsText(raw) {
 		return nil
 	}
 	return raw[1 : len(raw)-1]
 }
 
-// quote writes text as a JSON string, without HTML escapes.
-func quote(text string) []byte {
+// Quote writes text as a JSON string, without HTML escapes.
+func Quote(text string) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -63,9 +63,9 @@ func quote(text string) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// appendEscaped appends text, as it would stand between the quotes of a JSON
+// AppendEscaped appends text, as it would stand between the quotes of a JSON
 // string. What is no UTF-8 is replaced.
-func appendEscaped(dst, text []byte) []byte {
+func AppendEscaped(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	for len(text) > 0 {
 		n := plain(text)
@@ -94,36 +94,36 @@ func appendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// appendAsText appends bytes as a JSON string.
-func appendAsText(dst, text []byte) []byte {
-	return append(appendEscaped(append(dst, '"'), text), '"')
+// AppendAsText appends bytes as a JSON string.
+func AppendAsText(dst, text []byte) []byte {
+	return append(AppendEscaped(append(dst, '"'), text), '"')
 }
 
-// isSound tells whether raw is one whole JSON string. Frames of a stream are
+// IsSound tells whether raw is one whole JSON string. Frames of a stream are
 // looked at by their brackets alone, so what is copied out of them is not.
-func isSound(raw []byte) bool {
-	if !isText(raw) {
+func IsSound(raw []byte) bool {
+	if !IsText(raw) {
 		return false
 	}
 	s := scanner{src: raw}
 	return s.text(0) == len(raw) && utf8.Valid(raw)
 }
 
-// appendInside appends the inside of a provider's JSON string as it stands, or
+// AppendInside appends the inside of a provider's JSON string as it stands, or
 // what can be saved of it when it is none. Other values count as their text.
-func appendInside(dst, raw []byte) []byte {
+func AppendInside(dst, raw []byte) []byte {
 	switch {
-	case isSound(raw):
+	case IsSound(raw):
 		return append(dst, raw[1:len(raw)-1]...)
-	case isText(raw):
-		return appendEscaped(dst, appendUnquoted(nil, raw[1:len(raw)-1]))
+	case IsText(raw):
+		return AppendEscaped(dst, AppendUnquoted(nil, raw[1:len(raw)-1]))
 	}
-	return appendEscaped(dst, raw)
+	return AppendEscaped(dst, raw)
 }
 
-// appendUnquoted appends the inside of a JSON string without its escapes. What
+// AppendUnquoted appends the inside of a JSON string without its escapes. What
 // is no escape is appended as it stands.
-func appendUnquoted(dst, raw []byte) []byte {
+func AppendUnquoted(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 || i+1 >= len(raw) {
@@ -170,10 +170,10 @@ func hexRune(raw []byte) (rune, int) {
 	return rune(n), 4
 }
 
-// appendLine writes a JSON value without line ends, which would end the line
+// AppendLine writes a JSON value without line ends, which would end the line
 // of an event. Between the tokens of JSON they are nothing but space, and
 // inside a string they cannot stand.
-func appendLine(dst, value []byte) []byte {
+func AppendLine(dst, value []byte) []byte {
 	from := len(dst)
 	dst = append(dst, value...)
 	if bytes.ContainsAny(value, "\r\n") {
@@ -186,20 +186,20 @@ func appendLine(dst, value []byte) []byte {
 	return dst
 }
 
-// appendOr writes a value on one line, or otherwise where there is none.
-func appendOr(dst, value []byte, otherwise string) []byte {
+// AppendOr writes a value on one line, or otherwise where there is none.
+func AppendOr(dst, value []byte, otherwise string) []byte {
 	if value == nil {
 		return append(dst, otherwise...)
 	}
-	return appendLine(dst, value)
+	return AppendLine(dst, value)
 }
 
-// appendName appends the name of a further member of an object, behind a comma.
-func appendName(dst []byte, name string) []byte {
+// AppendName appends the name of a further member of an object, behind a comma.
+func AppendName(dst []byte, name string) []byte {
 	return append(append(append(dst, `,"`...), name...), `":`...)
 }
 
-// appendMember appends a further member of an object.
-func appendMember(dst []byte, name string, value []byte) []byte {
-	return append(appendName(dst, name), value...)
+// AppendMember appends a further member of an object.
+func AppendMember(dst []byte, name string, value []byte) []byte {
+	return append(AppendName(dst, name), value...)
 }

@@ -1,0 +1,158 @@
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+)
+
+// The walkers below read JSON that is known to be valid. On other bytes they
+// stop early; they never panic and never read past the end.
+
+// SkipText returns the index after the string whose opening quote stands at i.
+func SkipText(src []byte, i int) int {
+	from := i + 1
+	for i = from; i < len(src); {
+		n := bytes.IndexByte(src[i:], '"')
+		if n < 0 {
+			break
+		}
+		i += n
+		slashes := 0
+		for i-1-slashes >= from && src[i-1-slashes] == '\\' {
+			slashes++
+		}
+		i++
+		if slashes%2 == 0 {
+			return i
+		}
+	}
+	return len(src)
+}
+
+// skipValue returns the index after the value that begins at i.
+func skipValue(src []byte, i int) int {
+	if i >= len(src) {
+		return len(src)
+	}
+	switch src[i] {
+	case '"':
+		return SkipText(src, i)
+	case '{', '[':
+		for depth := 0; i < len(src); {
+			switch src[i] {
+			case '"':
+				i = SkipText(src, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				depth--
+			}
+			i++
+			if depth == 0 {
+				return i
+			}
+		}
+		return len(src)
+	}
+	for i < len(src) && !isEnd(src[i]) {
+		i++
+	}
+	return i
+}
+
+// isEnd tells whether c ends a number or a literal.
+func isEnd(c byte) bool {
+	switch c {
+	case ',', '}', ']', ' ', '\n', '\r', '\t', ':', '"':
+		return true
+	}
+	return false
+}
+
+// SkipSpace returns the index of the first byte at i or behind it that is no
+// white space.
+func SkipSpace(src []byte, i int) int {
+	s := scanner{src: src}
+	return s.space(i)
+}
+
+// Members walks an object: names without escapes, values as they stand.
+func Members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for m := range Spans(object) {
+			if !yield(m.Name, object[m.From:m.To]) {
+				return
+			}
+		}
+	}
+}
+
+// Spans is members with the places of the values in object.
+func Spans(object []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		if len(object) == 0 || object[0] != '{' {
+			return
+		}
+		for i := SkipSpace(object, 1); i < len(object) && object[i] == '"'; {
+			name := i
+			i = SkipSpace(object, SkipText(object, i))
+			if i >= len(object) || object[i] != ':' {
+				return
+			}
+			from := SkipSpace(object, i+1)
+			to := skipValue(object, from)
+			if to <= from || !yield(Member{unquoteKey(object, name), from, to}) {
+				return
+			}
+			if i = SkipSpace(object, to); i >= len(object) || object[i] != ',' {
+				return
+			}
+			i = SkipSpace(object, i+1)
+		}
+	}
+}
+
+// Elements walks an array.
+func Elements(array []byte) iter.Seq2[int, []byte] {
+	return func(yield func(index int, value []byte) bool) {
+		if len(array) == 0 || array[0] != '[' {
+			return
+		}
+		for i, n := SkipSpace(array, 1), 0; i < len(array) && array[i] != ']'; n++ {
+			from := i
+			to := skipValue(array, from)
+			if to <= from || !yield(n, array[from:to]) {
+				return
+			}
+			if i = SkipSpace(array, to); i >= len(array) || array[i] != ',' {
+				return
+			}
+			i = SkipSpace(array, i+1)
+		}
+	}
+}
+
+// Field returns a member's value; nil when it is absent or null.
+func Field(object []byte, name string) []byte {
+	for key, value := range Members(object) {
+		if string(key) == name {
+			return Present(value)
+		}
+	}
+	return nil
+}
+
+// Present returns nil for null.
+func Present(value []byte) []byte {
+	if IsNull(value) {
+		return nil
+	}
+	return value
+}
+
+// IsNull tells whether a value is null, or none at all.
+func IsNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
+
+// IsText tells whether a value is a string.
+func IsText(value []byte) bool { return len(value) > 1 && value[0] == '"' }
