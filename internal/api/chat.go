@@ -10,6 +10,8 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/responses"
 )
 
 // judgements bounds how often a request is judged: on what is remembered of its
@@ -33,12 +35,12 @@ type surface struct {
 
 // chatCompletions answers POST /v1/chat/completions.
 func (d *desk) chatCompletions(x *exchange) error {
-	return d.conduct(x, surface{wire.FormChat, func(body []byte) (request, error) { return wire.OpenChat(body) }})
+	return d.conduct(x, surface{wire.FormChat, func(body []byte) (request, error) { return completions.Open(body) }})
 }
 
 // responses answers POST /v1/responses.
 func (d *desk) responses(x *exchange) error {
-	return d.conduct(x, surface{wire.FormResponses, func(body []byte) (request, error) { return wire.OpenResponses(body) }})
+	return d.conduct(x, surface{wire.FormResponses, func(body []byte) (request, error) { return responses.Open(body) }})
 }
 
 // conduct judges a chat request and lets it be conducted.

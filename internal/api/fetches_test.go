@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/wire"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // TestFetchesAreShared lets accounts take all that they get, one after the
@@ -321,7 +321,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		}
 		ends = append(ends, leave)
 	}
-	submission := &wire.Submission{References: []wire.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
+	submission := &jobrequest.Submission{References: []jobrequest.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
 	_, err := d.gather(t.Context(), "many", submission) // it has nothing to fetch with
 	if f := fault.Of(err); err == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter != busyRetryAfter {
 		t.Errorf("%v", err)

@@ -9,7 +9,7 @@ import (
 
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
-	"tollgate/internal/wire"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // TestReferencesCountAsBodies: a file that is fetched finds room in the budget of
@@ -23,7 +23,7 @@ func TestReferencesCountAsBodies(t *testing.T) {
 	defer host.Close()
 	d := &desk{bodies: newBodies(1, 2*size)} // memory grows to twice the size
 	d.Guard = egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
-	reference := &wire.Reference{Address: host.URL, Param: "image"}
+	reference := &jobrequest.Reference{Address: host.URL, Param: "image"}
 	first := held{budget: d.bodies, account: "a"}
 	if data, err := d.bytesOf(t.Context(), reference, first.grow); err != nil || len(data) != size || first.bytes < size {
 		t.Errorf("%d bytes, %v, with %d held", len(data), err, first.bytes)

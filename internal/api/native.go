@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/messages"
 )
 
 // isNative says whether a path lies below /native, where errors have the shape
@@ -43,12 +44,12 @@ func nativeKey(h http.Header) string {
 
 // messages answers POST /native/v1/messages.
 func (d *desk) messages(x *exchange) error {
-	return d.conduct(x, surface{wire.FormMessages, func(body []byte) (request, error) { return wire.OpenMessages(body) }})
+	return d.conduct(x, surface{wire.FormMessages, func(body []byte) (request, error) { return messages.Open(body) }})
 }
 
 // counted is a messages request of which only the tokens are counted: it needs
 // no limit.
-type counted struct{ *wire.MessagesRequest }
+type counted struct{ *messages.Request }
 
 // Check implements request.
 func (c counted) Check() error { return c.CheckCount() }
@@ -57,13 +58,13 @@ func (c counted) Check() error { return c.CheckCount() }
 // counts against no limit.
 func (d *desk) countTokens(x *exchange) error {
 	call, err := d.judge(x, surface{wire.FormMessages, func(body []byte) (request, error) {
-		r, err := wire.OpenMessages(body)
+		r, err := messages.Open(body)
 		return counted{r}, err
 	}})
 	if err != nil {
 		return err
 	}
-	call.Body = call.Body.(counted).MessagesRequest
+	call.Body = call.Body.(counted).Request
 	n, err := d.Chat.CountTokens(x.r.Context(), call)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
 	"tollgate/internal/media"
-	"tollgate/internal/wire"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // LargestReference is what a reference file may have at most, bytes.
@@ -59,7 +59,7 @@ func (k *references) discard() {
 // gather fetches, judges and keeps the references of a submission for a new job.
 // An error about a reference is invalid_request with its field; one of our own
 // is service_unavailable. After an error nothing is kept.
-func (d *desk) gather(ctx context.Context, account string, s *wire.Submission) (*references, error) {
+func (d *desk) gather(ctx context.Context, account string, s *jobrequest.Submission) (*references, error) {
 	k := &references{desk: d, job: job.NewID()}
 	wanted := s.References
 	if s.Mask != nil {
@@ -138,7 +138,7 @@ func firstOf(errs []error) error {
 }
 
 // keep gets the bytes of one reference, judges and stores them.
-func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference) (media.File, error) {
+func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Reference) (media.File, error) {
 	if err := ctx.Err(); err != nil {
 		return media.File{}, err
 	}
@@ -177,7 +177,7 @@ func (d *desk) keep(ctx context.Context, account, job string, r *wire.Reference)
 
 // bytesOf returns the bytes of a reference, fetched if they did not come with
 // the body, into memory that grow is asked for.
-func (d *desk) bytesOf(ctx context.Context, r *wire.Reference, grow func(int64) error) ([]byte, error) {
+func (d *desk) bytesOf(ctx context.Context, r *jobrequest.Reference, grow func(int64) error) ([]byte, error) {
 	if r.Address == "" {
 		return r.Data()
 	}

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // submission is an image or video submission of either kind.
@@ -22,17 +23,17 @@ type submission interface {
 	// plan judges the fields and says what they come to.
 	plan(m *catalog.Model) (catalog.Plan, error)
 	// asks returns the fields, once plan has judged them.
-	asks() *wire.Submission
+	asks() *jobrequest.Submission
 }
 
 // imageSubmission is a submission of images. edit: the endpoint demands a
 // reference.
 type imageSubmission struct {
-	*wire.ImageRequest
+	*jobrequest.Image
 	edit bool
 }
 
-func (s imageSubmission) asks() *wire.Submission { return &s.Submission }
+func (s imageSubmission) asks() *jobrequest.Submission { return &s.Submission }
 
 func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(s.edit); err != nil {
@@ -43,9 +44,9 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 }
 
 // videoSubmission is a submission of a video.
-type videoSubmission struct{ *wire.VideoRequest }
+type videoSubmission struct{ *jobrequest.Video }
 
-func (s videoSubmission) asks() *wire.Submission { return &s.Submission }
+func (s videoSubmission) asks() *jobrequest.Submission { return &s.Submission }
 
 func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(); err != nil {
@@ -68,7 +69,7 @@ type studio struct {
 // imageGenerations answers POST /v1/images/generations.
 func (d *desk) imageGenerations(x *exchange) error {
 	return d.submit(x, studio{catalog.KindImage, func(_ string, body []byte) (submission, error) {
-		r, err := wire.OpenImage(body)
+		r, err := jobrequest.OpenImage(body)
 		return imageSubmission{r, false}, err
 	}})
 }
@@ -76,9 +77,9 @@ func (d *desk) imageGenerations(x *exchange) error {
 // imageEdits answers POST /v1/images/edits, which takes a multipart form too.
 func (d *desk) imageEdits(x *exchange) error {
 	return d.submit(x, studio{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
-		open := wire.OpenImage
-		if wire.IsForm(contentType) {
-			open = func(body []byte) (*wire.ImageRequest, error) { return wire.OpenImageForm(contentType, body) }
+		open := jobrequest.OpenImage
+		if jobrequest.IsForm(contentType) {
+			open = func(body []byte) (*jobrequest.Image, error) { return jobrequest.OpenForm(contentType, body) }
 		}
 		r, err := open(body)
 		return imageSubmission{r, true}, err
@@ -88,7 +89,7 @@ func (d *desk) imageEdits(x *exchange) error {
 // videoGenerations answers POST /v1/videos/generations.
 func (d *desk) videoGenerations(x *exchange) error {
 	return d.submit(x, studio{catalog.KindVideo, func(_ string, body []byte) (submission, error) {
-		r, err := wire.OpenVideo(body)
+		r, err := jobrequest.OpenVideo(body)
 		return videoSubmission{r}, err
 	}})
 }
@@ -97,7 +98,7 @@ func (d *desk) videoGenerations(x *exchange) error {
 // before.
 type judged struct {
 	job.Submission
-	asks     *wire.Submission
+	asks     *jobrequest.Submission
 	accepted []byte // the 202 body of the job that this Idempotency-Key has made
 }
 

@@ -65,6 +65,52 @@ func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
 	}
 }
 
+// floors are the packages of internal/wire from the lowest up: each may import
+// those of the lines above its own only.
+var floors = [][]string{
+	{"internal/wire/rawjson"},
+	{"internal/wire/sse"},
+	{"internal/wire"},
+	{"internal/wire/internal/form"},
+	{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses", "internal/wire/gemini", "internal/wire/jobrequest"},
+	{"internal/wire/usage", "internal/wire/translate/chatgemini", "internal/wire/translate/chatmessages", "internal/wire/translate/responseschat"},
+	{"internal/wire/translate"},
+}
+
+// TestFloorsOfWireImportDownwardOnly: inside the room too, arrows have one
+// direction.
+func TestFloorsOfWireImportDownwardOnly(t *testing.T) {
+	t.Parallel()
+	floor := map[string]int{}
+	for i, packages := range floors {
+		for _, folder := range packages {
+			floor[folder] = i + 1
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range source(t).files {
+		if f.room != "internal/wire" {
+			continue
+		}
+		seen[f.folder] = true
+		if floor[f.folder] == 0 {
+			t.Errorf("%s: %s stands on no floor of wire (internal/archtest/rooms_test.go and ARCHITECTURE.md)", f.path, f.folder)
+			continue
+		}
+		for _, imported := range f.imports {
+			folder, ours := strings.CutPrefix(imported, module+"/")
+			if ours && !f.test && floor[folder] >= floor[f.folder] {
+				t.Errorf("%s: %s may not import %s: it stands no lower", f.path, f.folder, folder)
+			}
+		}
+	}
+	for folder := range floor {
+		if !seen[folder] {
+			t.Errorf("%s is a floor of wire in the table only", folder)
+		}
+	}
+}
+
 // TestTestPackagesStayInTests keeps the harness out of the product.
 func TestTestPackagesStayInTests(t *testing.T) {
 	t.Parallel()

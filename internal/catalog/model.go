@@ -8,6 +8,8 @@ import (
 
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/jobrequest"
+	"tollgate/internal/wire/translate"
 )
 
 // Shapes of names. They are compiled once and never changed.
@@ -80,7 +82,7 @@ func (r *reader) document(tree *node) *Document {
 // they speak others that the form is not translated into.
 func (r *reader) warnForms(path string, m *Model, spoken []wire.Form) {
 	for _, form := range m.Forms {
-		able := slices.ContainsFunc(spoken, func(line wire.Form) bool { return line == form || wire.Translates(form, line) })
+		able := slices.ContainsFunc(spoken, func(line wire.Form) bool { return line == form || translate.Translates(form, line) })
 		if !able && len(spoken) > 0 {
 			r.warn(path+".forms", "model %s has the form %s, but no enabled line of it speaks %s or a form that it is translated into", m.ID, form, form)
 		}
@@ -337,7 +339,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	m.MaxReferences = t.count("max_references", 0, maxPieces, 0)
 	m.Params = t.names("params", fieldName, "the name of a field")
 	for i, name := range m.Params {
-		if wire.OwnsParam(name) {
+		if jobrequest.OwnsParam(name) {
 			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a field that submissions have anyway: it does not go to the line as it is", name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate"
 )
 
 // run is one upstream call with the time it has.
@@ -74,7 +75,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 	if on.Form == x.Form {
 		call.Header = x.Header
 	}
-	pair := wire.New(x.Body, on.Form, x.identity())
+	pair := translate.New(x.Body, on.Form, x.identity())
 	if call.Body, err = pair.Body(x.translation(on)); err != nil {
 		return line.Unfit{Err: err}
 	}

@@ -7,6 +7,8 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/translate"
 )
 
 // countWait bounds a provider's count of tokens: our own is there at once.
@@ -30,12 +32,12 @@ func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 			ask.Header = call.Header
 		}
 		t := x.translation(on)
-		if own, ok := call.Body.(*wire.MessagesRequest); ok && on.Form == wire.FormMessages {
+		if own, ok := call.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil
 		}
 		var err error
-		ask.Body, err = wire.New(x.Body, on.Form, x.identity()).Body(t)
+		ask.Body, err = translate.New(x.Body, on.Form, x.identity()).Body(t)
 		return ask, err
 	})
 	if err != nil || known {

@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/tools/txtar"
-
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
@@ -30,6 +28,9 @@ import (
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+
+	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "write the answers and charges of testdata anew")
@@ -115,7 +116,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 		if err != nil {
 			return // the client left while it sent
 		}
-		request, err := wire.OpenChat(body)
+		request, err := completions.Open(body)
 		if err == nil {
 			err = request.Check()
 		}

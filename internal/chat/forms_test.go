@@ -13,6 +13,10 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/translate"
 )
 
 // formSnapshot is a catalog with a model of all forms on one line of one form.
@@ -39,20 +43,20 @@ func formCall(t testing.TB, client, on wire.Form, stream bool) Call {
 	var err error
 	switch client {
 	case wire.FormResponses:
-		var r *wire.ResponsesRequest
-		if r, err = wire.OpenResponses(fmt.Appendf(nil, `{"model":"swift-1","input":"hi","stream":%v}`, stream)); err == nil {
+		var r *responses.Request
+		if r, err = responses.Open(fmt.Appendf(nil, `{"model":"swift-1","input":"hi","stream":%v}`, stream)); err == nil {
 			err = r.Check()
 		}
 		c.Body = r
 	case wire.FormMessages:
-		var r *wire.MessagesRequest
-		if r, err = wire.OpenMessages(fmt.Appendf(nil, `{"model":"swift-1","max_tokens":100,%s,"stream":%v}`, said, stream)); err == nil {
+		var r *messages.Request
+		if r, err = messages.Open(fmt.Appendf(nil, `{"model":"swift-1","max_tokens":100,%s,"stream":%v}`, said, stream)); err == nil {
 			err = r.Check()
 		}
 		c.Body = r
 	default:
-		var r *wire.ChatRequest
-		if r, err = wire.OpenChat(fmt.Appendf(nil, `{"model":"swift-1",%s,"stream":%v}`, said, stream)); err == nil {
+		var r *completions.Request
+		if r, err = completions.Open(fmt.Appendf(nil, `{"model":"swift-1",%s,"stream":%v}`, said, stream)); err == nil {
 			err = r.Check()
 		}
 		c.Body = r
@@ -70,7 +74,7 @@ func eachPair(t *testing.T, test func(t *testing.T, client, on wire.Form)) {
 	t.Helper()
 	for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
 		for _, on := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini} {
-			if client == on || wire.Translates(client, on) {
+			if client == on || translate.Translates(client, on) {
 				t.Run(fmt.Sprintf("%s on %s", client, on), func(t *testing.T) {
 					t.Parallel()
 					test(t, client, on)

@@ -11,14 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -386,7 +387,7 @@ func (tr *trial) conduct(c Call) (out outcome) {
 // call makes the call of a request body.
 func call(t testing.TB, s *catalog.Snapshot, body string) Call {
 	t.Helper()
-	r, err := wire.OpenChat([]byte(body))
+	r, err := completions.Open([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}

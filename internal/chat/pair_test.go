@@ -7,6 +7,8 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/translate"
 )
 
 // TestRefusalsOnTheWayNameTheClientsFields: what the second of two translators
@@ -28,7 +30,7 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := wire.OpenResponses([]byte(c.body))
+			r, err := responses.Open([]byte(c.body))
 			if err == nil {
 				err = r.Check()
 			}
@@ -36,7 +38,7 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := &exchange{Call: Call{Form: wire.FormResponses, Body: r, Model: formCall(t, wire.FormChat, c.on, false).Model}}
-			_, err = wire.New(x.Body, c.on, x.identity()).Body(wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
+			_, err = translate.New(x.Body, c.on, x.identity()).Body(wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
 			var f *fault.Error
 			if !errors.As(err, &f) {
 				t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/messages"
 )
 
 // streamOptions is the field by which streams are asked for their usage.
@@ -19,7 +21,7 @@ const streamOptions = "stream_options"
 // it.
 func (x *exchange) limitField(on line.On) string {
 	field := on.Line.ReadsLimit(x.Model)
-	if _, isChat := x.Body.(*wire.ChatRequest); field == "" && !isChat {
+	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
 		field = catalog.LimitMaxTokens // other forms call it otherwise
 	}
 	return string(field)
@@ -51,7 +53,7 @@ func (x *exchange) added(on line.On, f *upstream.Failure) bool {
 	// long, which is for the client to mend.
 	unknown := f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
-	own, isChat := x.Body.(*wire.ChatRequest)
+	own, isChat := x.Body.(*completions.Request)
 	switch on.Form {
 	case wire.FormChat:
 		if x.asked.Stream && !(isChat && own.Has(streamOptions)) &&
@@ -65,7 +67,7 @@ func (x *exchange) added(on line.On, f *upstream.Failure) bool {
 	case wire.FormMessages:
 		// The form demands a limit. Its errors have no param: the message
 		// begins with the field.
-		_, same := x.Body.(*wire.MessagesRequest)
+		_, same := x.Body.(*messages.Request)
 		return !same && x.asked.Limit == 0 && strings.HasPrefix(f.Passed.Message, "max_tokens:")
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
 )
 
 const (
@@ -45,7 +46,7 @@ var errNotFinished = errors.New("stream ended before it was finished")
 type stream struct {
 	contentType string
 	idle        time.Duration
-	reader      *wire.EventReader
+	reader      *sse.Reader
 	meter       wire.Meter
 	writer      wire.Writer
 
@@ -61,7 +62,7 @@ type stream struct {
 func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*stream, error) {
 	s := &stream{
 		contentType: answer.ContentType, idle: idle, held: -1,
-		reader: wire.NewEventReader(answer.Body, maxEvent),
+		reader: sse.NewReader(answer.Body, maxEvent),
 	}
 	s.reader.Reserve = x.reserve
 	s.meter, s.writer = x.pair.Events()
@@ -134,11 +135,11 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case s.reader.Ended():
 		s.ended = true
 		return false, nil
-	case errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, rawjson.ErrShape):
+	case errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
-	case errors.Is(err, wire.ErrNoRoom):
+	case errors.Is(err, sse.ErrNoRoom):
 		return false, noMemory()
-	case errors.Is(err, wire.ErrTruncated):
+	case errors.Is(err, sse.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
 		return false, upstream.Interrupted(x.run.ctx, err)

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
 )
 
 // Bounds of a probe.
@@ -150,7 +151,7 @@ func judgeProbe(ln *catalog.Line, contentType string, raw []byte) *upstream.Fail
 		return f
 	}
 	if ln.Forms[0] == wire.FormChat {
-		if a, err := wire.ReadChatAnswer(raw); err == nil && a.Judged().Content && ln.IsErrorSentence(string(a.Text())) {
+		if a, err := completions.ReadAnswer(raw); err == nil && a.Judged().Content && ln.IsErrorSentence(string(a.Text())) {
 			return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate"
 )
 
 // skippedBusy says that a line has no free slot; the other reasons are words
@@ -76,7 +77,7 @@ func speaks(ln *catalog.Line, client wire.Form) wire.Form {
 		return client
 	}
 	for _, form := range ln.Forms {
-		if wire.Translates(client, form) {
+		if translate.Translates(client, form) {
 			return form
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/usage"
 )
 
 // Tokens are the counts of a usage as the trace of an attempt keeps them: what
@@ -49,7 +50,7 @@ func Spend(ctx context.Context, answer []byte) {
 	if !ok {
 		return
 	}
-	u := wire.ReportedUsage("", answer)
+	u := usage.Reported("", answer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total.Prompt += u.Prompt

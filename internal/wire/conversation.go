@@ -1,33 +1,33 @@
 package wire
 
-// opening is what the requests of one conversation have in common: how it
+// ConversationKey is what the requests of one conversation have in common: how it
 // begins. A provider's prompt cache holds the same beginning.
-type opening struct {
-	sum  uint64
-	over bool // what follows differs from request to request
+type ConversationKey struct {
+	Sum  uint64
+	Over bool // what follows differs from request to request
 }
 
-// openingBytes is how much of either end of a text tells it from others.
-const openingBytes = 512
+// keyBytes is how much of either end of a text tells it from others.
+const keyBytes = 512
 
-// add takes the next text of the opening. Long texts are told apart by their
+// Add takes the next text of the opening. Long texts are told apart by their
 // length and both ends.
-func (o *opening) add(text []byte) {
-	if o.over {
+func (o *ConversationKey) Add(text []byte) {
+	if o.Over {
 		return
 	}
-	sum := o.sum
+	sum := o.Sum
 	if sum == 0 {
 		sum = fnvOffset
 	}
 	for size := len(text); size > 0; size >>= 8 {
 		sum = (sum ^ uint64(size&0xff)) * fnvPrime
 	}
-	if len(text) > 2*openingBytes {
-		sum = fold(sum, text[len(text)-openingBytes:])
-		text = text[:openingBytes]
+	if len(text) > 2*keyBytes {
+		sum = fold(sum, text[len(text)-keyBytes:])
+		text = text[:keyBytes]
 	}
-	o.sum = fold(sum, text)
+	o.Sum = fold(sum, text)
 }
 
 // The constants of the 64-bit FNV-1a hash, which is the same on every node.
@@ -49,9 +49,9 @@ func fold[T string | []byte](sum uint64, text T) uint64 {
 	return sum
 }
 
-// named makes the client's own name of the conversation the whole opening.
-func (o *opening) named(key []byte) {
-	*o = opening{}
-	o.add(key)
-	o.over = true
+// Named makes the client's own name of the conversation the whole opening.
+func (o *ConversationKey) Named(key []byte) {
+	*o = ConversationKey{}
+	o.Add(key)
+	o.Over = true
 }

@@ -44,6 +44,3 @@ func (c *Counter) Count(text []byte, size int64) int64 {
 	}
 	return min(tokens, rawjson.MaxCount)
 }
-
-// estimatedTokens is a rough count of the tokens of so many bytes.
-func estimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }

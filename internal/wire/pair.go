@@ -1,6 +1,9 @@
 package wire
 
-import "tollgate/internal/fault"
+import (
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/sse"
+)
 
 // Request is a request of any form that passed its Check.
 type Request interface {
@@ -38,7 +41,7 @@ type Meter interface {
 	// Read reads the next event. It returns ErrMalformed for data that is no JSON
 	// object; events after the first token that hold nothing to read may be
 	// checked by their brackets alone.
-	Read(e Event) (Frame, error)
+	Read(e sse.Event) (Frame, error)
 	// Usage is what the provider has reported. While false, that is not its last
 	// word: parts that are 0 are not known, and the completion may be larger.
 	Usage() (Usage, bool)
@@ -75,7 +78,7 @@ type Answer interface {
 type Writer interface {
 	// Append appends what the client gets of an event that the line's meter
 	// read as f. The event's slices are only valid during the call.
-	Append(dst []byte, e Event, f Frame) []byte
+	Append(dst []byte, e sse.Event, f Frame) []byte
 	// End appends what completes the stream, which was settled for u.
 	End(dst []byte, u Usage) []byte
 	// Fail appends what tells that the stream broke off. Nothing follows.

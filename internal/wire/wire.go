@@ -1,19 +1,16 @@
-// Package wire owns the forms in which clients and providers speak: which
-// bytes are accepted, which fields of them the gateway reads and edits, and
-// what a passing answer says about usage.
+// Package wire owns the words in which the other rooms speak of chat, whatever
+// its form: what a request asks for, what an event or an answer means and costs,
+// and how a request of one form meets a line of another (Pair). The folders below
+// it, from the lowest floor up: rawjson and sse (JSON and event streams as raw
+// bytes), this package, internal/form (what the readers of all forms share), a
+// folder a form (completions, messages, responses, gemini, with equally named
+// files: request, check, edit, meter, answer, editor, direct), usage, translate
+// with a folder a pair, and jobrequest (submissions of images and videos).
 //
-// Invariants: nothing is read that has not passed the gate (strict JSON,
-// UTF-8, no repeated keys); a body or frame is never
-// decoded and encoded again, only the owned fields are replaced in place; all
-// readers of strangers' bytes have a limit and never panic.
-//
-// The parts, in the order of a request: OpenChat (gate.go, chatrequest.go),
-// Check (chatcheck.go), Body (chatedit.go); then the answer, either a stream
-// (EventReader in sse.go, ChatMeter in chatmeter.go, FrameEditor in
-// frameedit.go) or one document (ReadChatAnswer in chatanswer.go); Counter
-// counts tokens where a provider does not say. Submissions of images and videos
-// have a gate and a Check too (submission.go, submissionform.go, reference.go);
-// what they make does not pass through here.
+// Invariants: nothing is read that has not passed the gate (strict JSON, UTF-8,
+// no repeated keys); a body or event is never decoded and encoded again, only the
+// owned fields are replaced in place; all readers of strangers' bytes have a limit
+// and never panic; arrows run from higher floors to lower ones only.
 package wire
 
 import (
@@ -83,9 +80,9 @@ func (a *Asked) Asking() *Asked { return a }
 // Belongs tells that the request belongs to a conversation of which the client
 // has said the name.
 func (a *Asked) Belongs(name string) {
-	var o opening
-	o.named([]byte(name))
-	a.Conversation = o.sum
+	var o ConversationKey
+	o.Named([]byte(name))
+	a.Conversation = o.Sum
 }
 
 // Edits are the owned fields of a request, as the line needs them.
@@ -128,8 +125,8 @@ type Priced struct {
 	MaxCalls int64
 }
 
-// addCalls counts calls of a hosted tool.
-func (u *Usage) addCalls(name string, n int64) {
+// AddCalls counts calls of a hosted tool.
+func (u *Usage) AddCalls(name string, n int64) {
 	if u.ToolCalls == nil {
 		u.ToolCalls = make(map[string]int64)
 	}

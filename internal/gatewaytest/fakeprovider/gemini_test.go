@@ -6,6 +6,8 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/sse"
 )
 
 // TestGeminiReplies: the replies are what the gateway takes for good answers,
@@ -13,7 +15,7 @@ import (
 func TestGeminiReplies(t *testing.T) {
 	t.Parallel()
 	read := func(body string) wire.Answer {
-		a, err := wire.ReadGeminiAnswer([]byte(body))
+		a, err := gemini.ReadAnswer([]byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -26,9 +28,9 @@ func TestGeminiReplies(t *testing.T) {
 	if a := read(fakeprovider.GeminiAnswer("hi", 3, 2).Body); !a.Judged().Content || a.Judged().Err != nil {
 		t.Errorf("%+v", *a.Judged())
 	}
-	m := wire.NewGeminiMeter(1)
+	m := gemini.NewMeter(1)
 	for _, data := range fakeprovider.GeminiStream(3, 2, "a", "b").Events {
-		if _, err := m.Read(wire.Event{Data: []byte(data)}); err != nil {
+		if _, err := m.Read(sse.Event{Data: []byte(data)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,14 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/sse"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -212,7 +214,7 @@ func TestErrorsInStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, m := wire.NewEventReader(answer.Body, 1<<20), wire.NewMessagesMeter()
+		r, m := sse.NewReader(answer.Body, 1<<20), messages.NewMeter()
 		var f wire.Frame
 		for f.Err == nil {
 			e, err := r.Next()
@@ -240,7 +242,7 @@ func TestConnectionIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, m := wire.NewEventReader(answer.Body, 1<<20), wire.NewMessagesMeter()
+	r, m := sse.NewReader(answer.Body, 1<<20), messages.NewMeter()
 	for done := false; !done; {
 		e, err := r.Next()
 		if err != nil {

@@ -29,8 +29,8 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
-	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/usage"
 )
 
 // userAgent is sent in place of the client's.
@@ -243,7 +243,7 @@ func (l *Line) judge(resp *http.Response, from *body, call upstream.Call) *upstr
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
-	f.Used = upstream.TokensOf(wire.ReportedUsage(call.Form, said))
+	f.Used = upstream.TokensOf(usage.Reported(call.Form, said))
 	return f.Redact(l.secret)
 }
 

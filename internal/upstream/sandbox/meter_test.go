@@ -7,11 +7,15 @@ import (
 	"testing"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/sse"
 )
 
 // meter is what the gateway reads a stream with.
 type meter interface {
-	Read(wire.Event) (wire.Frame, error)
+	Read(sse.Event) (wire.Frame, error)
 	Usage() (wire.Usage, bool)
 	Complete() bool
 }
@@ -61,13 +65,13 @@ func metered(t *testing.T, form wire.Form, stream string) (m meter, tokens int) 
 	t.Helper()
 	switch form {
 	case wire.FormResponses:
-		m = wire.NewResponsesMeter()
+		m = responses.NewMeter()
 	case wire.FormMessages:
-		m = wire.NewMessagesMeter()
+		m = messages.NewMeter()
 	default:
-		m = wire.NewChatMeter(1)
+		m = completions.NewMeter(1)
 	}
-	r := wire.NewEventReader(strings.NewReader(stream), 1<<20)
+	r := sse.NewReader(strings.NewReader(stream), 1<<20)
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -93,11 +97,11 @@ func wholeUsage(t *testing.T, form wire.Form, body string) (u wire.Usage, known 
 	var a interface{ Usage() (wire.Usage, bool) }
 	switch form {
 	case wire.FormResponses:
-		a, err = wire.ReadResponsesAnswer([]byte(body))
+		a, err = responses.ReadAnswer([]byte(body))
 	case wire.FormMessages:
-		a, err = wire.ReadMessagesAnswer([]byte(body))
+		a, err = messages.ReadAnswer([]byte(body))
 	default:
-		a, err = wire.ReadChatAnswer([]byte(body))
+		a, err = completions.ReadAnswer([]byte(body))
 	}
 	if err != nil {
 		t.Fatal(err)

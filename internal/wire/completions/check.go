@@ -1,0 +1,202 @@
+package completions
+
+import (
+	"bytes"
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// fields are the top-level fields that the gateway reads, edits or refuses in
+// the form, on lines of it or of another.
+var fields = form.SharedFields(append(form.StoredFields(),
+	"model", "messages", "stream", "stream_options", "n", "store", "prompt", "background", "modalities", "audio",
+	"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls",
+	"prompt_cache_key", "safety_identifier", "user", "response_format", "image_config", "reasoning_effort",
+	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
+)...)
+
+// Check applies every rule about the fields of a chat-completions request and
+// fills r's fields. Its error is a *fault.Error with the path of the field at
+// fault. What only a price can decide (Options, Tools) is reported, not
+// refused. Fields that no rule names are the provider's to judge.
+func (r *Request) Check() error {
+	if err := r.CheckCase(fields); err != nil {
+		return err
+	}
+	r.Bound = wire.PromptBound{TextBytes: r.Size()}
+	r.Key = wire.ConversationKey{}
+	if key := r.Doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
+		r.Key.Named(key)
+	}
+	for _, check := range []func() error{
+		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckAudio,
+		r.CheckOptions, r.checkTools, r.ReadRouting,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	r.Conversation = r.Key.Sum
+	return nil
+}
+
+// checkLimits reads the limit and n.
+func (r *Request) checkLimits() error {
+	r.N = 1
+	if err := r.ReadLimit(); err != nil {
+		return err
+	}
+	if raw := r.Doc.Raw("n"); raw != nil {
+		n, ok := rawjson.Integer(raw)
+		if !ok || n < 1 || n > form.MaxChoices {
+			return fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d.", form.MaxChoices)
+		}
+		r.N = n
+	}
+	return nil
+}
+
+// checkFlags reads stream and stream_options. The gateway edits the options of
+// a stream, so there they have to be what they should be; without a stream
+// they are the provider's to judge.
+func (r *Request) checkFlags() error {
+	if err := r.CheckStream(); err != nil {
+		return err
+	}
+	r.IncludeUsage = false
+	options := r.Doc.Raw("stream_options")
+	if !r.Stream || options == nil {
+		return nil
+	}
+	if options[0] != '{' {
+		return fault.At(fault.InvalidRequest, "stream_options", "`stream_options` must be an object.")
+	}
+	var ok bool
+	if r.IncludeUsage, ok = rawjson.Boolean(rawjson.Field(options, "include_usage")); !ok {
+		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`stream_options.include_usage` must be true or false.")
+	}
+	return nil
+}
+
+// checkMessages checks each message and adds up the bound of the prompt.
+func (r *Request) checkMessages() error {
+	const param = "messages"
+	raw := r.Doc.Raw(param)
+	if raw == nil || raw[0] != '[' {
+		return fault.At(fault.InvalidMessages, param, "`messages` must be a non-empty array.")
+	}
+	count := 0
+	for i, message := range rawjson.Elements(raw) {
+		count++
+		if err := r.checkMessage(message, i); err != nil {
+			return err
+		}
+	}
+	if count == 0 {
+		return fault.At(fault.InvalidMessages, param, "`messages` must not be empty.")
+	}
+	return nil
+}
+
+func (r *Request) checkMessage(message []byte, index int) error {
+	if message[0] != '{' {
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", index), "Each message must be an object.")
+	}
+	var role, content, sound []byte
+	for name, value := range rawjson.Members(message) {
+		switch string(name) {
+		case "role":
+			role = rawjson.Present(value)
+		case "content":
+			content = rawjson.Present(value)
+		case "audio":
+			sound = rawjson.Present(value)
+		}
+	}
+	switch {
+	case role == nil:
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].role", index), "Each message needs a `role`.")
+	case !rawjson.IsText(role) || !isRole(role):
+		return fault.At(fault.InvalidRole, fmt.Sprintf("messages[%d].role", index),
+			"`role` must be one of system, developer, user, assistant, tool and function.")
+	case sound != nil:
+		return form.Audio(fmt.Sprintf("messages[%d].audio", index))
+	}
+	r.Key.Add(message)
+	r.Key.Over = r.Key.Over || string(role) == `"user"`
+	switch {
+	case content == nil || content[0] == '"':
+		return nil
+	case content[0] != '[':
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].content", index), "`content` must be a string, an array of parts or null.")
+	}
+	for k, part := range rawjson.Elements(content) {
+		if err := r.checkPart(part, index, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRole tells whether a JSON string is one of the roles.
+func isRole(raw []byte) bool {
+	role := raw[1 : len(raw)-1]
+	if bytes.IndexByte(role, '\\') >= 0 {
+		role = []byte(rawjson.Unquote(raw))
+	}
+	switch string(role) {
+	case "system", "developer", "user", "assistant", "tool", "function":
+		return true
+	}
+	return false
+}
+
+// checkPart checks one content part and adds it to the bound. What is neither
+// text nor image makes the prompt unbounded.
+func (r *Request) checkPart(part []byte, message, index int) error {
+	if part[0] != '{' {
+		return nil
+	}
+	at := func(path string) string { return fmt.Sprintf("messages[%d].content[%d]%s", message, index, path) }
+	kind := rawjson.Unquote(rawjson.Field(part, "type"))
+	switch kind {
+	case "input_audio", "audio", "audio_url":
+		if rawjson.Field(part, kind) != nil {
+			return form.Audio(at("." + kind))
+		}
+		return form.Audio(at(".type"))
+	}
+	if path, refuse := form.FindForeign(part, 0); refuse != nil {
+		return refuse(at(path))
+	}
+	switch kind {
+	case "text", "refusal", "thinking", "redacted_thinking", "input_text", "output_text":
+	case "image_url", "input_image":
+		address := rawjson.Field(part, "image_url")
+		if address != nil && address[0] == '{' {
+			address = rawjson.Field(address, "url")
+		}
+		r.AddImage(address)
+	case "item_reference":
+		return form.Stored(at(".type"))
+	default: // files, video, and what nobody knows yet
+		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// checkStored refuses what refers to things stored at the provider: all users
+// share the account there, so such a thing may be another's.
+func (r *Request) checkStored() error {
+	if err := r.CheckStoredFields(); err != nil {
+		return err
+	}
+	if rawjson.Field(r.Doc.Raw("prompt"), "id") != nil {
+		return form.Stored("prompt.id")
+	}
+	return r.CheckBackground()
+}

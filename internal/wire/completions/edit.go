@@ -1,0 +1,60 @@
+package completions
+
+import (
+	"cmp"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Body returns the bytes for a line: the client's own, in its own order and
+// spacing, but for the owned fields. A `store` that is not false is sent as
+// false: nothing is kept at the provider. Call Check first. The result is the
+// client's body itself when nothing changes; nobody may write to it.
+func (r *Request) Body(e wire.Edits) []byte {
+	d := r.Doc
+	edits := rawjson.Edits{Doc: d}
+	edits.SetText("model", e.Model)
+	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
+	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
+		edits.Set("store", []byte("false"))
+	}
+	if r.Stream && e.AskUsage && !r.IncludeUsage {
+		if d.Raw("stream_options") == nil {
+			edits.Set("stream_options", []byte(`{"include_usage":true}`))
+		} else {
+			edits.Splices = append(edits.Splices, askUsage(d))
+		}
+	}
+	return edits.Body()
+}
+
+// askUsage sets include_usage in the stream_options that the client sent.
+func askUsage(d *rawjson.Document) rawjson.Splice {
+	m := d.Find("stream_options")
+	options := d.Body[m.From:m.To]
+	last := 1 // behind the brace
+	for inner := range rawjson.Spans(options) {
+		if string(inner.Name) == "include_usage" {
+			return rawjson.Splice{From: m.From + inner.From, To: m.From + inner.To, Text: []byte("true")}
+		}
+		last = inner.To
+	}
+	text := []byte(`,"include_usage":true`)
+	if last == 1 {
+		text = text[1:]
+	}
+	return rawjson.Splice{From: m.From + last, To: m.From + last, Text: text}
+}
+
+// limitField is where a chat line reads the limit: where the edits say, else
+// where the client sent it.
+func (r *Request) limitField(e wire.Edits) string {
+	switch {
+	case e.LimitField != "":
+		return e.LimitField
+	case r.Doc.Raw("max_completion_tokens") != nil:
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
+}

@@ -1,0 +1,27 @@
+package completions
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire/internal/wiretest"
+)
+
+// TestFieldsInOtherCaseAreRefused: every field that is read or owned.
+func TestFieldsInOtherCaseAreRefused(t *testing.T) {
+	t.Parallel()
+	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+		r, err := Open([]byte(strings.Replace(`{"messages":[{"role":"user","content":"x"}]}`, "{", "{"+member+",", 1)))
+		if err == nil {
+			err = r.Check()
+		}
+		return err
+	})
+}
+
+// TestFieldListIsWhole: what is read at the top level, here, by what all forms
+// share and by the translators of the form, stands in the list.
+func TestFieldListIsWhole(t *testing.T) {
+	t.Parallel()
+	wiretest.ReadsOnly(t, 40, fields, "*.go", "../internal/form/*.go", "../translate/chatgemini/*.go", "../translate/chatmessages/messages*.go")
+}

@@ -1,0 +1,43 @@
+package gemini
+
+import (
+	"bytes"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/sse"
+)
+
+// answer is an answer of the Gemini form that was not streamed.
+type answer struct {
+	wire.Outcome
+	meter *meter
+}
+
+// ReadAnswer reads a provider's answer; ErrMalformed when it is no JSON
+// object.
+func ReadAnswer(body []byte) (wire.Answer, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, wire.ErrMalformed
+	}
+	m := newMeter(1) // an answer is like a stream of one event
+	m.whole = true
+	f, err := m.Read(sse.Event{Data: body})
+	if err != nil {
+		return nil, err
+	}
+	return &answer{meter: m, Outcome: wire.Outcome{
+		Content: m.made.Content, Reasoning: m.made.Reasoning,
+		Limited: m.limited, Filtered: m.filtered, Ended: m.Complete(), Err: f.Err,
+	}}, nil
+}
+
+// Usage returns what the provider reported; false when it did not say how much
+// it produced.
+func (a *answer) Usage() (wire.Usage, bool) { return a.meter.Usage() }
+
+// Text returns what was produced (text, thoughts, calls), as far as it is
+// kept.
+func (a *answer) Text() []byte { return a.meter.Text() }
+
+// Completion returns our own count of the tokens produced.
+func (a *answer) Completion(c *wire.Counter) int64 { return a.meter.Completion(c) }

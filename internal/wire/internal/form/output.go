@@ -1,0 +1,199 @@
+package form
+
+import (
+	"bytes"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// EstimatedTokens is a rough count of the tokens of so many bytes.
+func EstimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }
+
+// keptText is how much of an answer's text is kept for counting its tokens;
+// longer answers are estimated from that part.
+const keptText = 64 << 10
+
+// Output is what an answer has shown so far: its text for our own count of
+// tokens, and which kinds of content there were.
+type Output struct {
+	Text  []byte // content, refusal, reasoning and tool calls, without escapes
+	Bytes int64  // how many bytes there were, also those not kept
+
+	Content   bool // text, refusal, tool calls, images
+	Reasoning bool
+	Tools     wire.Usage // calls of hosted tools, in ToolCalls
+}
+
+// Note reads a message or a delta of one and tells whether it holds any token:
+// text, reasoning in any vendor's field, refusal, tool calls. A role or empty
+// members are none.
+func (p *Output) Note(message []byte) (token bool) {
+	thought := false // the same reasoning may stand in two fields
+	for name, value := range rawjson.Members(message) {
+		if rawjson.IsNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "role", "name", "id", "type", "index":
+		case "content":
+			token = p.noteContent(value) || token
+		case "refusal", "audio", "images":
+			if p.Take(value, 0) {
+				p.Content, token = true, true
+			}
+		case "tool_calls", "function_call":
+			if len(value) > 2 { // not [] or {}
+				p.takeCalls(value)
+				p.Content, token = true, true
+			}
+		case "annotations":
+			p.noteAnnotations(value)
+		case "executed_tools":
+			p.noteExecuted(value)
+		default:
+			if IsThought(name) {
+				if thought {
+					continue
+				}
+				if p.Take(value, 0) {
+					p.Reasoning, token, thought = true, true, true
+				}
+			}
+		}
+	}
+	return token
+}
+
+// IsThought tells whether a member holds reasoning: every vendor has a name of
+// its own for it.
+func IsThought(name []byte) bool {
+	return bytes.Contains(name, []byte("reasoning")) || bytes.Contains(name, []byte("thinking")) || bytes.Contains(name, []byte("thought"))
+}
+
+// noteContent reads content: a string, or parts among which thinking may be.
+func (p *Output) noteContent(value []byte) (token bool) {
+	if value[0] != '[' {
+		token = p.Take(value, 0)
+		p.Content = p.Content || token
+		return token
+	}
+	for _, part := range rawjson.Elements(value) {
+		if !p.Take(part, 0) {
+			continue
+		}
+		token = true
+		if IsThought(rawjson.Field(part, "type")) {
+			p.Reasoning = true
+		} else {
+			p.Content = true
+		}
+	}
+	return token
+}
+
+// Take adds all text in a value and tells whether there was any.
+func (p *Output) Take(value []byte, depth int) (any bool) {
+	const deepest = 8 // deeper than any vendor's parts
+	if len(value) == 0 || depth > deepest {
+		return false
+	}
+	switch value[0] {
+	case '"':
+		if len(value) <= 2 {
+			return false
+		}
+		p.Add(value)
+		return true
+	case '[':
+		for _, element := range rawjson.Elements(value) {
+			any = p.Take(element, depth+1) || any
+		}
+	case '{':
+		for name, member := range rawjson.Members(value) {
+			switch string(name) {
+			case "type", "id", "index", "format", "signature", "expires_at":
+			case "data", "file_data", "url", "image_url": // bytes, not text
+				any = any || len(member) > 2
+			default:
+				any = p.Take(member, depth+1) || any
+			}
+		}
+	}
+	return any
+}
+
+// takeCalls adds the names and arguments of tool calls.
+func (p *Output) takeCalls(value []byte) {
+	switch value[0] {
+	case '[':
+		for _, call := range rawjson.Elements(value) {
+			p.takeCalls(call)
+		}
+	case '{':
+		for name, member := range rawjson.Members(value) {
+			switch string(name) {
+			case "function", "custom":
+				p.takeCalls(member)
+			case "name", "arguments", "input":
+				p.Add(member) // arguments may be an object instead of a string
+			}
+		}
+	}
+}
+
+// noteAnnotations counts one search when sources are cited: the form does not
+// tell how many searches there were.
+func (p *Output) noteAnnotations(value []byte) {
+	for _, annotation := range rawjson.Elements(value) {
+		if rawjson.Unquote(rawjson.Field(annotation, "type")) == "url_citation" {
+			p.Searched()
+			return
+		}
+	}
+}
+
+// Searched notes that a search was shown, once for the whole answer.
+func (p *Output) Searched() {
+	if p.Tools.ToolCalls["web_search"] == 0 {
+		p.Tools.AddCalls("web_search", 1)
+	}
+}
+
+// noteExecuted counts the hosted tools that one vendor lists one by one.
+func (p *Output) noteExecuted(value []byte) {
+	for _, tool := range rawjson.Elements(value) {
+		switch kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind {
+		case "search":
+			p.Tools.AddCalls("web_search", 1)
+		case "python":
+			p.Tools.AddCalls("code_interpreter", 1)
+		default:
+			if known := HostedTool(kind); known != "" {
+				p.Tools.AddCalls(known, 1)
+			}
+		}
+	}
+}
+
+// Add keeps a JSON string without its escapes, or another value as it stands.
+func (p *Output) Add(value []byte) {
+	before := len(p.Text)
+	room := keptText - before
+	switch {
+	case room <= 0:
+		p.Bytes += int64(len(value))
+		return
+	case !rawjson.IsText(value):
+		p.Text = append(p.Text, value[:min(len(value), room)]...)
+	default:
+		p.Text = rawjson.AppendUnquoted(p.Text, value[1 : len(value)-1][:min(len(value)-2, room)])
+		if len(value)-2 > room {
+			p.Bytes += int64(len(value) - 2 - room)
+		}
+	}
+	p.Bytes += int64(len(p.Text) - before)
+}
+
+// Estimate is a rough count of the tokens, without looking into the text.
+func (p *Output) Estimate() int64 { return EstimatedTokens(p.Bytes) }

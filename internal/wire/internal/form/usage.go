@@ -1,0 +1,146 @@
+package form
+
+import (
+	"maps"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Report is one usage object. Counts that it does not tell are 0; counts of
+// zero are counts.
+type Report struct {
+	wire.Usage
+	CountedPrompt, CountedCompletion bool // told
+}
+
+// ReadUsage reads a usage object of the chat-completions form in every
+// vendor's spelling.
+func ReadUsage(raw []byte) (u Report) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return u
+	}
+	total, hasTotal := firstCount(raw, "total_tokens")
+	prompt, ok := firstCount(raw, "prompt_tokens", "input_tokens")
+	u.CountedPrompt = ok
+	completion, ok := firstCount(raw, "completion_tokens", "output_tokens")
+	u.CountedCompletion = ok
+	if !ok && u.CountedPrompt && hasTotal && total >= prompt {
+		completion, u.CountedCompletion = total-prompt, true
+	}
+	details := rawjson.Field(raw, "prompt_tokens_details")
+	if details == nil {
+		details = rawjson.Field(raw, "input_tokens_details")
+	}
+	u.Prompt, u.Completion = prompt, completion
+	u.Cached, ok = firstCount(details, "cached_tokens")
+	if !ok {
+		u.Cached, _ = firstCount(raw, "prompt_cache_hit_tokens", "cached_tokens")
+	}
+	u.CacheWrite, ok = firstCount(details, "cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
+	if !ok {
+		u.CacheWrite, _ = firstCount(raw, "cache_write_tokens", "cache_creation_input_tokens")
+	}
+	u.Cached = min(u.Cached, u.Prompt)
+	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
+
+	outDetails := rawjson.Field(raw, "completion_tokens_details")
+	if outDetails == nil {
+		outDetails = rawjson.Field(raw, "output_tokens_details")
+	}
+	u.Reasoning, ok = firstCount(outDetails, "reasoning_tokens")
+	if !ok {
+		u.Reasoning, _ = firstCount(raw, "reasoning_tokens")
+	}
+	// One family counts reasoning beside the completion; the total tells.
+	if hasTotal && u.Reasoning > 0 && total == prompt+completion+u.Reasoning {
+		u.Completion += u.Reasoning
+	}
+	u.Reasoning = min(u.Reasoning, u.Completion)
+	u.ServiceTier = rawjson.Unquote(rawjson.Field(raw, "service_tier"))
+
+	for _, name := range []string{"server_tool_use", "server_tool_use_details"} {
+		for tool, calls := range rawjson.Members(rawjson.Field(raw, name)) {
+			if known := HostedTool(strings.TrimSuffix(string(tool), "_requests")); known != "" {
+				if n, ok := rawjson.Count(calls); ok && n > 0 {
+					u.AddCalls(known, n)
+				}
+			}
+		}
+	}
+	return u
+}
+
+// Reports are the usage objects of one answer, of which a stream may have many.
+// A count of zero never takes back another one: hosts send zeros for what they
+// do not know yet, or have said before.
+type Reports struct {
+	Usage  wire.Usage
+	prompt bool // the prompt was counted
+	Final  bool // and the completion, from the finish on: it is the last word
+}
+
+// Take adds a report. last says that the answer has finished with it, or had
+// before.
+func (r *Reports) Take(u Report, last bool) {
+	all := &r.Usage
+	r.prompt = r.prompt || u.CountedPrompt
+	if u.Completion > 0 || u.CountedCompletion && all.Completion == 0 {
+		r.Final = last
+	}
+	keep := func(to *int64, n int64) {
+		if n > 0 {
+			*to = n
+		}
+	}
+	keep(&all.Prompt, u.Prompt)
+	keep(&all.Cached, u.Cached)
+	keep(&all.CacheWrite, u.CacheWrite)
+	keep(&all.CacheWrite1h, u.CacheWrite1h)
+	keep(&all.Completion, u.Completion)
+	keep(&all.Reasoning, u.Reasoning)
+	all.Cached = min(all.Cached, all.Prompt)
+	all.CacheWrite = min(all.CacheWrite, all.Prompt-all.Cached)
+	all.CacheWrite1h = min(all.CacheWrite1h, all.Prompt-all.Cached-all.CacheWrite)
+	all.Reasoning = min(all.Reasoning, all.Completion)
+	if u.ServiceTier != "" {
+		all.ServiceTier = u.ServiceTier
+	}
+	for name, n := range u.ToolCalls {
+		all.AddCalls(name, n-all.ToolCalls[name])
+	}
+}
+
+// Known tells whether usage is the provider's last word.
+func (r *Reports) Known() bool { return r.prompt && r.Final }
+
+// With returns the usage, completed by what the rest of the answer shows: its
+// tier and the calls of hosted tools. Where the usage is not the last word, more
+// calls than it counts may have been made.
+func (r *Reports) With(tier string, shown map[string]int64) wire.Usage {
+	u := r.Usage
+	if tier != "" {
+		u.ServiceTier = tier
+	}
+	switch {
+	case u.ToolCalls == nil:
+		u.ToolCalls = shown
+	case !r.Known():
+		u.ToolCalls = maps.Clone(u.ToolCalls)
+		for name, n := range shown {
+			u.ToolCalls[name] = max(n, u.ToolCalls[name])
+		}
+	}
+	return u
+}
+
+// firstCount returns the first of the named members that is a count.
+func firstCount(object []byte, names ...string) (int64, bool) {
+	for _, name := range names {
+		if n, ok := rawjson.Count(rawjson.Field(object, name)); ok {
+			return n, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,231 @@
+package jobrequest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Reference is an image or a video to work from, as it came with a submission.
+type Reference struct {
+	// Param is the path of the field (`image`, `image[1]`).
+	Param string
+	// Image and Video say what it may be.
+	Image, Video bool
+	// Address is the http(s) address that it is to be got from; empty: Data has
+	// it.
+	Address string
+
+	typed bool   // an object may say that it is a video
+	text  []byte // base64, or a data URI
+	file  []byte // a file of a multipart form; nil: text holds it
+}
+
+// Data returns the bytes of a reference that came with the body. What is no
+// base64 is invalid_request.
+func (r *Reference) Data() ([]byte, error) {
+	if r.file != nil {
+		return r.file, nil
+	}
+	text := r.text
+	if isData(text) {
+		// The head of a data URI is short; what follows its comma may not be.
+		head := text[:min(len(text), 256)]
+		comma := bytes.IndexByte(head, ',')
+		if comma < 0 || !strings.HasSuffix(strings.ToLower(string(head[:comma])), ";base64") {
+			return nil, fault.At(fault.InvalidRequest, r.Param, "`%s` is a data URI without base64. Write it as data:image/png;base64,…", r.Param)
+		}
+		text = text[comma+1:]
+	}
+	data, ok := decode64(text)
+	if !ok {
+		return nil, fault.At(fault.InvalidRequest, r.Param,
+			"`%s` is neither an http(s) address nor a data URI nor valid base64. Send one of these.", r.Param)
+	}
+	return data, nil
+}
+
+// decode64 reads base64 in either alphabet, with or without its padding; line
+// ends inside it are skipped.
+func decode64(text []byte) ([]byte, bool) {
+	text = bytes.TrimRight(bytes.TrimSpace(text), "=")
+	encoding := base64.RawStdEncoding
+	if bytes.ContainsAny(text, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	data := make([]byte, encoding.DecodedLen(len(text)))
+	n, err := encoding.Decode(data, text)
+	return data[:n], err == nil && n > 0
+}
+
+// isData tells whether a text is a data URI.
+func isData(text []byte) bool { return hasFold(text, "data:") }
+
+// hasFold tells whether a text begins with a prefix, in capitals or not.
+func hasFold(text []byte, prefix string) bool {
+	return len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix)
+}
+
+// referenceField is a field that may hold references.
+type referenceField struct {
+	name  string
+	video bool // videos too
+	typed bool // videos too, where an object says so
+}
+
+func imageOnly(name string) referenceField { return referenceField{name: name} }
+
+func unlessTyped(name string) referenceField { return referenceField{name: name, typed: true} }
+
+func anyKind(name string) referenceField { return referenceField{name: name, video: true} }
+
+// readReferences reads the references of the given fields. Asked counts them up
+// to the first fault.
+func (s *Submission) readReferences(fields ...referenceField) error {
+	s.References, s.Asked, s.ReferencesParam = nil, 0, ""
+	for _, f := range fields {
+		var err error
+		if s.form != nil {
+			err = s.formReferences(f)
+		} else if raw := s.doc.Raw(f.name); len(raw) > 0 && raw[0] == '[' {
+			for i, element := range rawjson.Elements(raw) {
+				if err = s.addReference(f, fmt.Sprintf("%s[%d]", f.name, i), element); err != nil {
+					break
+				}
+			}
+		} else if raw != nil {
+			err = s.addReference(f, f.name, raw)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addReference reads one reference: a string, or an object with its address.
+func (s *Submission) addReference(f referenceField, param string, raw []byte) error {
+	s.sawReference(f)
+	r := Reference{Param: param, Image: true, Video: f.video, typed: f.typed}
+	if raw[0] == '{' {
+		text, err := r.readObject(raw)
+		if err != nil {
+			return err
+		}
+		raw = text
+	}
+	if !rawjson.IsText(raw) {
+		return fault.At(fault.InvalidRequest, param, "`%s` must be a string (an http(s) address, a data URI or base64) or an object with `url`.", param)
+	}
+	if err := r.readText(raw); err != nil {
+		return err
+	}
+	s.keep(r)
+	return nil
+}
+
+// sawReference counts a reference.
+func (s *Submission) sawReference(f referenceField) {
+	s.Asked++
+	s.ReferencesParam = cmp.Or(s.ReferencesParam, f.name)
+}
+
+// keep adds a reference, unless there are too many for any model.
+func (s *Submission) keep(r Reference) {
+	if len(s.References) < MaxReferences {
+		s.References = append(s.References, r)
+	}
+}
+
+// readObject reads a reference that is an object and returns the text of its
+// address.
+func (r *Reference) readObject(object []byte) ([]byte, error) {
+	if path := form.FindStored(object, 0); path != "" {
+		return nil, form.Stored(r.Param + path)
+	}
+	var address []byte
+	for name, value := range rawjson.Members(object) {
+		value = rawjson.Present(value)
+		switch {
+		case value == nil:
+		case string(name) == "type":
+			kind := strings.TrimSuffix(rawjson.Unquote(value), "_url")
+			if kind != "image" && (kind != "video" || !r.Video && !r.typed) {
+				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`%s.type` must be %s.", r.Param, r.kinds())
+			}
+			r.Image, r.Video = kind == "image", kind == "video"
+		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.typed):
+			if !rawjson.IsText(value) {
+				return nil, fault.At(fault.InvalidRequest, r.Param, "`%s.%s` must be a string.", r.Param, name)
+			}
+			address = value
+		}
+	}
+	if address == nil {
+		return nil, fault.At(fault.InvalidRequest, r.Param, "`%s` has no `url`: an http(s) address, a data URI or base64.", r.Param)
+	}
+	return address, nil
+}
+
+// kinds names what r may be.
+func (r *Reference) kinds() string {
+	switch {
+	case r.Image && (r.Video || r.typed):
+		return "image or video"
+	case r.Video:
+		return "video"
+	}
+	return "image"
+}
+
+// readText reads the string of a reference: an address, or what Data decodes.
+func (r *Reference) readText(raw []byte) error {
+	text := raw[1 : len(raw)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		text = []byte(rawjson.Unquote(raw))
+	}
+	return r.setText(text)
+}
+
+// setText is readText without quotes.
+func (r *Reference) setText(text []byte) error {
+	const scheme = 32 // longer than any name of a scheme
+	text = bytes.TrimSpace(text)
+	switch {
+	case len(text) == 0:
+		return fault.At(fault.InvalidRequest, r.Param, "`%s` is empty. Send an http(s) address, a data URI or base64, or leave it out.", r.Param)
+	case hasFold(text, "http://") || hasFold(text, "https://"):
+		r.Address = string(text)
+	case !isData(text) && bytes.Contains(text[:min(len(text), scheme)], []byte("://")):
+		return fault.At(fault.InvalidRequest, r.Param, "`%s` must be an http or https address, a data URI or base64.", r.Param)
+	default:
+		r.text = text
+	}
+	return nil
+}
+
+// readMask reads `mask`, which needs an image that it belongs to.
+func (s *Submission) readMask() error {
+	f := imageOnly("mask")
+	one := Submission{doc: s.doc, form: s.form}
+	if err := one.readReferences(f); err != nil {
+		return err
+	}
+	switch {
+	case one.Asked == 0:
+		s.Mask = nil
+		return nil
+	case one.Asked > 1:
+		return fault.At(fault.InvalidRequest, f.name, "Send one `mask` only.")
+	case s.Asked == 0:
+		return fault.At(fault.InvalidRequest, f.name, "A `mask` needs the image that it belongs to. Send that in `image`.")
+	}
+	s.Mask = &one.References[0]
+	return nil
+}

@@ -1,0 +1,363 @@
+// Package jobrequest owns the bodies of submissions of images and videos: JSON and
+// multipart forms, the rules about their fields that need no catalog, and the
+// references that come with them. What they make does not pass through here.
+//
+// Invariants: nothing is read that has not passed the gate; every part, text and
+// list has a bound; what refers to something stored at a provider is refused.
+package jobrequest
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Bounds of what a submission holds besides its references.
+const (
+	maxPrompt = 100_000  // characters
+	maxParams = 64 << 10 // bytes of further fields that go to the line
+)
+
+// MaxReferences is how many references of a submission are read at all; models
+// take fewer.
+const MaxReferences = 100
+
+// Submission is an image or video submission that passed the gate. What it asks
+// for is set by the Check of its kind; until then it is zero.
+type Submission struct {
+	doc  *rawjson.Document
+	form *multipartForm // of a multipart body: doc holds its text fields; else nil
+
+	// Prompt is the user's text; empty only for videos with references.
+	Prompt string
+	// Size (images), Resolution and Ratio are as they were written, for the catalog
+	// to read; empty: the default. RatioParam is how the user spells
+	// the ratio's field.
+	Size, Resolution, Ratio, RatioParam string
+	// N is how many images are wanted; 0: not said.
+	N int64
+	// Duration is the length of a video as the JSON number that was sent; empty:
+	// the default.
+	Duration string
+	// References are the images and videos to work from, in the user's order, at
+	// most MaxReferences. Asked is how many there are.
+	References []Reference
+	Asked      int
+	// ReferencesParam is the field that the references came in; empty: none did.
+	ReferencesParam string
+	// Mask is what of the first reference may change; nil: all.
+	Mask *Reference
+	// Callback is the address that wants the result, not judged yet but for its
+	// being a string, and CallbackParam how the user spells its field. Empty
+	// CallbackParam: there is none.
+	Callback, CallbackParam string
+}
+
+// Image is a submission of images.
+type Image struct{ Submission }
+
+// Video is a submission of a video.
+type Video struct{ Submission }
+
+// OpenImage passes the JSON body of an image submission through the gate, as
+// completions.Open does. The request keeps body; nobody may change it afterwards.
+func OpenImage(body []byte) (*Image, error) {
+	doc, err := rawjson.Open(body)
+	if err != nil {
+		return nil, err
+	}
+	return &Image{Submission{doc: doc}}, nil
+}
+
+// OpenVideo passes the body of a video submission through the gate, as
+// OpenImage does.
+func OpenVideo(body []byte) (*Video, error) {
+	doc, err := rawjson.Open(body)
+	if err != nil {
+		return nil, err
+	}
+	return &Video{Submission{doc: doc}}, nil
+}
+
+// Model returns the model's id as the client sent it; model_not_found when it
+// is absent or not a string.
+func (s *Submission) Model() (string, error) {
+	raw := s.doc.Raw("model")
+	if !rawjson.IsText(raw) || len(raw) == 2 {
+		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
+	}
+	return rawjson.Unquote(raw), nil
+}
+
+// Fingerprint tells whether two submissions are the same: it is of the endpoint
+// and of the bytes of the body, or of the parts of a multipart body, whose
+// boundary clients choose anew each time.
+func (s *Submission) Fingerprint(endpoint string) []byte {
+	h := sha256.New()
+	write := func(field []byte) { fmt.Fprintf(h, "%d:", len(field)); h.Write(field) }
+	write([]byte(endpoint))
+	if s.form == nil {
+		write(s.doc.Body)
+		return h.Sum(nil)
+	}
+	for _, p := range s.form.parts {
+		fmt.Fprintf(h, "%t", p.file)
+		write([]byte(p.name))
+		write(p.data)
+	}
+	return h.Sum(nil)
+}
+
+// Check applies every rule about the fields of an image submission that needs no
+// catalog and fills r's fields. edit says that the endpoint demands a reference.
+// Its error is a *fault.Error with the path of the field at fault.
+func (r *Image) Check(edit bool) error {
+	if err := r.readReferences(imageOnly("image"), imageOnly("images")); err != nil {
+		return err
+	}
+	if edit && r.Asked == 0 {
+		return fault.At(fault.InvalidRequest, "image",
+			"An edit needs a reference image. Send it in `image`: an address, a data URI, base64 or a file of a multipart form.")
+	}
+	if err := r.checkCase(); err != nil {
+		return err
+	}
+	if err := r.readPrompt(true); err != nil {
+		return err
+	}
+	var err error
+	if r.N, err = r.count("n"); err != nil {
+		return err
+	}
+	if r.Size, err = r.word("size"); err != nil {
+		return err
+	}
+	if r.Resolution, err = r.word("resolution"); err != nil {
+		return err
+	}
+	if r.Ratio, r.RatioParam, err = r.either("ratio", "aspect_ratio", fault.InvalidRequest); err != nil {
+		return err
+	}
+	if err := r.readMask(); err != nil {
+		return err
+	}
+	return r.readRest()
+}
+
+// Check is ImageRequest.Check for videos.
+func (r *Video) Check() error {
+	if err := r.checkCase(); err != nil {
+		return err
+	}
+	err := r.readReferences(unlessTyped("image"), unlessTyped("images"), unlessTyped("reference_images"), anyKind("references"))
+	if err != nil {
+		return err
+	}
+	if err := r.readPrompt(r.Asked == 0); err != nil {
+		return err
+	}
+	if err := r.readDuration(); err != nil {
+		return err
+	}
+	if r.Resolution, err = r.word("resolution"); err != nil {
+		return err
+	}
+	if r.Ratio, r.RatioParam, err = r.either("ratio", "aspect_ratio", fault.InvalidRequest); err != nil {
+		return err
+	}
+	if n, err := r.count("n"); err != nil || n > 1 {
+		return fault.At(fault.InvalidRequest, "n", "A video job makes one clip. Leave `n` out and submit a job for each clip.")
+	}
+	return r.readRest()
+}
+
+// readPrompt reads `prompt`.
+func (s *Submission) readPrompt(needed bool) error {
+	raw := s.doc.Raw("prompt")
+	if raw != nil && !rawjson.IsText(raw) {
+		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must be a string.")
+	}
+	s.Prompt = rawjson.Unquote(raw)
+	switch {
+	case needed && strings.TrimSpace(s.Prompt) == "":
+		return fault.At(fault.MissingPrompt, "prompt", "Say in `prompt` what is to be made.")
+	case utf8.RuneCountInString(s.Prompt) > maxPrompt:
+		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must not be longer than %d characters.", maxPrompt)
+	case strings.ContainsRune(s.Prompt, 0):
+		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must not hold the character U+0000.")
+	}
+	return nil
+}
+
+// readDuration reads `duration`: a number, or `auto`.
+func (s *Submission) readDuration() error {
+	raw := s.doc.Raw("duration")
+	switch {
+	case raw == nil || rawjson.IsText(raw) && rawjson.Unquote(raw) == "auto":
+		s.Duration = ""
+	case !rawjson.IsNumber(raw):
+		return fault.At(fault.InvalidRequest, "duration", "`duration` must be a number of seconds.")
+	default:
+		s.Duration = string(raw)
+	}
+	return nil
+}
+
+// readRest reads what both kinds have.
+func (s *Submission) readRest() error {
+	if raw := s.doc.Raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
+		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `stream` out, and poll the job or name a `callback_url`.")
+	}
+	var err error
+	s.Callback, s.CallbackParam, err = s.either("callback_url", "callBackUrl", fault.InvalidCallbackURL)
+	return err
+}
+
+// word reads a field that must be a string; empty when it is absent.
+func (s *Submission) word(name string) (string, error) {
+	raw := s.doc.Raw(name)
+	if raw != nil && !rawjson.IsText(raw) {
+		return "", fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+	}
+	return rawjson.Unquote(raw), nil
+}
+
+// either reads a string field that has two spellings, and tells which was used.
+func (s *Submission) either(name, other string, code fault.Code) (value, param string, err error) {
+	for _, spelling := range []string{name, other} {
+		raw := s.doc.Raw(spelling)
+		switch {
+		case raw == nil:
+		case !rawjson.IsText(raw):
+			return "", "", fault.At(code, spelling, "`%s` must be a string.", spelling)
+		case param != "" && rawjson.Unquote(raw) != value:
+			return "", "", fault.At(code, spelling, "`%s` and `%s` contradict each other. Leave one of them out.", name, other)
+		default:
+			value, param = rawjson.Unquote(raw), cmp.Or(param, spelling)
+		}
+	}
+	return value, param, nil
+}
+
+// count reads a field that must be a positive integer; 0 when it is absent. In
+// a form numbers are text.
+func (s *Submission) count(name string) (int64, error) {
+	raw := s.doc.Raw(name)
+	if s.form != nil && raw != nil {
+		if raw = []byte(rawjson.Unquote(raw)); len(raw) == 0 {
+			return 0, nil
+		}
+	}
+	if raw == nil {
+		return 0, nil
+	}
+	if n, ok := rawjson.Integer(raw); ok && rawjson.IsNumber(raw) && n >= 1 {
+		return n, nil
+	}
+	return 0, fault.At(fault.InvalidRequest, name, "`%s` must be an integer of at least 1.", name)
+}
+
+// owned are the fields of submissions that the gateway reads itself: they never
+// go to a line as they are.
+var owned = []string{
+	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
+	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
+}
+
+// checkCase refuses fields that are owned but for case.
+func (s *Submission) checkCase() error {
+	if s.form != nil {
+		for _, p := range s.form.parts {
+			if err := form.CheckName(p.name, owned); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range s.doc.Members {
+		if err := form.CheckName(string(s.doc.Members[i].Name), owned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OwnsParam tells whether a submission's field is one that the gateway reads
+// itself, so that a model's further fields cannot have that name.
+func OwnsParam(name string) bool { return slices.Contains(owned, name) }
+
+// Misnamed refuses fields of other gateways' video forms that would change the
+// bill and are read by none here: leaving them out in silence would render, and
+// charge, something else. params are those that the model's entry lets pass.
+func (r *Video) Misnamed(params []string) error {
+	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
+		if r.doc.Raw(name) != nil && !slices.Contains(params, name) {
+			return fault.At(fault.InvalidRequest, name, "Videos have no `%s` here. Use %s.", name, instead)
+		}
+	}
+	return nil
+}
+
+// Params returns the fields of the given names as one JSON object, as they were
+// sent, but for those that are absent or that the gateway reads itself; nil when
+// there are none. Numbers and booleans of a form are those of JSON. It refuses
+// what refers to something stored at a provider, and more than 64 KiB.
+func (s *Submission) Params(names []string) (json.RawMessage, error) {
+	var out bytes.Buffer
+	for _, name := range names {
+		raw := s.doc.Raw(name)
+		if raw == nil || OwnsParam(name) {
+			continue
+		}
+		if s.form != nil {
+			raw = literal(raw)
+		}
+		if form.IsStoredName([]byte(name)) {
+			return nil, form.Stored(name)
+		}
+		if path := form.FindStored(raw, 0); path != "" {
+			return nil, form.Stored(name + path)
+		}
+		if out.Len()+len(raw) > maxParams {
+			return nil, fault.At(fault.InvalidRequest, name, "`%s` is too long: the further fields of a submission may have %d bytes in all.", name, maxParams)
+		}
+		before := byte(',')
+		if out.Len() == 0 {
+			before = '{'
+		}
+		out.WriteByte(before)
+		out.Write(quoted(name))
+		out.WriteByte(':')
+		out.Write(raw)
+	}
+	if out.Len() == 0 {
+		return nil, nil
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// literal returns the number or boolean that a form's text spells, else the
+// text.
+func literal(raw []byte) []byte {
+	text := []byte(rawjson.Unquote(raw))
+	if string(text) == "true" || string(text) == "false" || rawjson.IsNumber(text) {
+		return text
+	}
+	return raw
+}
+
+// quoted writes a JSON string.
+func quoted(text string) []byte {
+	out, _ := json.Marshal(text) // strings only: cannot fail
+	return out
+}

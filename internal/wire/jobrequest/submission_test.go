@@ -1,0 +1,356 @@
+package jobrequest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
+)
+
+// wantFault checks that err is a fault with a code and a field.
+func wantFault(t *testing.T, err error, code fault.Code, param string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("accepted; want %s about %q", code, param)
+		return
+	}
+	f := fault.Of(err)
+	if f.Code != code || f.Param != param || f.Message == "" {
+		t.Errorf("%s about %q (%s); want %s about %q", f.Code, f.Param, f.Message, code, param)
+	}
+}
+
+// image opens and checks an image submission.
+func image(body string, edit bool) (*Image, error) {
+	r, err := OpenImage([]byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Check(edit)
+}
+
+// video opens and checks a video submission.
+func video(body string) (*Video, error) {
+	r, err := OpenVideo([]byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Check()
+}
+
+func TestImageFields(t *testing.T) {
+	t.Parallel()
+	r, err := image(`{"model":"easel-1","prompt":"a \"hat\"","size":"16:9","resolution":"2K","n":3,"image":["https://h/a.png","aGk="],
+		"images":"https://h/c.png","mask":"bWFzaw","callBackUrl":"https://c/x","unknown":{"a":1},"user":null}`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if model, err := r.Model(); model != "easel-1" || err != nil {
+		t.Errorf("model %q, %v", model, err)
+	}
+	if r.Prompt != `a "hat"` || r.Size != "16:9" || r.Resolution != "2K" || r.N != 3 || r.Callback != "https://c/x" || r.CallbackParam != "callBackUrl" {
+		t.Errorf("%+v", r.Submission)
+	}
+	var params []string
+	for _, ref := range r.References {
+		params = append(params, ref.Param)
+		if !ref.Image || ref.Video {
+			t.Errorf("%s may be a video", ref.Param)
+		}
+	}
+	if want := []string{"image[0]", "image[1]", "images"}; !slices.Equal(params, want) || r.Asked != 3 || r.ReferencesParam != "image" {
+		t.Errorf("references %v, asked %d in %s", params, r.Asked, r.ReferencesParam)
+	}
+	if data, err := r.References[1].Data(); string(data) != "hi" || err != nil {
+		t.Errorf("image[1] is %q, %v", data, err)
+	}
+	if data, err := r.Mask.Data(); string(data) != "mask" || err != nil || r.Mask.Param != "mask" {
+		t.Errorf("the mask is %q, %v", data, err)
+	}
+	if bare, err := image(`{"prompt":"x","n":null,"size":null,"image":null,"callback_url":null}`, false); err != nil || bare.N != 0 || bare.Asked != 0 || bare.CallbackParam != "" {
+		t.Errorf("null is not absent: %+v, %v", bare, err)
+	}
+}
+
+func TestVideoFields(t *testing.T) {
+	t.Parallel()
+	r, err := video(`{"prompt":"","duration":7.5,"resolution":"1080p","aspect_ratio":"9:16","image":"https://h/a.png",
+		"reference_images":[{"image_url":"https://h/b.png"}],"references":["HTTPS://h/c",{"url":"https://h/d","type":"video"},{"type":"image","url":"data:image/png;base64,aGk="}],
+		"callback_url":"https://c/x","n":1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Duration != "7.5" || r.Resolution != "1080p" || r.Ratio != "9:16" || r.RatioParam != "aspect_ratio" || r.CallbackParam != "callback_url" {
+		t.Errorf("%+v", r.Submission)
+	}
+	want := "image image:true video:false|reference_images[0] image:true video:false|references[0] image:true video:true|" +
+		"references[1] image:false video:true|references[2] image:true video:false"
+	var got []string
+	for _, ref := range r.References {
+		got = append(got, fmt.Sprintf("%s image:%t video:%t", ref.Param, ref.Image, ref.Video))
+	}
+	if strings.Join(got, "|") != want {
+		t.Errorf("references %v", got)
+	}
+	if r, err := video(`{"prompt":"x","duration":"auto"}`); err != nil || r.Duration != "" {
+		t.Errorf("auto: %+v, %v", r, err)
+	}
+}
+
+func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
+	t.Parallel()
+	edit := func(body string) error { _, err := image(body, true); return err }
+	make := func(body string) error { _, err := image(body, false); return err }
+	clip := func(body string) error { _, err := video(body); return err }
+	long := strings.Repeat("ä", maxPrompt+1)
+	for _, tt := range []struct {
+		name  string
+		err   error
+		code  fault.Code
+		param string
+	}{
+		{"edit without anything", edit(`{}`), fault.InvalidRequest, "image"},
+		{"edit without a reference comes first", edit(`{"n":"x","callback_url":5,"size":7}`), fault.InvalidRequest, "image"},
+		{"edit with an empty list", edit(`{"prompt":"x","image":[]}`), fault.InvalidRequest, "image"},
+		{"edit with an empty text", edit(`{"prompt":"x","image":""}`), fault.InvalidRequest, "image"},
+		{"no prompt", make(`{}`), fault.MissingPrompt, "prompt"},
+		{"null prompt", make(`{"prompt":null}`), fault.MissingPrompt, "prompt"},
+		{"empty prompt", make(`{"prompt":" \n"}`), fault.MissingPrompt, "prompt"},
+		{"an edit needs one too", edit(`{"image":"https://h/a.png"}`), fault.MissingPrompt, "prompt"},
+		{"prompt no string", make(`{"prompt":7}`), fault.InvalidRequest, "prompt"},
+		{"long prompt", make(`{"prompt":"` + long + `"}`), fault.InvalidRequest, "prompt"},
+		{"prompt with NUL", make(`{"prompt":"a\u0000b"}`), fault.InvalidRequest, "prompt"},
+		{"n a text", make(`{"prompt":"x","n":"2"}`), fault.InvalidRequest, "n"},
+		{"n a fraction", make(`{"prompt":"x","n":1.5}`), fault.InvalidRequest, "n"},
+		{"n nothing", make(`{"prompt":"x","n":0}`), fault.InvalidRequest, "n"},
+		{"n a list", make(`{"prompt":"x","n":[1]}`), fault.InvalidRequest, "n"},
+		{"n true", make(`{"prompt":"x","n":true}`), fault.InvalidRequest, "n"},
+		{"size no string", make(`{"prompt":"x","size":1024}`), fault.InvalidRequest, "size"},
+		{"resolution no string", make(`{"prompt":"x","resolution":2}`), fault.InvalidRequest, "resolution"},
+		{"stream", make(`{"prompt":"x","stream":true}`), fault.InvalidRequest, "stream"},
+		{"callback no string", make(`{"prompt":"x","callBackUrl":{}}`), fault.InvalidCallbackURL, "callBackUrl"},
+		{"two callbacks", make(`{"prompt":"x","callBackUrl":"https://a","callback_url":"https://b"}`), fault.InvalidCallbackURL, "callBackUrl"},
+		{"image a number", make(`{"prompt":"x","image":5}`), fault.InvalidRequest, "image"},
+		{"image null in a list", make(`{"prompt":"x","image":["https://h/a",null]}`), fault.InvalidRequest, "image[1]"},
+		{"image a list in a list", make(`{"prompt":"x","image":[["https://h/a"]]}`), fault.InvalidRequest, "image[0]"},
+		{"image of another scheme", make(`{"prompt":"x","image":"file:///etc/passwd"}`), fault.InvalidRequest, "image"},
+		{"image without an address", make(`{"prompt":"x","images":[{"name":"a"}]}`), fault.InvalidRequest, "images[0]"},
+		{"image stored elsewhere", make(`{"prompt":"x","images":[{"file_id":"file-1"}]}`), fault.InvalidRequest, "images[0].file_id"},
+		{"image of the wrong type", make(`{"prompt":"x","image":{"url":"https://h/a","type":"video"}}`), fault.InvalidRequest, "image.type"},
+		{"mask without an image", make(`{"prompt":"x","mask":"aGk="}`), fault.InvalidRequest, "mask"},
+		{"two masks", make(`{"prompt":"x","image":"aGk=","mask":["aGk=","aGk="]}`), fault.InvalidRequest, "mask"},
+		{"video without prompt and reference", clip(`{"image":[]}`), fault.MissingPrompt, "prompt"},
+		{"video prompt no string", clip(`{"prompt":{},"image":"https://h/a"}`), fault.InvalidRequest, "prompt"},
+		{"duration a text", clip(`{"prompt":"x","duration":"5"}`), fault.InvalidRequest, "duration"},
+		{"duration a list", clip(`{"prompt":"x","duration":[5]}`), fault.InvalidRequest, "duration"},
+		{"image of a strange type", clip(`{"prompt":"x","images":[{"url":"https://h/a","type":"audio"}]}`), fault.InvalidRequest, "images[0].type"},
+		{"two ratios", clip(`{"prompt":"x","ratio":"1:1","aspect_ratio":"16:9"}`), fault.InvalidRequest, "aspect_ratio"},
+		{"ratio a number", clip(`{"prompt":"x","ratio":1.5}`), fault.InvalidRequest, "ratio"},
+		{"several clips", clip(`{"prompt":"x","n":2}`), fault.InvalidRequest, "n"},
+		{"reference of an unknown type", clip(`{"prompt":"x","references":[{"url":"https://h/a","type":"audio"}]}`), fault.InvalidRequest, "references[0].type"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			wantFault(t, tt.err, tt.code, tt.param)
+		})
+	}
+}
+
+func TestGateOfSubmissions(t *testing.T) {
+	t.Parallel()
+	for body, code := range map[string]fault.Code{
+		"\xff": fault.InvalidEncoding, "{": fault.InvalidJSON, "[]": fault.InvalidRequest, `{"model":"a","model":"b"}`: fault.InvalidJSON,
+		`{"image":{"url":"a","url":"b"}}`: fault.InvalidJSON, `{"images":[{"url":"a","url":"b"}]}`: fault.InvalidJSON,
+	} {
+		_, err := OpenImage([]byte(body))
+		wantFault(t, err, code, "")
+		_, err = OpenVideo([]byte(body))
+		wantFault(t, err, code, "")
+	}
+	for _, body := range []string{`{}`, `{"model":null}`, `{"model":""}`, `{"model":5}`} {
+		r, err := OpenVideo([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Model()
+		wantFault(t, err, fault.ModelNotFound, "model")
+	}
+}
+
+func TestInlineReferences(t *testing.T) {
+	t.Parallel()
+	want := []byte{0xfb, 0xef, 0xff, 1, 2}
+	standard, url := base64.StdEncoding.EncodeToString(want), base64.URLEncoding.EncodeToString(want)
+	for _, text := range []string{
+		standard, url, strings.TrimRight(standard, "="), strings.TrimRight(url, "="), standard[:4] + `\r\n` + standard[4:] + `\n`,
+		strings.ReplaceAll(standard, "/", `\/`), "data:image/png;base64," + standard, "DATA:image/png;name=a.png;BASE64," + standard, "data:;base64," + url,
+	} {
+		r, err := image(`{"prompt":"x","image":"`+text+`"}`, true)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := r.References[0].Data(); !bytes.Equal(got, want) || err != nil {
+			t.Errorf("%s: %x, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"not base64!", "data:image/png,abc", "data:image/png;base64,***", "data:" + strings.Repeat("x", 500) + ";base64,aGk=", "====", "a"} {
+		r, err := image(`{"prompt":"x","image":["`+text+`"]}`, true)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		_, err = r.References[0].Data()
+		wantFault(t, err, fault.InvalidRequest, "image[0]")
+	}
+}
+
+// TestReferencesAreCountedNotKept bounds what a long list costs.
+func TestReferencesAreCountedNotKept(t *testing.T) {
+	t.Parallel()
+	r, err := video(`{"references":["aGk="` + strings.Repeat(`,"aGk="`, 9999) + `]}`)
+	if err != nil || r.Asked != 10_000 || len(r.References) != MaxReferences {
+		t.Errorf("asked %d, kept %d, %v", r.Asked, len(r.References), err)
+	}
+}
+
+func TestParams(t *testing.T) {
+	t.Parallel()
+	names := []string{"seed", "style", "model", "image", "options", "nothing", "absent"}
+	r, err := OpenImage([]byte(`{"model":"m","image":"x","options":{"a":[1, 2]},"seed":7,"style":"a\"b","nothing":null,"other":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Params(names)
+	if want := `{"seed":7,"style":"a\"b","options":{"a":[1, 2]}}`; string(got) != want || err != nil {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+	if got, err := r.Params(nil); got != nil || err != nil {
+		t.Errorf("no names: %s, %v", got, err)
+	}
+	for body, param := range map[string]string{
+		`{"options":{"a":{"file_id":"x"}}}`:                    "options.a.file_id",
+		`{"file_id":"x"}`:                                      "file_id",
+		`{"style":"` + strings.Repeat("x", maxParams+1) + `"}`: "style",
+	} {
+		r, err := OpenImage([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Params([]string{"options", "file_id", "style"})
+		wantFault(t, err, fault.InvalidRequest, param)
+	}
+}
+
+func TestFingerprints(t *testing.T) {
+	t.Parallel()
+	print := func(endpoint, body string) string {
+		r, err := OpenImage([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(r.Fingerprint(endpoint))
+	}
+	same := print("/a", `{"n":1}`)
+	if same != print("/a", `{"n":1}`) || same == print("/b", `{"n":1}`) || same == print("/a", `{"n": 1}`) {
+		t.Error("a fingerprint must tell endpoints and bytes apart, and nothing else")
+	}
+}
+
+// FuzzSubmission reads any body: no panic, no fault without a code of the
+// client's, and nothing beyond the bounds.
+func FuzzSubmission(f *testing.F) {
+	for _, seed := range []string{
+		`{"model":"m","prompt":"x","image":["https://h/a","data:image/png;base64,aGk="],"n":2,"size":"1x1"}`,
+		`{"references":[{"url":"aGk","type":"video"},{}],"duration":1e5,"mask":{"image_url":"x"},"callBackUrl":""}`,
+		`{"image":{"file_id":"x"},"seed":[{"file_id":1}],"prompt":"\ud800"}`, `{"image":"data:","prompt":"` + "\u2028" + `"}`, `{"prompt":"x","image":"\/\/\u0041"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if r, err := OpenImage(body); err == nil {
+			judge(t, &r.Submission, r.Check(true))
+			judge(t, &r.Submission, r.Check(false))
+		}
+		if r, err := OpenVideo(body); err == nil {
+			judge(t, &r.Submission, r.Check())
+		}
+	})
+}
+
+// judge checks what holds of every submission.
+func judge(t *testing.T, s *Submission, err error) {
+	t.Helper()
+	clientsFault(t, err)
+	_, err = s.Model()
+	clientsFault(t, err)
+	params, err := s.Params([]string{"seed", "style", "file_id", "image"})
+	clientsFault(t, err)
+	if params != nil {
+		if _, err := rawjson.Open(params); err != nil || len(params) > maxParams+100 {
+			t.Fatalf("params %s: %v", params, err)
+		}
+	}
+	if len(s.References) > MaxReferences || len(s.References) > s.Asked || len(s.Fingerprint("/x")) != 32 {
+		t.Fatalf("%d references of %d", len(s.References), s.Asked)
+	}
+	for _, r := range s.References {
+		if r.Param == "" || !r.Image && !r.Video {
+			t.Fatalf("a reference of nowhere or nothing: %+v", r)
+		}
+		if r.Address == "" {
+			_, err := r.Data()
+			clientsFault(t, err)
+		}
+	}
+}
+
+// clientsFault checks that an error is one that the client can mend.
+func clientsFault(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && fault.Of(err).Status() != 400 {
+		t.Fatalf("%v", err)
+	}
+}
+
+// TestVideoReferencesSayTheirKind: in every field an object may say that it is a
+// video, and in those for images a plain text is an image.
+func TestVideoReferencesSayTheirKind(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"image", "images", "reference_images", "references"} {
+		r, err := OpenVideo([]byte(`{"model":"reel-1","prompt":"x","` + field + `":[{"url":"https://h/a.mp4","type":"video"},"https://h/b"]}`))
+		if err == nil {
+			err = r.Check()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", field, err)
+			continue
+		}
+		if got := r.References; len(got) != 2 || !got[0].Video || got[0].Image || !got[1].Image || got[1].Video != (field == "references") {
+			t.Errorf("%s: %+v", field, got)
+		}
+	}
+}
+
+// TestMisnamedVideoFields: what other services call the length and the size of a
+// video is refused, unless the model has a param of that name.
+func TestMisnamedVideoFields(t *testing.T) {
+	t.Parallel()
+	for field, value := range map[string]string{"size": `"1280x720"`, "seconds": `"8"`} {
+		r, err := OpenVideo([]byte(`{"model":"reel-1","prompt":"x","` + field + `":` + value + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := fault.Of(r.Misnamed(nil)); f == nil || f.Code != fault.InvalidRequest || f.Param != field {
+			t.Errorf("%s: %v", field, f)
+		}
+		if err := r.Misnamed([]string{field}); err != nil {
+			t.Errorf("%s as a param: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package messages
+
+import (
+	"bytes"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// answer is an answer of the messages form that was not streamed.
+type answer struct {
+	wire.Outcome
+
+	body  []byte
+	made  form.Output
+	usage usageSum
+}
+
+// ReadAnswer reads a provider's answer; ErrMalformed when it is no
+// JSON object. It keeps body.
+func ReadAnswer(body []byte) (wire.Answer, error) {
+	from := rawjson.SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
+		return nil, wire.ErrMalformed
+	}
+	a := &answer{body: body}
+	object := body[from:]
+	var reason string
+	blocks := false
+	for name, value := range rawjson.Members(object) {
+		switch string(name) {
+		case "content":
+			for _, block := range rawjson.Elements(value) {
+				noteBlock(&a.made, block)
+			}
+			blocks = value[0] == '['
+		case "stop_reason":
+			reason = rawjson.Unquote(value)
+		case "usage":
+			a.usage.merge(value, true)
+		}
+	}
+	a.Content, a.Reasoning = a.made.Content, a.made.Reasoning
+	kind := form.KindOfFinish(reason)
+	a.Limited, a.Filtered = kind == form.FinishLimit, kind == form.FinishFiltered
+	a.Ended = kind != form.FinishNone && kind != form.FinishFailed
+	switch {
+	case form.IsError(object, blocks):
+		a.Err = &wire.ProviderError{Body: body}
+	case kind == form.FinishFailed && !a.Content: // what there is of an answer is passed on
+		a.Err = &wire.ProviderError{Reason: reason}
+	}
+	return a, nil
+}
+
+// noteBlock reads a content block, or the start of one in a stream, and tells
+// whether it is a token: text, opened thinking, and calls of tools are. What
+// hosted tools returned was not produced by the model.
+func noteBlock(p *form.Output, block []byte) (token bool) {
+	var kind, text, name, input []byte
+	for member, value := range rawjson.Members(block) {
+		switch string(member) {
+		case "type":
+			kind = rawjson.NameOf(value)
+		case "text", "thinking":
+			text = rawjson.Present(value)
+		case "name":
+			name = rawjson.Present(value)
+		case "input":
+			input = rawjson.Present(value)
+		}
+	}
+	switch string(kind) {
+	case "text":
+		token = p.Take(text, 0)
+		p.Content = p.Content || token
+		return token
+	case "thinking", "redacted_thinking":
+		p.Take(text, 0)
+		p.Reasoning = true
+		return true
+	case "tool_use", "server_tool_use", "mcp_tool_use":
+		p.Take(name, 0)
+		if len(input) > 2 { // not {}
+			p.Add(input)
+		}
+		p.Content = true
+		if string(kind) == "server_tool_use" {
+			noteHosted(p, string(rawjson.NameOf(name)))
+		}
+		return true
+	}
+	if len(kind) == 0 || bytes.HasSuffix(kind, []byte("_result")) {
+		return false
+	}
+	token = p.Take(block, 0)
+	p.Content = p.Content || token
+	return token
+}
+
+// noteHosted counts the call of a hosted tool, by the name of its function
+// (`web_search`, `bash_code_execution`).
+func noteHosted(p *form.Output, name string) {
+	if strings.HasSuffix(name, "code_execution") {
+		name = "code_execution"
+	}
+	if known := form.HostedTool(name); known != "" {
+		p.Tools.AddCalls(known, 1)
+	}
+}
+
+// Usage returns what the provider reported; false when it did not count the
+// prompt and the answer.
+func (a *answer) Usage() (wire.Usage, bool) {
+	return a.usage.result(a.made.Tools.ToolCalls), a.usage.known()
+}
+
+// Text returns what was produced (text, thinking, tool calls), as far as it is
+// kept.
+func (a *answer) Text() []byte { return a.made.Text }
+
+// Completion returns our own count of the tokens produced.
+func (a *answer) Completion(c *wire.Counter) int64 { return c.Count(a.made.Text, a.made.Bytes) }
+
+// pieces returns the answer's bytes with the model that the client asked for, in
+// pieces to be written one after the other, so that a long answer is not
+// copied.
+func (a *answer) pieces(model string) [3][]byte {
+	return rawjson.Around(a.body, "model", rawjson.Quote(model))
+}

@@ -1,0 +1,294 @@
+package messages
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// fields are the top-level fields that the gateway reads, edits or
+// refuses in the form, on lines of it or of another.
+var fields = form.SharedFields(
+	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio", "billing_policy", "tools", "tool_choice", "mcp_servers",
+	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
+)
+
+// Check applies the rules about the fields of a messages request and fills r's
+// fields. Its error is a *fault.Error with the path of the field at fault.
+// Only what the specification names is checked, and what the gateway itself
+// must know; roles, unknown fields, tools and flags are the provider's to
+// judge. What only a price can decide (Options, Tools) is reported, not
+// refused.
+func (r *Request) Check() error {
+	r.Limit, r.LimitParam = 0, ""
+	if err := r.check(); err != nil {
+		return err
+	}
+	const param = "max_tokens"
+	if limit, ok := rawjson.Integer(r.Doc.Raw(param)); !ok || limit < 1 {
+		return fault.At(fault.InvalidMaxTokens, param, "`max_tokens` is required and must be a positive integer.")
+	}
+	return r.ReadLimit()
+}
+
+// CheckCount is Check for a request that only counts tokens: it has no limit.
+func (r *Request) CheckCount() error {
+	r.Limit, r.LimitParam = 0, ""
+	return r.check()
+}
+
+// check applies the rules that all requests of the form have in common.
+func (r *Request) check() error {
+	if err := r.CheckCase(fields); err != nil {
+		return err
+	}
+	r.N = 1
+	r.Bound = wire.PromptBound{TextBytes: r.Size()}
+	r.Key = wire.ConversationKey{}
+	for _, check := range []func() error{
+		r.checkSystem, r.checkMessages, r.CheckStream, r.checkStored, r.CheckAudio, r.checkOptions, r.checkTools,
+		r.ReadRouting,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	r.Conversation = r.Key.Sum
+	return nil
+}
+
+// checkSystem reads the system prompt, with which a conversation opens.
+func (r *Request) checkSystem() error {
+	system := r.Doc.Raw("system")
+	if path, refuse := r.readContent(system, 0); refuse != nil {
+		return refuse("system" + path)
+	}
+	r.addOpening(system)
+	return nil
+}
+
+// checkMessages adds up the bound of the prompt.
+func (r *Request) checkMessages() error {
+	const param = "messages"
+	raw := r.Doc.Raw(param)
+	if raw == nil || raw[0] != '[' {
+		return fault.At(fault.InvalidMessages, param, "`messages` must be a non-empty array.")
+	}
+	count := 0
+	for i, message := range rawjson.Elements(raw) {
+		count++
+		if message[0] != '{' {
+			return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", i), "Each message must be an object.")
+		}
+		var role, content []byte
+		for name, value := range rawjson.Members(message) {
+			switch string(name) {
+			case "role":
+				role = value
+			case "content":
+				content = rawjson.Present(value)
+			}
+		}
+		if path, refuse := r.readContent(content, 0); refuse != nil {
+			return refuse(fmt.Sprintf("messages[%d].content%s", i, path))
+		}
+		r.Key.Add(role)
+		r.addOpening(content)
+		r.Key.Over = r.Key.Over || rawjson.Unquote(role) == "user"
+	}
+	if count == 0 {
+		return fault.At(fault.InvalidMessages, param, "`messages` must not be empty.")
+	}
+	return nil
+}
+
+// addOpening adds a system prompt or a message's content to what the
+// conversation opens with. Clients move the mark of the cache from turn to
+// turn, so it is left out.
+func (r *Request) addOpening(content []byte) {
+	switch {
+	case r.Key.Over || content == nil:
+	case content[0] != '[':
+		r.Key.Add(content)
+	default:
+		for _, block := range rawjson.Elements(content) {
+			for name, value := range rawjson.Members(block) {
+				if string(name) != "cache_control" && string(name) != "type" {
+					r.Key.Add(value)
+				}
+			}
+		}
+	}
+}
+
+// checkStored refuses what refers to things stored at the provider: all users
+// share the account there, so such a thing may be another's.
+func (r *Request) checkStored() error {
+	for _, name := range []string{"container", "thread", "file_id", "file_ids"} {
+		if r.Doc.Raw(name) != nil {
+			return form.Stored(name)
+		}
+	}
+	return nil
+}
+
+// checkOptions reports the values that change what the provider charges.
+// `standard_only` and `standard` ask for what is charged anyway.
+func (r *Request) checkOptions() error {
+	r.ServiceTier, r.Options = "", nil
+	for _, name := range form.PricedFields() {
+		raw := r.Doc.Raw(name)
+		if raw == nil {
+			continue
+		}
+		if !rawjson.IsText(raw) {
+			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+		}
+		value := rawjson.Unquote(raw)
+		switch {
+		case name == "service_tier" && (value == "auto" || value == "default" || value == "standard_only"):
+			continue
+		case name == "service_tier":
+			r.ServiceTier = value
+		case name == "speed" && value == "standard":
+			continue
+		}
+		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
+	}
+	// A policy of billing is no client's to choose.
+	if raw := r.Doc.Raw("billing_policy"); raw != nil {
+		r.Options = append(r.Options, wire.Priced{Param: "billing_policy", Name: form.Shortened(raw)})
+	}
+	return nil
+}
+
+// checkTools reports the hosted tools that the request asks for. Tools of the
+// client's own pass, and so do types that nobody knows to cost.
+func (r *Request) checkTools() error {
+	r.Tools = nil
+	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
+		kind := rawjson.Unquote(rawjson.Field(tool, "type"))
+		if kind == "" || kind == "custom" {
+			continue // its schema may name a parameter as it likes
+		}
+		if path := form.FindStored(tool, 0); path != "" {
+			return form.Stored(fmt.Sprintf("tools[%d]%s", i, path))
+		}
+		if name := form.HostedTool(kind); name != "" {
+			calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
+			r.Tools = append(r.Tools, wire.Priced{Param: fmt.Sprintf("tools[%d].type", i), Name: name, MaxCalls: max(calls, 0)})
+			r.Bound.Unbounded = true // what it reads is part of the prompt
+		} else if strings.Contains(kind, "toolset") {
+			r.Bound.Unbounded = true // the descriptions of its tools lie outside the body
+		}
+	}
+	if r.Doc.Raw("mcp_servers") != nil {
+		r.Bound.Unbounded = true
+	}
+	r.CheckVendorTools()
+	return nil
+}
+
+// deepestBlock is how deep content may stand in content: a document in the
+// result of a tool in a message, and room for more.
+const deepestBlock = 16
+
+// readContent adds a content value (a string, blocks, or one block) to the
+// bound of the prompt. It returns the path of what no line may get and what
+// refuses it, nil when there is nothing.
+func (r *Request) readContent(value []byte, depth int) (path string, refuse form.Refusal) {
+	switch {
+	case len(value) == 0 || value[0] == '"':
+	case depth > deepestBlock:
+		r.Bound.Unbounded = true
+		return form.FindForeign(value, 0)
+	case value[0] == '[':
+		for i, block := range rawjson.Elements(value) {
+			if path, refuse = r.readBlock(block, depth); refuse != nil {
+				return fmt.Sprintf("[%d]%s", i, path), refuse
+			}
+		}
+	default:
+		return r.readBlock(value, depth)
+	}
+	return "", nil
+}
+
+// readBlock is readContent for one block. The arguments of tool calls may be
+// named as the client likes, so nothing is looked for in them.
+func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.Refusal) {
+	if block[0] != '{' {
+		return "", nil
+	}
+	kind := ""
+	var source, content []byte
+	for name, value := range rawjson.Members(block) {
+		switch string(name) {
+		case "type":
+			kind = rawjson.Unquote(value)
+		case "source":
+			source = rawjson.Present(value)
+		case "content":
+			content = rawjson.Present(value)
+		default:
+			if form.IsStoredName(name) && rawjson.Present(value) != nil {
+				return "." + string(name), form.Stored
+			}
+		}
+	}
+	switch kind {
+	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "tool_reference", "web_search_result", "search_result":
+		return "", nil
+	case "image":
+		path, refuse = r.readImage(source)
+		return ".source" + path, refuse
+	case "document":
+		path, refuse = r.readDocument(source, depth)
+		return ".source" + path, refuse
+	}
+	if strings.HasSuffix(kind, "_result") { // of the client's tools and of hosted ones
+		path, refuse = r.readContent(content, depth+1)
+		return ".content" + path, refuse
+	}
+	r.Bound.Unbounded = true // what nobody knows yet
+	return form.FindForeign(block, 0)
+}
+
+// readImage counts an image. The bytes of an inline one do not count as text.
+func (r *Request) readImage(source []byte) (path string, refuse form.Refusal) {
+	if path, refuse = form.FindForeign(source, 0); refuse != nil {
+		return path, refuse
+	}
+	switch rawjson.Unquote(rawjson.Field(source, "type")) {
+	case "base64":
+		if !strings.HasPrefix(rawjson.Unquote(rawjson.Field(source, "media_type")), "image/") {
+			r.Bound.Unbounded = true
+			return "", nil
+		}
+		r.Bound.TextBytes -= int64(len(rawjson.Field(source, "data")))
+		r.Bound.Images++
+	case "url":
+		r.Bound.Images++
+	default:
+		r.Bound.Unbounded = true
+	}
+	return "", nil
+}
+
+// readDocument reads where a document comes from: only text and blocks are
+// bounded by their bytes.
+func (r *Request) readDocument(source []byte, depth int) (path string, refuse form.Refusal) {
+	switch rawjson.Unquote(rawjson.Field(source, "type")) {
+	case "text":
+	case "content":
+		path, refuse = r.readContent(rawjson.Field(source, "content"), depth+1)
+		return ".content" + path, refuse
+	default: // PDF and what lies elsewhere
+		r.Bound.Unbounded = true
+	}
+	return form.FindForeign(source, 0)
+}

@@ -1,0 +1,32 @@
+package messages
+
+import (
+	"tollgate/internal/wire"
+)
+
+// direct passes requests and answers of the form through.
+type direct struct {
+	*Request
+	id wire.Identity
+}
+
+// Events implements Pair.
+func (r direct) Events() (wire.Meter, wire.Writer) {
+	return NewMeter(), newEditor(r.id)
+}
+
+// Read implements Pair.
+func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
+
+// Render implements Pair.
+func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error) {
+	return a.(*answer).pieces(r.id.Model), nil
+}
+
+// Body implements Pair.
+func (r direct) Body(t wire.Translation) ([]byte, error) {
+	return r.Request.Body(t.Edits), nil
+}
+
+// Direct is how the request meets a line of its own form.
+func (r *Request) Direct(id wire.Identity) wire.Pair { return direct{r, id} }

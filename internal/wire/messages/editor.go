@@ -1,0 +1,88 @@
+package messages
+
+import (
+	"bytes"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// editor writes the events of a stream of the messages form as they
+// came, but for the model in its first event. Not for concurrent use.
+type editor struct {
+	model   []byte // as a JSON string
+	started bool   // message_start has passed, or a token after it
+	ended   bool   // a stop_reason has passed
+	stopped bool   // message_stop has passed
+}
+
+// newEditor makes the editor of a stream that sets the id's model.
+func newEditor(id wire.Identity) *editor {
+	return &editor{model: rawjson.Quote(id.Model)}
+}
+
+// Append appends the event to dst. f is what the line's meter made of it. A
+// closing `[DONE]`, which the form does not have, is left out.
+func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
+	w.started, w.ended = w.started || f.Token, w.ended || f.Finish
+	if f.Done {
+		if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
+			return dst
+		}
+		w.stopped = true
+	}
+	if !w.started && len(e.Data) > 0 {
+		return w.appendStart(dst, e)
+	}
+	return append(dst, e.Raw...)
+}
+
+// appendStart appends one of the first events, with the model if it has one.
+func (w *editor) appendStart(dst []byte, e sse.Event) []byte {
+	model, ok := startedModel(e.Data)
+	if !ok {
+		return append(dst, e.Raw...)
+	}
+	w.started = true
+	if e.At >= 0 {
+		dst = append(append(dst, e.Raw[:e.At+model.From]...), w.model...)
+		return append(dst, e.Raw[e.At+model.To:]...)
+	}
+	return sse.AppendLines(dst, e.Name, rawjson.Spliced(e.Data, []rawjson.Splice{{From: model.From, To: model.To, Text: w.model}}))
+}
+
+// startedModel finds the model in a message_start.
+func startedModel(data []byte) (model rawjson.Member, ok bool) {
+	at := rawjson.SkipSpace(data, 0)
+	for message := range rawjson.Spans(data[at:]) {
+		if string(message.Name) != "message" {
+			continue
+		}
+		from := at + message.From
+		for model = range rawjson.Spans(data[from : at+message.To]) {
+			if string(model.Name) == "model" {
+				return rawjson.Member{Name: model.Name, From: from + model.From, To: from + model.To}, true
+			}
+		}
+		break
+	}
+	return rawjson.Member{}, false
+}
+
+// End appends what completes the stream: message_stop, when the answer ended
+// and its provider sent none.
+func (w *editor) End(dst []byte, _ wire.Usage) []byte {
+	if w.stopped || !w.ended {
+		return dst
+	}
+	w.stopped = true
+	return append(dst, sse.MessageStop...)
+}
+
+// Fail appends the event that reports an error; nothing may follow it.
+func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
+	dst = append(dst, "event: error\ndata: "...)
+	return append(append(dst, err.NativeBody()...), "\n\n"...)
+}

@@ -1,0 +1,35 @@
+package messages
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire/internal/wiretest"
+)
+
+// TestFieldsInOtherCaseAreRefused: every field that is read or owned, by
+// requests and by counts.
+func TestFieldsInOtherCaseAreRefused(t *testing.T) {
+	t.Parallel()
+	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+		r, err := Open([]byte(strings.Replace(`{"max_tokens":5,"messages":[{"role":"user","content":"x"}]}`, "{", "{"+member+",", 1)))
+		if err == nil {
+			err = r.Check()
+		}
+		return err
+	})
+	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+		r, err := Open([]byte(strings.Replace(`{"messages":[{"role":"user","content":"x"}]}`, "{", "{"+member+",", 1)))
+		if err == nil {
+			err = r.CheckCount()
+		}
+		return err
+	})
+}
+
+// TestFieldListIsWhole: what is read at the top level, here and by the
+// translators of the form, stands in the list.
+func TestFieldListIsWhole(t *testing.T) {
+	t.Parallel()
+	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/chatmessages/chat*.go")
+}

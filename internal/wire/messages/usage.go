@@ -1,0 +1,122 @@
+package messages
+
+import (
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// usageSum adds up the usage objects of the messages form: a stream
+// spreads its counts over several of them.
+type usageSum struct {
+	input, creation, read, output int64
+	write5m, write1h, thinking    int64
+	hasInput, hasCreation         bool
+	final                         bool // the output was counted from the finish on: it is the last word
+	tier                          string
+	calls                         map[string]int64 // of hosted tools; nil until one is named
+}
+
+// merge takes the counts that an object names; null says nothing. The counts
+// of a stream only grow, so a zero never takes back a count: some hosts send
+// zeros for what they said before. last says that the answer has finished with
+// the object, or had before. It tells whether the output was counted.
+func (m *usageSum) merge(raw []byte, last bool) (output bool) {
+	set := func(to *int64, value []byte) bool {
+		n, ok := rawjson.Count(value)
+		if ok && n > 0 {
+			*to = n
+		}
+		return ok
+	}
+	for name, value := range rawjson.Members(raw) {
+		switch string(name) {
+		case "input_tokens":
+			m.hasInput = set(&m.input, value) || m.hasInput
+		case "output_tokens":
+			var n int64
+			if n, output = rawjson.Count(value); n > 0 || output && m.output == 0 {
+				m.output, m.final = n, last
+			}
+		case "cache_creation_input_tokens":
+			m.hasCreation = set(&m.creation, value) || m.hasCreation
+		case "cache_read_input_tokens":
+			set(&m.read, value)
+		case "cache_creation":
+			set(&m.write5m, rawjson.Field(value, "ephemeral_5m_input_tokens"))
+			set(&m.write1h, rawjson.Field(value, "ephemeral_1h_input_tokens"))
+		case "output_tokens_details":
+			set(&m.thinking, rawjson.Field(value, "thinking_tokens"))
+		case "service_tier":
+			if rawjson.IsText(value) {
+				m.tier = rawjson.Unquote(value)
+			}
+		case "server_tool_use":
+			m.mergeCalls(value, last)
+		}
+	}
+	return output
+}
+
+// mergeCalls takes the counts of hosted tools' calls. A zero means something at
+// the end alone.
+func (m *usageSum) mergeCalls(raw []byte, last bool) {
+	for name, value := range rawjson.Members(raw) {
+		known := form.HostedTool(strings.TrimSuffix(string(name), "_requests"))
+		n, ok := rawjson.Count(value)
+		if known == "" || !ok || n == 0 && !last {
+			continue
+		}
+		if m.calls == nil {
+			m.calls = make(map[string]int64)
+		}
+		m.calls[known] = max(n, m.calls[known])
+	}
+}
+
+// known tells whether the counts are the provider's last word.
+func (m *usageSum) known() bool { return m.hasInput && m.final }
+
+// result returns the counts with the parts inside their wholes; of a prompt
+// that was not counted there are no parts. shown counts the calls of hosted
+// tools that the answer shows; it serves for tools that the usage does not name,
+// or may not have counted to the end.
+func (m *usageSum) result(shown map[string]int64) wire.Usage {
+	if !m.hasInput {
+		m = &usageSum{output: m.output, thinking: m.thinking, tier: m.tier, calls: m.calls}
+	}
+	creation := m.creation
+	if !m.hasCreation {
+		creation = m.write5m + m.write1h
+	}
+	u := wire.Usage{
+		Prompt:       min(m.input+creation+m.read, rawjson.MaxCount),
+		Completion:   m.output,
+		CacheWrite1h: min(m.write1h, creation),
+		ServiceTier:  m.tier,
+	}
+	u.Cached = min(m.read, u.Prompt)
+	u.CacheWrite1h = min(u.CacheWrite1h, u.Prompt-u.Cached)
+	u.CacheWrite = min(creation-u.CacheWrite1h, u.Prompt-u.Cached-u.CacheWrite1h)
+	u.Reasoning = min(m.thinking, u.Completion)
+	for name, n := range m.calls {
+		if n > 0 {
+			u.AddCalls(name, n)
+		}
+	}
+	for name, n := range shown {
+		if counted, named := m.calls[name]; !named || !m.final && n > counted {
+			u.AddCalls(name, n-counted)
+		}
+	}
+	return u
+}
+
+// ReportedUsage is the usage that an object shows at its top level.
+func ReportedUsage(object []byte) wire.Usage {
+	var m usageSum
+	m.merge(rawjson.Field(object, "usage"), true)
+	return m.result(nil)
+}

@@ -1,0 +1,210 @@
+package responses
+
+import (
+	"bytes"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// answer is an answer of the responses form that was not streamed.
+type answer struct {
+	wire.Outcome
+
+	body []byte
+	made form.Output
+	tier string
+
+	reports form.Reports
+}
+
+// ReadAnswer reads a provider's answer; ErrMalformed when it is no
+// JSON object. It keeps body.
+func ReadAnswer(body []byte) (wire.Answer, error) {
+	from := rawjson.SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
+		return nil, wire.ErrMalformed
+	}
+	object := body[from:]
+	r := readResponse(object)
+	a := &answer{body: body, tier: r.tier}
+	a.reports.Take(r.usage, true)
+	for _, item := range rawjson.Elements(r.output) {
+		noteItem(&a.made, item)
+		noteHostedItem(&a.made, item)
+	}
+	a.Content, a.Reasoning = a.made.Content, a.made.Reasoning
+	a.Limited, a.Filtered = r.limited(), r.filtered()
+	if a.Err = r.failed(); a.Err == nil && form.IsError(object, r.output != nil) {
+		a.Err = &wire.ProviderError{Body: body}
+	}
+	a.Ended = a.Err == nil && (r.status == "completed" || r.status == "incomplete")
+	return a, nil
+}
+
+// Usage returns what the provider reported, with the tier and the hosted tools
+// that the answer shows; false when it did not count both prompt and completion.
+func (a *answer) Usage() (wire.Usage, bool) {
+	return a.reports.With(a.tier, a.made.Tools.ToolCalls), a.reports.Known()
+}
+
+// Text returns what was produced (text, reasoning, tool calls), as far as it
+// is kept.
+func (a *answer) Text() []byte { return a.made.Text }
+
+// Completion returns our own count of the tokens produced.
+func (a *answer) Completion(c *wire.Counter) int64 { return c.Count(a.made.Text, a.made.Bytes) }
+
+// pieces returns the answer's bytes with the model that the client asked for
+// and `store` as it is here, in pieces to be written one after the other, so
+// that a long answer is not copied.
+func (a *answer) pieces(model string) [3][]byte {
+	from := bytes.IndexByte(a.body, '{')
+	edits := moved(editResponse(a.body[from:], rawjson.Quote(model)), from)
+	switch len(edits) {
+	case 0:
+		return [3][]byte{a.body}
+	case 1:
+		return [3][]byte{a.body[:edits[0].From], edits[0].Text, a.body[edits[0].To:]}
+	}
+	return [3][]byte{rawjson.Spliced(a.body, edits)}
+}
+
+// editResponse returns the edits of a response object: the model, as a JSON
+// string, and a `store` that is not false.
+func editResponse(object, model []byte) []rawjson.Splice {
+	var edits []rawjson.Splice
+	for m := range rawjson.Spans(object) {
+		switch string(m.Name) {
+		case "model":
+			if !bytes.Equal(object[m.From:m.To], model) {
+				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: model})
+			}
+		case "store":
+			if value := object[m.From:m.To]; !rawjson.IsNull(value) && string(value) != "false" {
+				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: []byte("false")})
+			}
+		}
+	}
+	return edits
+}
+
+// responseBody is what is read of a response object.
+type responseBody struct {
+	status     string
+	incomplete string // the reason
+	tier       string
+	output     []byte // the array; nil when absent
+	failure    []byte // the error object; nil when absent
+
+	usage form.Report
+}
+
+func readResponse(object []byte) (r responseBody) {
+	for name, value := range rawjson.Members(object) {
+		if rawjson.IsNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "status":
+			r.status = rawjson.Unquote(value)
+		case "incomplete_details":
+			r.incomplete = rawjson.Unquote(rawjson.Field(value, "reason"))
+		case "service_tier":
+			r.tier = rawjson.Unquote(value)
+		case "output":
+			r.output = value
+		case "error":
+			r.failure = value
+		case "usage":
+			r.usage = readResponsesUsage(value)
+		}
+	}
+	return r
+}
+
+// readResponsesUsage is readUsage with the parts that were written to the
+// provider's cache for longer than the ordinary time, as this form tells them.
+func readResponsesUsage(raw []byte) form.Report {
+	u := form.ReadUsage(raw)
+	details := rawjson.Field(rawjson.Field(raw, "input_tokens_details"), "cache_write_tokens_details")
+	if long, found := rawjson.Count(rawjson.Field(details, "ttl_12h_tokens")); found {
+		u.CacheWrite1h = min(long, u.CacheWrite)
+		u.CacheWrite -= u.CacheWrite1h
+	}
+	return u
+}
+
+func (r *responseBody) limited() bool {
+	return r.incomplete == "max_output_tokens" || r.incomplete == "max_tokens"
+}
+
+func (r *responseBody) filtered() bool { return r.incomplete == "content_filter" }
+
+// failed returns the error of a response that failed or was cancelled; nil for
+// any other.
+func (r *responseBody) failed() *wire.ProviderError {
+	switch {
+	case r.status != "failed" && r.status != "cancelled":
+		return nil
+	case r.failure == nil:
+		return &wire.ProviderError{Reason: r.status}
+	}
+	return &wire.ProviderError{Body: append(append([]byte(`{"error":`), r.failure...), '}')}
+}
+
+// errorBody returns an `error` event as a body with an error object: the form
+// has the members of the object at the top level.
+func errorBody(data []byte) []byte {
+	if inner := rawjson.Field(data, "error"); inner != nil {
+		return append(append([]byte(`{"error":`), inner...), '}')
+	}
+	out := []byte(`{"error":{`)
+	for name, value := range rawjson.Members(data) {
+		switch string(name) {
+		case "code", "message", "param":
+			if out[len(out)-1] != '{' {
+				out = append(out, ',')
+			}
+			out = append(append(append(append(out, '"'), name...), `":`...), value...)
+		}
+	}
+	return append(out, "}}"...)
+}
+
+// isOwnCall tells whether an item is the call of a tool of the client's.
+func isOwnCall(item []byte) bool {
+	kind := rawjson.Field(item, "type")
+	return string(kind) == `"function_call"` || string(kind) == `"custom_tool_call"`
+}
+
+// noteItem reads an item of an answer and tells whether it holds any token.
+// The searches of hosted tools are no content by themselves.
+func noteItem(p *form.Output, item []byte) (token bool) {
+	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
+	case "reasoning":
+		token = takeItem(p, item) || rawjson.Field(item, "encrypted_content") != nil
+		p.Reasoning = p.Reasoning || token
+	case "message":
+		token = takeItem(p, item)
+		p.Content = p.Content || token
+	case "web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "tool_search_call":
+	default:
+		takeItem(p, item)
+		p.Content, token = true, true
+	}
+	return token
+}
+
+// noteHostedItem counts the item as the call of a hosted tool, if it is one.
+func noteHostedItem(p *form.Output, item []byte) {
+	if name := hostedCall(item); name != "" {
+		p.Tools.AddCalls(name, 1)
+	}
+}
+
+// ReportedUsage is the usage that an object shows at its top level.
+func ReportedUsage(object []byte) wire.Usage {
+	return readResponsesUsage(rawjson.Field(object, "usage")).Usage
+}

@@ -1,0 +1,302 @@
+package responses
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// outputLimit is the form's field for the limit on output tokens.
+const outputLimit = "max_output_tokens"
+
+// fields are the top-level fields that the gateway reads, edits or
+// refuses in the form, on lines of it or of another.
+var fields = form.SharedFields(append(form.StoredFields(),
+	"model", "input", "instructions", "stream", "store", "prompt", "background", "modalities", "audio",
+	"tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "prompt_cache_key", "prompt_cache_options", "safety_identifier", "user",
+	"text", "reasoning", "include", "truncation", "context_management", "metadata", "moderation",
+	"temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs",
+)...)
+
+// Check applies every rule about the fields of a responses request and fills
+// r's fields. Its error is a *fault.Error with the path of the field at fault.
+// What only a price can decide (Options, Tools) is reported, not refused.
+// Fields, items and parts that nobody knows are the provider's to judge.
+func (r *Request) Check() error {
+	if err := r.CheckCase(fields); err != nil {
+		return err
+	}
+	r.N = 1
+	r.Bound = wire.PromptBound{TextBytes: r.Size()}
+	r.Tools = nil
+	r.Key = wire.ConversationKey{}
+	if key := r.Doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
+		r.Key.Named(key)
+	}
+	for _, check := range []func() error{
+		r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
+		r.CheckOptions, r.ReadRouting,
+		func() error { return r.checkTools(r.Doc.Raw("tools"), "tools", 0) },
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	r.CheckVendorTools()
+	r.LimitCalls()
+	r.Conversation = r.Key.Sum
+	return nil
+}
+
+// checkStored refuses what refers to things stored at the provider, and what
+// makes the provider store: all users share the account there, so such a thing
+// may be another's.
+func (r *Request) checkStored() error {
+	if err := r.CheckStoredFields(); err != nil {
+		return err
+	}
+	switch prompt := r.Doc.Raw("prompt"); {
+	case rawjson.IsText(prompt):
+		return form.Stored("prompt")
+	case rawjson.Field(prompt, "id") != nil:
+		return form.Stored("prompt.id")
+	case rawjson.Field(r.Doc.Raw("prompt_cache_options"), "comparison_response_id") != nil:
+		return form.Stored("prompt_cache_options.comparison_response_id")
+	}
+	return r.CheckBackground()
+}
+
+// checkAudio refuses audio output, which has no price.
+func (r *Request) checkAudio() error {
+	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
+		if strings.EqualFold(rawjson.Unquote(modality), "audio") {
+			return form.Audio(at("modalities", i))
+		}
+	}
+	return r.Request.CheckAudio()
+}
+
+// checkInput checks the input, with which the prompt's bound is added up.
+func (r *Request) checkInput() error {
+	const param = "input"
+	r.Key.Add(r.Doc.Raw("instructions"))
+	input := r.Doc.Raw(param)
+	switch {
+	case input == nil:
+		return fault.At(fault.InvalidRequest, param, "`input` is required: a string, or an array of items.")
+	case input[0] == '"':
+		r.Key.Add(input)
+		return nil
+	case input[0] != '[':
+		return fault.At(fault.InvalidRequest, param, "`input` must be a string or an array of items.")
+	}
+	for i, item := range rawjson.Elements(input) {
+		if item[0] != '{' {
+			return fault.At(fault.InvalidRequest, at(param, i), "Each item of `input` must be an object.")
+		}
+		if err := r.checkItem(item, at(param, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at returns the path of an array's element.
+func at(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
+
+// inputItem holds the members of an item that are read; absent ones are nil.
+type inputItem struct {
+	kind, role, content, output, id []byte
+}
+
+// readItem reads an item. The first member of a name counts; the gate has
+// refused others.
+func readItem(item []byte) (i inputItem) {
+	for name, value := range rawjson.Members(item) {
+		switch string(name) {
+		case "type":
+			i.kind = rawjson.Present(value)
+		case "role":
+			i.role = rawjson.Present(value)
+		case "content":
+			i.content = rawjson.Present(value)
+		case "output":
+			i.output = rawjson.Present(value)
+		case "id":
+			i.id = rawjson.Present(value)
+		}
+	}
+	return i
+}
+
+// checkItem checks one item of the input.
+func (r *Request) checkItem(item []byte, path string) error {
+	read := readItem(item)
+	if read.kind != nil && !rawjson.IsText(read.kind) {
+		return fault.At(fault.InvalidRequest, path+".type", "The `type` of an item must be a string.")
+	}
+	r.Key.Add(item)
+	switch kind := rawjson.Unquote(read.kind); kind {
+	case "item_reference":
+		return form.Stored(path + ".type")
+	case "", "message":
+		switch {
+		case read.role == nil && kind == "" && read.id != nil: // a reference needs no type
+			return form.Stored(path + ".id")
+		case !rawjson.IsText(read.role):
+			return fault.At(fault.InvalidRequest, path+".role", "A message of `input` needs a `role`: user, assistant, system or developer.")
+		}
+		r.Key.Over = r.Key.Over || rawjson.Unquote(read.role) == "user"
+		return r.checkContent(read.content, path+".content")
+	case "function_call_output", "custom_tool_call_output":
+		return r.checkContent(read.output, path+".output")
+	case "function_call", "custom_tool_call", "reasoning":
+		return nil // text that the client may fill as it likes
+	case "computer_call_output":
+		if found, refuse := form.FindForeign(read.output, 0); refuse != nil {
+			return refuse(path + ".output" + found)
+		}
+		r.AddImage(rawjson.Field(read.output, "image_url"))
+	case "image_generation_call":
+		if image := rawjson.Field(item, "result"); image != nil {
+			r.Bound.TextBytes -= int64(len(image))
+			r.Bound.Images++
+		}
+	case "additional_tools", "tool_search_output":
+		if err := r.checkTools(rawjson.Field(item, "tools"), path+".tools", 0); err != nil {
+			return err
+		}
+	case "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
+		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
+		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
+	default: // what nobody knows yet, or what stands for more than it shows
+		if found, refuse := form.FindForeign(item, 0); refuse != nil {
+			return refuse(path + found)
+		}
+		r.Bound.Unbounded = true
+	}
+	if found := form.FindStored(item, 0); found != "" {
+		return form.Stored(path + found)
+	}
+	return nil
+}
+
+// checkContent checks the content of a message, or the output of a tool: a
+// string, or parts.
+func (r *Request) checkContent(content []byte, path string) error {
+	switch {
+	case content == nil || content[0] == '"':
+		return nil
+	case content[0] != '[':
+		return fault.At(fault.InvalidRequest, path, "`%s` must be a string or an array of parts.", path[strings.LastIndexByte(path, '.')+1:])
+	}
+	for i, part := range rawjson.Elements(content) {
+		if part[0] != '{' {
+			return fault.At(fault.InvalidRequest, at(path, i), "Each part must be an object.")
+		}
+		if err := r.checkPart(part, at(path, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPart checks one part and adds it to the bound. What is neither text nor
+// image makes the prompt unbounded.
+func (r *Request) checkPart(part []byte, path string) error {
+	kind := rawjson.Unquote(rawjson.Field(part, "type"))
+	switch kind {
+	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
+		return nil // also with the citations of an earlier answer
+	case "input_audio", "audio", "audio_url":
+		return form.Audio(path + ".type")
+	}
+	if found, refuse := form.FindForeign(part, 0); refuse != nil {
+		return refuse(path + found)
+	}
+	switch kind {
+	case "input_image", "image_url", "computer_screenshot":
+		address := rawjson.Field(part, "image_url")
+		if address != nil && address[0] == '{' {
+			address = rawjson.Field(address, "url")
+		}
+		r.AddImage(address)
+	case "item_reference":
+		return form.Stored(path + ".type")
+	default: // files, video, and what nobody knows yet
+		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// deepestTools is how deep tools may stand inside a tool (a namespace).
+const deepestTools = 4
+
+// checkTools reports the hosted tools among tools. Tools of the client's own
+// pass, and so do types that nobody knows to cost.
+func (r *Request) checkTools(tools []byte, path string, depth int) error {
+	for i, tool := range rawjson.Elements(tools) {
+		if tool[0] != '{' {
+			continue
+		}
+		kind := rawjson.Unquote(rawjson.Field(tool, "type"))
+		if kind == "function" || kind == "custom" {
+			continue // its schema may name a parameter as it likes
+		}
+		if inner := rawjson.Field(tool, "tools"); inner != nil {
+			if depth >= deepestTools {
+				return fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
+			}
+			if err := r.checkTools(inner, at(path, i)+".tools", depth+1); err != nil {
+				return err
+			}
+		}
+		if kind == "namespace" {
+			continue // it is nothing but its tools
+		}
+		if found := form.FindStored(tool, 0); found != "" {
+			return form.Stored(at(path, i) + found)
+		}
+		if rawjson.IsText(rawjson.Field(tool, "container")) {
+			return form.Stored(at(path, i) + ".container")
+		}
+		if name := hostedTool(kind); name != "" {
+			r.Host(wire.Priced{Param: at(path, i) + ".type", Name: name})
+		}
+	}
+	return nil
+}
+
+// hostedTool is hostedTool with the tools that only this form has.
+func hostedTool(kind string) string {
+	if name := form.HostedTool(kind); name != "" {
+		return name
+	}
+	for _, name := range []string{"computer", "mcp", "shell", "local_shell"} {
+		if kind == name || strings.HasPrefix(kind, name+"_") {
+			return name
+		}
+	}
+	return ""
+}
+
+// hostedCall returns the name under which the catalog prices the call of a
+// hosted tool that an answer shows as an item of the given type; empty for
+// other items, and for steps of a tool that cost nothing by themselves.
+func hostedCall(item []byte) string {
+	kind, ok := strings.CutSuffix(rawjson.Unquote(rawjson.Field(item, "type")), "_call")
+	if !ok {
+		return ""
+	}
+	name := hostedTool(kind)
+	if name == "web_search" {
+		if action := rawjson.Unquote(rawjson.Field(rawjson.Field(item, "action"), "type")); action != "" && action != "search" {
+			return "" // opening a page that the search has found
+		}
+	}
+	return name
+}

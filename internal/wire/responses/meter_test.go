@@ -1,0 +1,363 @@
+package responses
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// keptBytes is how much of an answer's text is kept.
+const keptBytes = 64 << 10
+
+// identity is that of all answers in tests.
+var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
+
+// askResponses opens and checks a request that has to be good.
+func askResponses(t testing.TB, body string) *Request {
+	t.Helper()
+	r, err := Open([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// named makes a stream of the responses form: each event is named as its type
+// says.
+func named(events ...string) string {
+	var b strings.Builder
+	for _, data := range events {
+		b.WriteString("event: " + rawjson.Unquote(rawjson.Field([]byte(data), "type")) + "\ndata: " + data + "\n\n")
+	}
+	return b.String()
+}
+
+// passed is what meter and editor made of a responses stream.
+type passed struct {
+	marks                       string // as of metered
+	usage                       wire.Usage
+	known                       bool
+	complete, limited, filtered bool
+	text                        string
+	err                         string // what the provider reported
+}
+
+func pass(t testing.TB, stream string) (passed, *editor, string) {
+	t.Helper()
+	r, m := sse.NewReader(strings.NewReader(stream), 1<<20), newMeter()
+	w := newEditor(identity, askResponses(t, `{"model":"swift-1","input":"x"}`))
+	var got passed
+	var out []byte
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Read(e)
+		if err != nil {
+			t.Fatalf("%s: %v", e.Raw, err)
+		}
+		marks := ""
+		for _, mark := range []struct {
+			set  bool
+			mark string
+		}{{f.Token, "t"}, {f.Finish && f.Finished, "F"}, {f.Usage, "u"}, {f.Err != nil, "e"}, {f.Done, "d"}} {
+			if mark.set {
+				marks += mark.mark
+			}
+		}
+		if marks == "" {
+			marks = "."
+		}
+		got.marks += marks + " "
+		if f.Err != nil {
+			got.err = string(f.Err.Body) + f.Err.Reason
+			continue
+		}
+		out = w.Append(out, e, f)
+	}
+	got.marks = strings.TrimSpace(got.marks)
+	got.usage, got.known = m.Usage()
+	got.complete, got.limited, got.filtered = m.Complete(), m.Limited(), m.Filtered()
+	got.text = string(m.Text())
+	return got, w, string(out)
+}
+
+const (
+	seenCreated  = `{"type":"response.created","sequence_number":0,"response":{"id":"resp_p","object":"response","created_at":7,"status":"in_progress","model":"vendor-1","output":[],"store":false,"usage":null}}`
+	seenAdded    = `{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg_p","type":"message","status":"in_progress","role":"assistant","content":[]}}`
+	seenDelta    = `{"type":"response.output_text.delta","sequence_number":2,"item_id":"msg_p","output_index":0,"content_index":0,"delta":"He\u006clo","logprobs":[],"obfuscation":"x"}`
+	seenItemDone = `{"type":"response.output_item.done","sequence_number":3,"output_index":0,"item":{"id":"msg_p","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Hello","annotations":[]}]}}`
+	usageOfSeen  = `"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":6,"cache_write_tokens_details":{"ttl_30m_tokens":4,"ttl_12h_tokens":2}},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":17}`
+)
+
+// seenEnd makes the terminal event of a kind with further members.
+func seenEnd(kind, members string) string {
+	return `{"type":"response.` + kind + `","sequence_number":4,"response":{"id":"resp_p","object":"response","created_at":7,"status":"` + kind + `","model":"vendor-1","store":true,` + members + `}}`
+}
+
+func TestResponsesMeter(t *testing.T) {
+	t.Parallel()
+	counted := wire.Usage{Prompt: 12, Cached: 4, CacheWrite: 4, CacheWrite1h: 2, Completion: 5, Reasoning: 2}
+	tiered := counted
+	tiered.ServiceTier, tiered.ToolCalls = "flex", map[string]int64{"web_search": 1, "image_generation": 1}
+	begin := named(seenCreated, seenAdded, seenDelta)
+	for name, test := range map[string]struct {
+		stream string
+		want   passed
+	}{
+		"text":                  {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", `"output":[],`+usageOfSeen)), passed{marks: ". . t . Fud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"no usage":              {begin + named(seenEnd("completed", `"output":[]`)), passed{marks: ". . t Fd", complete: true, text: "Hello"}},
+		"with DONE":             {begin + named(seenEnd("completed", `"output":[]`)) + "data: [DONE]\n\n", passed{marks: ". . t Fd d", complete: true, text: "Hello"}},
+		"cut":                   {begin, passed{marks: ". . t", text: "Hello"}},
+		"incomplete":            {begin + named(seenEnd("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},`+usageOfSeen)), passed{marks: ". . t Fud", usage: counted, known: true, complete: true, limited: true, text: "Hello"}},
+		"filtered":              {named(seenCreated, seenEnd("incomplete", `"incomplete_details":{"reason":"content_filter"},`+usageOfSeen)), passed{marks: ". Fud", usage: counted, known: true, complete: true, filtered: true}},
+		"failed":                {begin + named(seenEnd("failed", `"error":{"code":"server_error","message":"m"},`+usageOfSeen)), passed{marks: ". . t ue", usage: counted, known: true, text: "Hello", err: `{"error":{"code":"server_error","message":"m"}}`}},
+		"failed without a word": {begin + named(seenEnd("failed", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "failed"}},
+		"cancelled":             {begin + named(seenEnd("cancelled", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "cancelled"}},
+		"completed but failed":  {begin + named(`{"type":"response.completed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"m"}}}`), passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"rate_limit_exceeded","message":"m"}}`}},
+		"error":                 {begin + named(`{"type":"error","code":"server_error","message":"m","param":null,"sequence_number":3}`), passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"server_error","message":"m","param":null}}`}},
+		"nested error":          {begin + named(`{"type":"error","sequence_number":3,"error":{"type":"server_error","code":"x","message":"m"}}`), passed{marks: ". . t e", text: "Hello", err: `{"error":{"type":"server_error","code":"x","message":"m"}}`}},
+		"error of a relay":      {wiretest.Frames(`{"error":{"message":"m"}}`), passed{marks: "e", err: `{"error":{"message":"m"}}`}},
+		"named error":           {"event: error\ndata: no JSON\n\n", passed{marks: "e", err: "no JSON"}},
+		"no names":              {wiretest.Frames(seenCreated, seenDelta, seenEnd("completed", usageOfSeen)), passed{marks: ". t Fud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"names alone":           {"event: response.completed\ndata: {\"response\":{\"status\":\"completed\"}}\n\n", passed{marks: "Fd", complete: true}},
+		"comments":              {": ping\n\n" + begin, passed{marks: ". . . t", text: "Hello"}},
+		"all in the end":        {named(seenCreated, seenEnd("completed", `"output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}],`+usageOfSeen)), passed{marks: ". tFud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"no deltas":             {named(seenCreated, seenAdded, seenItemDone), passed{marks: ". . t", text: "Hello"}},
+		"refusal":               {named(`{"type":"response.refusal.delta","delta":"no"}`), passed{marks: "t", text: "no"}},
+		"empty delta":           {named(`{"type":"response.output_text.delta","delta":""}`), passed{marks: "."}},
+		"reasoning":             {named(`{"type":"response.reasoning_summary_text.delta","delta":"a"}`, `{"type":"response.reasoning_text.delta","delta":"b"}`, `{"type":"response.reasoning_summary_text.done","text":"a"}`), passed{marks: "t t .", text: "ab"}},
+		"call": {named(`{"type":"response.output_item.added","item":{"type":"function_call","name":"f","arguments":""}}`, `{"type":"response.function_call_arguments.delta","delta":"{}"}`,
+			`{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"{}"}}`), passed{marks: "t t .", text: "f{}"}},
+		"custom call": {named(`{"type":"response.output_item.added","item":{"type":"custom_tool_call","name":"f"}}`, `{"type":"response.custom_tool_call_input.delta","delta":"x"}`), passed{marks: "t t", text: "fx"}},
+		"hosted": {named(seenCreated, `{"type":"response.output_item.added","item":{"type":"web_search_call"}}`, `{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"search"}}}`,
+			`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"open_page"}}}`, `{"type":"response.image_generation_call.partial_image","partial_image_b64":"AAAA"}`,
+			`{"type":"response.output_item.done","item":{"type":"image_generation_call","result":"AAAA"}}`, seenEnd("completed", `"service_tier":"flex","output":[],`+usageOfSeen)),
+			passed{marks: ". . . . t . Fud", usage: tiered, known: true, complete: true}},
+		"hosted in the end": {named(seenCreated, `{"type":"response.output_item.done","item":{"type":"web_search_call"}}`, seenEnd("completed", `"service_tier":"flex","output":[{"type":"web_search_call"},{"type":"image_generation_call","result":"A"}],`+usageOfSeen)),
+			passed{marks: ". . tFud", usage: tiered, known: true, complete: true}},
+		"never heard of": {named(`{"type":"response.brand_new","error":{"a":1}}`), passed{marks: "."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, _, _ := pass(t, test.stream); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestResponsesMeterRefusesWhatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{"hello", "{", `{"type":}`, "[1]", `{"a":1} x`, `{"type":"response.output_text.delta","delta":"x"]}`} {
+		if _, err := newMeter().Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+func TestReadResponsesAnswer(t *testing.T) {
+	t.Parallel()
+	body := func(status, members string) string {
+		return "\n" + `{"id":"resp_p","object":"response","status":"` + status + `","model":"vendor-1","error":null,` + members + `}`
+	}
+	const message = `{"type":"message","content":[{"type":"output_text","text":"Hello"}]}`
+	for name, test := range map[string]struct {
+		body  string
+		want  wire.Outcome
+		ended bool
+		text  string
+	}{
+		"text":         {body("completed", `"output":[`+message+`]`), wire.Outcome{Content: true}, true, "Hello"},
+		"refusal":      {body("completed", `"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]`), wire.Outcome{Content: true}, true, "no"},
+		"call":         {body("completed", `"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`), wire.Outcome{Content: true}, true, "f{}"},
+		"reasoning":    {body("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]`), wire.Outcome{Reasoning: true, Limited: true}, true, "a"},
+		"hidden":       {body("completed", `"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.Outcome{Content: true, Reasoning: true}, true, "Hello"},
+		"search alone": {body("completed", `"output":[{"type":"web_search_call","action":{"query":"q"}}]`), wire.Outcome{}, true, ""},
+		"image":        {body("completed", `"output":[{"type":"image_generation_call","result":"AAAA"}]`), wire.Outcome{Content: true}, true, ""},
+		"empty":        {body("completed", `"output":[]`), wire.Outcome{}, true, ""},
+		"filtered":     {body("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`), wire.Outcome{Filtered: true}, true, ""},
+		"unfinished":   {body("queued", `"output":[]`), wire.Outcome{}, false, ""},
+		"no status":    {`{"output":[` + message + `]}`, wire.Outcome{Content: true}, false, "Hello"},
+		"failed":       {`{"status":"failed","error":{"code":"invalid_prompt","message":"m"}}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
+		"cancelled":    {body("cancelled", `"output":[]`), wire.Outcome{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
+		"error":        {`{"error":"m"}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
+		"code":         {`{"code":"Throttling","message":"m"}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
+	} {
+		a, err := ReadAnswer([]byte(test.body))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		test.want.Ended = test.ended
+		if !reflect.DeepEqual(*a.Judged(), test.want) || string(a.Text()) != test.text {
+			t.Errorf("%s: %+v, text %q; want %+v, %q", name, *a.Judged(), a.Text(), test.want, test.text)
+		}
+	}
+	for _, body := range []string{"", "[]", "{", "<html>", `{"a":1}x`} {
+		if _, err := ReadAnswer([]byte(body)); !errors.Is(err, wire.ErrMalformed) {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+}
+
+func TestResponsesPieces(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"\n{ \"id\":\"r\", \"model\" : \"vendor-1\",\"store\":false,\"x\":{\"model\":\"y\"}}": "\n{ \"id\":\"r\", \"model\" : \"swift-1\",\"store\":false,\"x\":{\"model\":\"y\"}}",
+		` {"model":"vendor-1","store" : true}`:                                                ` {"model":"swift-1","store" : false}`,
+		`{"model":"swift-1","store":null}`:                                                    `{"model":"swift-1","store":null}`,
+		`{"id":"r"}`:                                                                          `{"id":"r"}`,
+	} {
+		a, err := ReadAnswer([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces := a.(*answer).pieces("swift-1")
+		if got := string(bytes.Join(pieces[:], nil)); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestResponsesEditor: all bytes pass but for the model and store.
+func TestResponsesEditor(t *testing.T) {
+	t.Parallel()
+	end := seenEnd("completed", `"output":[{"type":"message","model":"vendor-1"}],`+usageOfSeen)
+	stream := ": ping\n\n" + named(seenCreated, seenAdded, seenDelta, `{"type":"response.brand_new","model":"vendor-1","response":"x"}`, end) +
+		"event: response.completed\r\ndata:   {\"type\":\"response.completed\",\r\ndata: \"response\":{\"model\":\"vendor-1\"}}\r\n\r\ndata: [DONE]\n\n"
+	want := strings.NewReplacer(`"model":"vendor-1","output":[],`, `"model":"swift-1","output":[],`, `"model":"vendor-1","store":true`, `"model":"swift-1","store":false`).Replace(
+		stream[:strings.LastIndex(stream, "event:")]) +
+		"event: response.completed\ndata:   {\"type\":\"response.completed\",\ndata: \"response\":{\"model\":\"swift-1\"}}\n\n"
+	_, w, got := pass(t, stream)
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if rest := w.End(nil, wire.Usage{}); rest != nil {
+		t.Errorf("the end adds %q", rest)
+	}
+}
+
+// TestResponsesEditorFails: the last event goes on where the provider stopped.
+func TestResponsesEditorFails(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ stream, id, number string }{
+		"numbered":  {named(seenCreated, seenAdded, seenDelta), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":3,`},
+		"counted":   {wiretest.Frames(`{"type":"response.created","response":{"id":7,"created_at":"x"}}`, `{"type":"a"}`), `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":2,`},
+		"unsettled": {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", `"output":[]`)), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":4,`},
+		"nothing":   {"", `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":0,`},
+	} {
+		_, w, _ := pass(t, test.stream)
+		last := string(w.Fail(nil, fault.New(fault.UpstreamTimeout, "Too \"slow\".")))
+		for _, part := range []string{test.id, test.number, `"status":"failed"`, `"error":{"code":"upstream_timeout","message":"Too \"slow\"."}`, `"model":"swift-1"`, `"usage":null`} {
+			if !strings.Contains(last, part) {
+				t.Errorf("%s: no %s in %s", name, part, last)
+			}
+		}
+		if !strings.HasPrefix(last, "event: response.failed\ndata: {") || !strings.HasSuffix(last, "}\n\n") {
+			t.Errorf("%s: %q", name, last)
+		}
+	}
+}
+
+// FuzzResponsesStream: no stream of a provider can make meter or editor panic,
+// and what the client gets are the same events.
+func FuzzResponsesStream(f *testing.F) {
+	f.Add([]byte(named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", usageOfSeen))))
+	f.Add([]byte(named(seenEnd("failed", `"error":{"code":"x"}`), `{"type":"error","message":"m"}`)))
+	f.Add([]byte("data: {\"type\":\"response.completed\",\ndata: \"response\":{\"model\":1,\"store\":[]}}\n\n"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r, m := sse.NewReader(bytes.NewReader(stream), 1<<20), newMeter()
+		w := newEditor(identity, askResponses(t, `{"input":"x"}`))
+		var before, after int
+		var out []byte
+		for {
+			e, err := r.Next()
+			if err != nil {
+				break
+			}
+			f, err := m.Read(e)
+			if err != nil || f.Err != nil {
+				break
+			}
+			size := len(out)
+			if out = w.Append(out, e, f); len(out) > size {
+				before++
+			}
+		}
+		m.Usage()
+		again := sse.NewReader(bytes.NewReader(out), 4<<20)
+		for {
+			if _, err := again.Next(); err != nil {
+				break
+			}
+			after++
+		}
+		if before != after {
+			t.Fatalf("%d events became %d:\n%q", before, after, out)
+		}
+		if last := w.Fail(nil, fault.New(fault.UpstreamBusy, "m")); !rawjson.IsValid(bytes.TrimSpace(last[bytes.Index(last, []byte("data: "))+6:])) {
+			t.Fatalf("%s", last)
+		}
+		if a, err := ReadAnswer(stream); err == nil {
+			pieces := a.(*answer).pieces("swift-1")
+			if !rawjson.IsValid(bytes.Join(pieces[:], nil)) {
+				t.Fatal("the answer is broken")
+			}
+		}
+	})
+}
+
+// BenchmarkResponsesPass is an ordinary event on its way through.
+func BenchmarkResponsesPass(b *testing.B) {
+	r := askResponses(b, `{"input":"x"}`)
+	m, w := newMeter(), newEditor(identity, r)
+	e, err := sse.NewReader(strings.NewReader(named(seenDelta)), 1<<20).Next()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := make([]byte, 0, 4<<10)
+	b.SetBytes(int64(len(e.Raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		f, err := m.Read(e)
+		if err != nil || !f.Token {
+			b.Fatal(err)
+		}
+		out = w.Append(out[:0], e, f)
+	}
+}
+
+// TestPassingResponsesAllocatesNothing holds the promise of the form's editor
+// and meter for ordinary events.
+func TestPassingResponsesAllocatesNothing(t *testing.T) {
+	m, w := newMeter(), newEditor(identity, askResponses(t, `{"input":"x"}`))
+	e, err := sse.NewReader(strings.NewReader(named(seenDelta)), 1<<20).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]byte, 0, 4<<10)
+	m.made.Text = make([]byte, 0, keptBytes+len(seenDelta))
+	if allocs := testing.AllocsPerRun(100, func() {
+		f, _ := m.Read(e)
+		out = w.Append(out[:0], e, f)
+	}); allocs > 0 {
+		t.Errorf("%.0f allocations an event", allocs)
+	}
+}

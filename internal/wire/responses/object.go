@@ -1,0 +1,193 @@
+package responses
+
+import (
+	"strconv"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Object writes the response objects of one answer: those that a
+// translated answer consists of, and the one that says that an answer broke
+// off. They have every member that the form knows, null where there is
+// nothing, and repeat what the request asked for.
+type Object struct {
+	id, created []byte // JSON
+	model       []byte // JSON
+	echo        []byte // the members that repeat the request
+	tier        string // asked for
+}
+
+// NewObject makes the writer of the answer to r.
+func NewObject(id wire.Identity, r *Request) Object {
+	tier := "default"
+	if r.ServiceTier != "" {
+		tier = r.ServiceTier
+	}
+	return Object{
+		id:      rawjson.Quote("resp_" + stem(id)),
+		created: strconv.AppendInt(nil, id.Created, 10),
+		model:   rawjson.Quote(id.Model),
+		echo:    appendEcho(nil, r.Doc),
+		tier:    tier,
+	}
+}
+
+// stem is what all ids of an answer have in common.
+func stem(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
+
+// State is what differs between the response objects of an answer.
+type State struct {
+	Status string
+	Reason string       // why it is incomplete
+	err    *fault.Error // why it failed
+	Output []byte       // the items, without brackets
+	Usage  *wire.Usage
+}
+
+// Append writes the response in the given state.
+func (o *Object) Append(dst []byte, s State) []byte {
+	dst = append(append(dst, `{"id":`...), o.id...)
+	dst = append(append(dst, `,"object":"response","created_at":`...), o.created...)
+	dst = append(append(append(dst, `,"status":"`...), s.Status...), `","completed_at":`...)
+	if s.Status == "completed" {
+		dst = append(dst, o.created...) // no clock here: when the answer began
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"error":`...)
+	if s.err != nil {
+		dst = append(append(dst, `{"code":`...), rawjson.Quote(string(s.err.Code))...)
+		dst = append(append(append(dst, `,"message":`...), rawjson.Quote(s.err.Message)...), '}')
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"incomplete_details":`...)
+	if s.Reason != "" {
+		dst = append(append(append(dst, `{"reason":`...), rawjson.Quote(s.Reason)...), '}')
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(append(dst, `,"model":`...), o.model...)
+	dst = append(append(append(dst, `,"output":[`...), s.Output...), ']')
+	dst = append(dst, o.echo...)
+	tier := o.tier
+	if s.Usage != nil && s.Usage.ServiceTier != "" {
+		tier = s.Usage.ServiceTier
+	}
+	dst = append(append(dst, `,"service_tier":`...), rawjson.Quote(tier)...)
+	dst = append(dst, `,"usage":`...)
+	if s.Usage != nil {
+		dst = appendResponsesUsage(dst, *s.Usage)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	return append(dst, '}')
+}
+
+// appendResponsesUsage writes a usage object of the responses form.
+func appendResponsesUsage(dst []byte, u wire.Usage) []byte {
+	for _, count := range [...]struct {
+		name string
+		n    int64
+	}{
+		{`{"input_tokens":`, u.Prompt},
+		{`,"input_tokens_details":{"cached_tokens":`, u.Cached},
+		{`,"cache_write_tokens":`, u.CacheWrite + u.CacheWrite1h},
+		{`},"output_tokens":`, u.Completion},
+		{`,"output_tokens_details":{"reasoning_tokens":`, u.Reasoning},
+		{`},"total_tokens":`, u.Prompt + u.Completion},
+	} {
+		dst = strconv.AppendInt(append(dst, count.name...), count.n, 10)
+	}
+	return append(dst, '}')
+}
+
+// appendEcho writes the members of a response that repeat the request, each
+// with a comma before it. Nothing is stored and nothing runs in the background,
+// whatever was asked.
+func appendEcho(dst []byte, d *rawjson.Document) []byte {
+	dst = append(dst, `,"background":false,"previous_response_id":null,"store":false`...)
+	for _, member := range [...]struct{ name, otherwise string }{
+		{"frequency_penalty", "0"},
+		{"instructions", "null"},
+		{outputLimit, "null"},
+		{"max_tool_calls", "null"},
+		{"metadata", "{}"},
+		{"parallel_tool_calls", "true"},
+		{"presence_penalty", "0"},
+		{"prompt_cache_key", "null"},
+		{"safety_identifier", "null"},
+		{"temperature", "1"},
+		{"tool_choice", `"auto"`},
+		{"top_logprobs", "0"},
+		{"top_p", "1"},
+		{"truncation", `"disabled"`},
+		{"user", "null"},
+	} {
+		dst = append(append(append(dst, `,"`...), member.name...), `":`...)
+		dst = rawjson.AppendOr(dst, d.Raw(member.name), member.otherwise)
+	}
+	reasoning := d.Raw("reasoning")
+	dst = rawjson.AppendOr(append(dst, `,"reasoning":{"effort":`...), rawjson.Field(reasoning, "effort"), "null")
+	dst = append(rawjson.AppendOr(append(dst, `,"summary":`...), rawjson.Field(reasoning, "summary"), "null"), '}')
+	dst = appendTextEcho(dst, d.Raw("text"))
+	return appendToolsEcho(dst, d.Raw("tools"))
+}
+
+// appendTextEcho writes the member `text`.
+func appendTextEcho(dst, text []byte) []byte {
+	dst = append(dst, `,"text":{"format":`...)
+	format := rawjson.Field(text, "format")
+	if rawjson.Unquote(rawjson.Field(format, "type")) == "json_schema" {
+		dst = append(dst, `{"type":"json_schema"`...)
+		dst = rawjson.AppendOr(append(dst, `,"name":`...), rawjson.Field(format, "name"), `""`)
+		dst = rawjson.AppendOr(append(dst, `,"description":`...), rawjson.Field(format, "description"), "null")
+		dst = rawjson.AppendOr(append(dst, `,"schema":`...), rawjson.Field(format, "schema"), "{}")
+		dst = append(rawjson.AppendOr(append(dst, `,"strict":`...), rawjson.Field(format, "strict"), "false"), '}')
+	} else {
+		dst = rawjson.AppendOr(dst, format, `{"type":"text"}`)
+	}
+	return append(rawjson.AppendOr(append(dst, `,"verbosity":`...), rawjson.Field(text, "verbosity"), `"medium"`), '}')
+}
+
+// appendToolsEcho writes the member `tools`, the functions with all of their
+// members.
+func appendToolsEcho(dst, tools []byte) []byte {
+	dst = append(dst, `,"tools":[`...)
+	for i, tool := range rawjson.Elements(tools) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if rawjson.Unquote(rawjson.Field(tool, "type")) != "function" {
+			dst = rawjson.AppendLine(dst, tool)
+			continue
+		}
+		if inner := rawjson.Field(tool, "function"); inner != nil {
+			tool = inner
+		}
+		dst = rawjson.AppendOr(append(dst, `{"type":"function","name":`...), rawjson.Field(tool, "name"), `""`)
+		dst = rawjson.AppendOr(append(dst, `,"description":`...), rawjson.Field(tool, "description"), "null")
+		dst = rawjson.AppendOr(append(dst, `,"parameters":`...), rawjson.Field(tool, "parameters"), "null")
+		dst = append(rawjson.AppendOr(append(dst, `,"strict":`...), rawjson.Field(tool, "strict"), "false"), '}')
+	}
+	return append(dst, ']')
+}
+
+// BeginEvent writes an event of the form up to its sequence number.
+func BeginEvent(dst []byte, kind string, sequence int64) []byte {
+	dst = append(append(dst, "event: "...), kind...)
+	dst = append(append(dst, "\ndata: {\"type\":\""...), kind...)
+	return strconv.AppendInt(append(dst, `","sequence_number":`...), sequence, 10)
+}
+
+// endEvent ends what beginEvent began.
+func endEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+// AppendFailed writes the event that ends a stream which broke off.
+func (o *Object) AppendFailed(dst []byte, sequence int64, err *fault.Error) []byte {
+	dst = append(BeginEvent(dst, "response.failed", sequence), `,"response":`...)
+	return endEvent(o.Append(dst, State{Status: "failed", err: err}))
+}

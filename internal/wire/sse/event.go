@@ -1,0 +1,58 @@
+package sse
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Event is one server-sent event. Its slices are valid until the reader's next
+// call.
+type Event struct {
+	// Raw is the event as it came, with the blank line that ends it.
+	Raw []byte
+	// Data holds the data lines, joined by line feeds; nil when the event has
+	// none (a comment, an empty line).
+	Data []byte
+	// Name is the event's name, empty when it has none.
+	Name string
+
+	At int // where Data stands in Raw; -1 when it was joined
+}
+
+// Each yields the events of a text that was written by a Writer: each ends
+// with an empty line.
+func Each(text []byte) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		var r Reader
+		for len(text) > 0 {
+			end := bytes.Index(text, []byte("\n\n"))
+			if end < 0 {
+				return
+			}
+			if !yield(r.parse(text[:end+2])) {
+				return
+			}
+			text = text[end+2:]
+		}
+	}
+}
+
+// AppendLines writes an event whose data stands on several lines.
+func AppendLines(dst []byte, name string, data []byte) []byte {
+	if name != "" {
+		dst = append(append(append(dst, "event: "...), name...), '\n')
+	}
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+	}
+	return append(dst, '\n')
+}
+
+// Done ends a chat-completions stream.
+const Done = "data: [DONE]\n\n"
+
+// MessageStop ends a stream of the messages form.
+const MessageStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+
+// KeepAlive is a comment that keeps a stream's connection open.
+const KeepAlive = ": keep-alive\n\n"

@@ -1,0 +1,279 @@
+package chatgemini
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Body returns the request as one for Gemini's generateContent; the model
+// stands in the address there, not in the body. Call Check first. What that
+// form cannot do is refused with invalid_request and the path of the field;
+// what only shades an answer (`logit_bias`, `verbosity`, `user`) is left out.
+func (r chatOnGemini) Body(t wire.Translation) ([]byte, error) {
+	if err := r.refuseForGemini(); err != nil {
+		return nil, err
+	}
+	conversation := geminiConversation{unsigned: isGeminiBefore3(t.Model)}
+	for i, message := range rawjson.Elements(r.Doc.Raw("messages")) {
+		if err := conversation.add(message, i); err != nil {
+			return nil, err
+		}
+	}
+	conversation.end()
+	tools, choice, err := r.geminiTools()
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.geminiConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	var body geminiFields
+	if conversation.system != nil {
+		body.add("systemInstruction", `{"parts":[{"text":"`, string(conversation.system), `"}]}`)
+	}
+	body.add("contents", "[", string(conversation.turns), "]")
+	if tools != nil {
+		body.add("tools", `[{"functionDeclarations":[`, string(tools), "]}]")
+	}
+	if choice != nil {
+		body.add("toolConfig", `{"functionCallingConfig":`, string(choice), "}")
+	}
+	if len(config) > 0 {
+		body.add("generationConfig", string(config.object()))
+	}
+	if r.ServiceTier != "" {
+		body.add("serviceTier", string(rawjson.Quote(r.ServiceTier)))
+	}
+	return body.object(), nil
+}
+
+// geminiFields are the members of an object that is being written.
+type geminiFields []byte
+
+// add adds a member whose value is made of the pieces.
+func (f *geminiFields) add(name string, value ...string) {
+	if len(*f) > 0 {
+		*f = append(*f, ',')
+	}
+	*f = append(append(append(*f, '"'), name...), `":`...)
+	for _, piece := range value {
+		*f = append(*f, piece...)
+	}
+}
+
+// object returns the object.
+func (f geminiFields) object() []byte {
+	out := append(make([]byte, 0, len(f)+2), '{')
+	return append(append(out, f...), '}')
+}
+
+// cannotGemini refuses a field that this form has nothing for.
+func cannotGemini(param, format string, args ...any) error {
+	return fault.At(fault.InvalidRequest, param, "`"+param+"` "+format, args...)
+}
+
+// refuseForGemini refuses what changes an answer or its price and has no
+// counterpart.
+func (r chatOnGemini) refuseForGemini() error {
+	if len(r.Tools) > 0 {
+		return cannotGemini(r.Tools[0].Param, "asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
+	}
+	for _, o := range r.Options {
+		if o.Param == "modalities" {
+			continue // it has the counterpart, and a price
+		}
+		if o.Param != "service_tier" {
+			return cannotGemini(o.Param, "is not offered for this model. Leave it out.")
+		}
+		if o.Name != "flex" && o.Name != "priority" {
+			return cannotGemini(o.Param, "must be auto, default, flex or priority for this model.")
+		}
+	}
+	return nil
+}
+
+// maxGeminiStops is how many stop sequences the form takes.
+const maxGeminiStops = 5
+
+// geminiConfig makes the generationConfig.
+func (r chatOnGemini) geminiConfig(t wire.Translation) (config geminiFields, err error) {
+	if limit := r.Limit; limit > 0 {
+		config.add("maxOutputTokens", strconv.FormatInt(limit, 10))
+	} else if t.Limit > 0 {
+		config.add("maxOutputTokens", strconv.FormatInt(t.Limit, 10))
+	}
+	for _, same := range [...]struct{ chat, gemini string }{
+		{"temperature", "temperature"}, {"top_p", "topP"},
+		{"presence_penalty", "presencePenalty"}, {"frequency_penalty", "frequencyPenalty"},
+		{"logprobs", "responseLogprobs"}, {"top_logprobs", "logprobs"},
+	} {
+		if value := r.Doc.Raw(same.chat); value != nil {
+			config.add(same.gemini, string(value))
+		}
+	}
+	if seed := r.Doc.Raw("seed"); seed != nil {
+		config.add("seed", geminiSeed(seed))
+	}
+	if r.N > 1 {
+		config.add("candidateCount", strconv.FormatInt(r.N, 10))
+	}
+	for _, step := range []func(*geminiFields) error{r.geminiStops, r.geminiFormat, r.geminiModalities} {
+		if err := step(&config); err != nil {
+			return nil, err
+		}
+	}
+	thinking, err := r.geminiThinking(t)
+	if err != nil {
+		return nil, err
+	}
+	if len(thinking) > 0 {
+		config.add("thinkingConfig", string(thinking.object()))
+	}
+	return config, nil
+}
+
+// geminiSeed folds a seed into the 32 bits that the form has: equal seeds stay
+// equal.
+func geminiSeed(raw []byte) string {
+	n, ok := rawjson.Integer(raw)
+	if !ok || n == int64(int32(n)) {
+		return string(raw)
+	}
+	return strconv.FormatInt(n&0x7fffffff, 10)
+}
+
+// geminiStops adds the stop sequences.
+func (r chatOnGemini) geminiStops(config *geminiFields) error {
+	raw := r.Doc.Raw("stop")
+	if raw == nil {
+		return nil
+	}
+	var stops []string
+	if rawjson.IsText(raw) {
+		stops = append(stops, string(raw))
+	}
+	for _, stop := range rawjson.Elements(raw) {
+		if !rawjson.IsNull(stop) {
+			stops = append(stops, string(stop))
+		}
+	}
+	if len(stops) > maxGeminiStops {
+		return cannotGemini("stop", "may hold at most %d sequences for this model.", maxGeminiStops)
+	}
+	for i := 0; i < len(stops); {
+		if stops[i] == `""` { // never stops anything, and is refused there
+			stops = append(stops[:i], stops[i+1:]...)
+		} else {
+			i++
+		}
+	}
+	if len(stops) > 0 {
+		config.add("stopSequences", "[", strings.Join(stops, ","), "]")
+	}
+	return nil
+}
+
+// geminiFormat adds the form of the answer. The schema goes as it is.
+func (r chatOnGemini) geminiFormat(config *geminiFields) error {
+	raw := r.Doc.Raw("response_format")
+	if raw == nil {
+		return nil
+	}
+	switch kind := rawjson.Unquote(rawjson.Field(raw, "type")); kind {
+	case "text":
+	case "json_object":
+		config.add("responseMimeType", `"application/json"`)
+	case "json_schema":
+		config.add("responseMimeType", `"application/json"`)
+		if schema := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema"); schema != nil {
+			config.add("responseJsonSchema", string(schema))
+		}
+	default:
+		return cannotGemini("response_format.type", "must be text, json_object or json_schema for this model.")
+	}
+	return nil
+}
+
+// geminiModalities adds what the answer may hold. Text alone is what the form
+// does anyway.
+func (r chatOnGemini) geminiModalities(config *geminiFields) error {
+	var text, image bool
+	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
+		switch rawjson.Unquote(modality) {
+		case "text":
+			text = true
+		case "image":
+			image = true
+		default:
+			return cannotGemini(fmt.Sprintf("modalities[%d]", i), "must be text or image for this model.")
+		}
+	}
+	if !image {
+		return nil
+	}
+	if text {
+		config.add("responseModalities", `["TEXT","IMAGE"]`)
+	} else {
+		config.add("responseModalities", `["IMAGE"]`)
+	}
+	var images geminiFields
+	for _, same := range [...]struct{ chat, gemini string }{{"aspect_ratio", "aspectRatio"}, {"image_size", "imageSize"}} {
+		if value := rawjson.Field(r.Doc.Raw("image_config"), same.chat); value != nil {
+			images.add(same.gemini, string(value))
+		}
+	}
+	if len(images) > 0 {
+		config.add("imageConfig", string(images.object()))
+	}
+	return nil
+}
+
+// geminiThinking makes the thinkingConfig. Models before Gemini 3 take a
+// number of tokens, later ones a level. The thoughts of a model that thinks
+// are asked for: they are the first that a client sees of a long answer.
+func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields, err error) {
+	effort := r.Doc.Raw("reasoning_effort")
+	off := false
+	if effort != nil {
+		var level, budget string
+		switch rawjson.Unquote(effort) {
+		case "none":
+			level, budget, off = "MINIMAL", "0", true
+			if strings.Contains(t.Model, "pro") {
+				budget = "128" // the least; these cannot do without
+			}
+		case "minimal":
+			level, budget = "MINIMAL", "1024"
+		case "low":
+			level, budget = "LOW", "1024"
+		case "medium":
+			level, budget = "MEDIUM", "8192"
+		case "high", "xhigh", "max":
+			level, budget = "HIGH", "24576"
+		default:
+			return nil, cannotGemini("reasoning_effort", "must be none, minimal, low, medium or high.")
+		}
+		if isGeminiBefore3(t.Model) {
+			thinking.add("thinkingBudget", budget)
+		} else {
+			thinking.add("thinkingLevel", `"`+level+`"`)
+		}
+	}
+	if t.Reasoning && !off {
+		thinking.add("includeThoughts", "true")
+	}
+	return thinking, nil
+}
+
+// isGeminiBefore3 tells from its id whether a model is of a generation before
+// the third. Ids without a number (`gemini-flash-latest`) name the newest.
+func isGeminiBefore3(model string) bool {
+	_, version, found := strings.Cut(model, "gemini-")
+	return found && version != "" && (version[0] == '1' || version[0] == '2') && (len(version) == 1 || version[1] < '0' || version[1] > '9')
+}

@@ -1,0 +1,199 @@
+package chatgemini
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// stream writes a Gemini stream as one of the chat-completions form: a
+// chunk for each part. The ends of the choices are held until End, since a
+// provider may send more of a candidate after its finishReason. Not for
+// concurrent use.
+type stream struct {
+	head    []byte // of every chunk, up to its choices
+	tail    string // of every chunk, behind its choices
+	usage   bool
+	choices []geminiChoice // by index
+	calls   geminiCalls
+}
+
+// geminiChoice is what a choice has shown so far.
+type geminiChoice struct {
+	begun         bool // its role was told
+	calls, images int
+	finish        form.FinishKind
+}
+
+// newStream makes the writer of a stream. With includeUsage it ends
+// with the usage chunk of the chat-completions form.
+func newStream(id wire.Identity, includeUsage bool) *stream {
+	w := &stream{tail: "}\n\n", usage: includeUsage, calls: geminiCalls{request: geminiSuffix(id.Request)}}
+	if includeUsage {
+		w.tail = ",\"usage\":null}\n\n"
+	}
+	w.head = append(w.head, "data: "...)
+	w.head = appendGeminiHead(w.head, id, "chat.completion.chunk")
+	return w
+}
+
+// appendGeminiHead begins an object of the chat-completions form, up to its
+// choices.
+func appendGeminiHead(dst []byte, id wire.Identity, object string) []byte {
+	dst = append(append(dst, `{"id":`...), rawjson.Quote("chatcmpl-"+geminiSuffix(id.Request))...)
+	dst = append(append(append(dst, `,"object":"`...), object...), `","created":`...)
+	dst = strconv.AppendInt(dst, id.Created, 10)
+	dst = append(append(dst, `,"model":`...), rawjson.Quote(id.Model)...)
+	return append(dst, `,"choices":`...)
+}
+
+// geminiSuffix is what the ids of an answer have in common: our request's id
+// without its prefix.
+func geminiSuffix(request string) string {
+	for i := range len(request) {
+		if request[i] == '_' {
+			return request[i+1:]
+		}
+	}
+	return request
+}
+
+// Append appends the chunks of an event that the meter has read. Comments
+// become comments.
+func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
+	data := bytes.TrimSpace(e.Data)
+	if len(data) == 0 {
+		if bytes.HasPrefix(e.Raw, []byte(":")) {
+			dst = append(dst, sse.KeepAlive...)
+		}
+		return dst
+	}
+	if f.Err != nil {
+		return dst
+	}
+	if !utf8.Valid(data) {
+		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
+	}
+	for name, value := range rawjson.Members(gemini.Object(data)) {
+		if string(name) == "candidates" {
+			for i, candidate := range rawjson.Elements(value) {
+				dst = w.appendCandidate(dst, gemini.ReadCandidate(candidate, i))
+			}
+		}
+	}
+	return dst
+}
+
+func (w *stream) appendCandidate(dst []byte, c gemini.Candidate) []byte {
+	for len(w.choices) <= c.Index {
+		w.choices = append(w.choices, geminiChoice{})
+	}
+	for _, part := range rawjson.Elements(c.Parts) {
+		dst = w.appendPart(dst, gemini.ReadPart(part), c.Index)
+	}
+	if odds := appendGeminiOdds(nil, c.Odds); odds != nil {
+		dst = append(append(w.begin(dst, c.Index), `"content":""},"logprobs":`...), odds...)
+		dst = append(append(dst, `,"finish_reason":null}]`...), w.tail...)
+	}
+	if c.Kind != form.FinishNone {
+		w.choices[c.Index].finish = c.Kind
+	}
+	return dst
+}
+
+// appendPart appends the chunks of one part.
+func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
+	c := &w.choices[index]
+	if part.Text != nil {
+		name := `"content":`
+		if part.Thought {
+			name = `"reasoning_content":`
+		}
+		dst = append(append(w.begin(dst, index), name...), part.Text...)
+		dst = w.end(dst)
+	}
+	if part.Call != nil {
+		dst = append(w.begin(dst, index), `"tool_calls":[{"index":`...)
+		dst = strconv.AppendInt(dst, int64(c.calls), 10)
+		dst = append(w.calls.appendCall(append(dst, ','), part.Call), "}]"...)
+		dst = w.end(dst)
+		c.calls++
+	}
+	if part.Inline != nil && !part.Thought {
+		if mime, data, ok := gemini.ReadImage(part.Inline); ok {
+			dst = append(w.begin(dst, index), `"images":[{"index":`...)
+			dst = strconv.AppendInt(dst, int64(c.images), 10)
+			dst = append(appendGeminiImage(append(dst, ','), mime, data), "}]"...)
+			dst = w.end(dst)
+			c.images++
+		}
+	}
+	return dst
+}
+
+// begin begins a chunk, up to the members of its delta. The first of a choice
+// tells the role.
+func (w *stream) begin(dst []byte, index int) []byte {
+	dst = append(append(dst, w.head...), `[{"index":`...)
+	dst = append(strconv.AppendInt(dst, int64(index), 10), `,"delta":{`...)
+	if !w.choices[index].begun {
+		w.choices[index].begun = true
+		dst = append(dst, `"role":"assistant",`...)
+	}
+	return dst
+}
+
+// end ends a chunk behind the members of its delta.
+func (w *stream) end(dst []byte) []byte {
+	return append(append(dst, `},"finish_reason":null}]`...), w.tail...)
+}
+
+// End appends the ends of the choices, the usage chunk when it was asked for,
+// and what closes the stream.
+func (w *stream) End(dst []byte, u wire.Usage) []byte {
+	for i := range w.choices {
+		c := &w.choices[i]
+		if c.finish == form.FinishNone {
+			continue
+		}
+		dst = append(append(dst, w.head...), `[{"index":`...)
+		dst = append(strconv.AppendInt(dst, int64(i), 10), `,"delta":{`...)
+		if !c.begun {
+			dst = append(dst, `"role":"assistant","content":""`...)
+		}
+		dst = append(append(dst, `},"finish_reason":"`...), chatFinishOfGemini(c.finish, c.calls > 0)...)
+		dst = append(append(dst, `"}]`...), w.tail...)
+	}
+	if w.usage {
+		dst = append(append(dst, w.head...), `[],"usage":`...)
+		dst = append(completions.AppendUsage(dst, u), "}\n\n"...)
+	}
+	return append(dst, sse.Done...)
+}
+
+// Fail appends the event that reports an error.
+func (w *stream) Fail(dst []byte, err *fault.Error) []byte {
+	return append(dst, completions.ErrorEvent(err.Object())...)
+}
+
+// chatFinishOfGemini is the finish_reason of a choice with or without tool
+// calls. A provider that fails after some content has ended, like another.
+func chatFinishOfGemini(kind form.FinishKind, calls bool) string {
+	switch {
+	case kind == form.FinishLimit:
+		return "length"
+	case kind == form.FinishFiltered:
+		return "content_filter"
+	case calls:
+		return "tool_calls"
+	}
+	return "stop"
+}

@@ -1,0 +1,491 @@
+package chatgemini
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/sse"
+)
+
+// geminiSent is a request of the Gemini form as a strict server reads it.
+type geminiSent struct {
+	System *struct {
+		Parts []struct {
+			Text string `json:"text"`
+		} `json:"parts"`
+	} `json:"systemInstruction"`
+	Contents []struct {
+		Role  string           `json:"role"`
+		Parts []map[string]any `json:"parts"`
+	} `json:"contents"`
+	Tools            []map[string]json.RawMessage `json:"tools"`
+	GenerationConfig map[string]json.RawMessage   `json:"generationConfig"`
+}
+
+// shape writes who says what kind of parts: `user:text model:call,call`.
+func (s geminiSent) shape() string {
+	var turns []string
+	for _, turn := range s.Contents {
+		var kinds []string
+		for _, part := range turn.Parts {
+			for kind := range part {
+				if kind != "thoughtSignature" {
+					kinds = append(kinds, strings.TrimPrefix(kind, "function"))
+				}
+			}
+		}
+		turns = append(turns, turn.Role+":"+strings.Join(kinds, ","))
+	}
+	return strings.Join(turns, " ")
+}
+
+func toGemini(t testing.TB, body string, translation wire.Translation) ([]byte, error) {
+	t.Helper()
+	r, err := completions.Open([]byte(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return New(r, wire.Identity{}).Body(translation)
+}
+
+// sendGemini translates messages, and further members that begin with a comma.
+func sendGemini(t *testing.T, messages, further string) (geminiSent, string) {
+	t.Helper()
+	body, err := toGemini(t, `{"model":"m","messages":[`+messages+`]`+further+`}`, wire.Translation{Edits: wire.Edits{Model: "gemini-3-pro"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent geminiSent
+	if err := json.Unmarshal(body, &sent); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return sent, string(body)
+}
+
+const (
+	hi     = `{"role":"user","content":"hi"}`
+	calls  = `{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`
+	forA   = `{"role":"tool","tool_call_id":"a","content":"A"}`
+	forB   = `{"role":"tool","tool_call_id":"b","content":"B"}`
+	spoken = `{"role":"assistant","content":"so"}`
+)
+
+// Every turn of calls is followed at once by one turn with as many results.
+func TestGeminiTrapResultsMatchCalls(t *testing.T) {
+	t.Parallel()
+	for messages, want := range map[string]struct {
+		shape   string
+		missing int
+	}{
+		calls + "," + forB + "," + forA: {"model:Call,Call user:Response,Response", 0},
+		calls + "," + forB + "," + hi:   {"model:Call,Call user:Response,Response user:text", 1},
+		calls + "," + hi:                {"model:Call,Call user:Response,Response user:text", 2},
+		calls:                           {"model:Call,Call user:Response,Response", 2},
+		calls + "," + forA + "," + forB + "," + spoken:                    {"model:Call,Call user:Response,Response model:text", 0},
+		calls + "," + forA + "," + calls + "," + forA + "," + forB:        {"model:Call,Call user:Response,Response model:Call,Call user:Response,Response", 1},
+		calls + `,{"role":"system","content":"s"},` + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 1},
+	} {
+		sent, body := sendGemini(t, hi+","+messages, "")
+		if got := sent.shape(); got != "user:text "+want.shape {
+			t.Errorf("%s\ngot  %s\nwant user:text %s", messages, got, want.shape)
+		}
+		if got := strings.Count(body, `{"result":"(no result)"}`); got != want.missing {
+			t.Errorf("%s\n%d results stand for none, want %d: %s", messages, got, want.missing, body)
+		}
+		if first := strings.Index(body, `"functionResponse":{"id":"a","name":"f"`); first < 0 || first > strings.Index(body, `"functionResponse":{"id":"b","name":"g"`) {
+			t.Errorf("results are not in the order of the calls: %s", body)
+		}
+	}
+}
+
+// Turns of the model become one; a call never follows another turn of the
+// model, and the first turn is the user's.
+func TestGeminiTrapConsecutiveRoles(t *testing.T) {
+	t.Parallel()
+	for messages, want := range map[string]string{
+		hi + "," + spoken + "," + spoken:             "user:text model:text,text",
+		hi + "," + spoken + "," + calls + "," + forA: "user:text model:text,Call,Call user:Response,Response",
+		hi + "," + hi:     "user:text user:text",
+		spoken + "," + hi: "user:text model:text user:text",
+		calls:             "user:text model:Call,Call user:Response,Response",
+		hi + "," + calls + "," + spoken + "," + forA + "," + forB: "user:text model:Call,Call,text user:Response,Response",
+	} {
+		if sent, body := sendGemini(t, messages, ""); sent.shape() != want {
+			t.Errorf("%s\ngot  %s\nwant %s\n%s", messages, sent.shape(), want, body)
+		}
+	}
+}
+
+// Empty parts and turns are refused there, so they are left out.
+func TestGeminiTrapEmptyContent(t *testing.T) {
+	t.Parallel()
+	const empty = `{"role":"user","content":""},{"role":"assistant","content":null},{"role":"user","content":[]},{"role":"user","content":[{"type":"text","text":""}]},{"role":"system","content":""}`
+	if sent, body := sendGemini(t, empty+","+hi, ""); sent.shape() != "user:text" || sent.System != nil || !strings.Contains(body, `"hi"`) {
+		t.Errorf("%s", body)
+	}
+	if sent, body := sendGemini(t, empty, ""); sent.shape() != "user:text" {
+		t.Errorf("%s", body)
+	}
+}
+
+// JSON Schema goes as it is, in the fields that take it.
+func TestGeminiTrapSchemaDialect(t *testing.T) {
+	t.Parallel()
+	const schema = `{"$schema":"x","type":"object","properties":{"a":{"type":["string","null"],"const":"b"},"n":{"$ref":"#/$defs/n"}},"oneOf":[{}],"additionalProperties":false, "$defs":{"n":{"exclusiveMinimum":1.0}}}`
+	_, body := sendGemini(t, hi, `,"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":`+schema+`}}`)
+	for _, want := range []string{`"parametersJsonSchema":` + schema, `"responseJsonSchema":` + schema, `"responseMimeType":"application/json"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
+}
+
+// Signatures of the answer do not reach the client, and the first call of a
+// turn carries the stand-in where the model demands one.
+func TestGeminiTrapSignatures(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]int{
+		"gemini-3-pro": 2, "gemini-3.1-flash": 2, "gemini-flash-latest": 2, "gemini-10-pro": 2, "models/gemini-4": 2,
+		"gemini-2.5-pro": 0, "models/gemini-2.0-flash": 0, "gemini-1.5-pro": 0, "gemini-2": 0,
+	} {
+		body, err := toGemini(t, `{"model":"m","messages":[`+hi+","+calls+","+forA+","+forB+","+calls+`]}`, wire.Translation{Edits: wire.Edits{Model: model}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(body), `"thoughtSignature":"skip_thought_signature_validator"`); got != want {
+			t.Errorf("%s: %d stand-ins, want %d: %s", model, got, want, body)
+		}
+	}
+	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"SECRET"},{"functionCall":{"name":"f"},"thoughtSignature":"SECRET"}]}}]}`), someAnswer(), wire.Usage{})
+	if err != nil || strings.Contains(string(out), "SECRET") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Calls without ids, or with one id for two, get ids of their own in their
+// order, the same at every reading.
+func TestGeminiTrapParallelCalls(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n":1}}},{"functionCall":{"id":"x","name":"f","args":{"n":2}}},{"functionCall":{"id":"x","name":"f","args":{"n":3}}},{"functionCall":{"id":"","name":"g"}}]},"finishReason":"STOP"}]}`)
+	var first []byte
+	for range 2 {
+		out, err := wholeAnswer(body, someAnswer(), wire.Usage{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = out
+		} else if string(out) != string(first) {
+			t.Errorf("not the same bytes: %s, %s", first, out)
+		}
+	}
+	var answer struct {
+		Choices []struct {
+			Message struct {
+				Calls []struct {
+					ID       string
+					Function struct{ Arguments string }
+				} `json:"tool_calls"`
+			}
+		}
+	}
+	if err := json.Unmarshal(first, &answer); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range answer.Choices[0].Message.Calls {
+		got = append(got, c.ID+c.Function.Arguments)
+	}
+	if want := []string{`call_0001_1{"n":1}`, `x{"n":2}`, `call_0001_2{"n":3}`, `call_0001_3{}`}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A conversation that goes on begins with the same bytes, so that the
+// provider's cache holds.
+func TestGeminiTrapStableBytes(t *testing.T) {
+	t.Parallel()
+	rest := func(messages string) string {
+		_, body := sendGemini(t, `{"role":"system","content":"s\u00e9"},`+messages, "")
+		return strings.TrimSuffix(body, "]}")
+	}
+	shorter := rest(hi + "," + calls + "," + forB + "," + forA)
+	if longer := rest(hi + "," + calls + "," + forB + "," + forA + "," + spoken + "," + hi); !strings.HasPrefix(longer, shorter) {
+		t.Errorf("%s\ndoes not begin with\n%s", longer, shorter)
+	}
+}
+
+// Limits count the thoughts: an answer of thoughts alone that reached one says
+// so.
+func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"MAX_TOKENS", "CONTINUATION"} {
+		a, err := gemini.ReadAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]},"finishReason":"` + reason + `"}]}`))
+		if err != nil || a.Judged().Content || !a.Judged().Reasoning || !a.Judged().Limited || a.Judged().Err != nil {
+			t.Errorf("%s: %+v, %v", reason, a, err)
+		}
+	}
+}
+
+// Numbers keep their digits in both directions.
+func TestGeminiTrapNumbers(t *testing.T) {
+	t.Parallel()
+	const numbers = `{"a":12345678901234567890,"b":1.0,"c":1.5e+30,"d":-0}`
+	quoted, _ := json.Marshal(numbers)
+	_, body := sendGemini(t, hi+`,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":`+string(quoted)+`}}]},{"role":"tool","tool_call_id":"a","content":`+string(quoted)+`}`, "")
+	if !strings.Contains(body, `"args":`+numbers) || !strings.Contains(body, `"response":`+numbers) {
+		t.Errorf("sent %s", body)
+	}
+	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+numbers+`}}]}}]}`), someAnswer(), wire.Usage{})
+	if err != nil || !strings.Contains(string(out), `"arguments":`+string(quoted)) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Thoughts stand beside the candidates, cached tokens inside the prompt; parts
+// of a count that is not there are not invented.
+func TestGeminiTrapUsage(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]wire.Usage{
+		`"promptTokenCount":10,"cachedContentTokenCount":4,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":20,"totalTokenCount":38`: {Prompt: 15, Cached: 4, Completion: 23, Reasoning: 20},
+		`"promptTokenCount":10,"thoughtsTokenCount":20,"totalTokenCount":30`:                                                                                  {Prompt: 10, Completion: 20, Reasoning: 20},
+		`"promptTokenCount":10,"totalTokenCount":13`:                                                                                                          {Prompt: 10, Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":0,"totalTokenCount":10`:                                                                                 {Prompt: 10},
+		`"promptTokenCount":10,"candidatesTokenCount":3,"cachedContentTokenCount":99`:                                                                         {Prompt: 10, Cached: 10, Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":3,"totalTokenCount":99`:                                                                                 {Prompt: 10, Completion: 3},
+		`"promptTokenCount":1e30,"candidatesTokenCount":1e30,"thoughtsTokenCount":1e30`:                                                                       {Prompt: 1 << 40, Completion: 1 << 40, Reasoning: 1 << 40},
+		`"promptTokenCount":10,"cachedContentTokenCount":-4,"toolUsePromptTokenCount":-5,"candidatesTokenCount":3,"thoughtsTokenCount":-20`:                   {Prompt: 10, Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":-3,"totalTokenCount":13`:                                                                                {Prompt: 10, Completion: 3},
+	} {
+		a, err := gemini.ReadAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, known := a.Usage(); !known || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %t; want %+v", raw, got, known, want)
+		}
+	}
+	for raw, want := range map[string]wire.Usage{
+		``: {}, `"totalTokenCount":13`: {}, `"candidatesTokenCount":3`: {Completion: 3}, `"promptTokenCount":"10","candidatesTokenCount":3`: {Completion: 3},
+		`"promptTokenCount":-1,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"totalTokenCount":9,"serviceTier":"PRIORITY"`: {Completion: 3, ServiceTier: "priority"},
+		`"promptTokenCount":10,"candidatesTokenCount":-3`:                                                                         {Prompt: 10},
+		`"promptTokenCount":10,"cachedContentTokenCount":4`:                                                                       {Prompt: 10, Cached: 4},
+		`"promptTokenCount":10,"totalTokenCount":10`:                                                                              {Prompt: 10},
+	} {
+		a, err := gemini.ReadAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, known := a.Usage(); known || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %t; want %+v", raw, got, known, want)
+		}
+	}
+}
+
+// Most events before the last count the prompt and the thoughts alone: a
+// stream that breaks off there is charged for what it has said, too.
+func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
+	t.Parallel()
+	m := gemini.NewMeter(1)
+	for i, step := range []struct {
+		event string
+		want  wire.Usage
+		known bool
+	}{
+		{`{"candidates":[{"content":{"parts":[{"text":"Hm, hm, hm.","thought":true}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9}, false},
+		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
+		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"candidatesTokenCount":4}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
+		{`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90,"candidatesTokenCount":5}}`, wire.Usage{Prompt: 9, Completion: 95, Reasoning: 90}, true},
+		{`{"usageMetadata":{"promptTokenCount":0,"candidatesTokenCount":0,"totalTokenCount":0}}`, wire.Usage{Prompt: 9, Completion: 95, Reasoning: 90}, true},
+	} {
+		if _, err := m.Read(sse.Event{Data: []byte(step.event)}); err != nil {
+			t.Fatal(err)
+		}
+		if got, known := m.Usage(); known != step.known || !reflect.DeepEqual(got, step.want) {
+			t.Errorf("event %d: %+v, %t; want %+v", i, got, known, step.want)
+		}
+	}
+}
+
+// What has no counterpart and changes the answer is refused with its field;
+// addresses of images among it, since nobody fetches them there.
+func TestGeminiTrapRefusals(t *testing.T) {
+	t.Parallel()
+	user := func(part string) string { return `"messages":[{"role":"user","content":[` + part + `]}]` }
+	for body, param := range map[string]string{
+		user(`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`):                   "messages[0].content[0].image_url",
+		user(`{"type":"text","text":"x"},{"type":"image_url","image_url":"http://example.com/a.png"}`): "messages[0].content[1].image_url",
+		user(`{"type":"image_url","image_url":{"url":"data:image/png,abc"}}`):                          "messages[0].content[0].image_url",
+		user(`{"type":"image_url","image_url":{"url":"data:;base64,abc"}}`):                            "messages[0].content[0].image_url",
+		user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}`):                      "messages[0].content[0].image_url",
+		user(`{"type":"image_url"}`):                         "messages[0].content[0].image_url",
+		user(`{"type":"file","file":{"filename":"a.pdf"}}`):  "messages[0].content[0].file.file_data",
+		user(`{"type":"video_url","video_url":{"url":"x"}}`): "messages[0].content[0].type",
+		user(`"text"`): "messages[0].content[0].type",
+		`"messages":[{"role":"system","content":[{"type":"image_url","image_url":"data:image/png;base64,AA"}]}]`: "messages[0].content[0]",
+		`"messages":[` + hi + `,` + forA + `]`:                                                                        "messages[1].tool_call_id",
+		`"messages":[` + hi + `,` + calls + `,` + forA + `,` + forA + `]`:                                             "messages[3].tool_call_id",
+		`"messages":[` + hi + `,` + calls + `,{"role":"tool","content":"x"}]`:                                         "messages[2].tool_call_id",
+		`"messages":[` + hi + `,` + calls + `,{"role":"function","name":"h","content":"x"}]`:                          "messages[2].name",
+		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"f"}}]}]`:           "messages[0].tool_calls[0].function",
+		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{}}]}]`:                 "messages[0].tool_calls[0].function.name",
+		`"messages":[` + hi + `],"tools":[{"type":"custom","custom":{"name":"x"}}]`:                                   "tools[0].type",
+		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:                                                       "tools[0].function.name",
+		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:                                                     "tools[0].type",
+		`"messages":[` + hi + `],"web_search_options":{}`:                                                             "web_search_options",
+		`"messages":[` + hi + `],"tool_choice":"sometimes"`:                                                           "tool_choice",
+		`"messages":[` + hi + `],"tool_choice":{"type":"custom","custom":{"name":"x"}}`:                               "tool_choice",
+		`"messages":[` + hi + `],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}}`: "tool_choice.allowed_tools.tools[0]",
+		`"messages":[` + hi + `],"response_format":{"type":"grammar"}`:                                                "response_format.type",
+		`"messages":[` + hi + `],"modalities":["text","video"]`:                                                       "modalities[1]",
+		`"messages":[` + hi + `],"reasoning_effort":"huge"`:                                                           "reasoning_effort",
+		`"messages":[` + hi + `],"stop":["1","2","3","4","5","6"]`:                                                    "stop",
+		`"messages":[` + hi + `],"service_tier":"scale"`:                                                              "service_tier",
+		`"messages":[` + hi + `],"speed":"fast"`:                                                                      "speed",
+	} {
+		_, err := toGemini(t, `{"model":"m",`+body+`}`, wire.Translation{})
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != param || !strings.HasPrefix(f.Message, "`"+param+"` ") {
+			t.Errorf("%s: %v, want %s", body, err, param)
+		}
+	}
+}
+
+// What other forms have no word for is left out; a refusal is text.
+func TestGeminiTrapWordsOfOneForm(t *testing.T) {
+	t.Parallel()
+	sent, body := sendGemini(t, `{"role":"developer","content":"D","name":"n"},{"role":"user","content":"hi","name":"Ann"},{"role":"assistant","content":null,"refusal":"No","annotations":[{"type":"url_citation"}],"reasoning_content":"hm"}`,
+		`,"prediction":{"type":"content","content":"x"},"verbosity":"low","metadata":{"a":"b"},"store":true,"parallel_tool_calls":false,"prompt_cache_key":"k","stream_options":null,"tool_choice":"auto","modalities":["text"],"response_format":{"type":"text"}`)
+	if want := `{"systemInstruction":{"parts":[{"text":"D"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"No"}]}]}`; body != want {
+		t.Errorf("%s\nsent %s\nwant %s", sent.shape(), body, want)
+	}
+}
+
+// Thinking has a level on newer models and a number of tokens on older ones.
+func TestGeminiTrapThinking(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		model, effort string
+		reasoning     bool
+		want          string
+	}{
+		{"gemini-3-pro", `"none"`, true, `{"thinkingLevel":"MINIMAL"}`},
+		{"gemini-3-pro", `"minimal"`, false, `{"thinkingLevel":"MINIMAL"}`},
+		{"gemini-3-pro", `"xhigh"`, true, `{"thinkingLevel":"HIGH","includeThoughts":true}`},
+		{"gemini-3-pro", `null`, true, `{"includeThoughts":true}`},
+		{"gemini-2.5-flash", `"none"`, true, `{"thinkingBudget":0}`},
+		{"gemini-2.5-pro", `"none"`, true, `{"thinkingBudget":128}`},
+		{"gemini-2.5-flash", `"medium"`, true, `{"thinkingBudget":8192,"includeThoughts":true}`},
+		{"gemini-3-pro", `null`, false, ``},
+	} {
+		body, err := toGemini(t, `{"model":"m","messages":[`+hi+`],"reasoning_effort":`+tt.effort+`}`, wire.Translation{Edits: wire.Edits{Model: tt.model}, Reasoning: tt.reasoning})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent geminiSent
+		if err := json.Unmarshal(body, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(sent.GenerationConfig["thinkingConfig"]); got != tt.want {
+			t.Errorf("%s %s: %s, want %s", tt.model, tt.effort, got, tt.want)
+		}
+	}
+}
+
+// Comments, empty texts and bare roles are no tokens; text, thoughts, calls and
+// images are. Reasons of an end that means failure count only without content.
+func TestGeminiTrapFirstToken(t *testing.T) {
+	t.Parallel()
+	const thought, call, image = `{"text":"x","thought":true}`, `{"functionCall":{"name":"f"}}`, `{"inlineData":{"mimeType":"image/png","data":"AA"}}`
+	for part, token := range map[string]bool{
+		`{"text":""}`: false, `{"text":"","thoughtSignature":"AA"}`: false, `{"inlineData":{"mimeType":"audio/wav","data":"AA"}}`: false,
+		`{"executableCode":{"code":"x"}}`: false, `{"text":null}`: false, `{"text":7}`: false, `{"inlineData":{"mimeType":"image/png","data":"AA"},"thought":true}`: false,
+		`{"text":"x"}`: true, thought: true, call: true, image: true,
+	} {
+		f, err := gemini.NewMeter(1).Read(sse.Event{Data: []byte(`{"candidates":[{"content":{"role":"model","parts":[` + part + `]}}]}`)})
+		if err != nil || f.Token != token {
+			t.Errorf("%s: token %t, %v", part, f.Token, err)
+		}
+	}
+	for _, e := range []sse.Event{{Raw: []byte(": ping\n\n")}, {Raw: []byte("\n")}, {Data: []byte("  ")}} {
+		f, err := gemini.NewMeter(1).Read(e)
+		if err != nil || f != (wire.Frame{}) {
+			t.Errorf("%q: %+v, %v", e.Raw, f, err)
+		}
+	}
+}
+
+func TestGeminiMeterRefusesWhatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{"hello", "{", `{"candidates":[}`, "[1]", "[]", `"x"`, `{"a":1} x`, "<html>", "[DONE]"} {
+		if _, err := gemini.NewMeter(1).Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
+			t.Errorf("%s: %v", data, err)
+		}
+		if _, err := wholeAnswer([]byte(data), someAnswer(), wire.Usage{}); !errors.Is(err, wire.ErrMalformed) {
+			t.Errorf("%s as an answer: %v", data, err)
+		}
+	}
+	if _, err := gemini.ReadAnswer(nil); !errors.Is(err, wire.ErrMalformed) {
+		t.Error(err)
+	}
+}
+
+func TestGeminiFinishReasons(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{ // with text, and without
+		"STOP": "stop ended", "MAX_TOKENS": "length limited", "CONTINUATION": "length limited",
+		"SAFETY": "content_filter filtered", "RECITATION": "content_filter filtered", "BLOCKLIST": "content_filter filtered",
+		"PROHIBITED_CONTENT": "content_filter filtered", "SPII": "content_filter filtered", "IMAGE_SAFETY": "content_filter filtered",
+		"IMAGE_PROHIBITED_CONTENT": "content_filter filtered", "IMAGE_RECITATION": "content_filter filtered",
+		"LANGUAGE": "stop ended", "IMAGE_OTHER": "stop ended", "NO_IMAGE": "stop ended", "NEW_REASON": "stop ended",
+		"OTHER": "stop failed", "MALFORMED_FUNCTION_CALL": "stop failed", "MALFORMED_RESPONSE": "stop failed",
+		"UNEXPECTED_TOOL_CALL": "stop failed", "TOO_MANY_TOOL_CALLS": "stop failed",
+	} {
+		answer := func(parts string) []byte {
+			return []byte(`{"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"` + reason + `"}]}`)
+		}
+		full, err := gemini.ReadAnswer(answer(`{"text":"x"}`))
+		if err != nil || full.Judged().Err != nil || !full.Judged().Content {
+			t.Errorf("%s: %+v, %v", reason, full, err)
+		}
+		out, err := wholeAnswer(answer(`{"text":"x"}`), someAnswer(), wire.Usage{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish, kind, _ := strings.Cut(want, " ")
+		if !strings.Contains(string(out), fmt.Sprintf(`"finish_reason":%q`, finish)) {
+			t.Errorf("%s: %s", reason, out)
+		}
+		empty, err := gemini.ReadAnswer(answer(`{"text":"hm","thought":true}`))
+		if err != nil || empty.Judged().Limited != (kind == "limited") || empty.Judged().Filtered != (kind == "filtered") || (empty.Judged().Err != nil) != (kind == "failed") {
+			t.Errorf("%s without content: %+v, %v", reason, empty, err)
+		}
+		if empty.Judged().Err != nil && empty.Judged().Err.Reason != reason {
+			t.Errorf("%s: %v", reason, empty.Judged().Err)
+		}
+	}
+}
+
+func TestGeminiProbe(t *testing.T) {
+	t.Parallel()
+	for _, reasoning := range []bool{false, true} {
+		body, ok := wire.Probe(wire.FormGemini, "gemini-3-pro", reasoning, "")
+		var sent geminiSent
+		if err := json.Unmarshal(body, &sent); err != nil || !ok || sent.shape() != "user:text" || sent.GenerationConfig["maxOutputTokens"] == nil {
+			t.Errorf("%v, %t: %s", err, ok, body)
+		}
+	}
+}

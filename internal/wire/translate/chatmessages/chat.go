@@ -1,0 +1,198 @@
+package chatmessages
+
+import (
+	"fmt"
+	"strconv"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// maxStops is how many stop sequences the chat form takes.
+const maxStops = 4
+
+// Body returns the request in the chat form, for a line that does not speak
+// messages. Equal requests give equal bytes. The results of tools become
+// messages of their own, directly behind the call; what is unanswered is
+// answered with "(no result)". Fields without a counterpart are dropped; where
+// that would change what the answer is, or what it costs, the error is a
+// *fault.Error with the field. A stream always asks for its usage. Call Check
+// first.
+func (r messagesOnChat) Body(t wire.Translation) ([]byte, error) {
+	if err := untranslated(r.Asking()); err != nil {
+		return nil, err
+	}
+	if r.Doc.Raw("mcp_servers") != nil {
+		return nil, cannot("mcp_servers", "`mcp_servers` is not offered for this model. Leave it out.")
+	}
+	d := dialogue{}
+	if err := d.addSystem(r.Doc.Raw("system"), "system"); err != nil {
+		return nil, err
+	}
+	list := r.Doc.Raw("messages")
+	d.loop = loopOf(list)
+	for i, message := range rawjson.Elements(list) {
+		if err := d.add(message, i); err != nil {
+			return nil, err
+		}
+	}
+	d.finish()
+	out := make([]byte, 0, r.Size()+r.Size()/8+512)
+	out = append(append(out, `{"model":`...), rawjson.Quote(t.Model)...)
+	out = d.append(append(out, `,"messages":`...))
+	out = r.appendChatLimits(out, t)
+	for _, add := range []func([]byte, wire.Translation) ([]byte, error){r.appendChatTools, r.appendChatEffort, r.appendChatFormat} {
+		var err error
+		if out, err = add(out, t); err != nil {
+			return nil, err
+		}
+	}
+	if user := rawjson.Field(r.Doc.Raw("metadata"), "user_id"); rawjson.IsText(user) && 2 < len(user) && len(user) <= longestUser {
+		out = rawjson.AppendMember(out, "user", user)
+	}
+	if r.Stream {
+		out = append(out, `,"stream":true,"stream_options":{"include_usage":true}`...)
+	}
+	return append(out, '}'), nil
+}
+
+// longestUser is the longest name of an end user that all providers take, with
+// its quotes.
+const longestUser = 64 + 2
+
+// appendChatLimits appends what bounds the answer, and how it is sampled:
+// models that think take no sampling fields.
+func (r messagesOnChat) appendChatLimits(out []byte, t wire.Translation) []byte {
+	name := t.LimitField
+	if name == "" {
+		name = "max_tokens"
+	}
+	if r.Limit > 0 {
+		out = rawjson.AppendMember(out, name, strconv.AppendInt(nil, r.Limit, 10))
+	}
+	var stops []byte
+	n := 0
+	for _, stop := range rawjson.Elements(r.Doc.Raw("stop_sequences")) {
+		if rawjson.IsText(stop) && len(stop) > 2 && n < maxStops {
+			stops = append(append(stops, ','), stop...)
+			n++
+		}
+	}
+	if n > 0 {
+		stops[0] = '['
+		out = append(rawjson.AppendMember(out, "stop", stops), ']')
+	}
+	for _, name := range []string{"temperature", "top_p"} {
+		if raw := r.Doc.Raw(name); raw != nil && !t.Reasoning {
+			out = rawjson.AppendMember(out, name, raw)
+		}
+	}
+	return out
+}
+
+// appendChatTools appends tools and the choice among them.
+func (r messagesOnChat) appendChatTools(out []byte, _ wire.Translation) ([]byte, error) {
+	sep := `,"tools":[`
+	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
+		at := fmt.Sprintf("tools[%d]", i)
+		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
+			return nil, cannot(at+".type", "`%s.type`: this model takes the client's own tools only, of type custom.", at)
+		}
+		name, schema := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
+		switch {
+		case !rawjson.IsText(name) || len(name) == 2:
+			return nil, cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
+		case len(schema) == 0 || schema[0] != '{':
+			return nil, cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
+		}
+		out = append(append(append(out, sep...), `{"type":"function","function":{"name":`...), name...)
+		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
+			out = rawjson.AppendMember(out, "description", text)
+		}
+		out = rawjson.AppendMember(out, "parameters", schema)
+		if strict := rawjson.Field(tool, "strict"); string(strict) == "true" {
+			out = rawjson.AppendMember(out, "strict", strict)
+		}
+		out = append(out, "}}"...)
+		sep = ","
+	}
+	if sep != "," {
+		return out, nil
+	}
+	return r.appendChatChoice(append(out, ']'))
+}
+
+func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
+	choice := r.Doc.Raw("tool_choice")
+	if choice == nil {
+		return out, nil
+	}
+	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); kind {
+	case "auto", "none":
+		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(kind))
+	case "any":
+		out = append(out, `,"tool_choice":"required"`...)
+	case "tool":
+		name := rawjson.Field(choice, "name")
+		if !rawjson.IsText(name) {
+			return nil, cannot("tool_choice.name", "`tool_choice.name` must be a string: name the tool.")
+		}
+		out = append(append(append(out, `,"tool_choice":{"type":"function","function":{"name":`...), name...), "}}"...)
+	default:
+		return nil, cannot("tool_choice.type", "`tool_choice.type` must be auto, any, tool or none.")
+	}
+	if string(rawjson.Field(choice, "disable_parallel_tool_use")) == "true" {
+		out = append(out, `,"parallel_tool_calls":false`...)
+	}
+	return out, nil
+}
+
+// appendChatEffort appends reasoning_effort, as thinking and effort say. A
+// model that does not think knows no such field.
+func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte, error) {
+	thinking := r.Doc.Raw("thinking")
+	raw := rawjson.Field(r.Doc.Raw("output_config"), "effort")
+	effort := rawjson.Unquote(raw)
+	switch effort {
+	case "low", "medium", "high", "xhigh", "max":
+	default:
+		if raw != nil {
+			return nil, cannot("output_config.effort", "`output_config.effort` must be one of low, medium, high, xhigh and max.")
+		}
+	}
+	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); {
+	case kind == "disabled":
+		effort = "none"
+	case kind == "enabled" && effort == "":
+		budget, _ := rawjson.Integer(rawjson.Field(thinking, "budget_tokens"))
+		switch {
+		case budget < lowBudget:
+			effort = "low"
+		case budget < highBudget:
+			effort = "medium"
+		default:
+			effort = "high"
+		}
+	}
+	if effort == "" || !t.Reasoning {
+		return out, nil
+	}
+	return rawjson.AppendMember(out, "reasoning_effort", rawjson.Quote(effort)), nil
+}
+
+// appendChatFormat appends response_format.
+func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte, error) {
+	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
+	if format == nil {
+		param, format = "output_format", r.Doc.Raw("output_format") // its name in a beta
+	}
+	if format == nil {
+		return out, nil
+	}
+	schema := rawjson.Field(format, "schema")
+	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
+		return nil, cannot(param, "`%s` must be of type json_schema, with a schema.", param)
+	}
+	out = append(out, `,"response_format":{"type":"json_schema","json_schema":{"name":"output"`...)
+	return append(rawjson.AppendMember(out, "schema", schema), `,"strict":true}}`...), nil
+}

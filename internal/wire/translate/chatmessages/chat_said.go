@@ -1,0 +1,134 @@
+package chatmessages
+
+import (
+	"bytes"
+
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// chatSaid is what a message of the chat form, or a delta of one, says. Its
+// values are JSON as it stands; nil where there is nothing.
+type chatSaid struct {
+	thought  []byte // reasoning, in whichever of the vendors' fields it stands
+	content  []byte // a string, or parts
+	refusal  []byte
+	calls    []byte // a list
+	function []byte // a call in its older form
+}
+
+// readSaid reads a message or a delta.
+func readSaid(message []byte) (said chatSaid) {
+	for name, value := range rawjson.Members(message) {
+		if rawjson.IsNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "role", "name", "id", "type", "index":
+		case "content":
+			said.content = value
+		case "refusal":
+			said.refusal = value
+		case "tool_calls":
+			said.calls = value
+		case "function_call":
+			said.function = value
+		default:
+			// The same reasoning may stand in two fields; the plain text wins.
+			// What signs it is not part of it.
+			signs := bytes.HasSuffix(name, []byte("signature"))
+			if form.IsThought(name) && !signs && len(value) > 2 && (said.thought == nil || !rawjson.IsText(said.thought) && rawjson.IsText(value)) {
+				said.thought = value
+			}
+		}
+	}
+	return said
+}
+
+// eachThought calls add with every text of a reasoning field: a string, or one
+// vendor's details.
+func eachThought(value []byte, depth int, add func([]byte)) {
+	const deepest = 8 // deeper than any vendor's details
+	switch {
+	case len(value) == 0 || depth > deepest:
+	case rawjson.IsText(value):
+		add(value)
+	case value[0] == '[':
+		for _, element := range rawjson.Elements(value) {
+			eachThought(element, depth+1, add)
+		}
+	case value[0] == '{':
+		for name, member := range rawjson.Members(value) {
+			switch string(name) {
+			case "text", "summary", "thinking", "content":
+				eachThought(member, depth+1, add)
+			}
+		}
+	}
+}
+
+// eachContent calls add with every text of a content field: a string, or
+// parts, among which thinking may be.
+func eachContent(value []byte, add func(kind blockKind, raw []byte)) {
+	if rawjson.IsText(value) {
+		add(textKind, value)
+		return
+	}
+	for _, part := range rawjson.Elements(value) {
+		switch kind := rawjson.Inside(rawjson.Field(part, "type")); {
+		case form.IsThought(kind):
+			eachThought(part, 0, func(raw []byte) { add(thoughtKind, raw) })
+		case string(kind) == "refusal":
+			add(textKind, rawjson.Field(part, "refusal"))
+		default:
+			add(textKind, rawjson.Field(part, "text"))
+		}
+	}
+}
+
+// blockKind is a kind of content block of the messages form.
+type blockKind int
+
+const (
+	textKind blockKind = iota
+	thoughtKind
+	callKind
+)
+
+// arguments follows the text of a call's arguments, fragment by fragment, to
+// tell when they are whole.
+type arguments struct {
+	depth   int
+	begun   bool
+	quoted  bool // inside a string
+	escaped bool // behind a backslash in it
+	scratch []byte
+}
+
+// add takes a fragment, the inside of a JSON string.
+func (a *arguments) add(raw []byte) {
+	text := raw
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		a.scratch = rawjson.AppendUnquoted(a.scratch[:0], raw)
+		text = a.scratch
+	}
+	for _, c := range text {
+		switch {
+		case a.escaped:
+			a.escaped = false
+		case a.quoted:
+			a.escaped = c == '\\'
+			a.quoted = c != '"'
+		case c == '"':
+			a.quoted = true
+		case c == '{' || c == '[':
+			a.depth++
+			a.begun = true
+		case c == '}' || c == ']':
+			a.depth--
+		}
+	}
+}
+
+// whole tells whether an object has begun and ended.
+func (a *arguments) whole() bool { return a.begun && a.depth <= 0 && !a.quoted }

@@ -1,0 +1,383 @@
+package chatmessages
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"tollgate/internal/wire/rawjson"
+)
+
+// dialogue becomes the messages of a chat request: turns of one role are
+// merged, and every call of a tool is answered directly behind it.
+type dialogue struct {
+	turns []chatTurn
+	loop  int // where the current loop of tool calls begins, in the client's messages
+
+	open    []openCall // the calls of the last assistant turn, at most maxTurnCalls
+	results int        // the turn that their results go to; 0: there is none yet
+}
+
+// chatTurn is one message of the chat form, or the results of one turn's
+// calls.
+type chatTurn struct {
+	role    string
+	parts   []chatPart
+	calls   []byte // of the assistant: a list without its brackets
+	thought []byte // of the assistant, the inside of a JSON string
+	results []byte // of tools: messages, each with a comma behind it
+}
+
+// chatPart is a content part: a text, as the inside of a JSON string, or
+// another part.
+type chatPart struct {
+	text []byte
+	json []byte
+}
+
+const (
+	roleSystem    = "system"
+	roleUser      = "user"
+	roleAssistant = "assistant"
+	roleTool      = "tool"
+)
+
+// paragraph stands between texts that become one, as JSON has it.
+const paragraph = `\n\n`
+
+// loopOf returns the index behind the last message of the user that is more
+// than results of tools: what the assistant thought since then is what it goes
+// on with.
+func loopOf(list []byte) int {
+	from := 0
+	for i, message := range rawjson.Elements(list) {
+		if rawjson.Unquote(rawjson.Field(message, "role")) != roleUser {
+			continue
+		}
+		content := rawjson.Field(message, "content")
+		said := rawjson.IsText(content)
+		for _, b := range rawjson.Elements(content) {
+			said = said || rawjson.Unquote(rawjson.Field(b, "type")) != "tool_result"
+		}
+		if said {
+			from = i + 1
+		}
+	}
+	return from
+}
+
+// addSystem adds a system prompt, a string or text blocks.
+func (d *dialogue) addSystem(content []byte, at string) error {
+	switch {
+	case content == nil:
+	case rawjson.IsText(content):
+		d.say(roleSystem, textPart(content))
+	case content[0] == '[':
+		for i, b := range rawjson.Elements(content) {
+			text := rawjson.Field(b, "text")
+			if !rawjson.IsText(text) {
+				return cannot(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
+			}
+			d.say(roleSystem, textPart(text))
+		}
+	default:
+		return cannot(at, "`%s` must be a string or an array of text blocks.", at)
+	}
+	return nil
+}
+
+// add adds the message at index of the client's list.
+func (d *dialogue) add(message []byte, index int) error {
+	at := fmt.Sprintf("messages[%d]", index)
+	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
+	at += ".content"
+	if content == nil || content[0] != '"' && content[0] != '[' {
+		return cannot(at, "`%s` must be a string or an array of blocks.", at)
+	}
+	switch role {
+	case roleSystem:
+		return d.addSystem(content, at)
+	case roleUser:
+		if rawjson.IsText(content) {
+			d.say(roleUser, textPart(content))
+			return nil
+		}
+		return d.hear(content, at)
+	case roleAssistant:
+		return d.answer(content, at, index >= d.loop)
+	}
+	return cannot(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
+}
+
+// turn returns the turn of a role that is being filled.
+func (d *dialogue) turn(role string) *chatTurn {
+	n := len(d.turns)
+	if n > 0 && d.turns[n-1].role == role {
+		return &d.turns[n-1]
+	}
+	if n > 0 && d.turns[n-1].role == roleAssistant && len(d.open) > 0 {
+		d.results = n
+		d.turns = append(d.turns, chatTurn{role: roleTool})
+		if role == roleTool {
+			return &d.turns[n]
+		}
+	}
+	if role == roleAssistant {
+		d.settle()
+		d.open, d.results = d.open[:0], 0
+	}
+	d.turns = append(d.turns, chatTurn{role: role})
+	return &d.turns[len(d.turns)-1]
+}
+
+// say adds parts to the turn of a role.
+func (d *dialogue) say(role string, parts ...chatPart) {
+	for _, p := range parts {
+		if p.json != nil || len(p.text) > 0 {
+			t := d.turn(role)
+			t.parts = append(t.parts, p)
+		}
+	}
+}
+
+// textPart makes a part of a JSON string; an empty one of a blank text.
+func textPart(raw []byte) chatPart {
+	if isBlank(raw) {
+		return chatPart{}
+	}
+	return chatPart{text: rawjson.Inside(raw)}
+}
+
+// answer adds an assistant's blocks. What it thought is kept where it goes on
+// thinking, and no provider has signed it: then it came from a line of the
+// chat form.
+func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
+	if rawjson.IsText(content) {
+		d.say(roleAssistant, textPart(content))
+		return nil
+	}
+	var text, thought []byte
+	calls := false
+	for i, b := range rawjson.Elements(content) {
+		switch rawjson.Unquote(rawjson.Field(b, "type")) {
+		case "text":
+			text = append(text, rawjson.Inside(rawjson.Field(b, "text"))...)
+		case "thinking":
+			if inLoop && len(rawjson.Inside(rawjson.Field(b, "signature"))) == 0 {
+				thought = append(thought, rawjson.Inside(rawjson.Field(b, "thinking"))...)
+			}
+		case "tool_use":
+			calls = true
+			if err := d.call(b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+				return err
+			}
+		default: // what a provider's own tools did, and what it signed
+		}
+	}
+	part := textPart(append(append([]byte{'"'}, text...), '"'))
+	d.say(roleAssistant, part)
+	if len(thought) > 0 && (calls || part.text != nil) {
+		t := d.turn(roleAssistant)
+		t.thought = append(t.thought, thought...)
+	}
+	return nil
+}
+
+// call adds a call of a tool.
+func (d *dialogue) call(b []byte, at string) error {
+	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
+	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
+		return cannot(at, "`%s` needs `id` and `name`, as strings.", at)
+	}
+	t := d.turn(roleAssistant)
+	if len(d.open) >= maxTurnCalls {
+		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+	}
+	if t.calls != nil {
+		t.calls = append(t.calls, ',')
+	}
+	sent := shortID(id)
+	t.calls = append(append(t.calls, `{"id":`...), sent...)
+	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), name...)
+	input := rawjson.Field(b, "input")
+	if input == nil {
+		input = []byte("{}")
+	}
+	t.calls = append(rawjson.AppendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
+	d.open = append(d.open, openCall{id: rawjson.Unquote(id), sent: string(sent)})
+	return nil
+}
+
+// shortID returns the id of a call, a JSON string, as short as all providers of
+// the form take it.
+func shortID(raw []byte) []byte {
+	const longest = 40
+	id := rawjson.Unquote(raw)
+	if len(id) <= longest {
+		return raw
+	}
+	return rawjson.Quote(fmt.Sprintf("%s_%08x", strings.ToValidUTF8(id[:longest-9], ""), hashOf(id)))
+}
+
+// hear adds a user's blocks.
+func (d *dialogue) hear(content []byte, at string) error {
+	for i, b := range rawjson.Elements(content) {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		if rawjson.Unquote(rawjson.Field(b, "type")) == "tool_result" {
+			if err := d.result(b, at); err != nil {
+				return err
+			}
+			continue
+		}
+		parts, err := chatParts(b, at)
+		if err != nil {
+			return err
+		}
+		d.say(roleUser, parts...)
+	}
+	return nil
+}
+
+// result adds the result of a tool. The form has text for it alone: images
+// and files go into a message of the user behind it. A result that answers
+// nothing is something that the user says.
+func (d *dialogue) result(b []byte, at string) error {
+	content := rawjson.Field(b, "content")
+	var parts []chatPart
+	if rawjson.IsText(content) {
+		parts = append(parts, chatPart{text: rawjson.Inside(content)})
+	}
+	for i, inner := range rawjson.Elements(content) {
+		more, err := chatParts(inner, fmt.Sprintf("%s.content[%d]", at, i))
+		if err != nil {
+			return err
+		}
+		parts = append(parts, more...)
+	}
+	var text []byte
+	var others []chatPart
+	for _, p := range parts {
+		switch {
+		case p.json != nil:
+			others = append(others, p)
+		case len(p.text) > 0:
+			if text != nil {
+				text = append(text, `\n`...)
+			}
+			text = append(text, p.text...)
+		}
+	}
+	if string(rawjson.Field(b, "is_error")) == "true" {
+		text = append([]byte("Error: "), text...)
+	}
+	id := rawjson.Field(b, "tool_use_id")
+	i := d.find(rawjson.Unquote(id))
+	if i < 0 {
+		d.say(roleUser, chatPart{text: text})
+	} else {
+		d.reply(i, text)
+	}
+	if len(others) > 0 {
+		label := append([]byte("From the result of the tool call "), rawjson.Inside(id)...)
+		d.say(roleUser, chatPart{text: append(label, ':')})
+		d.say(roleUser, others...)
+	}
+	return nil
+}
+
+// find returns the open call of an id that has no result.
+func (d *dialogue) find(id string) int {
+	for i, c := range d.open {
+		if !c.done && c.id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// reply answers an open call with a text, the inside of a JSON string.
+func (d *dialogue) reply(i int, text []byte) {
+	d.open[i].done = true
+	if d.results == 0 {
+		d.turn(roleTool)
+	}
+	t := &d.turns[d.results]
+	t.results = append(append(t.results, `{"role":"tool","tool_call_id":`...), d.open[i].sent...)
+	t.results = append(append(append(t.results, `,"content":"`...), text...), `"},`...)
+}
+
+// settle answers the calls that the client left open.
+func (d *dialogue) settle() {
+	for i, c := range d.open {
+		if !c.done {
+			d.reply(i, []byte(unanswered))
+		}
+	}
+}
+
+// finish ends the dialogue. The last word is the user's or a tool's: providers
+// refuse another, or take it for a whole turn.
+func (d *dialogue) finish() {
+	d.settle()
+	n := len(d.turns)
+	if n == 0 || d.turns[n-1].role == roleAssistant || d.turns[n-1].role == roleSystem && n == 1 {
+		d.say(roleUser, chatPart{text: []byte(goOn)})
+	}
+}
+
+// append appends the messages as a list.
+func (d *dialogue) append(out []byte) []byte {
+	out = append(out, '[')
+	for _, t := range d.turns {
+		if t.role == roleTool {
+			out = append(out, t.results...)
+			continue
+		}
+		out = append(append(append(out, `{"role":"`...), t.role...), `","content":`...)
+		out = t.appendContent(out)
+		if t.thought != nil {
+			out = append(append(append(out, `,"reasoning_content":"`...), t.thought...), '"')
+		}
+		if t.calls != nil {
+			out = append(append(append(out, `,"tool_calls":[`...), t.calls...), ']')
+		}
+		out = append(out, "},"...)
+	}
+	return append(bytes.TrimSuffix(out, []byte(",")), ']')
+}
+
+// appendContent appends the parts: one string where they are all text, which
+// every provider takes.
+func (t *chatTurn) appendContent(out []byte) []byte {
+	if len(t.parts) == 0 {
+		return append(out, "null"...)
+	}
+	whole := true
+	for _, p := range t.parts {
+		whole = whole && p.json == nil
+	}
+	for i, p := range t.parts {
+		switch {
+		case whole && i == 0:
+			out = append(out, '"')
+		case whole:
+			out = append(out, paragraph...)
+		case i == 0:
+			out = append(out, '[')
+		default:
+			out = append(out, ',')
+		}
+		switch {
+		case p.json != nil:
+			out = append(out, p.json...)
+		case whole:
+			out = append(out, p.text...)
+		default:
+			out = append(append(append(out, `{"type":"text","text":"`...), p.text...), `"}`...)
+		}
+	}
+	if whole {
+		return append(out, '"')
+	}
+	return append(out, ']')
+}

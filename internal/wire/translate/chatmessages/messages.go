@@ -1,0 +1,217 @@
+package chatmessages
+
+import (
+	"fmt"
+	"strconv"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+const (
+	// maxBreakpoints is how many cache breakpoints a messages request may have.
+	maxBreakpoints = 4
+	// leastLimit is sent where the form demands a limit and nobody named one.
+	leastLimit = 4096
+	// goOn is what the user says where the form demands a turn of the user and
+	// the client sent none.
+	goOn = "Continue."
+	// unanswered answers a tool call that the client left without an answer.
+	unanswered = "(no result)"
+	// asObject asks for what the messages form has no field for.
+	asObject = "Answer with one valid JSON object and nothing else."
+)
+
+// Body returns the request in the messages form, for a line that does
+// not speak chat completions. Equal requests give equal bytes, and a request
+// that continues another begins with the same bytes. A history that the form
+// refuses is mended: turns of one role are merged, unanswered calls are
+// answered with "(no result)", empty texts are left out. Fields without a
+// counterpart are dropped; where that would change what the answer is, or what
+// it costs, the error is a *fault.Error with the field. Call Check first.
+func (r chatOnMessages) Body(t wire.Translation) ([]byte, error) {
+	if r.N > 1 {
+		return nil, cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
+	}
+	if err := untranslated(r.Asking()); err != nil {
+		return nil, err
+	}
+	tools, err := r.messagesTools()
+	if err != nil {
+		return nil, err
+	}
+	h := history{used: map[string]int{}}
+	for i, message := range rawjson.Elements(r.Doc.Raw("messages")) {
+		if err := h.add(message, i); err != nil {
+			return nil, err
+		}
+	}
+	format, err := r.outputFormat(&h)
+	if err != nil {
+		return nil, err
+	}
+	limit := r.messagesLimit(t)
+	thought, err := r.thinking(t, limit, h.inLoop())
+	if err != nil {
+		return nil, err
+	}
+	h.finish(thought.prefills)
+	if len(tools.list) == 0 {
+		tools.recall(h.names)
+	}
+	return r.assemble(t, limit, tools, &h, thought, format)
+}
+
+// messagesLimit is the limit on output tokens, which the form demands.
+func (r chatOnMessages) messagesLimit(t wire.Translation) int64 {
+	for _, limit := range []int64{r.Limit, t.Limit, t.MaxOutput} {
+		if limit > 0 {
+			return limit
+		}
+	}
+	return leastLimit
+}
+
+// assemble writes the body. Cache breakpoints are kept in the order in which
+// the form reads them: tools, system, messages.
+func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, thought thought, format []byte) ([]byte, error) {
+	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
+	out := make([]byte, 0, r.Size()+r.Size()/8+512)
+	out = append(append(out, `{"model":`...), rawjson.Quote(t.Model)...)
+	out = rawjson.AppendMember(out, "max_tokens", strconv.AppendInt(nil, limit, 10))
+	out = tools.append(out, &marks)
+	if len(tools.list) > 0 {
+		choice, err := r.messagesToolChoice(tools, thought.on)
+		if err != nil {
+			return nil, err
+		}
+		if choice != nil {
+			out = rawjson.AppendMember(out, "tool_choice", choice)
+		}
+	}
+	out = h.append(out, &marks)
+	stops, err := r.stopSequences()
+	if err != nil {
+		return nil, err
+	}
+	if stops != nil {
+		out = rawjson.AppendMember(out, "stop_sequences", stops)
+	}
+	if thought.sampling {
+		out = r.appendSampling(out)
+	}
+	if thought.mode != nil {
+		out = rawjson.AppendMember(out, "thinking", thought.mode)
+	}
+	if config := outputConfig(thought.effort, format); config != nil {
+		out = rawjson.AppendMember(out, "output_config", config)
+	}
+	if user := r.messagesUser(); user != nil {
+		out = rawjson.AppendMember(out, "metadata", append(append([]byte(`{"user_id":`), user...), '}'))
+	}
+	if r.Stream {
+		out = append(out, `,"stream":true`...)
+	}
+	return append(out, '}'), nil
+}
+
+// appendSampling appends temperature, which the form knows up to 1, or top_p:
+// newer models take one of the two only.
+func (r chatOnMessages) appendSampling(out []byte) []byte {
+	if raw := r.Doc.Raw("temperature"); raw != nil {
+		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > 1 {
+			raw = []byte("1")
+		}
+		return rawjson.AppendMember(out, "temperature", raw)
+	}
+	if raw := r.Doc.Raw("top_p"); raw != nil {
+		return rawjson.AppendMember(out, "top_p", raw)
+	}
+	return out
+}
+
+// outputConfig returns the object of that name; nil when there is nothing in
+// it.
+func outputConfig(effort string, format []byte) []byte {
+	var config []byte
+	if effort != "" {
+		config = rawjson.AppendMember(config, "effort", rawjson.Quote(effort))
+	}
+	if format != nil {
+		config = rawjson.AppendMember(config, "format", format)
+	}
+	if config == nil {
+		return nil
+	}
+	config[0] = '{' // in the place of the first comma
+	return append(config, '}')
+}
+
+// stopSequences returns `stop` as a list; nil when nothing is left of it. White
+// space alone is refused by the form and dropped here.
+func (r chatOnMessages) stopSequences() ([]byte, error) {
+	raw := r.Doc.Raw("stop")
+	var list []byte
+	add := func(param string, stop []byte) error {
+		if !rawjson.IsText(stop) {
+			return cannot(param, "`%s` must be a string.", param)
+		}
+		if !isBlank(stop) {
+			list = append(append(list, ','), stop...)
+		}
+		return nil
+	}
+	switch {
+	case raw == nil:
+	case raw[0] == '[':
+		for i, stop := range rawjson.Elements(raw) {
+			if err := add(fmt.Sprintf("stop[%d]", i), stop); err != nil {
+				return nil, err
+			}
+		}
+	default:
+		if err := add("stop", raw); err != nil {
+			return nil, err
+		}
+	}
+	if list == nil {
+		return nil, nil
+	}
+	list[0] = '['
+	return append(list, ']'), nil
+}
+
+// messagesUser returns the client's name of its end user; nil when there is
+// none that the form takes.
+func (r chatOnMessages) messagesUser() []byte {
+	const longest = 256
+	for _, name := range []string{"safety_identifier", "user"} {
+		if raw := r.Doc.Raw(name); rawjson.IsText(raw) && len(raw) > 2 && len(raw) <= longest {
+			return raw
+		}
+	}
+	return nil
+}
+
+// outputFormat reads response_format. A JSON object without a schema is asked
+// for in words.
+func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
+	raw := r.Doc.Raw("response_format")
+	if raw == nil {
+		return nil, nil
+	}
+	switch kind := rawjson.Unquote(rawjson.Field(raw, "type")); kind {
+	case "text":
+		return nil, nil
+	case "json_object":
+		h.system = append(h.system, textBlock(rawjson.Quote(asObject)))
+		return nil, nil
+	case "json_schema":
+		schema := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
+		if len(schema) == 0 || schema[0] != '{' {
+			return nil, cannot("response_format.json_schema.schema", "`response_format.json_schema.schema` must be an object.")
+		}
+		return append(rawjson.AppendMember([]byte(`{"type":"json_schema"`), "schema", schema), '}'), nil
+	}
+	return nil, cannot("response_format.type", "`response_format.type` must be text, json_object or json_schema for this model.")
+}

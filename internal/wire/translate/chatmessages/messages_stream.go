@@ -1,0 +1,264 @@
+package chatmessages
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// chatStream writes a stream of the messages form as one of the chat form.
+// Whatever the provider sends, what it writes is well formed: one identity in
+// all chunks, tool calls numbered from 0, at most one finish_reason and
+// nothing but usage and [DONE] after it. Not for concurrent use.
+type chatStream struct {
+	id    wire.Identity
+	usage bool // the client asked for it
+
+	head []byte // of every chunk, up to its delta
+	tail []byte // of a chunk that ends nothing
+
+	begun, finished, ended bool
+	calls                  int // tool calls begun
+	open                   []openBlock
+}
+
+// openBlock is a tool_use block that has begun and not ended.
+type openBlock struct {
+	index int64 // among all blocks
+	call  int   // among the calls
+	any   bool  // arguments came
+	whole bool  // all of them, with its beginning
+}
+
+// maxOpenBlocks bounds the blocks that a provider leaves open; the form has
+// one at a time.
+const maxOpenBlocks = 128
+
+// newChatStream makes the writer of a chat stream from events of the
+// messages form. includeUsage says whether the client asked for the usage
+// chunk.
+func newChatStream(id wire.Identity, includeUsage bool) *chatStream {
+	w := &chatStream{id: id, usage: includeUsage}
+	w.head = fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
+		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
+	w.tail = []byte(`,"finish_reason":null}]` + w.nullUsage() + "}\n\n")
+	return w
+}
+
+// nullUsage is what every chunk but the usage chunk says about usage.
+func (w *chatStream) nullUsage() string {
+	if w.usage {
+		return `,"usage":null`
+	}
+	return ""
+}
+
+// Append appends the chunks for an event to dst. The finish_reason goes out
+// with the event that tells it. Pings become comments, errors nothing: they
+// are Fail's.
+func (w *chatStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
+	data := bytes.TrimSpace(e.Data)
+	if len(data) == 0 {
+		return append(dst, sse.KeepAlive...)
+	}
+	if w.finished || f.Err != nil {
+		return dst
+	}
+	var kind, index, delta, block []byte
+	for name, value := range rawjson.Members(data) {
+		switch string(name) {
+		case "type":
+			kind = rawjson.NameOf(value)
+		case "index":
+			index = value
+		case "delta":
+			delta = value
+		case "content_block":
+			block = value
+		}
+	}
+	if kind == nil {
+		kind = []byte(e.Name)
+	}
+	switch string(kind) {
+	case "ping":
+		return append(dst, sse.KeepAlive...)
+	case "message_start":
+		return w.begin(dst)
+	case "content_block_start":
+		n, _ := rawjson.Count(index)
+		return w.start(dst, n, block)
+	case "content_block_delta":
+		n, _ := rawjson.Count(index)
+		return w.delta(dst, n, delta)
+	case "content_block_stop":
+		n, _ := rawjson.Count(index)
+		return w.stop(dst, n)
+	case "message_delta":
+		reason := rawjson.Unquote(rawjson.Field(delta, "stop_reason"))
+		if kind := form.KindOfFinish(reason); kind != form.FinishNone && kind != form.FinishFailed {
+			return w.finish(dst, reason)
+		}
+	case "message_stop": // the reason did not come
+		return w.finish(dst, "")
+	}
+	return dst
+}
+
+// begin writes the first chunk, once.
+func (w *chatStream) begin(dst []byte) []byte {
+	if w.begun {
+		return dst
+	}
+	w.begun = true
+	return w.chunk(dst, `{"role":"assistant","content":""}`)
+}
+
+// chunk writes a chunk with the given delta.
+func (w *chatStream) chunk(dst []byte, delta string) []byte {
+	dst = append(append(dst, w.head...), delta...)
+	return append(dst, w.tail...)
+}
+
+// text writes a chunk with a text in the member that before ends in.
+func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
+	if len(rawjson.Inside(raw)) == 0 {
+		return dst
+	}
+	dst = w.begin(dst)
+	dst = append(append(dst, w.head...), before...)
+	dst = rawjson.AppendInside(dst, raw)
+	return append(append(dst, `"}`...), w.tail...)
+}
+
+const (
+	contentDelta   = `{"content":"`
+	reasoningDelta = `{"reasoning_content":"`
+)
+
+// start begins a block. Other hosts of the form put the first text, or a whole
+// input, here.
+func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
+	switch rawjson.Unquote(rawjson.Field(block, "type")) {
+	case "text":
+		return w.text(dst, contentDelta, rawjson.Field(block, "text"))
+	case "thinking":
+		return w.text(dst, reasoningDelta, rawjson.Field(block, "thinking"))
+	case "tool_use":
+	default:
+		return dst
+	}
+	if len(w.open) >= maxOpenBlocks {
+		dst = w.stop(dst, w.open[0].index)
+	}
+	call, input := w.calls, rawjson.Field(block, "input")
+	whole := len(input) > 2 // not {}
+	w.open = append(w.open, openBlock{index: index, call: call, any: whole, whole: whole})
+	w.calls++
+	dst = append(w.begin(dst), w.head...)
+	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(rawjson.Field(block, "id"), w.id, call))
+	dst = rawjson.AppendInside(dst, rawjson.Field(block, "name"))
+	dst = append(append(dst, `","arguments":""}}]}`...), w.tail...)
+	if whole {
+		dst = w.endArguments(rawjson.AppendEscaped(w.beginArguments(dst, call), input))
+	}
+	return dst
+}
+
+// delta writes what a block grows by.
+func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
+	var kind, text, thinking, partial []byte
+	for name, value := range rawjson.Members(delta) {
+		switch string(name) {
+		case "type":
+			kind = rawjson.NameOf(value)
+		case "text":
+			text = value
+		case "thinking":
+			thinking = value
+		case "partial_json":
+			partial = value
+		}
+	}
+	switch string(kind) {
+	case "text_delta":
+		return w.text(dst, contentDelta, text)
+	case "thinking_delta":
+		return w.text(dst, reasoningDelta, thinking)
+	case "input_json_delta":
+		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Inside(partial)) > 0 {
+			w.open[i].any = true
+			dst = w.beginArguments(dst, w.open[i].call)
+			dst = rawjson.AppendInside(dst, partial)
+			return w.endArguments(dst)
+		}
+	}
+	return dst
+}
+
+func (w *chatStream) find(index int64) int {
+	return slices.IndexFunc(w.open, func(b openBlock) bool { return b.index == index })
+}
+
+func (w *chatStream) beginArguments(dst []byte, call int) []byte {
+	dst = append(append(dst, w.head...), `{"tool_calls":[{"index":`...)
+	return append(strconv.AppendInt(dst, int64(call), 10), `,"function":{"arguments":"`...)
+}
+
+func (w *chatStream) endArguments(dst []byte) []byte {
+	return append(append(dst, `"}}]}`...), w.tail...)
+}
+
+// stop ends a block. A call without arguments has an empty object of them.
+func (w *chatStream) stop(dst []byte, index int64) []byte {
+	i := w.find(index)
+	if i < 0 {
+		return dst
+	}
+	b := w.open[i]
+	w.open = slices.Delete(w.open, i, i+1)
+	if b.any {
+		return dst
+	}
+	return w.endArguments(append(w.beginArguments(dst, b.call), "{}"...))
+}
+
+// finish ends the choice.
+func (w *chatStream) finish(dst []byte, reason string) []byte {
+	dst = w.begin(dst)
+	for len(w.open) > 0 {
+		dst = w.stop(dst, w.open[0].index)
+	}
+	w.finished = true
+	dst = append(dst, w.head...)
+	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", rawjson.Quote(chatFinish(reason, w.calls > 0)), w.nullUsage())
+}
+
+// End appends what closes a stream that has finished, with u as its usage. A
+// stream that has not finished, or is closed, gets nothing.
+func (w *chatStream) End(dst []byte, u wire.Usage) []byte {
+	if !w.finished || w.ended {
+		return dst
+	}
+	w.ended = true
+	if w.usage {
+		dst = fmt.Appendf(dst, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[],"usage":`,
+			rawjson.Quote(chatID(w.id)), w.id.Created, rawjson.Quote(w.id.Model))
+		dst = append(appendChatUsage(dst, u), "}\n\n"...)
+	}
+	return append(dst, sse.Done...)
+}
+
+// Fail appends the event of an error, after which nothing is written.
+func (w *chatStream) Fail(dst []byte, err *fault.Error) []byte {
+	w.finished, w.ended = true, true
+	return append(dst, completions.ErrorEvent(err.Object())...)
+}

@@ -1,0 +1,231 @@
+package chatmessages
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/messages"
+)
+
+// translation is what a line of the messages form is asked with.
+func translation(model string, reasoning bool) wire.Translation {
+	return wire.Translation{Edits: wire.Edits{Model: model}, MaxOutput: 8192, Reasoning: reasoning}
+}
+
+// asMessages translates a chat request and returns the named members of the
+// result, one a line.
+func asMessages(t *testing.T, body string, in wire.Translation, names ...string) string {
+	t.Helper()
+	out, err := ToMessages(chatAsked(t, body), wire.Identity{}).Body(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := messages.Open(out)
+	if err == nil {
+		err = r.Check()
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	var values []string
+	for _, name := range names {
+		values = append(values, string(r.Doc.Raw(name)))
+	}
+	return strings.Join(values, "\n")
+}
+
+// TestChatAsMessagesRows is the table of fields: what the line gets of each.
+func TestChatAsMessagesRows(t *testing.T) {
+	t.Parallel()
+	const tool = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g","parameters":{"type":["object","null"]}}}]`
+	say := func(more string) string {
+		return wiretest.AskingMessages(`[{"role":"user","content":"hi"}` + more + `]`)
+	}
+	for name, test := range map[string]struct {
+		body string
+		read string
+		want string
+	}{
+		"no limit":                 {wiretest.Asking(``), "max_tokens", `8192`},
+		"limit":                    {wiretest.Asking(`"max_tokens":7`), "max_tokens", `7`},
+		"newer limit":              {wiretest.Asking(`"max_completion_tokens":9`), "max_tokens", `9`},
+		"the smaller of two":       {wiretest.Asking(`"max_completion_tokens":9,"max_tokens":7`), "max_tokens", `7`},
+		"one stop":                 {wiretest.Asking(`"stop":"x"`), "stop_sequences", `["x"]`},
+		"no stop left":             {wiretest.Asking(`"stop":[" ","\n"]`), "stop_sequences", ``},
+		"temperature":              {wiretest.Asking(`"temperature":0.30`), "temperature", `0.30`},
+		"hot":                      {wiretest.Asking(`"temperature":2`), "temperature", `1`},
+		"top_p":                    {wiretest.Asking(`"top_p":0.9`), "top_p", `0.9`},
+		"top_p beside temperature": {wiretest.Asking(`"temperature":1,"top_p":0.9`), "top_p", ``},
+		"without a counterpart":    {wiretest.Asking(`"seed":1,"logit_bias":{},"presence_penalty":1,"frequency_penalty":1,"logprobs":true,"verbosity":"low","store":true,"service_tier":"auto","prediction":{}`), "seed", ``},
+		"user":                     {wiretest.Asking(`"user":"u"`), "metadata", `{"user_id":"u"}`},
+		"safety identifier":        {wiretest.Asking(`"user":"u","safety_identifier":"s"`), "metadata", `{"user_id":"s"}`},
+		"long user":                {wiretest.Asking(`"user":"` + strings.Repeat("u", 300) + `"`), "metadata", ``},
+		"schema of an object":      {wiretest.Asking(tool), "tools", `[{"name":"f","input_schema":{"type":"object","properties":{}}},{"name":"g","input_schema":{"type":"object"}}]`},
+		"schema without type":      {wiretest.Asking(`"functions":[{"name":"f","parameters":{ "properties":{}}}]`), "tools", `[{"name":"f","input_schema":{"type":"object", "properties":{}}}]`},
+		"a tool without type":      {wiretest.Asking(`"tools":[{"function":{"name":"f","description":"d","strict":true}}]`), "tools", `[{"name":"f","description":"d","input_schema":{"type":"object","properties":{}},"strict":true}]`},
+		"choice none":              {wiretest.Asking(tool + `,"tool_choice":"none"`), "tool_choice", `{"type":"none"}`},
+		"choice auto":              {wiretest.Asking(tool + `,"tool_choice":"auto"`), "tool_choice", `{"type":"auto"}`},
+		"choice required":          {wiretest.Asking(tool + `,"tool_choice":"required"`), "tool_choice", `{"type":"any"}`},
+		"choice named":             {wiretest.Asking(tool + `,"tool_choice":{"type":"function","function":{"name":"g"}}`), "tool_choice", `{"type":"tool","name":"g"}`},
+		"choice by function_call":  {wiretest.Asking(tool + `,"function_call":{"name":"g"}`), "tool_choice", `{"type":"tool","name":"g"}`},
+		"choice without tools":     {wiretest.Asking(`"tool_choice":"required"`), "tool_choice", ``},
+		"allowed tools":            {wiretest.Asking(tool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","name":"f"}]}}`), "tools tool_choice", `[{"name":"f","input_schema":{"type":"object","properties":{}}}]` + "\n" + `{"type":"any"}`},
+		"one call at a time":       {wiretest.Asking(tool + `,"parallel_tool_calls":false`), "tool_choice", `{"type":"auto","disable_parallel_tool_use":true}`},
+		"no call at a time":        {wiretest.Asking(tool + `,"parallel_tool_calls":false,"tool_choice":"none"`), "tool_choice", `{"type":"none"}`},
+		"text format":              {wiretest.Asking(`"response_format":{"type":"text"}`), "output_config", ``},
+		"stream":                   {wiretest.Asking(`"stream":true`), "stream", `true`},
+		"not streamed":             {wiretest.Asking(`"stream":false`), "stream", ``},
+		"effort":                   {wiretest.Asking(`"reasoning_effort":"high"`), "output_config thinking", `{"effort":"high"}` + "\n"},
+		"least effort":             {wiretest.Asking(`"reasoning_effort":"minimal"`), "output_config thinking", `{"effort":"low"}` + "\n"},
+		"no effort":                {wiretest.Asking(`"reasoning_effort":"none"`), "output_config thinking", "\n"},
+		"late system":              {say(`,{"role":"assistant","content":"a"},{"role":"system","content":"s"},{"role":"user","content":"u"}`), "system messages", "\n" + `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"s"},{"type":"text","text":"u"}]}]`},
+		"refusals":                 {say(`,{"role":"assistant","content":null,"refusal":"no"},{"role":"assistant","content":[{"type":"refusal","refusal":"never"}]},{"role":"user","content":"u"}`), "messages", `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"no"},{"type":"text","text":"never"}]},{"role":"user","content":[{"type":"text","text":"u"}]}]`},
+		"functions": {say(`,{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"}`), "tools tool_choice messages",
+			`[{"name":"f","input_schema":{"type":"object"}}]` + "\n" + `{"type":"none"}` + "\n" +
+				`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"r"}]}]}]`},
+		"the same id twice": {say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"x":1}}}]},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"null"}}]},{"role":"tool","tool_call_id":"a","content":""}`), "messages",
+			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"}]}]},{"role":"assistant","content":[{"type":"tool_use","id":"a_2","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a_2"}]}]`},
+		"a result of nothing": {say(`,{"role":"tool","tool_call_id":"x","content":"lost"}`), "messages", `[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"lost"}]}]`},
+		"an image from a tool": {say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":"https://e.com/a","cache_control":{"type":"ephemeral"}}]}`), "messages",
+			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"url","url":"https://e.com/a"}}],"cache_control":{"type":"ephemeral"}}]}]`},
+		"prefill":          {say(`,{"role":"assistant","content":"Once \n"}`), "messages", `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"Once"}]}]`},
+		"an empty prefill": {say(`,{"role":"assistant","content":" \n"}`), "messages", `[{"role":"user","content":[{"type":"text","text":"hi"}]}]`},
+		"the user begins":  {wiretest.AskingMessages(`[{"role":"assistant","content":"a"},{"role":"user","content":"u"}]`), "messages", `[{"role":"user","content":[{"type":"text","text":"Continue."}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"u"}]}]`},
+		"only a system":    {wiretest.AskingMessages(`[{"role":"system","content":"s"}]`), "system messages", `[{"type":"text","text":"s"}]` + "\n" + `[{"role":"user","content":[{"type":"text","text":"Continue."}]}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := asMessages(t, test.body, translation("vendor", false), strings.Fields(test.read)...); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestChatAsMessagesThinking: effort, what a model knows of it, and what a
+// model that thinks does not take.
+func TestChatAsMessagesThinking(t *testing.T) {
+	t.Parallel()
+	const adaptive, disabled = `{"type":"adaptive"}`, `{"type":"disabled"}`
+	const auto, whole = `{"type":"auto"}`, `{"type":"any"}`
+	for name, test := range map[string]struct {
+		model, effort, more string
+		want                string // thinking, output_config, tool_choice, temperature
+	}{
+		"newest":              {"claude-opus-5-5", "high", "", adaptive + "\n" + `{"effort":"high"}` + "\n" + auto + "\n"},
+		"newest, unasked":     {"claude-opus-5-5", "", "", "\n\n" + auto + "\n"},
+		"newest, none":        {"claude-opus-5-5", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
+		"always thinking":     {"claude-fable-5-1", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
+		"by default":          {"vendor/claude-sonnet-5", "", "", "\n\n" + auto + "\n"},
+		"by default, none":    {"claude-sonnet-5", "none", "", disabled + "\n\n" + whole + "\n"},
+		"middle":              {"claude-sonnet-4.6", "max", "", adaptive + "\n" + `{"effort":"max"}` + "\n" + auto + "\n"},
+		"middle, unasked":     {"claude-sonnet-4-6", "", "", "\n\n" + whole + "\n" + "0.5"},
+		"budget":              {"claude-sonnet-4-5-20250929", "medium", `"max_tokens":20000,`, `{"type":"enabled","budget_tokens":8192}` + "\n\n" + auto + "\n"},
+		"small budget":        {"us.anthropic.claude-3-7-sonnet-20250219-v1:0", "xhigh", `"max_tokens":4096,`, `{"type":"enabled","budget_tokens":2048}` + "\n\n" + auto + "\n"},
+		"no room":             {"claude-haiku-4-5", "low", `"max_tokens":100,`, "\n\n" + whole + "\n" + "0.5"},
+		"budget, none":        {"claude-haiku-4-5", "none", "", "\n\n" + whole + "\n" + "0.5"},
+		"another family":      {"kimi", "minimal", "", adaptive + "\n" + `{"effort":"low"}` + "\n" + auto + "\n0.5"},
+		"another, none":       {"kimi", "none", "", disabled + "\n\n" + whole + "\n0.5"},
+		"newer, not thinking": {"claude-opus-4-7", "", "", "\n\n" + whole + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			effort := ""
+			if test.effort != "" {
+				effort = `"reasoning_effort":"` + test.effort + `",`
+			}
+			body := wiretest.Asking(test.more + effort + `"temperature":0.5,"tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}]`)
+			if got := asMessages(t, body, translation(test.model, true), "thinking", "output_config", "tool_choice", "temperature"); got != test.want {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+	loop := wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"reasoning_effort":"low"`)
+	if got := asMessages(t, loop, translation("claude-sonnet-4-5", true), "thinking"); got != "" {
+		t.Errorf("a loop of calls goes on with %s, without what was thought", got)
+	}
+	if got := asMessages(t, wiretest.Asking(`"reasoning_effort":"high"`), translation("claude-sonnet-4-5", false), "output_config"); got != "" {
+		t.Errorf("a generation without effort is told %s", got)
+	}
+	prefilled := wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
+	for model, goesOn := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {
+		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, goOn) == goesOn {
+			t.Errorf("%s: %s", model, got)
+		}
+	}
+}
+
+// TestChatAsMessagesRefuses: what the form has no word for is refused with the
+// path of the field.
+func TestChatAsMessagesRefuses(t *testing.T) {
+	t.Parallel()
+	for param, body := range map[string]string{
+		"n":                                       wiretest.Asking(`"n":2`),
+		"service_tier":                            wiretest.Asking(`"service_tier":"priority"`),
+		"web_search_options":                      wiretest.Asking(`"web_search_options":{}`),
+		"tools[0].type":                           wiretest.Asking(`"tools":[{"type":"custom","custom":{"name":"x"}}]`),
+		"tools[0].function.name":                  wiretest.Asking(`"tools":[{"type":"function"}]`),
+		"tools[0].function.parameters":            wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`),
+		"functions[0].name":                       wiretest.Asking(`"functions":[{"name":""}]`),
+		"tool_choice":                             wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"always"`),
+		"tool_choice.allowed_tools.tools":         wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[]}}`),
+		"stop":                                    wiretest.Asking(`"stop":1`),
+		"stop[1]":                                 wiretest.Asking(`"stop":["a",2]`),
+		"reasoning_effort":                        wiretest.Asking(`"reasoning_effort":"huge"`),
+		"response_format.type":                    wiretest.Asking(`"response_format":{"type":"grammar"}`),
+		"messages[1].content[0].type":             wiretest.AskingParts(`{"type":"video_url","video_url":{"url":"https://e.com"}}`),
+		"messages[1].content[0].text":             wiretest.AskingParts(`{"type":"text","text":5}`),
+		"messages[1].content[0].image_url":        wiretest.AskingParts(`{"type":"image_url"}`),
+		"messages[1].content[0].image_url.url":    wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,AA"}}`),
+		"messages[1].content[0].file.file_data":   wiretest.AskingParts(`{"type":"file","file":{"file_data":"data:text/plain;base64,AA"}}`),
+		"messages[0].content[0].type":             wiretest.AskingMessages(`[{"role":"assistant","content":[{"type":"image_url","image_url":"https://e.com"}]}]`),
+		"messages[0].tool_calls[0].type":          wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"type":"custom","custom":{}}]}]`),
+		"messages[0].tool_calls[0].function.name": wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"function":{}}]}]`),
+		"messages[0].function_call.name":          wiretest.AskingMessages(`[{"role":"assistant","function_call":{}}]`),
+		"response_format.json_schema.schema":      wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
+		"tool_choice.allowed_tools.tools[0].type": wiretest.Asking(`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}`),
+	} {
+		t.Run(param, func(t *testing.T) {
+			t.Parallel()
+			out, err := ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation("vendor", true))
+			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
+				t.Errorf("%s %s for %s", code, at, out)
+			}
+		})
+	}
+}
+
+// TestChatAsMessagesBeginsAlike: a conversation's next request begins with the
+// bytes of the one before it, on which the provider's prompt cache lives.
+func TestChatAsMessagesBeginsAlike(t *testing.T) {
+	t.Parallel()
+	turns := []string{
+		`{"role":"system","content":"s"}`, `{"role":"user","content":"one"}`,
+		`{"role":"assistant","content":"t","tool_calls":[{"id":"a.1","type":"function","function":{"name":"f","arguments":"{\"b\":1,\"a\": 2.50}"}},{"type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"tool","tool_call_id":"a.1","content":"r"}`, `{"role":"tool","content":"q"}`, `{"role":"user","content":"two"}`,
+		`{"role":"assistant","content":"u"}`, `{"role":"user","content":"three"}`,
+	}
+	var before []byte
+	for n := 2; n <= len(turns); n++ {
+		body := wiretest.AskingMessages(`[` + strings.Join(turns[:n], ",") + `]`)
+		out, err := ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation("vendor", false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation("vendor", false)); !bytes.Equal(again, out) {
+			t.Errorf("the same request gives %s and %s", out, again)
+		}
+		start := bytes.Index(out, []byte(`"system"`))
+		list := bytes.TrimSuffix(out[start:], []byte(`]}]}`)) // the last turn may go on
+		if n != 3 && n != 4 && !bytes.HasPrefix(list, before) {
+			t.Errorf("%s\ndoes not begin with\n%s", list, before)
+		}
+		if n != 3 && n != 4 { // with calls that are open
+			before = bytes.Clone(list)
+		}
+	}
+}

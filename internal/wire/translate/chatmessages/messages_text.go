@@ -1,0 +1,99 @@
+package chatmessages
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// What translations share: they build JSON from pieces of the JSON that they
+// read. Texts and numbers are copied as they stand, never decoded and encoded
+// again, so that equal requests give equal bytes (which prompt caches live on)
+// and large numbers keep every digit.
+
+// cannot refuses what a line of another form has no word for.
+func cannot(param, format string, args ...any) error {
+	return fault.At(fault.InvalidRequest, param, format, args...)
+}
+
+// isBlank tells whether a JSON string holds white space alone, or nothing.
+func isBlank(raw []byte) bool {
+	in := rawjson.Inside(raw)
+	for i := 0; i < len(in); i++ {
+		switch c := in[i]; {
+		case c == ' ':
+		case c == '\\' && i+1 < len(in) && (in[i+1] == 'n' || in[i+1] == 't' || in[i+1] == 'r'):
+			i++
+		case c == '\\' || c >= utf8.RuneSelf: // white space of other kinds
+			return strings.TrimSpace(rawjson.Unquote(raw)) == ""
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// deepestArguments is how deep the arguments of a tool call may nest: further
+// in than that lies no argument, and the request around them must stay within
+// the limit of JSON readers.
+const deepestArguments = 1000
+
+// appendObject appends the JSON object that raw holds, which is either an
+// object or, as in the chat form, a string with the text of one. Nothing is an
+// empty object; other text goes into the member `_raw`, so that nothing is
+// lost of what a model said.
+func appendObject(dst, raw []byte) []byte {
+	text := raw
+	if rawjson.IsText(raw) {
+		text = []byte(rawjson.Unquote(raw))
+	}
+	from := rawjson.SkipSpace(text, 0)
+	if from == len(text) || string(text) == "null" {
+		return append(dst, "{}"...)
+	}
+	if text[from] != '{' || !utf8.Valid(text) || !rawjson.IsWithin(text[from:], deepestArguments) {
+		return append(rawjson.AppendAsText(append(dst, `{"_raw":`...), text), '}')
+	}
+	return append(dst, bytes.TrimRight(text[from:], " \n\t\r")...)
+}
+
+// toolID returns the id of a tool call as the messages form allows it: letters,
+// digits, `_` and `-`. Other ids get a suffix that tells them apart.
+func toolID(id string) string {
+	changed := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+	if changed == id {
+		return id
+	}
+	return fmt.Sprintf("%s_%08x", changed, hashOf(id))
+}
+
+// hashOf is a short hash of an id, the same on every node.
+func hashOf(id string) uint32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id)) // never fails
+	return sum.Sum32()
+}
+
+// untranslated refuses what no translation keeps: a hosted tool, or a value
+// that changes the price. Without it the client would pay for what it did not
+// get.
+func untranslated(a *wire.Asked) error {
+	if len(a.Tools) > 0 {
+		return cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
+	}
+	if len(a.Options) > 0 {
+		return cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package chatmessages
+
+import (
+	"strconv"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Budgets of thinking for models that know no effort, in tokens.
+const (
+	lowBudget    = 4 << 10
+	mediumBudget = 8 << 10
+	highBudget   = 16 << 10
+	leastBudget  = 1 << 10 // the form refuses less
+)
+
+// thought is how a request in the messages form thinks, and what follows from
+// it: a model that thinks cannot be made to call a tool, and newer ones take
+// neither sampling fields nor the beginning of their answer.
+type thought struct {
+	mode     []byte // the field `thinking`; nil leaves it out
+	effort   string
+	on       bool
+	sampling bool
+	prefills bool
+}
+
+// thinking reads reasoning_effort. A model that does not think before it
+// answers is only told the effort, if its generation knows the word: that
+// guides its answer too. inLoop is set when the history ends in results of tools: models
+// with budgets go on from there only with what they thought before, which a
+// chat request does not hold.
+func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop bool) (thought, error) {
+	raw := r.Doc.Raw("reasoning_effort")
+	effort := rawjson.Unquote(raw)
+	var budget int64
+	switch effort {
+	case "minimal", "low":
+		effort, budget = "low", lowBudget
+	case "medium":
+		budget = mediumBudget
+	case "high", "xhigh", "max":
+		budget = highBudget
+	default:
+		if raw != nil && effort != "none" {
+			return thought{}, cannot("reasoning_effort", "`reasoning_effort` must be one of none, minimal, low, medium, high, xhigh and max.")
+		}
+	}
+	g := generationOf(t.Model)
+	out := thought{sampling: g.number < 407, prefills: g.number < 406}
+	switch {
+	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinks nor knows effort
+	case !t.Reasoning:
+		out.effort = effort
+	case effort == "":
+		out.on = g.thinksUnasked()
+	case effort == "none" && g.always:
+		out.on, out.effort = true, "low"
+	case effort == "none" && g.number > 0 && g.number < 406: // think only when asked to
+	case effort == "none":
+		out.mode = []byte(`{"type":"disabled"}`)
+	case g.number > 0 && g.number < 406:
+		if budget = min(budget, limit/2); budget >= leastBudget && !inLoop {
+			out.on = true
+			out.mode = append(strconv.AppendInt([]byte(`{"type":"enabled","budget_tokens":`), budget, 10), '}')
+		}
+	default:
+		out.on, out.effort = true, effort
+		out.mode = []byte(`{"type":"adaptive"}`)
+	}
+	if out.on {
+		out.sampling, out.prefills = out.sampling && g.number == 0, false
+	}
+	return out, nil
+}
+
+// generation is what a model's id says about what it takes.
+type generation struct {
+	number int  // 100 times the major version and the minor one; 0: of another family
+	always bool // it cannot be kept from thinking
+}
+
+// thinksUnasked tells whether a thinking model of the generation thinks when
+// the request does not say.
+func (g generation) thinksUnasked() bool { return g.number == 0 || g.number >= 500 }
+
+// generationOf reads the provider's id of a model: its line, and one or two
+// short numbers, in either order (`claude-sonnet-4-5-20250929`,
+// `us.anthropic.claude-3-5-haiku-20241022-v1:0`).
+func generationOf(model string) generation {
+	const family = "claude"
+	model = strings.ToLower(model)
+	from := strings.LastIndex(model, family)
+	if from < 0 {
+		return generation{}
+	}
+	words := strings.FieldsFunc(model[from+len(family):], func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z')
+	})
+	number := func(i int) (int, bool) {
+		if i >= len(words) || len(words[i]) > 2 {
+			return 0, false
+		}
+		n, err := strconv.Atoi(words[i])
+		return n, err == nil
+	}
+	var g generation
+	for i := range words {
+		major, ok := number(i)
+		if !ok {
+			continue
+		}
+		minor, _ := number(i + 1)
+		g.number = 100*major + minor
+		break
+	}
+	for _, word := range words {
+		switch word {
+		case "opus":
+			g.always = g.number >= 505
+		case "fable", "mythos":
+			g.always = g.number >= 501
+		}
+	}
+	return g
+}

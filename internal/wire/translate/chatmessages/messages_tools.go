@@ -1,0 +1,195 @@
+package chatmessages
+
+import (
+	"fmt"
+
+	"tollgate/internal/wire/rawjson"
+)
+
+// messagesTools are the tools of a request in the messages form.
+type messagesTools struct {
+	list  []block
+	names []string
+	// recalled is set when the tools are those of the history alone: they may
+	// not be called again.
+	recalled bool
+}
+
+// messagesTools reads tools, and functions, their older form.
+func (r chatOnMessages) messagesTools() (*messagesTools, error) {
+	allowed, err := r.allowedTools()
+	if err != nil {
+		return nil, err
+	}
+	t := &messagesTools{}
+	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
+		at := fmt.Sprintf("tools[%d]", i)
+		kind, function := rawjson.Field(tool, "type"), rawjson.Field(tool, "function")
+		if rawjson.Unquote(kind) != "function" && (kind != nil || function == nil) {
+			return nil, cannot(at+".type", "`%s.type`: this model takes tools of type function only.", at)
+		}
+		mark := markOf(tool)
+		if mark == unmarked {
+			mark = markOf(function)
+		}
+		if err := t.add(function, mark, at+".function", allowed); err != nil {
+			return nil, err
+		}
+	}
+	for i, function := range rawjson.Elements(r.Doc.Raw("functions")) {
+		if err := t.add(function, markOf(function), fmt.Sprintf("functions[%d]", i), nil); err != nil {
+			return nil, err
+		}
+	}
+	if allowed != nil && len(t.list) == 0 {
+		return nil, cannot("tool_choice.allowed_tools.tools", "`tool_choice.allowed_tools.tools` names no function of `tools`.")
+	}
+	return t, nil
+}
+
+// add adds a function. Where a choice of tools is given, others are left out.
+func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed map[string]bool) error {
+	name := rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
+		return cannot(at+".name", "`%s.name` must be a string: name the function.", at)
+	}
+	if allowed != nil && !allowed[rawjson.Unquote(name)] {
+		return nil
+	}
+	tool := append([]byte(`{"name":`), name...)
+	if text := rawjson.Field(function, "description"); rawjson.IsText(text) {
+		tool = rawjson.AppendMember(tool, "description", text)
+	}
+	schema := rawjson.Field(function, "parameters")
+	switch {
+	case schema == nil:
+		schema = []byte(`{"type":"object","properties":{}}`)
+	case schema[0] != '{':
+		return cannot(at+".parameters", "`%s.parameters` must be an object: a JSON schema.", at)
+	}
+	tool = rawjson.AppendMember(tool, "input_schema", ofObject(schema))
+	if strict := rawjson.Field(function, "strict"); string(strict) == "true" {
+		tool = rawjson.AppendMember(tool, "strict", strict)
+	}
+	t.list = append(t.list, block{json: tool, mark: mark})
+	t.names = append(t.names, rawjson.Unquote(name))
+	return nil
+}
+
+// ofObject returns a schema whose root says that it is an object.
+func ofObject(schema []byte) []byte {
+	for m := range rawjson.Spans(schema) {
+		if string(m.Name) == "type" {
+			if rawjson.Unquote(schema[m.From:m.To]) == "object" {
+				return schema
+			}
+			return rawjson.Spliced(schema, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"object"`)}})
+		}
+	}
+	text := []byte(`"type":"object"`)
+	if at := rawjson.SkipSpace(schema, 1); at < len(schema) && schema[at] != '}' {
+		text = append(text, ',')
+	}
+	return rawjson.Spliced(schema, []rawjson.Splice{{From: 1, To: 1, Text: text}})
+}
+
+// recall makes tools of the functions that the history calls: a history with
+// calls needs tools.
+func (t *messagesTools) recall(names []string) {
+	for _, name := range names {
+		tool := append([]byte(`{"name":`), rawjson.Quote(name)...)
+		tool = rawjson.AppendMember(tool, "input_schema", []byte(`{"type":"object"}`))
+		t.list, t.names, t.recalled = append(t.list, block{json: tool}), append(t.names, name), true
+	}
+}
+
+func (t *messagesTools) marks() int { return countMarks(t.list) }
+
+func (t *messagesTools) append(out []byte, marks *breakpoints) []byte {
+	if len(t.list) == 0 {
+		return out
+	}
+	return marks.append(append(out, `,"tools":`...), t.list)
+}
+
+// allowedTools returns the names that a tool_choice of type allowed_tools
+// lists; nil when it is none.
+func (r chatOnMessages) allowedTools() (map[string]bool, error) {
+	choice := r.Doc.Raw("tool_choice")
+	if rawjson.Unquote(rawjson.Field(choice, "type")) != "allowed_tools" {
+		return nil, nil
+	}
+	allowed := map[string]bool{}
+	for i, tool := range rawjson.Elements(rawjson.Field(rawjson.Field(choice, "allowed_tools"), "tools")) {
+		if kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind != "function" {
+			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d].type", i)
+			return nil, cannot(at, "`%s`: this model takes tools of type function only.", at)
+		}
+		name := rawjson.Field(tool, "name")
+		if name == nil {
+			name = rawjson.Field(rawjson.Field(tool, "function"), "name")
+		}
+		allowed[rawjson.Unquote(name)] = true
+	}
+	return allowed, nil
+}
+
+// messagesToolChoice reads tool_choice, its older form function_call, and
+// parallel_tool_calls. thinks is set when the model thinks: then it cannot be
+// made to call a tool.
+func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([]byte, error) {
+	if tools.recalled {
+		return []byte(`{"type":"none"}`), nil
+	}
+	kind, name, err := r.toolChoice()
+	if err != nil {
+		return nil, err
+	}
+	if thinks && (kind == "any" || kind == "tool") {
+		kind = "auto"
+	}
+	alone := string(r.Doc.Raw("parallel_tool_calls")) == "false" && kind != "none"
+	switch {
+	case kind == "" && !alone:
+		return nil, nil
+	case kind == "":
+		kind = "auto"
+	}
+	choice := append(append([]byte(`{"type":"`), kind...), '"')
+	if kind == "tool" {
+		choice = rawjson.AppendMember(choice, "name", name)
+	}
+	if alone {
+		choice = append(choice, `,"disable_parallel_tool_use":true`...)
+	}
+	return append(choice, '}'), nil
+}
+
+// toolChoice returns the messages form's word for the choice, empty when the
+// client made none, and the name of the function that has to be called.
+func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
+	param, raw := "tool_choice", r.Doc.Raw("tool_choice")
+	if raw == nil {
+		param, raw = "function_call", r.Doc.Raw("function_call")
+	}
+	word := rawjson.Unquote(raw)
+	if rawjson.Unquote(rawjson.Field(raw, "type")) == "allowed_tools" {
+		word = rawjson.Unquote(rawjson.Field(rawjson.Field(raw, "allowed_tools"), "mode"))
+	}
+	switch word {
+	case "none", "auto":
+		return word, nil, nil
+	case "required", "any":
+		return "any", nil, nil
+	}
+	if raw == nil {
+		return "", nil, nil
+	}
+	if name = rawjson.Field(rawjson.Field(raw, "function"), "name"); name == nil {
+		name = rawjson.Field(raw, "name") // of function_call
+	}
+	if !rawjson.IsText(name) || len(name) == 2 {
+		return "", nil, cannot(param, "`%s` must be none, auto, required or name a function.", param)
+	}
+	return "tool", name, nil
+}

@@ -1,0 +1,281 @@
+package chatmessages
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"tollgate/internal/wire/rawjson"
+)
+
+// history becomes the turns of a messages request: the roles alternate, the
+// user begins, and every call of a tool is answered in the turn after it.
+type history struct {
+	system []block
+	turns  []turn
+
+	open  []openCall     // the calls of the last assistant turn, at most maxTurnCalls
+	used  map[string]int // ids of calls, which have to differ
+	calls int
+	names []string // of the functions called, each once
+}
+
+// turn is what one side says. The form wants results before all else in a
+// user's turn, and has calls behind all else in the assistant's.
+type turn struct {
+	user        bool
+	first, then []block
+}
+
+// maxTurnCalls is how many calls one turn may hold: more than any model makes,
+// and few enough to look through for every result.
+const maxTurnCalls = 256
+
+// openCall is a call of a tool that awaits its result.
+type openCall struct {
+	id   string // in the client's history
+	name string
+	sent string // the id that the line gets
+	done bool
+}
+
+// add adds the message at index of the client's history.
+func (h *history) add(message []byte, index int) error {
+	at := fmt.Sprintf("messages[%d]", index)
+	role := rawjson.Unquote(rawjson.Field(message, "role"))
+	textOnly := role == "system" || role == "developer" || role == "assistant"
+	list, err := blocksOf(rawjson.Field(message, "content"), textOnly, at+".content")
+	if err != nil {
+		return err
+	}
+	list = addBlock(list, block{mark: markOf(message)})
+	switch role {
+	case "system", "developer":
+		if len(h.turns) == 0 {
+			h.system = append(h.system, list...)
+			return nil
+		}
+		h.say(list) // the form has no place for it but the user's turn
+	case "assistant":
+		return h.answer(message, list, at)
+	case "tool":
+		h.result(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", list)
+	case "function":
+		h.result("", rawjson.Unquote(rawjson.Field(message, "name")), list)
+	default:
+		h.say(list)
+	}
+	return nil
+}
+
+// turn returns the turn of a side that is being filled.
+func (h *history) turn(user bool) *turn {
+	if n := len(h.turns); n > 0 && h.turns[n-1].user == user {
+		return &h.turns[n-1]
+	}
+	if !user {
+		h.settle()
+		if len(h.turns) == 0 { // the user has to begin
+			h.turns = append(h.turns, turn{user: true, then: []block{textBlock(rawjson.Quote(goOn))}})
+		}
+		h.open = h.open[:0]
+	}
+	h.turns = append(h.turns, turn{user: user})
+	return &h.turns[len(h.turns)-1]
+}
+
+// say adds to the user's turn.
+func (h *history) say(list []block) {
+	if len(list) > 0 {
+		t := h.turn(true)
+		t.then = append(t.then, list...)
+	}
+}
+
+// answer adds an assistant's message: its text, then its calls.
+func (h *history) answer(message []byte, list []block, at string) error {
+	list = addBlock(list, textBlock(rawjson.Field(message, "refusal")))
+	calls := rawjson.Field(message, "tool_calls")
+	if len(list) > 0 {
+		t := h.turn(false)
+		t.first = append(t.first, list...)
+	}
+	for i, call := range rawjson.Elements(calls) {
+		at := fmt.Sprintf("%s.tool_calls[%d]", at, i)
+		function := rawjson.Field(call, "function")
+		if function == nil {
+			return cannot(at+".type", "`%s`: this model knows calls of type function only.", at)
+		}
+		if err := h.call(rawjson.Unquote(rawjson.Field(call, "id")), function, at+".function", markOf(call)); err != nil {
+			return err
+		}
+	}
+	if call := rawjson.Field(message, "function_call"); call != nil {
+		return h.call("", call, at+".function_call", unmarked)
+	}
+	return nil
+}
+
+// call adds a call of a tool.
+func (h *history) call(id string, function []byte, at string, mark breakpoint) error {
+	name := rawjson.Field(function, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
+		return cannot(at+".name", "`%s.name` must be a string: the name of the function.", at)
+	}
+	t := h.turn(false)
+	if len(h.open) >= maxTurnCalls {
+		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+	}
+	h.calls++
+	c := openCall{id: id, name: rawjson.Unquote(name), sent: h.unique(id)}
+	if !h.knows(c.name) {
+		h.names = append(h.names, c.name)
+	}
+	json := rawjson.AppendMember([]byte(`{"type":"tool_use"`), "id", rawjson.Quote(c.sent))
+	json = rawjson.AppendMember(json, "name", name)
+	json = appendObject(append(json, `,"input":`...), rawjson.Field(function, "arguments"))
+	t.then = append(t.then, block{json: json, mark: mark})
+	h.open = append(h.open, c)
+	return nil
+}
+
+// knows tells whether a function was called before. A history calls few.
+func (h *history) knows(name string) bool {
+	const most = 128 // of tools that a request can have
+	for _, known := range h.names {
+		if known == name {
+			return true
+		}
+	}
+	return len(h.names) >= most
+}
+
+// unique returns the id under which the line gets a call. It depends on what
+// stands before it alone, so that a longer history begins like the shorter.
+func (h *history) unique(id string) string {
+	if id == "" {
+		id = fmt.Sprintf("call_%d", h.calls)
+	}
+	id = toolID(id)
+	for {
+		h.used[id]++
+		n := h.used[id]
+		if n == 1 {
+			return id
+		}
+		id = fmt.Sprintf("%s_%d", id, n)
+	}
+}
+
+// result adds what a tool answered: to the call of that id, or, without one,
+// to the first of that name, or the first at all. A result that answers
+// nothing is something that the user says.
+func (h *history) result(id, name string, list []block) {
+	for i := range h.open {
+		c := &h.open[i]
+		if c.done || id != "" && c.id != id || id == "" && name != "" && c.name != name {
+			continue
+		}
+		c.done = true
+		t := h.turn(true)
+		t.first = append(t.first, resultBlock(c.sent, list))
+		return
+	}
+	h.say(list)
+}
+
+// resultBlock makes the result of a call. A breakpoint inside it becomes its
+// own.
+func resultBlock(id string, list []block) block {
+	json := rawjson.AppendMember([]byte(`{"type":"tool_result"`), "tool_use_id", rawjson.Quote(id))
+	var mark breakpoint
+	if len(list) > 0 {
+		for i := range list {
+			if list[i].mark != unmarked {
+				mark = list[i].mark
+				list[i].mark = unmarked
+			}
+		}
+		json = (&breakpoints{}).append(append(json, `,"content":`...), list)
+	}
+	return block{json: json, mark: mark}
+}
+
+// settle answers the calls that the client left open: the form refuses a
+// history in which one is.
+func (h *history) settle() {
+	for i := range h.open {
+		c := &h.open[i]
+		if c.done {
+			continue
+		}
+		c.done = true
+		t := h.turn(true)
+		b := resultBlock(c.sent, []block{textBlock(rawjson.Quote(unanswered))})
+		b.json = append(b.json, `,"is_error":true`...)
+		t.first = append(t.first, b)
+	}
+}
+
+// inLoop tells whether the history ends in calls of tools, or their results.
+func (h *history) inLoop() bool {
+	if len(h.turns) == 0 {
+		return false
+	}
+	last := h.turns[len(h.turns)-1]
+	return last.user && len(last.first) > 0 || !last.user && len(last.then) > 0
+}
+
+// finish ends the history. prefills is set where the model goes on with a turn
+// that the client began for it.
+func (h *history) finish(prefills bool) {
+	h.settle()
+	n := len(h.turns)
+	if n == 0 || !h.turns[n-1].user && (!prefills || !h.turns[n-1].trim()) {
+		h.say([]block{textBlock(rawjson.Quote(goOn))})
+	}
+}
+
+// trim cuts the white space at the end of the turn, which the form refuses. It
+// returns false when there is no text at its end.
+func (t *turn) trim() bool {
+	if len(t.then) > 0 || len(t.first) == 0 {
+		return false
+	}
+	last := &t.first[len(t.first)-1]
+	text := rawjson.Field(append(last.json, '}'), "text")
+	if text == nil {
+		return false
+	}
+	whole := rawjson.Unquote(text)
+	if cut := strings.TrimRightFunc(whole, unicode.IsSpace); cut != whole {
+		last.json = textBlock(rawjson.Quote(cut)).json
+	}
+	return true
+}
+
+func (h *history) marks() int {
+	n := countMarks(h.system)
+	for _, t := range h.turns {
+		n += countMarks(t.first) + countMarks(t.then)
+	}
+	return n
+}
+
+func (h *history) append(out []byte, marks *breakpoints) []byte {
+	if len(h.system) > 0 {
+		out = marks.append(append(out, `,"system":`...), h.system)
+	}
+	out = append(out, `,"messages":`...)
+	sep := byte('[')
+	for _, t := range h.turns {
+		role := `{"role":"assistant","content":`
+		if t.user {
+			role = `{"role":"user","content":`
+		}
+		out = append(append(out, sep), role...)
+		out = append(marks.append(out, t.first, t.then), '}')
+		sep = ','
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,65 @@
+package translate
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/translate/chatgemini"
+	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/responseschat"
+)
+
+// TestOneLimitGoesToALine: whichever limits a client sends, in whichever form,
+// a line of any form gets the smallest, in the one field that it reads.
+func TestOneLimitGoesToALine(t *testing.T) {
+	t.Parallel()
+	const limits = `"n_predict":9000,"max_tokens":1000,"max_completion_tokens":40,"max_output_tokens":50`
+	edits := wire.Edits{Model: "v", Limit: 7, LimitField: "max_completion_tokens"}
+	chat, err := completions.Open([]byte(`{"messages":[{"role":"user","content":"x"}],` + limits + `}`))
+	if err = errors.Join(err, chat.Check()); err != nil {
+		t.Fatal(err)
+	}
+	messages := openMessages(t, `{"messages":[{"role":"user","content":"x"}],`+limits+`}`)
+	if err := messages.Check(); err != nil {
+		t.Fatal(err)
+	}
+	responses := askResponses(t, `{"input":"x",`+limits+`}`)
+	in := wire.Translation{Edits: edits, MaxOutput: 8000}
+	for name, of := range map[string]struct {
+		body  func() ([]byte, error)
+		field string
+	}{
+		"chat":                 {func() ([]byte, error) { return chat.Body(edits), nil }, "max_completion_tokens"},
+		"messages":             {func() ([]byte, error) { return messages.Body(edits), nil }, "max_tokens"},
+		"responses":            {func() ([]byte, error) { return responses.Body(edits), nil }, "max_output_tokens"},
+		"chat to messages":     {func() ([]byte, error) { return chatmessages.ToMessages(chat, wire.Identity{}).Body(in) }, "max_tokens"},
+		"messages to chat":     {func() ([]byte, error) { return chatmessages.ToChat(messages, wire.Identity{}).Body(in) }, "max_completion_tokens"},
+		"responses to chat":    {func() ([]byte, error) { return responseschat.New(responses, wire.Identity{}).Body(in) }, "max_completion_tokens"},
+		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits), nil }, ""},
+	} {
+		sent, err := of.body()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		want := map[string]string{of.field: "40"}
+		if of.field == "" {
+			want = map[string]string{}
+		}
+		if got := wiretest.LimitsIn(sent); !maps.Equal(got, want) || !json.Valid(sent) {
+			t.Errorf("%s: %s", name, sent)
+		}
+	}
+	gemini, err := chatgemini.New(chat, wire.Identity{}).Body(in)
+	if err != nil || !strings.Contains(string(gemini), `"maxOutputTokens":40`) {
+		t.Errorf("%s, %v", gemini, err)
+	}
+	if chat.Limit != 40 || messages.Limit != 40 || responses.Limit != 40 {
+		t.Errorf("%d, %d and %d are held", chat.Limit, messages.Limit, responses.Limit)
+	}
+}

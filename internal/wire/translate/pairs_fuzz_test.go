@@ -1,0 +1,261 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/chatmessages"
+
+	"golang.org/x/tools/txtar"
+)
+
+// seeds adds the parts of the scenarios that have the given name, of those
+// whose client speaks the given form.
+func seeds(f *testing.F, form, name string) {
+	f.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", form+"-*.txtar"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, p := range txtar.Parse(raw).Files {
+			if p.Name == name {
+				f.Add(append(p.Data, '\n'))
+			}
+		}
+	}
+}
+
+// FuzzChatFromMessages: whatever a provider of the messages form streams, the
+// client's chat stream is well formed and has no more than one end.
+func FuzzChatFromMessages(f *testing.F) {
+	seeds(f, "chat", "stream")
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		out := flow(stream, chatWriter(someone(), len(stream)%2 == 0), messages.NewMeter(), billed())
+		if err := wiretest.SoundChat(out); err != nil {
+			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
+		}
+	})
+}
+
+// FuzzMessagesFromChat: whatever a provider of the chat form streams, the
+// client's messages stream is well formed and has no more than one end.
+func FuzzMessagesFromChat(f *testing.F) {
+	seeds(f, "messages", "stream")
+	f.Add([]byte(wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`, "null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		out := flow(stream, messagesWriter(someone()), completions.NewMeter(1), billed())
+		if err := wiretest.SoundMessages(out); err != nil {
+			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
+		}
+	})
+}
+
+// FuzzWholeAnswers: whatever a provider answers, what the client gets is JSON,
+// and can be read back.
+func FuzzWholeAnswers(f *testing.F) {
+	seeds(f, "chat", "answer")
+	seeds(f, "messages", "answer")
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		chat, err := chatWhole(answer, someone(), billed())
+		if err == nil {
+			if _, err := completions.ReadAnswer(chat); err != nil || !json.Valid(chat) {
+				t.Fatalf("%s of %s", chat, answer)
+			}
+			if back, err := messagesWhole(chat, someone(), billed()); err != nil || !json.Valid(back) {
+				t.Fatalf("%s of %s of %s", back, chat, answer)
+			}
+		}
+		native, err := messagesWhole(answer, someone(), billed())
+		if err == nil && !json.Valid(native) {
+			t.Fatalf("%s of %s", native, answer)
+		}
+	})
+}
+
+// FuzzAsMessages: whatever request passes the checks, what the line gets is
+// JSON that passes its checks, always the same, and can be translated back.
+func FuzzAsMessages(f *testing.F) {
+	seeds(f, "chat", "request")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := completions.Open(body)
+		if err != nil || r.Check() != nil {
+			return
+		}
+		for _, in := range []wire.Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true), translation("vendor", false)} {
+			out, err := chatmessages.ToMessages(r, wire.Identity{}).Body(in)
+			if err != nil {
+				wiretest.CodeOf(t, err)
+				continue
+			}
+			if again, _ := chatmessages.ToMessages(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
+				t.Fatalf("%s and %s", out, again)
+			}
+			native, err := messages.Open(out)
+			if err == nil {
+				err = native.Check()
+			}
+			if err != nil || !json.Valid(out) {
+				t.Fatalf("%v: %s of %s", err, out, body)
+			}
+			if err := soundTurns(out); err != "" {
+				t.Fatalf("%s: %s of %s", err, out, body)
+			}
+			if back, err := chatmessages.ToChat(native, wire.Identity{}).Body(in); err != nil || !json.Valid(back) {
+				t.Fatalf("%v: %s of %s", err, back, out)
+			}
+		}
+	})
+}
+
+// soundTurns tells what the messages form refuses about a history: the user
+// begins, roles alternate, no text is blank, and the results of all calls, and
+// of no other, stand first in the turn after them.
+func soundTurns(body []byte) string {
+	open := map[string]bool{}
+	want, calls := "user", 0
+	for _, message := range rawjson.Elements(rawjson.Field(body, "messages")) {
+		role := rawjson.Unquote(rawjson.Field(message, "role"))
+		if role != want {
+			return "roles do not alternate"
+		}
+		want = map[string]string{"user": "assistant", "assistant": "user"}[role]
+		first, blocks := true, 0
+		for _, b := range rawjson.Elements(rawjson.Field(message, "content")) {
+			blocks++
+			switch rawjson.Unquote(rawjson.Field(b, "type")) {
+			case "text":
+				first = false
+				if strings.TrimSpace(rawjson.Unquote(rawjson.Field(b, "text"))) == "" {
+					return "a blank text"
+				}
+			case "tool_use":
+				if open[rawjson.Unquote(rawjson.Field(b, "id"))] {
+					return "an id twice"
+				}
+				open[rawjson.Unquote(rawjson.Field(b, "id"))] = true
+				calls++
+			case "tool_result":
+				if !first || !open[rawjson.Unquote(rawjson.Field(b, "tool_use_id"))] {
+					return "a result out of order"
+				}
+				open[rawjson.Unquote(rawjson.Field(b, "tool_use_id"))] = false
+				calls--
+			default:
+				first = false
+			}
+		}
+		if blocks == 0 || role == "user" && calls != 0 {
+			return "a turn is empty, or leaves calls open"
+		}
+	}
+	if want == "user" && calls != 0 {
+		return "calls are open at the end"
+	}
+	return ""
+}
+
+// FuzzAsChat: whatever request passes the checks, what the line gets is JSON
+// that passes its checks, and always the same.
+func FuzzAsChat(f *testing.F) {
+	seeds(f, "messages", "request")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := messages.Open(body)
+		if err != nil || r.Check() != nil {
+			return
+		}
+		for _, in := range []wire.Translation{{Edits: wire.Edits{Model: "v", LimitField: "max_completion_tokens"}, Reasoning: true}, {Edits: wire.Edits{Model: "v"}}} {
+			out, err := chatmessages.ToChat(r, wire.Identity{}).Body(in)
+			if err != nil {
+				wiretest.CodeOf(t, err)
+				continue
+			}
+			if again, _ := chatmessages.ToChat(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
+				t.Fatalf("%s and %s", out, again)
+			}
+			chat, err := completions.Open(out)
+			if err == nil {
+				err = chat.Check()
+			}
+			if err != nil || !json.Valid(out) {
+				t.Fatalf("%v: %s of %s", err, out, body)
+			}
+		}
+	})
+}
+
+// BenchmarkChatFromMessages and BenchmarkMessagesFromChat translate a stream
+// of 64 words; one operation is the whole stream.
+func BenchmarkChatFromMessages(b *testing.B) {
+	list := []string{`{"type":"message_start","message":{"id":"msg_x","usage":{"input_tokens":1}}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`}
+	for range 64 {
+		list = append(list, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word"}}`)
+	}
+	stream := []byte(wiretest.Frames(append(list, `{"type":"content_block_stop","index":0}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
+	b.ReportAllocs()
+	for b.Loop() {
+		translate(b, stream, chatWriter(someone(), true))
+	}
+}
+
+func BenchmarkMessagesFromChat(b *testing.B) {
+	list := []string{wiretest.Delta(`{"role":"assistant","content":""}`, "null")}
+	for range 64 {
+		list = append(list, wiretest.Delta(`{"content":" word"}`, "null"))
+	}
+	stream := []byte(wiretest.Frames(append(list, wiretest.Delta(`{}`, `"stop"`), "[DONE]")...))
+	b.ReportAllocs()
+	for b.Loop() {
+		translate(b, stream, messagesWriter(someone()))
+	}
+}
+
+// translate passes a whole stream through a writer, without a meter.
+func translate(b *testing.B, stream []byte, w writer) {
+	r := sse.NewReader(bytes.NewReader(stream), 1<<20)
+	var out []byte
+	for {
+		e, err := r.Next()
+		if err != nil {
+			break
+		}
+		out = w.Append(out[:0], e, wire.Frame{})
+	}
+	if out = w.End(out[:0], billed()); len(out) == 0 {
+		b.Fatal("not finished")
+	}
+}
+
+// TestTranslatorsHardlyAllocate: an ordinary delta costs no allocation once
+// its stream is under way.
+func TestTranslatorsHardlyAllocate(t *testing.T) {
+	chat, native := messagesWriter(someone()), chatWriter(someone(), false)
+	for name, test := range map[string]struct {
+		w    writer
+		data string
+	}{
+		"chat as messages":           {chat, wiretest.Delta(`{"content":" word"}`, "null")},
+		"chat as messages, thinking": {chat, wiretest.Delta(`{"reasoning_content":" word"}`, "null")},
+		"messages as chat":           {native, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word"}}`},
+	} {
+		e := sse.Event{Data: []byte(test.data)}
+		out := test.w.Append(nil, e, wire.Frame{})
+		if n := testing.AllocsPerRun(100, func() { out = test.w.Append(out[:0], e, wire.Frame{}) }); n > 0 {
+			t.Errorf("%s: %v allocations an event", name, n)
+		}
+	}
+}

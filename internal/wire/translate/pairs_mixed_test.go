@@ -1,0 +1,204 @@
+package translate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/chatmessages"
+)
+
+// The tests below put random sequences together from pieces that mean
+// something, which bytes changed at random rarely do.
+
+// mixed returns up to most pieces, picked at random.
+func mixed(r *rand.Rand, pieces []string, most int) []string {
+	out := make([]string, r.IntN(most+1))
+	for i := range out {
+		out[i] = pieces[r.IntN(len(pieces))]
+	}
+	return out
+}
+
+// eachMix runs a test on many random sequences, always the same ones.
+func eachMix(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
+	t.Helper()
+	const many = 2000
+	for seed := range uint64(many) {
+		run(t, rand.New(rand.NewPCG(seed, 1)))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// deltaPieces are deltas of the chat form, good and bad ones.
+func deltaPieces() []string {
+	pieces := []string{
+		`{"content":"x"}`, `{"content":""}`, `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]},{"type":"text","text":"y"}]}`,
+		`{"reasoning_content":"h"}`, `{"reasoning":"h","reasoning_details":[{"text":"h"}]}`, `{"refusal":"no"}`, `{"role":"assistant"}`, `{}`, `null`,
+		`{"content":5,"tool_calls":{}}`, `{"tool_calls":[1,null,{}]}`, `{"function_call":{"name":"old","arguments":"{}"}}`, `{"function_call":{"arguments":"}"}}`,
+	}
+	for _, index := range []string{`"index":0,`, `"index":1,`, `"index":2,`, ``} {
+		for _, id := range []string{`"id":"a",`, `"id":"b.1",`, `"id":"",`, ``} {
+			for _, function := range []string{`{"name":"f"}`, `{"name":"f","arguments":""}`, `{"name":"g","arguments":"{}"}`, `{"arguments":"{\"a\":"}`, `{"arguments":"[\"}\"]}"}`, `{"arguments":{"o":1}}`, `{"name":null,"arguments":"\\"}`} {
+				pieces = append(pieces, fmt.Sprintf(`{"tool_calls":[{%s%s"function":%s}]}`, index, id, function))
+			}
+		}
+	}
+	return pieces
+}
+
+func TestMixedChatStreamsAreWellFormed(t *testing.T) {
+	t.Parallel()
+	pieces := deltaPieces()
+	eachMix(t, func(t *testing.T, r *rand.Rand) {
+		var list []string
+		for _, piece := range mixed(r, pieces, 14) {
+			list = append(list, wiretest.Delta(piece, []string{"null", "null", "null", "null", "null", "null", `""`, `"null"`, `"stop"`}[r.IntN(9)]))
+		}
+		list = append(list, wiretest.Delta(`{}`, []string{`"stop"`, `"length"`, `"tool_calls"`, `"content_filter"`, "null"}[r.IntN(5)]), "[DONE]")
+		m := completions.NewMeter(1)
+		out := flow([]byte(wiretest.Frames(list...)), messagesWriter(someone()), m, billed())
+		if err := wiretest.SoundMessages(out); err != nil {
+			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
+		}
+		if ended := strings.HasSuffix(string(out), sse.MessageStop); ended != m.Complete() {
+			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
+		}
+		// What was written can be translated back.
+		back := flow(out, chatWriter(someone(), true), messages.NewMeter(), billed())
+		if err := wiretest.SoundChat(back); err != nil {
+			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
+		}
+	})
+}
+
+func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`, `{"type":"ping"}`, `{"type":"message_stop"}`, `{"type":"unheard_of","index":1}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_delta","delta":{"stop_reason":null}}`,
+	}
+	for index := range 3 {
+		for _, block := range []string{`{"type":"text","text":""}`, `{"type":"text","text":"x"}`, `{"type":"thinking","thinking":"h"}`, `{"type":"redacted_thinking","data":"D"}`,
+			`{"type":"tool_use","id":"a","name":"f","input":{}}`, `{"type":"tool_use","input":{"o":"\n"}}`, `{"type":"server_tool_use","id":"s"}`, `null`} {
+			pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, index, block))
+		}
+		for _, delta := range []string{`{"type":"text_delta","text":"x"}`, `{"type":"thinking_delta","thinking":"h"}`, `{"type":"signature_delta","signature":"S"}`,
+			`{"type":"input_json_delta","partial_json":"{\"a\":"}`, `{"type":"input_json_delta","partial_json":""}`, `{"type":"citations_delta","citation":{}}`, `5`} {
+			pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":%s}`, index, delta))
+		}
+		pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index))
+	}
+	eachMix(t, func(t *testing.T, r *rand.Rand) {
+		list := mixed(r, pieces, 20)
+		m := messages.NewMeter()
+		out := flow([]byte(wiretest.Frames(list...)), chatWriter(someone(), r.IntN(2) == 0), m, billed())
+		if err := wiretest.SoundChat(out); err != nil {
+			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
+		}
+		if ended := strings.HasSuffix(string(out), sse.Done); ended != m.Complete() {
+			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
+		}
+		back := flow(out, messagesWriter(someone()), completions.NewMeter(1), billed())
+		if err := wiretest.SoundMessages(back); err != nil {
+			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
+		}
+	})
+}
+
+func TestMixedChatHistoriesAreMended(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		`{"role":"system","content":"s"}`, `{"role":"developer","content":[{"type":"text","text":"d","cache_control":{"type":"ephemeral"}}]}`,
+		`{"role":"user","content":"u"}`, `{"role":"user","content":""}`, `{"role":"user","content":[{"type":"text","text":" "},{"type":"image_url","image_url":{"url":"https://e.com"}}]}`,
+		`{"role":"assistant","content":"a "}`, `{"role":"assistant","content":null}`, `{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"assistant","tool_calls":[{"id":"2","function":{"name":"f"}},{"id":"1.x","function":{"name":"g","arguments":"["}},{"function":{"name":"h"}}]}`,
+		`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`,
+		`{"role":"tool","tool_call_id":"1","content":"r"}`, `{"role":"tool","tool_call_id":"2","content":""}`, `{"role":"tool","tool_call_id":"1.x","content":[{"type":"text","text":"r"}]}`, `{"role":"tool","content":"r"}`,
+	}
+	eachMix(t, func(t *testing.T, r *rand.Rand) {
+		body := wiretest.AskingMessages(`[` + strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
+		out, err := chatmessages.ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := soundTurns(out); wrong != "" {
+			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
+		}
+		back, err := chatmessages.ToChat(messagesAsked(t, string(out)), wire.Identity{}).Body(wire.Translation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := soundDialogue(back); wrong != "" {
+			t.Errorf("%s in\n%s\nof\n%s", wrong, back, out)
+		}
+	})
+}
+
+func TestMixedMessagesHistoriesAreMended(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`, `{"role":"user","content":[]}`, `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":" "}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":""},{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"f","input":{}}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"2","name":"f","input":{}},{"type":"tool_use","id":"3","name":"f"},{"type":"text","text":"b"}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"u"}]}`,
+		`{"role":"user","content":[{"type":"text","text":"u"},{"type":"tool_result","tool_use_id":"2","content":[{"type":"image","source":{"type":"url","url":"https://e.com"}}]}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
+	}
+	eachMix(t, func(t *testing.T, r *rand.Rand) {
+		body := nativeAsk(`[`+strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
+		out, err := chatmessages.ToChat(messagesAsked(t, body), wire.Identity{}).Body(wire.Translation{Reasoning: r.IntN(2) == 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := soundDialogue(out); wrong != "" {
+			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
+		}
+	})
+}
+
+// soundDialogue tells what providers of the chat form refuse about a history:
+// no two turns of a user or an assistant stand together, none says nothing,
+// every call is answered before anything else, and the last word is not the
+// assistant's.
+func soundDialogue(body []byte) string {
+	open := map[string]int{}
+	waiting, last := 0, ""
+	for _, message := range rawjson.Elements(rawjson.Field(body, "messages")) {
+		role := rawjson.Unquote(rawjson.Field(message, "role"))
+		content, calls := rawjson.Field(message, "content"), rawjson.Field(message, "tool_calls")
+		switch {
+		case role == "tool":
+			id := rawjson.Unquote(rawjson.Field(message, "tool_call_id"))
+			if open[id] == 0 {
+				return "a result of nothing"
+			}
+			open[id]--
+			waiting--
+		case waiting > 0:
+			return "calls are open"
+		case role == last && role != "system":
+			return "two turns of one role"
+		case content == nil && calls == nil || rawjson.IsText(content) && strings.TrimSpace(rawjson.Unquote(content)) == "":
+			return "an empty turn"
+		}
+		for _, call := range rawjson.Elements(calls) {
+			open[rawjson.Unquote(rawjson.Field(call, "id"))]++
+			waiting++
+		}
+		last = role
+	}
+	if waiting > 0 || last == "assistant" || last == "" {
+		return "no good end"
+	}
+	return ""
+}

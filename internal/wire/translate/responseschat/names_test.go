@@ -1,0 +1,54 @@
+package responseschat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestChatToolNames: the functions that stand for the tools of namespaces have
+// names that providers take, each its own.
+func TestChatToolNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 70)
+	for tools, want := range map[string]string{
+		`{"type":"namespace","name":"a b","tools":[{"type":"function","name":"ü"}]}`:                                                                              "a_b____",
+		`{"type":"namespace","name":"` + long + `","tools":[{"type":"function","name":"x"},{"type":"custom","name":"y"}]}`:                                        long[:64] + " " + long[:62] + "_2",
+		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"x"}]},{"type":"function","name":"a__x"}`:                                              "a__x_2 a__x",
+		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"x"},{"type":"function","name":"x"}]}`:                                                 "a__x a__x",
+		`{"type":"namespace","name":"a__b","tools":[{"type":"function","name":"x"}]},{"type":"namespace","name":"a","tools":[{"type":"function","name":"b__x"}]}`: "a__b__x a__b__x_2",
+	} {
+		r := askResponses(t, `{"model":"m","input":"x","tools":[`+tools+`]}`)
+		found, err := chatToolsOf(r.Doc)
+		if err != nil {
+			t.Errorf("%s: %v", tools, err)
+		}
+		var names []string
+		for _, tool := range found.list {
+			names = append(names, tool.function)
+			if found.byFunction[tool.function].toolName != tool.toolName {
+				t.Errorf("%s: the function %s stands for %v", tools, tool.function, found.byFunction[tool.function].toolName)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: %s, want %s", tools, got, want)
+		}
+	}
+}
+
+// TestChatToolNamesAreFoundQuickly: names that begin alike do not cost a walk
+// over all others each. A walk would not end before the test's deadline.
+func TestChatToolNamesAreFoundQuickly(t *testing.T) {
+	t.Parallel()
+	var tools strings.Builder
+	long := strings.Repeat("n", 60)
+	for i := range 50_000 {
+		fmt.Fprintf(&tools, `{"type":"function","name":"%s"},`, (long + "__")[:62])
+		fmt.Fprintf(&tools, `{"type":"namespace","name":"%s","tools":[{"type":"function","name":"%d"}]},`, long, i)
+	}
+	r := askResponses(t, `{"model":"m","input":"x","tools":[`+strings.TrimSuffix(tools.String(), ",")+`]}`)
+	found, err := chatToolsOf(r.Doc)
+	if err != nil || len(found.list) != 100_000 {
+		t.Fatalf("%d tools, %v", len(found.list), err)
+	}
+}

@@ -1,0 +1,500 @@
+package responseschat
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// Body returns the request as a body of the chat-completions form, for a
+// line that does not speak its own. What that form cannot do is refused, with
+// the path of the field; what makes no difference there is left out: the keys
+// of a cache that is not there, reasoning of earlier answers (no chat line
+// takes it back), `include`, and `metadata` (which goes with stored answers
+// only). Call Check first.
+func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
+	d := r.Doc
+	if err := refusedByChat(d); err != nil {
+		return nil, err
+	}
+	out := append([]byte(`{"model":`), rawjson.Quote(t.Model)...)
+	tools, err := chatToolsOf(d)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := chatMessagesOf(d, tools)
+	if err != nil {
+		return nil, err
+	}
+	out = append(append(append(out, `,"messages":[`...), messages...), ']')
+	if out, err = appendChatTools(out, d, tools); err != nil {
+		return nil, err
+	}
+	if out, err = appendChatFormat(out, d); err != nil {
+		return nil, err
+	}
+	limit := r.Limit
+	if limit == 0 {
+		limit = t.Limit
+	}
+	if limit > 0 {
+		name := t.LimitField
+		if name == "" {
+			name = "max_completion_tokens"
+		}
+		out = strconv.AppendInt(rawjson.AppendName(out, name), limit, 10)
+	}
+	for _, name := range []string{
+		"temperature", "top_p", "presence_penalty", "frequency_penalty",
+		"user", "safety_identifier", "prompt_cache_key",
+	} {
+		if raw := d.Raw(name); raw != nil {
+			out = append(rawjson.AppendName(out, name), raw...)
+		}
+	}
+	if r.ServiceTier != "" {
+		out = append(rawjson.AppendName(out, "service_tier"), rawjson.Quote(r.ServiceTier)...)
+	}
+	out = appendChatLogprobs(out, d)
+	if r.Stream {
+		out = append(rawjson.AppendName(out, "stream"), "true"...)
+		if t.AskUsage {
+			out = append(rawjson.AppendName(out, "stream_options"), `{"include_usage":true}`...)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// notOnChat refuses a field that no chat line can serve.
+func notOnChat(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`%s` asks for something that this model is not offered with. Leave it out, or use another model.", param)
+}
+
+// refusedByChat refuses what a chat line would silently leave undone.
+func refusedByChat(d *rawjson.Document) error {
+	if raw := d.Raw("truncation"); raw != nil && rawjson.Unquote(raw) != "disabled" {
+		return notOnChat("truncation")
+	}
+	if raw := d.Raw("context_management"); len(raw) > 2 {
+		return notOnChat("context_management")
+	}
+	for _, name := range []string{"prompt", "moderation"} {
+		if d.Raw(name) != nil {
+			return notOnChat(name)
+		}
+	}
+	if mode := rawjson.Field(d.Raw("reasoning"), "mode"); mode != nil && rawjson.Unquote(mode) != "standard" {
+		return notOnChat("reasoning.mode")
+	}
+	return nil
+}
+
+// appendChatLogprobs asks for what `top_logprobs` and `include` ask for.
+func appendChatLogprobs(dst []byte, d *rawjson.Document) []byte {
+	top, _ := rawjson.Count(d.Raw("top_logprobs"))
+	wanted := top > 0
+	for _, name := range rawjson.Elements(d.Raw("include")) {
+		wanted = wanted || rawjson.Unquote(name) == "message.output_text.logprobs"
+	}
+	if wanted {
+		dst = append(rawjson.AppendName(dst, "logprobs"), "true"...)
+	}
+	if top > 0 {
+		dst = strconv.AppendInt(rawjson.AppendName(dst, "top_logprobs"), top, 10)
+	}
+	return dst
+}
+
+// appendChatFormat writes what `text` and `reasoning` ask for.
+func appendChatFormat(dst []byte, d *rawjson.Document) ([]byte, error) {
+	text := d.Raw("text")
+	format := rawjson.Field(text, "format")
+	switch kind := rawjson.Unquote(rawjson.Field(format, "type")); {
+	case format == nil || kind == "text":
+	case kind == "json_object":
+		dst = append(rawjson.AppendName(dst, "response_format"), `{"type":"json_object"}`...)
+	case kind == "json_schema":
+		dst = append(rawjson.AppendName(dst, "response_format"), `{"type":"json_schema","json_schema":{"name":`...)
+		dst = rawjson.AppendOr(dst, rawjson.Field(format, "name"), `"output"`)
+		for _, name := range []string{"description", "schema", "strict"} {
+			if raw := rawjson.Field(format, name); raw != nil {
+				dst = append(rawjson.AppendName(dst, name), raw...)
+			}
+		}
+		dst = append(dst, "}}"...)
+	default:
+		return nil, notOnChat("text.format.type")
+	}
+	if verbosity := rawjson.Field(text, "verbosity"); verbosity != nil {
+		dst = append(rawjson.AppendName(dst, "verbosity"), verbosity...)
+	}
+	if effort := rawjson.Field(d.Raw("reasoning"), "effort"); effort != nil {
+		dst = append(rawjson.AppendName(dst, "reasoning_effort"), effort...)
+	}
+	return dst, nil
+}
+
+// chatMessages writes the messages of a chat request from the items of an
+// input.
+type chatMessages struct {
+	out   []byte // the messages so far, with commas
+	tools *chatTools
+
+	// The assistant's message that calls may still be added to.
+	open    bool
+	content []byte // a JSON string; nil for none
+	calls   []chatCall
+
+	answers map[string]*callAnswers // by the call's id
+}
+
+// chatCall is a call of a tool: JSON strings.
+type chatCall struct{ id, name, arguments []byte }
+
+// callAnswers are the answers to the calls of one id, in their order. Weak
+// clients use an id again in every turn.
+type callAnswers struct {
+	list  []callAnswer
+	taken int // given to calls
+	met   int // passed on the way through the input
+}
+
+// callAnswer is what came of a call.
+type callAnswer struct {
+	output []byte
+	path   string
+}
+
+// chatMessagesOf returns the messages that instructions and input make.
+func chatMessagesOf(d *rawjson.Document, tools *chatTools) ([]byte, error) {
+	m := chatMessages{tools: tools}
+	if instructions := d.Raw("instructions"); instructions != nil {
+		if !rawjson.IsText(instructions) {
+			return nil, notOnChat("instructions")
+		}
+		m.message("system", instructions)
+	}
+	const param = "input"
+	input := d.Raw(param)
+	if rawjson.IsText(input) {
+		m.message("user", input)
+		return m.out, nil
+	}
+	if err := m.collect(input, param); err != nil {
+		return nil, err
+	}
+	for i, item := range rawjson.Elements(input) {
+		if err := m.item(item, element(param, i)); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.close(); err != nil {
+		return nil, err
+	}
+	if len(m.out) == 0 {
+		return nil, fault.At(fault.InvalidRequest, param, "`input` must hold a message.")
+	}
+	return m.out, nil
+}
+
+// collect notes the answers to calls, since they have to follow the message
+// with the calls at once, wherever the client put them.
+func (m *chatMessages) collect(input []byte, path string) error {
+	for i, item := range rawjson.Elements(input) {
+		if !isCallOutput(item) {
+			continue
+		}
+		id := rawjson.Field(item, "call_id")
+		if !rawjson.IsText(id) {
+			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "The output of a call needs its `call_id`.")
+		}
+		if m.answers == nil {
+			m.answers = make(map[string]*callAnswers)
+		}
+		key := rawjson.Unquote(id)
+		if m.answers[key] == nil {
+			m.answers[key] = &callAnswers{}
+		}
+		of := m.answers[key]
+		of.list = append(of.list, callAnswer{rawjson.Field(item, "output"), element(path, i) + ".output"})
+	}
+	return nil
+}
+
+func isCallOutput(item []byte) bool {
+	kind := rawjson.Unquote(rawjson.Field(item, "type"))
+	return kind == "function_call_output" || kind == "custom_tool_call_output"
+}
+
+// item adds one item.
+func (m *chatMessages) item(item []byte, path string) error {
+	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
+	case "", "message":
+		return m.addMessage(item, path)
+	case "function_call", "custom_tool_call":
+		return m.addCall(item, kind, path)
+	case "reasoning":
+		return nil
+	case "function_call_output", "custom_tool_call_output":
+		if err := m.close(); err != nil {
+			return err
+		}
+		of := m.answers[rawjson.Unquote(rawjson.Field(item, "call_id"))]
+		if of.met++; of.met > of.taken {
+			return fault.At(fault.InvalidRequest, path+".call_id", "No call before this output has its `call_id`.")
+		}
+		return nil
+	}
+	return notOnChat(path + ".type")
+}
+
+// addMessage adds a message. Compatible vendors know no developer; those who
+// do take `system` for it.
+func (m *chatMessages) addMessage(item []byte, path string) error {
+	if err := m.close(); err != nil {
+		return err
+	}
+	content, err := readChatContent(rawjson.Field(item, "content"), path+".content")
+	if err != nil {
+		return err
+	}
+	switch role := rawjson.Unquote(rawjson.Field(item, "role")); role {
+	case "user":
+		m.message(role, content.value())
+	case "system", "developer":
+		if !content.plain() {
+			return notOnChat(path + ".content")
+		}
+		m.message("system", content.text())
+	case "assistant":
+		if !content.plain() {
+			return notOnChat(path + ".content")
+		}
+		m.open = true
+		if len(content.texts) > 0 {
+			m.content = content.text()
+		}
+	default:
+		return fault.At(fault.InvalidRequest, path+".role", "`role` must be one of user, assistant, system and developer.")
+	}
+	return nil
+}
+
+// message writes a message whose content is JSON.
+func (m *chatMessages) message(role string, content []byte) {
+	m.comma()
+	m.out = append(append(append(m.out, `{"role":"`...), role...), `","content":`...)
+	m.out = append(append(m.out, content...), '}')
+}
+
+func (m *chatMessages) comma() {
+	if len(m.out) > 0 {
+		m.out = append(m.out, ',')
+	}
+}
+
+// addCall adds a call to the assistant's message before it, or to one of its
+// own. The input of a custom tool becomes the argument of the function that
+// stands for it.
+func (m *chatMessages) addCall(item []byte, kind, path string) error {
+	call := chatCall{id: rawjson.Field(item, "call_id"), name: rawjson.Field(item, "name"), arguments: rawjson.Field(item, "arguments")}
+	if kind == "custom_tool_call" {
+		call.arguments = wrapInput(rawjson.Field(item, "input"))
+	}
+	switch {
+	case !rawjson.IsText(call.id):
+		return fault.At(fault.InvalidRequest, path+".call_id", "A call needs its `call_id`.")
+	case !rawjson.IsText(call.name):
+		return fault.At(fault.InvalidRequest, path+".name", "A call needs its `name`.")
+	case call.arguments == nil || string(call.arguments) == `""`: // what is no JSON is refused by some
+		call.arguments = []byte(`"{}"`)
+	case !rawjson.IsText(call.arguments):
+		call.arguments = rawjson.Quote(string(call.arguments))
+	}
+	call.name = rawjson.Quote(m.tools.function(nameOfTool(item)))
+	m.open = true
+	m.calls = append(m.calls, call)
+	return nil
+}
+
+// close writes the assistant's message that is open, if one is, and the
+// answers to its calls after it.
+func (m *chatMessages) close() error {
+	if !m.open {
+		return nil
+	}
+	if m.content != nil || len(m.calls) > 0 {
+		m.comma()
+		m.out = append(m.out, `{"role":"assistant","content":`...)
+		m.out = rawjson.AppendOr(m.out, m.content, "null")
+		for i, call := range m.calls {
+			m.out = append(m.out, [...]string{`,"tool_calls":[`, ","}[min(i, 1)]...)
+			m.out = append(append(m.out, `{"id":`...), call.id...)
+			m.out = append(append(m.out, `,"type":"function","function":{"name":`...), call.name...)
+			m.out = append(append(append(m.out, `,"arguments":`...), call.arguments...), "}}"...)
+		}
+		if len(m.calls) > 0 {
+			m.out = append(m.out, ']')
+		}
+		m.out = append(m.out, '}')
+	}
+	calls := m.calls
+	m.open, m.content, m.calls = false, nil, nil
+	return m.answer(calls)
+}
+
+// answer writes the answers to calls. The form takes text alone there, so
+// images and files follow in a message of the user's.
+func (m *chatMessages) answer(calls []chatCall) error {
+	var shown []byte
+	for _, call := range calls {
+		content := rawjson.Quote(noOutput)
+		if found := m.take(rawjson.Unquote(call.id)); found != nil {
+			read, err := readChatContent(found.output, found.path)
+			if err != nil {
+				return err
+			}
+			content = read.text()
+			if !read.plain() {
+				shown = append(shown, read.shown(call.id)...)
+				if len(read.texts) == 0 {
+					content = []byte(`"(shown in the next message)"`)
+				}
+			}
+		}
+		m.comma()
+		m.out = append(append(m.out, `{"role":"tool","tool_call_id":`...), call.id...)
+		m.out = append(append(append(m.out, `,"content":`...), content...), '}')
+	}
+	if len(shown) > 0 {
+		m.message("user", append(append([]byte{'['}, shown[1:]...), ']'))
+	}
+	return nil
+}
+
+// take returns the next answer to a call; nil when there is none.
+func (m *chatMessages) take(id string) *callAnswer {
+	of := m.answers[id]
+	if of == nil || of.taken == len(of.list) {
+		return nil
+	}
+	of.taken++
+	return &of.list[of.taken-1]
+}
+
+// chatContent is a content as the chat form has it.
+type chatContent struct {
+	texts [][]byte // the insides of JSON strings
+	parts [][]byte // all parts in their order, text among them
+}
+
+// readChatContent reads the content of a message or the output of a call: a
+// string, or parts.
+func readChatContent(content []byte, path string) (c chatContent, err error) {
+	if rawjson.IsText(content) {
+		c.addText(content)
+		return c, nil
+	}
+	for i, part := range rawjson.Elements(content) {
+		path := element(path, i)
+		switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
+		case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
+			name := "text"
+			if kind == "refusal" {
+				name = kind
+			}
+			text := rawjson.Field(part, name)
+			if !rawjson.IsText(text) {
+				return c, fault.At(fault.InvalidRequest, path+"."+name, "`%s` must be a string.", name)
+			}
+			c.addText(text)
+		case "input_image":
+			err = c.addImage(part, path)
+		case "input_file":
+			err = c.addFile(part, path)
+		default:
+			err = notOnChat(path + ".type")
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (c *chatContent) addText(text []byte) {
+	c.texts = append(c.texts, text[1:len(text)-1])
+	c.parts = append(c.parts, append(append([]byte(`{"type":"text","text":`), text...), '}'))
+}
+
+func (c *chatContent) addImage(part []byte, path string) error {
+	address := rawjson.Field(part, "image_url")
+	if len(address) > 0 && address[0] == '{' {
+		address = rawjson.Field(address, "url")
+	}
+	if !rawjson.IsText(address) {
+		return fault.At(fault.InvalidRequest, path+".image_url", "`image_url` must be the image's address.")
+	}
+	out := append([]byte(`{"type":"image_url","image_url":{"url":`), address...)
+	if detail := rawjson.Field(part, "detail"); detail != nil {
+		out = append(rawjson.AppendName(out, "detail"), detail...)
+	}
+	c.parts = append(c.parts, append(out, "}}"...))
+	return nil
+}
+
+func (c *chatContent) addFile(part []byte, path string) error {
+	data := rawjson.Field(part, "file_data")
+	switch {
+	case rawjson.Field(part, "file_url") != nil:
+		return notOnChat(path + ".file_url")
+	case !rawjson.IsText(data):
+		return fault.At(fault.InvalidRequest, path+".file_data", "`file_data` must hold the file itself.")
+	}
+	out := append([]byte(`{"type":"file","file":{"file_data":`), data...)
+	if name := rawjson.Field(part, "filename"); name != nil {
+		out = append(rawjson.AppendName(out, "filename"), name...)
+	}
+	c.parts = append(c.parts, append(out, "}}"...))
+	return nil
+}
+
+// plain tells whether there is nothing but text.
+func (c *chatContent) plain() bool { return len(c.texts) == len(c.parts) }
+
+// text returns all text as one JSON string, a part a line.
+func (c *chatContent) text() []byte {
+	return append(append([]byte{'"'}, bytes.Join(c.texts, []byte(`\n`))...), '"')
+}
+
+// value returns the content as JSON: a string where one is enough, since not
+// all vendors take parts.
+func (c *chatContent) value() []byte {
+	if c.plain() && len(c.parts) <= 1 {
+		return c.text()
+	}
+	return append(append([]byte{'['}, bytes.Join(c.parts, []byte{','})...), ']')
+}
+
+// shown returns the parts that are no text, each with a comma before it, after
+// a line that says what they belong to.
+func (c *chatContent) shown(id []byte) (out []byte) {
+	out = append(out, `,{"type":"text","text":"Result of the call `...)
+	out = append(append(out, id[1:len(id)-1]...), `:"}`...)
+	for _, part := range c.parts {
+		if !bytes.HasPrefix(part, []byte(`{"type":"text"`)) {
+			out = append(append(out, ','), part...)
+		}
+	}
+	return out
+}
+
+// noOutput answers a call that the client left without an answer.
+const noOutput = "(no result)"
+
+// element is the path of an array's element.
+func element(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }

@@ -1,0 +1,315 @@
+package responseschat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/sse"
+
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
+
+// identity is that of all answers in tests.
+var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
+
+// askResponses opens and checks a request that has to be good.
+func askResponses(t testing.TB, body string) *responses.Request {
+	t.Helper()
+	r, err := responses.Open([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// onChat runs a chat stream through meter and translator, as a conductor does:
+// what was written since the finish waits, and is thrown away when the stream
+// fails.
+func onChat(stream []byte, r *responses.Request) []byte {
+	reader, m, w := sse.NewReader(bytes.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity, r)
+	var out []byte
+	held := -1
+	fail := func(code fault.Code, message string) []byte {
+		if held >= 0 {
+			out = out[:held]
+		}
+		return w.Fail(out, fault.New(code, "%s", message))
+	}
+	for {
+		e, err := reader.Next()
+		switch {
+		case errors.Is(err, io.EOF) && m.Complete():
+			u, _ := m.Usage()
+			return w.End(out, u)
+		case err != nil:
+			return fail(fault.UpstreamConnectionError, "The connection broke.")
+		}
+		f, err := m.Read(e)
+		switch {
+		case err != nil:
+			return fail(fault.UpstreamUnavailable, "What came is no JSON.")
+		case f.Err != nil:
+			return fail(fault.UpstreamBusy, "The provider reported an error.")
+		}
+		if f.Finished && held < 0 {
+			held = len(out)
+		}
+		out = w.Append(out, e, f)
+	}
+}
+
+// TestResponsesOnChat plays the scenarios of testdata: the
+// request, what a chat line is sent for it, what it answers, and what the
+// client gets.
+func TestResponsesOnChat(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			playResponsesOnChat(t, file)
+		})
+	}
+}
+
+func playResponsesOnChat(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]*txtar.File{}
+	for i := range archive.Files {
+		parts[archive.Files[i].Name] = &archive.Files[i]
+	}
+	for _, name := range []string{"request", "chat", "upstream", "answer"} {
+		if parts[name] == nil {
+			t.Fatalf("no part %s", name)
+		}
+	}
+	r := askResponses(t, string(parts["request"].Data))
+	chat, err := New(r, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeChat(t, chat)
+	upstream := parts["upstream"].Data
+	var answer []byte
+	if r.Stream {
+		answer = onChat(upstream, r)
+		wiretest.MustBeValid(t, answer)
+	} else {
+		answer = wholeResponse(t, upstream, r)
+	}
+	for name, got := range map[string][]byte{"chat": indented(t, chat), "answer": answer} {
+		got = append(bytes.TrimSpace(got), '\n')
+		if !bytes.Equal(got, parts[name].Data) && !*update {
+			t.Errorf("%s\n%s\nwant\n%s", name, got, parts[name].Data)
+		}
+		parts[name].Data = got
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mustBeChat checks that a body passes as a chat request.
+func mustBeChat(t *testing.T, body []byte) {
+	t.Helper()
+	r, err := completions.Open(body)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	if err := r.Check(); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+}
+
+// wholeResponse translates a whole answer, and makes sure that it reads like a
+// provider's own.
+func wholeResponse(t *testing.T, chat []byte, r *responses.Request) []byte {
+	t.Helper()
+	a, err := completions.ReadAnswer(chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := a.Usage()
+	out, err := wholeAnswer(chat, identity, u, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := responses.ReadAnswer(out)
+	if err != nil || !read.Judged().Ended || read.Judged().Content != a.Judged().Content || read.Judged().Limited != a.Judged().Limited || read.Judged().Filtered != a.Judged().Filtered {
+		t.Errorf("read as %+v, %v; the answer was %+v", read, err, a)
+	}
+	if again, known := read.Usage(); !known || again.Prompt != u.Prompt || again.Completion != u.Completion || again.Cached != u.Cached || again.Reasoning != u.Reasoning {
+		t.Errorf("usage read as %+v, was %+v", again, u)
+	}
+	return indented(t, out)
+}
+
+func indented(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, body, "", "  "); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	return out.Bytes()
+}
+
+// FuzzResponsesFromChat: whatever a chat line streams, the client gets a well
+// formed stream that ends; and whatever it answers whole reads as a response.
+func FuzzResponsesFromChat(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, part := range archive.Files {
+			if part.Name == "upstream" {
+				f.Add(part.Data)
+			}
+		}
+	}
+	half := wiretest.Delta(`{"content":"x"}`, "null")
+	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"content":"a\ud83d"}}]}`, `{"choices":[{"delta":{"content":"\ude00`+"\xff\x01"+`"}}]}`)))
+	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"function_call":{"arguments":"{"}}}]}`, `{"choices":[{"delta":{"function_call":{"name":"note","arguments":"}"}},"finish_reason":"stop"}]}`)))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := askResponses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},{"type":"function","name":"get_weather"}]}`)
+		out := onChat(stream, r)
+		if _, err := wiretest.ValidStream(out); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		whole, err := wholeAnswer(stream, identity, wire.Usage{}, r)
+		if err != nil {
+			return
+		}
+		if a, err := responses.ReadAnswer(whole); err != nil || !a.Judged().Ended {
+			t.Fatalf("%v\n%s", err, whole)
+		}
+	})
+}
+
+// TestResponsesFromChatIsBounded: a text that never ends is cut as if by a
+// limit, and the stream stays well formed.
+func TestResponsesFromChatIsBounded(t *testing.T) {
+	t.Parallel()
+	r := askResponses(t, `{"input":"x","stream":true}`)
+	w := newStream(identity, r)
+	w.room = 10
+	var out []byte
+	for range 5 {
+		out = w.Append(out, sse.Event{Data: []byte(wiretest.Delta(`{"content":"four"}`, "null"))}, wire.Frame{Token: true})
+	}
+	seen := wiretest.MustBeValid(t, w.End(out, wire.Usage{}))
+	if seen.Terminal != "response.incomplete" || seen.Items[0].Text != "fourfour" {
+		t.Errorf("%s after %q", seen.Terminal, seen.Items[0].Text)
+	}
+	if more := w.Append(nil, sse.Event{Data: []byte(`{}`)}, wire.Frame{}); more != nil {
+		t.Errorf("after the end: %s", more)
+	}
+	if more := w.End(nil, wire.Usage{}); more != nil {
+		t.Errorf("a second end: %s", more)
+	}
+
+	w = newStream(identity, r)
+	out = nil
+	for i := range 3 * maxOutputItems {
+		text := [...]string{`{"content":"a"}`, `{"reasoning":"b"}`}[i%2]
+		out = w.Append(out, sse.Event{Data: []byte(wiretest.Delta(text, "null"))}, wire.Frame{Token: true})
+	}
+	if seen := wiretest.MustBeValid(t, w.End(out, wire.Usage{})); len(seen.Items) > maxOutputItems+1 {
+		t.Errorf("%d items", len(seen.Items))
+	}
+}
+
+// TestResponsesFromChatFailsAtOnce: a stream that breaks before its first frame
+// still is one.
+func TestResponsesFromChatFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newStream(identity, askResponses(t, `{"input":"x","stream":true}`))
+	seen := wiretest.MustBeValid(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
+	if seen.Terminal != "response.failed" {
+		t.Error(seen.Terminal)
+	}
+}
+
+// TestResponsesFromChatUnsettled: an end that could not be settled is thrown
+// away, and the stream fails in its place.
+func TestResponsesFromChatUnsettled(t *testing.T) {
+	t.Parallel()
+	word, stop := wiretest.Delta(`{"content":"word"}`, "null"), wiretest.Delta(`{}`, `"stop"`)
+	for name, stream := range map[string]string{
+		"after a text": wiretest.Frames(word, stop, "[DONE]"),
+		"at once":      wiretest.Frames(stop, "[DONE]"),
+		"in one frame": wiretest.Frames(word, wiretest.Delta(`{"content":"end"}`, `"stop"`)),
+	} {
+		reader, m, w := sse.NewReader(strings.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity, askResponses(t, `{"input":"x","stream":true}`))
+		var out []byte
+		held := -1
+		for {
+			e, err := reader.Next()
+			if err != nil {
+				break
+			}
+			f, err := m.Read(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Finished && held < 0 {
+				held = len(out)
+			}
+			out = w.Append(out, e, f)
+		}
+		w.End(out, wire.Usage{})
+		seen := wiretest.MustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
+		if seen.Terminal != "response.failed" {
+			t.Errorf("%s: %s", name, seen.Terminal)
+		}
+	}
+}
+
+// BenchmarkResponsesFromChat is an ordinary frame on its way to another form.
+func BenchmarkResponsesFromChat(b *testing.B) {
+	r := askResponses(b, `{"input":"x"}`)
+	m, w := completions.NewMeter(1), newStream(identity, r)
+	e, err := sse.NewReader(strings.NewReader(wiretest.Frames(wiretest.Delta(`{"content":" word"}`, "null"))), 1<<20).Next()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := make([]byte, 0, 4<<10)
+	b.SetBytes(int64(len(e.Raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		f, err := m.Read(e)
+		if err != nil || !f.Token {
+			b.Fatal(err)
+		}
+		out = w.Append(out[:0], e, f)
+	}
+}

@@ -1,0 +1,62 @@
+// Package translate owns the choice of how two forms meet: New puts together a
+// request and a line, passing through where their forms are one, by the pair's
+// translator where there is one, and else by way of chat completions. A pair's
+// translators stand in a folder of their own.
+//
+// Invariants: the meter of the line's form alone decides about tokens, ends and
+// errors, so that no translation changes a charge; equal requests give equal
+// bytes; what a form has no word for is refused with the client's field, never
+// silently changed where it would change the answer or its price.
+package translate
+
+import (
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/translate/chatgemini"
+	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/responseschat"
+)
+
+// Translates tells whether a request of a client's form can be put into a
+// line's other form, and the answer back. What has no translator of its own
+// goes by way of chat completions (chain).
+func Translates(client, line wire.Form) bool {
+	switch client {
+	case wire.FormChat:
+		return line == wire.FormMessages || line == wire.FormGemini
+	case wire.FormResponses, wire.FormMessages:
+		return line == wire.FormChat || line != client && Translates(wire.FormChat, line)
+	}
+	return false
+}
+
+// New returns how a request meets a line of a form, which its form Translates
+// to or is.
+func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
+	switch r := r.(type) {
+	case *completions.Request:
+		return chatOn(r, form, id)
+	case *messages.Request:
+		if form != wire.FormMessages {
+			return byChat(chatmessages.ToChat(r, id), wire.FormMessages, form, id)
+		}
+	case *responses.Request:
+		if form != wire.FormResponses {
+			return byChat(responseschat.New(r, id), wire.FormResponses, form, id)
+		}
+	}
+	return r.Direct(id)
+}
+
+// chatOn is how chat completions meet a line.
+func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
+	switch form {
+	case wire.FormMessages:
+		return chatmessages.ToMessages(r, id)
+	case wire.FormGemini:
+		return chatgemini.New(r, id)
+	}
+	return r.Direct(id)
+}
