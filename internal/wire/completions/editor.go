@@ -34,7 +34,8 @@ func (f *frameEditor) Append(dst []byte, e sse.Event) []byte {
 			return append(dst, e.Raw...)
 		}
 	}
-	dst = append(append(dst, e.Raw[:from]...), f.edited...)
+	dst = append(dst, e.Raw[:from]...)
+	dst = append(dst, f.edited...)
 	return append(dst, e.Raw[from+len(f.prefix):]...)
 }
 
@@ -44,7 +45,8 @@ func (f *frameEditor) find(data []byte) bool {
 	for m := range rawjson.Spans(data[at:]) {
 		if string(m.Name) == "model" {
 			f.prefix = append(f.prefix[:0], data[:at+m.To]...)
-			f.edited = append(append(f.edited[:0], data[:at+m.From]...), f.model...)
+			f.edited = append(f.edited[:0], data[:at+m.From]...)
+			f.edited = append(f.edited, f.model...)
 			return true
 		}
 	}
@@ -123,7 +125,7 @@ func (c *editor) usageEvent(u wire.Usage) []byte {
 // AppendUsage writes a usage object of the chat-completions form.
 func AppendUsage(dst []byte, u wire.Usage) []byte {
 	number := func(name string, n int64) {
-		dst = append(append(dst, name...), ':')
+		dst = rawjson.Put(dst, "", name, ":")
 		dst = strconv.AppendInt(dst, n, 10)
 	}
 	number(`{"prompt_tokens"`, u.Prompt)

@@ -47,7 +47,8 @@ func (w *editor) appendStart(dst []byte, e sse.Event) []byte {
 	}
 	w.started = true
 	if e.At >= 0 {
-		dst = append(append(dst, e.Raw[:e.At+model.From]...), w.model...)
+		dst = append(dst, e.Raw[:e.At+model.From]...)
+		dst = append(dst, w.model...)
 		return append(dst, e.Raw[e.At+model.To:]...)
 	}
 	return sse.AppendLines(dst, e.Name, rawjson.Spliced(e.Data, []rawjson.Splice{{From: model.From, To: model.To, Text: w.model}}))
@@ -84,5 +85,5 @@ func (w *editor) End(dst []byte, _ wire.Usage) []byte {
 // Fail appends the event that reports an error; nothing may follow it.
 func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	dst = append(dst, "event: error\ndata: "...)
-	return append(append(dst, err.NativeBody()...), "\n\n"...)
+	return rawjson.Put(dst, "", err.NativeBody(), "\n\n")
 }

@@ -92,7 +92,8 @@ func Spliced(body []byte, edits []Splice) []byte {
 	out := make([]byte, 0, size)
 	at := 0
 	for _, e := range edits {
-		out = append(append(out, body[at:e.From]...), e.Text...)
+		out = append(out, body[at:e.From]...)
+		out = append(out, e.Text...)
 		at = e.To
 	}
 	return append(out, body[at:]...)

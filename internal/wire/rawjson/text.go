@@ -196,7 +196,7 @@ func AppendOr(dst, value []byte, otherwise string) []byte {
 
 // AppendName appends the name of a further member of an object, behind a comma.
 func AppendName(dst []byte, name string) []byte {
-	return append(append(append(dst, `,"`...), name...), `":`...)
+	return Put(dst, `,"`, name, `":`)
 }
 
 // AppendMember appends a further member of an object.

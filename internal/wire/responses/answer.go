@@ -151,14 +151,14 @@ func (r *responseBody) failed() *wire.ProviderError {
 	case r.failure == nil:
 		return &wire.ProviderError{Reason: r.status}
 	}
-	return &wire.ProviderError{Body: append(append([]byte(`{"error":`), r.failure...), '}')}
+	return &wire.ProviderError{Body: rawjson.Put(nil, `{"error":`, r.failure, "}")}
 }
 
 // errorBody returns an `error` event as a body with an error object: the form
 // has the members of the object at the top level.
 func errorBody(data []byte) []byte {
 	if inner := rawjson.Field(data, "error"); inner != nil {
-		return append(append([]byte(`{"error":`), inner...), '}')
+		return rawjson.Put(nil, `{"error":`, inner, "}")
 	}
 	out := []byte(`{"error":{`)
 	for name, value := range rawjson.Members(data) {
@@ -167,7 +167,7 @@ func errorBody(data []byte) []byte {
 			if out[len(out)-1] != '{' {
 				out = append(out, ',')
 			}
-			out = append(append(append(append(out, '"'), name...), `":`...), value...)
+			out = append(rawjson.Put(out, `"`, name, `":`), value...)
 		}
 	}
 	return append(out, "}}"...)

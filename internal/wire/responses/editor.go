@@ -57,7 +57,8 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	}
 	at := 0
 	for _, edit := range moved(edits, e.At+from) {
-		dst = append(append(dst, e.Raw[at:edit.From]...), edit.Text...)
+		dst = append(dst, e.Raw[at:edit.From]...)
+		dst = append(dst, edit.Text...)
 		at = edit.To
 	}
 	return append(dst, e.Raw[at:]...)

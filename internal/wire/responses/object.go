@@ -49,9 +49,9 @@ type State struct {
 
 // Append writes the response in the given state.
 func (o *Object) Append(dst []byte, s State) []byte {
-	dst = append(append(dst, `{"id":`...), o.id...)
-	dst = append(append(dst, `,"object":"response","created_at":`...), o.created...)
-	dst = append(append(append(dst, `,"status":"`...), s.Status...), `","completed_at":`...)
+	dst = rawjson.Put(dst, `{"id":`, o.id, "")
+	dst = rawjson.Put(dst, `,"object":"response","created_at":`, o.created, "")
+	dst = rawjson.Put(dst, `,"status":"`, s.Status, `","completed_at":`)
 	if s.Status == "completed" {
 		dst = append(dst, o.created...) // no clock here: when the answer began
 	} else {
@@ -59,25 +59,25 @@ func (o *Object) Append(dst []byte, s State) []byte {
 	}
 	dst = append(dst, `,"error":`...)
 	if s.err != nil {
-		dst = append(append(dst, `{"code":`...), rawjson.Quote(string(s.err.Code))...)
-		dst = append(append(append(dst, `,"message":`...), rawjson.Quote(s.err.Message)...), '}')
+		dst = rawjson.Put(dst, `{"code":`, rawjson.Quote(string(s.err.Code)), "")
+		dst = rawjson.Put(dst, `,"message":`, rawjson.Quote(s.err.Message), "}")
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"incomplete_details":`...)
 	if s.Reason != "" {
-		dst = append(append(append(dst, `{"reason":`...), rawjson.Quote(s.Reason)...), '}')
+		dst = rawjson.Put(dst, `{"reason":`, rawjson.Quote(s.Reason), "}")
 	} else {
 		dst = append(dst, "null"...)
 	}
-	dst = append(append(dst, `,"model":`...), o.model...)
-	dst = append(append(append(dst, `,"output":[`...), s.Output...), ']')
+	dst = rawjson.Put(dst, `,"model":`, o.model, "")
+	dst = rawjson.Put(dst, `,"output":[`, s.Output, "]")
 	dst = append(dst, o.echo...)
 	tier := o.tier
 	if s.Usage != nil && s.Usage.ServiceTier != "" {
 		tier = s.Usage.ServiceTier
 	}
-	dst = append(append(dst, `,"service_tier":`...), rawjson.Quote(tier)...)
+	dst = rawjson.Put(dst, `,"service_tier":`, rawjson.Quote(tier), "")
 	dst = append(dst, `,"usage":`...)
 	if s.Usage != nil {
 		dst = appendResponsesUsage(dst, *s.Usage)
@@ -127,7 +127,7 @@ func appendEcho(dst []byte, d *rawjson.Document) []byte {
 		{"truncation", `"disabled"`},
 		{"user", "null"},
 	} {
-		dst = append(append(append(dst, `,"`...), member.name...), `":`...)
+		dst = rawjson.Put(dst, `,"`, member.name, `":`)
 		dst = rawjson.AppendOr(dst, d.Raw(member.name), member.otherwise)
 	}
 	reasoning := d.Raw("reasoning")
@@ -178,8 +178,8 @@ func appendToolsEcho(dst, tools []byte) []byte {
 
 // BeginEvent writes an event of the form up to its sequence number.
 func BeginEvent(dst []byte, kind string, sequence int64) []byte {
-	dst = append(append(dst, "event: "...), kind...)
-	dst = append(append(dst, "\ndata: {\"type\":\""...), kind...)
+	dst = rawjson.Put(dst, "event: ", kind, "")
+	dst = rawjson.Put(dst, "\ndata: {\"type\":\"", kind, "")
 	return strconv.AppendInt(append(dst, `","sequence_number":`...), sequence, 10)
 }
 

@@ -3,6 +3,7 @@ package sse
 import (
 	"bytes"
 	"iter"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Event is one server-sent event. Its slices are valid until the reader's next
@@ -40,10 +41,10 @@ func Each(text []byte) iter.Seq[Event] {
 // AppendLines writes an event whose data stands on several lines.
 func AppendLines(dst []byte, name string, data []byte) []byte {
 	if name != "" {
-		dst = append(append(append(dst, "event: "...), name...), '\n')
+		dst = rawjson.Put(dst, "event: ", name, "\n")
 	}
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
-		dst = append(append(append(dst, "data: "...), line...), '\n')
+		dst = rawjson.Put(dst, "data: ", line, "\n")
 	}
 	return append(dst, '\n')
 }

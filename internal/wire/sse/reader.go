@@ -254,7 +254,7 @@ func (r *Reader) parse(raw []byte) Event {
 				r.joined = append(r.joined[:0], e.Data...)
 				fallthrough
 			default:
-				r.joined = append(append(r.joined, '\n'), value...)
+				r.joined = rawjson.Put(r.joined, "\n", value, "")
 				e.Data, e.At = r.joined, -1
 			}
 		case "event":

@@ -67,16 +67,16 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Candidate, index
 	if content == nil && calls != nil {
 		dst = append(dst, `"content":null,"refusal":null`...)
 	} else {
-		dst = append(append(append(dst, `"content":"`...), content...), `","refusal":null`...)
+		dst = rawjson.Put(dst, `"content":"`, content, `","refusal":null`)
 	}
 	if thoughts != nil {
-		dst = append(append(append(dst, `,"reasoning_content":"`...), thoughts...), '"')
+		dst = rawjson.Put(dst, `,"reasoning_content":"`, thoughts, `"`)
 	}
 	if calls != nil {
-		dst = append(append(append(dst, `,"tool_calls":[`...), calls[1:]...), ']')
+		dst = rawjson.Put(dst, `,"tool_calls":[`, calls[1:], "]")
 	}
 	if images != nil {
-		dst = append(append(append(dst, `,"images":[`...), images[1:]...), ']')
+		dst = rawjson.Put(dst, `,"images":[`, images[1:], "]")
 	}
 	dst = append(dst, `},"logprobs":`...)
 	if odds := appendGeminiOdds(dst, candidate.Odds); odds != nil {
@@ -85,14 +85,14 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Candidate, index
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"finish_reason":"`...)
-	return append(append(dst, chatFinishOfGemini(candidate.Kind, calls != nil)...), `"}`...)
+	return rawjson.Put(dst, "", chatFinishOfGemini(candidate.Kind, calls != nil), `"}`)
 }
 
 // appendGeminiImage writes the members of an image, as its vendors' chat forms
 // have it: by a data address.
 func appendGeminiImage(dst, mime, data []byte) []byte {
-	dst = append(append(dst, `"type":"image_url","image_url":{"url":"data:`...), mime...)
-	return append(append(append(dst, ";base64,"...), data...), `"}`...)
+	dst = rawjson.Put(dst, `"type":"image_url","image_url":{"url":"data:`, mime, "")
+	return rawjson.Put(dst, ";base64,", data, `"}`)
 }
 
 // appendGeminiOdds writes a logprobsResult as the logprobs of a choice; nil
@@ -143,8 +143,8 @@ func appendGeminiToken(dst, token []byte) []byte {
 			odds = []byte("-9999.0")
 		}
 	}
-	dst = append(append(dst, `"token":`...), text...)
-	return append(append(append(dst, `,"logprob":`...), odds...), `,"bytes":null`...)
+	dst = rawjson.Put(dst, `"token":`, text, "")
+	return rawjson.Put(dst, `,"logprob":`, odds, `,"bytes":null`)
 }
 
 // geminiCalls gives the calls of an answer their ids: the provider's where it
@@ -177,7 +177,7 @@ func (g *geminiCalls) appendCall(dst, call []byte) []byte {
 			args = rawjson.Present(value)
 		}
 	}
-	dst = append(append(dst, `"id":`...), rawjson.Quote(g.id(rawjson.Unquote(id)))...)
+	dst = rawjson.Put(dst, `"id":`, rawjson.Quote(g.id(rawjson.Unquote(id))), "")
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	if rawjson.IsText(name) {
 		dst = append(dst, name...)
@@ -189,7 +189,7 @@ func (g *geminiCalls) appendCall(dst, call []byte) []byte {
 	if args == nil || json.Compact(compact, args) != nil {
 		compact.WriteString("{}")
 	}
-	return append(append(dst, rawjson.Quote(compact.String())...), '}')
+	return rawjson.Put(dst, "", rawjson.Quote(compact.String()), "}")
 }
 
 // id returns the id of the next call.

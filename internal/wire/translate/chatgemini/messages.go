@@ -105,7 +105,7 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 		return err
 	}
 	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) && len(refusal) > 2 {
-		parts = append(append(append(parts, `,{"text":`...), refusal...), '}')
+		parts = rawjson.Put(parts, `,{"text":`, refusal, "}")
 	}
 	for k, call := range rawjson.Elements(rawjson.Field(message, "tool_calls")) {
 		function := rawjson.Field(call, "function")
@@ -137,9 +137,9 @@ func (c *geminiConversation) appendCall(parts, function []byte, id, param string
 	}
 	call.add("name", string(name))
 	call.add("args", string(geminiArguments(rawjson.Field(function, "arguments"))))
-	parts = append(append(parts, `,{"functionCall":`...), call.object()...)
+	parts = rawjson.Put(parts, `,{"functionCall":`, call.object(), "")
 	if !c.unsigned && len(c.calls) == 0 { // the first of a turn carries it
-		parts = append(append(parts, `,"thoughtSignature":`...), geminiBypass...)
+		parts = rawjson.Put(parts, `,"thoughtSignature":`, geminiBypass, "")
 	}
 	c.calls = append(c.calls, geminiCall{id: id, name: name})
 	return append(parts, '}'), nil
@@ -161,7 +161,7 @@ func geminiArguments(raw []byte) []byte {
 	case len(text) > 0 && text[0] == '{' && rawjson.IsValid(text):
 		return text
 	}
-	return append(append([]byte(`{"_raw":`), raw...), '}')
+	return rawjson.Put(nil, `{"_raw":`, raw, "}")
 }
 
 // addResult adds the result of one of the last turn's calls, which a member of
@@ -182,11 +182,11 @@ func (c *geminiConversation) addResult(message, content []byte, index int, membe
 	}); err != nil {
 		return err
 	}
-	quoted := append(append([]byte{'"'}, text...), '"')
+	quoted := rawjson.Put(nil, `"`, text, `"`)
 	if inner := bytes.TrimSpace([]byte(rawjson.Unquote(quoted))); len(inner) > 0 && inner[0] == '{' && rawjson.IsValid(inner) {
 		call.response = inner
 	} else {
-		call.response = append(append([]byte(`{"result":`), quoted...), '}')
+		call.response = rawjson.Put(nil, `{"result":`, quoted, "}")
 	}
 	c.answered = true
 	return nil
@@ -218,7 +218,7 @@ func (c *geminiConversation) endCalls() {
 			call.response = []byte(geminiNoResult)
 		}
 		result.add("response", string(call.response))
-		parts = append(append(append(parts, `,{"functionResponse":`...), result.object()...), '}')
+		parts = rawjson.Put(parts, `,{"functionResponse":`, result.object(), "}")
 	}
 	c.turn("user", parts)
 	c.calls, c.answered = c.calls[:0], false
@@ -240,7 +240,8 @@ func (c *geminiConversation) turn(role string, parts []byte) {
 	case len(parts) == 0:
 		return
 	case role == "model" && c.last == role:
-		c.turns = append(append(c.turns[:len(c.turns)-len(end)], parts...), end...)
+		c.turns = append(c.turns[:len(c.turns)-len(end)], parts...)
+		c.turns = append(c.turns, end...)
 		return
 	case role == "model" && c.last == "":
 		c.turn("user", []byte(","+geminiNothing))
@@ -248,8 +249,9 @@ func (c *geminiConversation) turn(role string, parts []byte) {
 	if c.last != "" {
 		c.turns = append(c.turns, ',')
 	}
-	c.turns = append(append(append(c.turns, `{"role":"`...), role...), `","parts":[`...)
-	c.turns = append(append(c.turns, parts[1:]...), end...)
+	c.turns = rawjson.Put(c.turns, `{"role":"`, role, `","parts":[`)
+	c.turns = append(c.turns, parts[1:]...)
+	c.turns = append(c.turns, end...)
 	c.last = role
 }
 
@@ -257,7 +259,7 @@ func (c *geminiConversation) turn(role string, parts []byte) {
 func geminiParts(dst, content []byte, index int) ([]byte, error) {
 	add := func(text []byte) {
 		if rawjson.IsText(text) && len(text) > 2 { // empty ones are refused there
-			dst = append(append(append(dst, `,{"text":`...), text...), '}')
+			dst = rawjson.Put(dst, `,{"text":`, text, "}")
 		}
 	}
 	if rawjson.IsText(content) {
@@ -281,13 +283,13 @@ func geminiParts(dst, content []byte, index int) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			dst = append(append(dst, ','), inline...)
+			dst = rawjson.Put(dst, ",", inline, "")
 		case "file":
 			inline, err := geminiInline(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"), "file, such as data:application/pdf;base64,…")
 			if err != nil {
 				return nil, err
 			}
-			dst = append(append(dst, ','), inline...)
+			dst = rawjson.Put(dst, ",", inline, "")
 		default:
 			return nil, cannotGemini(at("type"), "must be text, image_url or file for this model.")
 		}
@@ -317,6 +319,6 @@ func geminiInline(address []byte, param, what string) ([]byte, error) {
 	case !found || !encoded || kind == "" || len(data) == 0:
 		return nil, cannotGemini(param, "must be base64 with its type: the data address of the "+what)
 	}
-	out := append(append([]byte(`{"inlineData":{"mimeType":"`), kind...), `","data":"`...)
-	return append(append(out, data...), `"}}`...), nil
+	out := rawjson.Put(nil, `{"inlineData":{"mimeType":"`, kind, `","data":"`)
+	return rawjson.Put(out, "", data, `"}}`), nil
 }

@@ -61,7 +61,7 @@ func (f *geminiFields) add(name string, value ...string) {
 	if len(*f) > 0 {
 		*f = append(*f, ',')
 	}
-	*f = append(append(append(*f, '"'), name...), `":`...)
+	*f = rawjson.Put(*f, `"`, name, `":`)
 	for _, piece := range value {
 		*f = append(*f, piece...)
 	}
@@ -70,7 +70,7 @@ func (f *geminiFields) add(name string, value ...string) {
 // object returns the object.
 func (f geminiFields) object() []byte {
 	out := append(make([]byte, 0, len(f)+2), '{')
-	return append(append(out, f...), '}')
+	return rawjson.Put(out, "", f, "}")
 }
 
 // cannotGemini refuses a field that this form has nothing for.

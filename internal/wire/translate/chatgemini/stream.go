@@ -48,10 +48,10 @@ func newStream(id wire.Identity, includeUsage bool) *stream {
 // appendGeminiHead begins an object of the chat-completions form, up to its
 // choices.
 func appendGeminiHead(dst []byte, id wire.Identity, object string) []byte {
-	dst = append(append(dst, `{"id":`...), rawjson.Quote("chatcmpl-"+geminiSuffix(id.Request))...)
-	dst = append(append(append(dst, `,"object":"`...), object...), `","created":`...)
+	dst = rawjson.Put(dst, `{"id":`, rawjson.Quote("chatcmpl-"+geminiSuffix(id.Request)), "")
+	dst = rawjson.Put(dst, `,"object":"`, object, `","created":`)
 	dst = strconv.AppendInt(dst, id.Created, 10)
-	dst = append(append(dst, `,"model":`...), rawjson.Quote(id.Model)...)
+	dst = rawjson.Put(dst, `,"model":`, rawjson.Quote(id.Model), "")
 	return append(dst, `,"choices":`...)
 }
 
@@ -100,8 +100,8 @@ func (w *stream) appendCandidate(dst []byte, c gemini.Candidate) []byte {
 		dst = w.appendPart(dst, gemini.ReadPart(part), c.Index)
 	}
 	if odds := appendGeminiOdds(nil, c.Odds); odds != nil {
-		dst = append(append(w.begin(dst, c.Index), `"content":""},"logprobs":`...), odds...)
-		dst = append(append(dst, `,"finish_reason":null}]`...), w.tail...)
+		dst = rawjson.Put(w.begin(dst, c.Index), `"content":""},"logprobs":`, odds, "")
+		dst = rawjson.Put(dst, `,"finish_reason":null}]`, w.tail, "")
 	}
 	if c.Kind != form.FinishNone {
 		w.choices[c.Index].finish = c.Kind
@@ -117,7 +117,8 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 		if part.Thought {
 			name = `"reasoning_content":`
 		}
-		dst = append(append(w.begin(dst, index), name...), part.Text...)
+		dst = append(w.begin(dst, index), name...)
+		dst = append(dst, part.Text...)
 		dst = w.end(dst)
 	}
 	if part.Call != nil {
@@ -142,7 +143,7 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 // begin begins a chunk, up to the members of its delta. The first of a choice
 // tells the role.
 func (w *stream) begin(dst []byte, index int) []byte {
-	dst = append(append(dst, w.head...), `[{"index":`...)
+	dst = rawjson.Put(dst, "", w.head, `[{"index":`)
 	dst = append(strconv.AppendInt(dst, int64(index), 10), `,"delta":{`...)
 	if !w.choices[index].begun {
 		w.choices[index].begun = true
@@ -153,7 +154,7 @@ func (w *stream) begin(dst []byte, index int) []byte {
 
 // end ends a chunk behind the members of its delta.
 func (w *stream) end(dst []byte) []byte {
-	return append(append(dst, `},"finish_reason":null}]`...), w.tail...)
+	return rawjson.Put(dst, `},"finish_reason":null}]`, w.tail, "")
 }
 
 // End appends the ends of the choices, the usage chunk when it was asked for,
@@ -164,16 +165,16 @@ func (w *stream) End(dst []byte, u wire.Usage) []byte {
 		if c.finish == form.FinishNone {
 			continue
 		}
-		dst = append(append(dst, w.head...), `[{"index":`...)
+		dst = rawjson.Put(dst, "", w.head, `[{"index":`)
 		dst = append(strconv.AppendInt(dst, int64(i), 10), `,"delta":{`...)
 		if !c.begun {
 			dst = append(dst, `"role":"assistant","content":""`...)
 		}
-		dst = append(append(dst, `},"finish_reason":"`...), chatFinishOfGemini(c.finish, c.calls > 0)...)
-		dst = append(append(dst, `"}]`...), w.tail...)
+		dst = rawjson.Put(dst, `},"finish_reason":"`, chatFinishOfGemini(c.finish, c.calls > 0), "")
+		dst = rawjson.Put(dst, `"}]`, w.tail, "")
 	}
 	if w.usage {
-		dst = append(append(dst, w.head...), `[],"usage":`...)
+		dst = rawjson.Put(dst, "", w.head, `[],"usage":`)
 		dst = append(completions.AppendUsage(dst, u), "}\n\n"...)
 	}
 	return append(dst, sse.Done...)

@@ -38,7 +38,7 @@ func (r messagesOnChat) Body(t wire.Translation) ([]byte, error) {
 	}
 	d.finish()
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
-	out = append(append(out, `{"model":`...), rawjson.Quote(t.Model)...)
+	out = rawjson.Put(out, `{"model":`, rawjson.Quote(t.Model), "")
 	out = d.append(append(out, `,"messages":`...))
 	out = r.appendChatLimits(out, t)
 	for _, add := range []func([]byte, wire.Translation) ([]byte, error){r.appendChatTools, r.appendChatEffort, r.appendChatFormat} {
@@ -74,7 +74,7 @@ func (r messagesOnChat) appendChatLimits(out []byte, t wire.Translation) []byte 
 	n := 0
 	for _, stop := range rawjson.Elements(r.Doc.Raw("stop_sequences")) {
 		if rawjson.IsText(stop) && len(stop) > 2 && n < maxStops {
-			stops = append(append(stops, ','), stop...)
+			stops = rawjson.Put(stops, ",", stop, "")
 			n++
 		}
 	}
@@ -105,7 +105,7 @@ func (r messagesOnChat) appendChatTools(out []byte, _ wire.Translation) ([]byte,
 		case len(schema) == 0 || schema[0] != '{':
 			return nil, cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
 		}
-		out = append(append(append(out, sep...), `{"type":"function","function":{"name":`...), name...)
+		out = rawjson.Put(append(out, sep...), `{"type":"function","function":{"name":`, name, "")
 		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
 			out = rawjson.AppendMember(out, "description", text)
 		}
@@ -137,7 +137,7 @@ func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 		if !rawjson.IsText(name) {
 			return nil, cannot("tool_choice.name", "`tool_choice.name` must be a string: name the tool.")
 		}
-		out = append(append(append(out, `,"tool_choice":{"type":"function","function":{"name":`...), name...), "}}"...)
+		out = rawjson.Put(out, `,"tool_choice":{"type":"function","function":{"name":`, name, "}}")
 	default:
 		return nil, cannot("tool_choice.type", "`tool_choice.type` must be auto, any, tool or none.")
 	}

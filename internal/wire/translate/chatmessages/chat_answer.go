@@ -58,10 +58,10 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	out := make([]byte, 0, len(body)+512)
 	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`, rawjson.Quote(messageID(id)), rawjson.Quote(id.Model))
 	if len(thought) > 0 {
-		out = append(append(append(out, `{"type":"thinking","thinking":"`...), thought...), `","signature":""},`...)
+		out = rawjson.Put(out, `{"type":"thinking","thinking":"`, thought, `","signature":""},`)
 	}
 	if len(text) > 0 {
-		out = append(append(append(out, `{"type":"text","text":"`...), text...), `"},`...)
+		out = rawjson.Put(out, `{"type":"text","text":"`, text, `"},`)
 	}
 	out = bytes.TrimSuffix(append(out, calls...), []byte(","))
 	reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
@@ -71,8 +71,8 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 
 // appendToolUse appends a call as a tool_use block, with a comma behind it.
 func appendToolUse(dst, rawID, function []byte, id wire.Identity, k int) []byte {
-	dst = append(append(dst, `{"type":"tool_use","id":`...), toolUseID(rawID, id, k)...)
-	dst = append(append(append(dst, `,"name":"`...), rawjson.AppendInside(nil, rawjson.Field(function, "name"))...), `","input":`...)
+	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, toolUseID(rawID, id, k), "")
+	dst = rawjson.Put(dst, `,"name":"`, rawjson.AppendInside(nil, rawjson.Field(function, "name")), `","input":`)
 	return append(appendObject(dst, rawjson.Field(function, "arguments")), "},"...)
 }
 

@@ -36,8 +36,8 @@ func dataAddress(source []byte) (address []byte, ok bool) {
 		return nil, false
 	}
 	address = make([]byte, 0, len(media)+len(data)+16)
-	address = append(append(address, `"data:`...), rawjson.Inside(media)...)
-	return append(append(append(address, `;base64,`...), rawjson.Inside(data)...), '"'), true
+	address = rawjson.Put(address, `"data:`, rawjson.Inside(media), "")
+	return rawjson.Put(address, ";base64,", rawjson.Inside(data), `"`), true
 }
 
 // imagePart makes a part of an image.
@@ -49,7 +49,7 @@ func imagePart(source []byte, at string) ([]chatPart, error) {
 			return nil, cannot(at, "`%s` must be of type base64 or url.", at)
 		}
 	}
-	json := append(append([]byte(`{"type":"image_url","image_url":{"url":`), address...), "}}"...)
+	json := rawjson.Put(nil, `{"type":"image_url","image_url":{"url":`, address, "}}")
 	return []chatPart{{json: json}}, nil
 }
 
@@ -74,8 +74,8 @@ func documentParts(b []byte, at string, depth int) ([]chatPart, error) {
 		if !rawjson.IsText(title) || isBlank(title) {
 			name = []byte(`"document.pdf"`)
 		}
-		json := append(append([]byte(`{"type":"file","file":{"filename":`), name...), `,"file_data":`...)
-		return []chatPart{{json: append(append(json, address...), "}}"...)}}, nil
+		json := rawjson.Put(nil, `{"type":"file","file":{"filename":`, name, `,"file_data":`)
+		return []chatPart{{json: rawjson.Put(json, "", address, "}}")}}, nil
 	case "text":
 		return append(parts, textPart(rawjson.Field(source, "data"))), nil
 	case "content":

@@ -195,7 +195,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 		w.queue = append(w.queue, c.block)
 	}
 	if c.name == nil && name != nil {
-		c.name = append(append([]byte{'"'}, rawjson.AppendInside(nil, name)...), '"')
+		c.name = rawjson.Put(nil, `"`, rawjson.AppendInside(nil, name), `"`)
 	}
 	if c.sent == nil && id != "" {
 		c.id, c.sent = id, w.sentID(id, c.number)
@@ -292,8 +292,8 @@ func (w *messagesStream) advance(dst []byte, all bool) []byte {
 
 // head writes the beginning of an event of the first block.
 func (w *messagesStream) head(dst []byte, event string) []byte {
-	dst = append(append(append(dst, "event: "...), event...), "\ndata: {\"type\":\""...)
-	dst = append(append(dst, event...), `","index":`...)
+	dst = rawjson.Put(dst, "event: ", event, "\ndata: {\"type\":\"")
+	dst = rawjson.Put(dst, "", event, `","index":`)
 	return strconv.AppendInt(dst, int64(w.index), 10)
 }
 
@@ -318,7 +318,7 @@ func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 	}
 	dst = append(dst, "}\n\n"...)
 	if len(b.held) > 0 {
-		dst = append(append(w.delta(dst, b), b.held...), "\"}}\n\n"...)
+		dst = rawjson.Put(w.delta(dst, b), "", b.held, "\"}}\n\n")
 		w.held -= len(b.held)
 		b.held = nil
 	}
@@ -369,7 +369,7 @@ func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 	w.ended = true
 	reason := stopReason(w.reason, len(w.calls) > 0, w.refused)
 	dst = append(dst, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"...)
-	dst = append(append(dst, rawjson.Quote(reason)...), `,"stop_sequence":null},"usage":`...)
+	dst = rawjson.Put(dst, "", rawjson.Quote(reason), `,"stop_sequence":null},"usage":`)
 	dst = append(appendSplitUsage(dst, u), "}\n\n"...)
 	return append(dst, sse.MessageStop...)
 }
@@ -378,6 +378,6 @@ func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 func (w *messagesStream) Fail(dst []byte, err *fault.Error) []byte {
 	w.finished, w.ended = true, true
 	w.queue, w.held = nil, 0
-	dst = append(append(dst, "event: error\ndata: "...), err.NativeBody()...)
+	dst = rawjson.Put(dst, "event: error\ndata: ", err.NativeBody(), "")
 	return append(dst, "\n\n"...)
 }

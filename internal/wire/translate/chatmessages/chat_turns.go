@@ -174,7 +174,7 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 		default: // what a provider's own tools did, and what it signed
 		}
 	}
-	part := textPart(append(append([]byte{'"'}, text...), '"'))
+	part := textPart(rawjson.Put(nil, `"`, text, `"`))
 	d.say(roleAssistant, part)
 	if len(thought) > 0 && (calls || part.text != nil) {
 		t := d.turn(roleAssistant)
@@ -197,8 +197,8 @@ func (d *dialogue) call(b []byte, at string) error {
 		t.calls = append(t.calls, ',')
 	}
 	sent := shortID(id)
-	t.calls = append(append(t.calls, `{"id":`...), sent...)
-	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), name...)
+	t.calls = rawjson.Put(t.calls, `{"id":`, sent, "")
+	t.calls = rawjson.Put(t.calls, `,"type":"function","function":{"name":`, name, "")
 	input := rawjson.Field(b, "input")
 	if input == nil {
 		input = []byte("{}")
@@ -302,8 +302,8 @@ func (d *dialogue) reply(i int, text []byte) {
 		d.turn(roleTool)
 	}
 	t := &d.turns[d.results]
-	t.results = append(append(t.results, `{"role":"tool","tool_call_id":`...), d.open[i].sent...)
-	t.results = append(append(append(t.results, `,"content":"`...), text...), `"},`...)
+	t.results = rawjson.Put(t.results, `{"role":"tool","tool_call_id":`, d.open[i].sent, "")
+	t.results = rawjson.Put(t.results, `,"content":"`, text, `"},`)
 }
 
 // settle answers the calls that the client left open.
@@ -333,13 +333,13 @@ func (d *dialogue) append(out []byte) []byte {
 			out = append(out, t.results...)
 			continue
 		}
-		out = append(append(append(out, `{"role":"`...), t.role...), `","content":`...)
+		out = rawjson.Put(out, `{"role":"`, t.role, `","content":`)
 		out = t.appendContent(out)
 		if t.thought != nil {
-			out = append(append(append(out, `,"reasoning_content":"`...), t.thought...), '"')
+			out = rawjson.Put(out, `,"reasoning_content":"`, t.thought, `"`)
 		}
 		if t.calls != nil {
-			out = append(append(append(out, `,"tool_calls":[`...), t.calls...), ']')
+			out = rawjson.Put(out, `,"tool_calls":[`, t.calls, "]")
 		}
 		out = append(out, "},"...)
 	}
@@ -373,7 +373,7 @@ func (t *chatTurn) appendContent(out []byte) []byte {
 		case whole:
 			out = append(out, p.text...)
 		default:
-			out = append(append(append(out, `{"type":"text","text":"`...), p.text...), `"}`...)
+			out = rawjson.Put(out, `{"type":"text","text":"`, p.text, `"}`)
 		}
 	}
 	if whole {

@@ -77,7 +77,7 @@ func (r chatOnMessages) messagesLimit(t wire.Translation) int64 {
 func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, thought thought, format []byte) ([]byte, error) {
 	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
-	out = append(append(out, `{"model":`...), rawjson.Quote(t.Model)...)
+	out = rawjson.Put(out, `{"model":`, rawjson.Quote(t.Model), "")
 	out = rawjson.AppendMember(out, "max_tokens", strconv.AppendInt(nil, limit, 10))
 	out = tools.append(out, &marks)
 	if len(tools.list) > 0 {
@@ -107,7 +107,7 @@ func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *message
 		out = rawjson.AppendMember(out, "output_config", config)
 	}
 	if user := r.messagesUser(); user != nil {
-		out = rawjson.AppendMember(out, "metadata", append(append([]byte(`{"user_id":`), user...), '}'))
+		out = rawjson.AppendMember(out, "metadata", rawjson.Put(nil, `{"user_id":`, user, "}"))
 	}
 	if r.Stream {
 		out = append(out, `,"stream":true`...)
@@ -157,7 +157,7 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 			return cannot(param, "`%s` must be a string.", param)
 		}
 		if !isBlank(stop) {
-			list = append(append(list, ','), stop...)
+			list = rawjson.Put(list, ",", stop, "")
 		}
 		return nil
 	}

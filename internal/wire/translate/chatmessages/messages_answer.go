@@ -44,13 +44,13 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	out = fmt.Appendf(out, `{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
 		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
 	if said || count == 0 {
-		out = append(append(append(out, '"'), text...), '"')
+		out = rawjson.Put(out, `"`, text, `"`)
 	} else {
 		out = append(out, "null"...)
 	}
 	out = append(out, `,"refusal":null`...)
 	if len(thought) > 0 {
-		out = append(append(append(out, `,"reasoning_content":"`...), thought...), '"')
+		out = rawjson.Put(out, `,"reasoning_content":"`, thought, `"`)
 	}
 	if count > 0 {
 		calls[0] = '['
@@ -62,8 +62,8 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 
 // appendCall appends a tool_use block as the k-th call of a chat message.
 func appendCall(dst, b []byte, id wire.Identity, k int) []byte {
-	dst = append(append(dst, `{"id":`...), callID(rawjson.Field(b, "id"), id, k)...)
-	dst = append(append(dst, `,"type":"function","function":{"name":"`...), rawjson.AppendInside(nil, rawjson.Field(b, "name"))...)
+	dst = rawjson.Put(dst, `{"id":`, callID(rawjson.Field(b, "id"), id, k), "")
+	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, rawjson.AppendInside(nil, rawjson.Field(b, "name")), "")
 	dst = append(dst, `","arguments":`...)
 	if input := rawjson.Field(b, "input"); input != nil {
 		dst = rawjson.AppendAsText(dst, input)

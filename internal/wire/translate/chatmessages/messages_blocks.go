@@ -192,7 +192,7 @@ func hasScheme(address []byte) bool {
 func sourceBlock(kind, media string, data []byte) block {
 	out := make([]byte, 0, len(data)+128)
 	out = fmt.Appendf(out, `{"type":"%s","source":{"type":"base64","media_type":"%s","data":"`, kind, media)
-	return block{json: append(append(out, data...), `"}`...)}
+	return block{json: rawjson.Put(out, "", data, `"}`)}
 }
 
 // splitData takes a data address in base64 apart: its type in lower case, and

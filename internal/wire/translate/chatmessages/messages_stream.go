@@ -124,7 +124,8 @@ func (w *chatStream) begin(dst []byte) []byte {
 
 // chunk writes a chunk with the given delta.
 func (w *chatStream) chunk(dst []byte, delta string) []byte {
-	dst = append(append(dst, w.head...), delta...)
+	dst = append(dst, w.head...)
+	dst = append(dst, delta...)
 	return append(dst, w.tail...)
 }
 
@@ -134,9 +135,10 @@ func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
 		return dst
 	}
 	dst = w.begin(dst)
-	dst = append(append(dst, w.head...), before...)
+	dst = append(dst, w.head...)
+	dst = append(dst, before...)
 	dst = rawjson.AppendInside(dst, raw)
-	return append(append(dst, `"}`...), w.tail...)
+	return rawjson.Put(dst, `"}`, w.tail, "")
 }
 
 const (
@@ -166,7 +168,7 @@ func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	dst = append(w.begin(dst), w.head...)
 	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(rawjson.Field(block, "id"), w.id, call))
 	dst = rawjson.AppendInside(dst, rawjson.Field(block, "name"))
-	dst = append(append(dst, `","arguments":""}}]}`...), w.tail...)
+	dst = rawjson.Put(dst, `","arguments":""}}]}`, w.tail, "")
 	if whole {
 		dst = w.endArguments(rawjson.AppendEscaped(w.beginArguments(dst, call), input))
 	}
@@ -209,12 +211,12 @@ func (w *chatStream) find(index int64) int {
 }
 
 func (w *chatStream) beginArguments(dst []byte, call int) []byte {
-	dst = append(append(dst, w.head...), `{"tool_calls":[{"index":`...)
+	dst = rawjson.Put(dst, "", w.head, `{"tool_calls":[{"index":`)
 	return append(strconv.AppendInt(dst, int64(call), 10), `,"function":{"arguments":"`...)
 }
 
 func (w *chatStream) endArguments(dst []byte) []byte {
-	return append(append(dst, `"}}]}`...), w.tail...)
+	return rawjson.Put(dst, `"}}]}`, w.tail, "")
 }
 
 // stop ends a block. A call without arguments has an empty object of them.

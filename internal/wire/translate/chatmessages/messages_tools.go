@@ -155,7 +155,7 @@ func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([
 	case kind == "":
 		kind = "auto"
 	}
-	choice := append(append([]byte(`{"type":"`), kind...), '"')
+	choice := rawjson.Put(nil, `{"type":"`, kind, `"`)
 	if kind == "tool" {
 		choice = rawjson.AppendMember(choice, "name", name)
 	}

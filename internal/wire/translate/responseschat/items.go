@@ -93,19 +93,19 @@ func (i *outputItem) append(dst []byte, status string) []byte {
 	switch i.kind {
 	case kindMessage:
 		dst = append(appendText(dst, `{"type":"message","id":"`, i.id), `,"status":"`...)
-		dst = append(append(dst, status...), `","role":"assistant","content":[`...)
-		return append(append(dst, i.whole...), "]}"...)
+		dst = rawjson.Put(dst, "", status, `","role":"assistant","content":[`)
+		return rawjson.Put(dst, "", i.whole, "]}")
 	case kindReasoning:
 		dst = append(appendText(dst, `{"type":"reasoning","id":"`, i.id), `,"summary":[`...)
-		return append(append(dst, i.whole...), "]}"...)
+		return rawjson.Put(dst, "", i.whole, "]}")
 	}
 	kind, input := "function_call", `,"arguments":"`
 	if i.kind == kindCustom {
 		kind, input = "custom_tool_call", `,"input":"`
 	}
-	dst = append(append(append(dst, `{"type":"`...), kind...), '"')
+	dst = rawjson.Put(dst, `{"type":"`, kind, `"`)
 	dst = appendText(dst, `,"id":"`, i.id)
-	dst = append(append(append(dst, `,"status":"`...), status...), '"')
+	dst = rawjson.Put(dst, `,"status":"`, status, `"`)
 	dst = appendText(dst, `,"call_id":"`, i.callID)
 	dst = appendText(dst, `,"name":"`, i.name)
 	if i.namespace != nil {
@@ -125,7 +125,7 @@ func (s *stream) openPart(dst []byte, item *outputItem, refusal bool) []byte {
 	if s.silent {
 		return dst
 	}
-	dst = append(append(s.event(dst, kind), item.place...), `,"part":`...)
+	dst = rawjson.Put(s.event(dst, kind), "", item.place, `,"part":`)
 	return endOf(item.appendPart(dst))
 }
 
@@ -138,7 +138,7 @@ func (i *outputItem) appendPart(dst []byte) []byte {
 		return append(appendText(dst, `{"type":"refusal","refusal":"`, i.part.text), '}')
 	}
 	dst = append(appendText(dst, `{"type":"output_text","text":"`, i.part.text), `,"annotations":[],"logprobs":[`...)
-	return append(append(dst, i.part.logprobs...), "]}"...)
+	return rawjson.Put(dst, "", i.part.logprobs, "]}")
 }
 
 // closePart ends the open part of the message or reasoning that grows.
@@ -167,10 +167,10 @@ func (s *stream) closePart(dst []byte) []byte {
 	}
 	dst = appendText(append(s.event(dst, kind), item.place...), name, part.text)
 	if item.kind == kindMessage && !part.refusal {
-		dst = append(append(append(dst, `,"logprobs":[`...), part.logprobs...), ']')
+		dst = rawjson.Put(dst, `,"logprobs":[`, part.logprobs, "]")
 	}
 	dst = endOf(dst)
-	dst = append(append(s.event(dst, ended), item.place...), `,"part":`...)
+	dst = rawjson.Put(s.event(dst, ended), "", item.place, `,"part":`)
 	return endOf(append(dst, json...))
 }
 
@@ -193,7 +193,7 @@ func (s *stream) closeItem(dst []byte, item *outputItem, status string) []byte {
 		return dst
 	}
 	dst = strconv.AppendInt(append(s.event(dst, "response.output_item.done"), `,"output_index":`...), int64(item.index), 10)
-	return endOf(append(append(dst, `,"item":`...), item.done...))
+	return endOf(rawjson.Put(dst, `,"item":`, item.done, ""))
 }
 
 // closeAll ends all items. Those that an incomplete answer ends in are

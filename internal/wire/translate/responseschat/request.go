@@ -30,7 +30,7 @@ func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(append(append(out, `,"messages":[`...), messages...), ']')
+	out = rawjson.Put(out, `,"messages":[`, messages, "]")
 	if out, err = appendChatTools(out, d, tools); err != nil {
 		return nil, err
 	}
@@ -287,8 +287,8 @@ func (m *chatMessages) addMessage(item []byte, path string) error {
 // message writes a message whose content is JSON.
 func (m *chatMessages) message(role string, content []byte) {
 	m.comma()
-	m.out = append(append(append(m.out, `{"role":"`...), role...), `","content":`...)
-	m.out = append(append(m.out, content...), '}')
+	m.out = rawjson.Put(m.out, `{"role":"`, role, `","content":`)
+	m.out = rawjson.Put(m.out, "", content, "}")
 }
 
 func (m *chatMessages) comma() {
@@ -333,9 +333,9 @@ func (m *chatMessages) close() error {
 		m.out = rawjson.AppendOr(m.out, m.content, "null")
 		for i, call := range m.calls {
 			m.out = append(m.out, [...]string{`,"tool_calls":[`, ","}[min(i, 1)]...)
-			m.out = append(append(m.out, `{"id":`...), call.id...)
-			m.out = append(append(m.out, `,"type":"function","function":{"name":`...), call.name...)
-			m.out = append(append(append(m.out, `,"arguments":`...), call.arguments...), "}}"...)
+			m.out = rawjson.Put(m.out, `{"id":`, call.id, "")
+			m.out = rawjson.Put(m.out, `,"type":"function","function":{"name":`, call.name, "")
+			m.out = rawjson.Put(m.out, `,"arguments":`, call.arguments, "}}")
 		}
 		if len(m.calls) > 0 {
 			m.out = append(m.out, ']')
@@ -367,11 +367,11 @@ func (m *chatMessages) answer(calls []chatCall) error {
 			}
 		}
 		m.comma()
-		m.out = append(append(m.out, `{"role":"tool","tool_call_id":`...), call.id...)
-		m.out = append(append(append(m.out, `,"content":`...), content...), '}')
+		m.out = rawjson.Put(m.out, `{"role":"tool","tool_call_id":`, call.id, "")
+		m.out = rawjson.Put(m.out, `,"content":`, content, "}")
 	}
 	if len(shown) > 0 {
-		m.message("user", append(append([]byte{'['}, shown[1:]...), ']'))
+		m.message("user", rawjson.Put(nil, "[", shown[1:], "]"))
 	}
 	return nil
 }
@@ -428,7 +428,7 @@ func readChatContent(content []byte, path string) (c chatContent, err error) {
 
 func (c *chatContent) addText(text []byte) {
 	c.texts = append(c.texts, text[1:len(text)-1])
-	c.parts = append(c.parts, append(append([]byte(`{"type":"text","text":`), text...), '}'))
+	c.parts = append(c.parts, rawjson.Put(nil, `{"type":"text","text":`, text, "}"))
 }
 
 func (c *chatContent) addImage(part []byte, path string) error {
@@ -468,7 +468,7 @@ func (c *chatContent) plain() bool { return len(c.texts) == len(c.parts) }
 
 // text returns all text as one JSON string, a part a line.
 func (c *chatContent) text() []byte {
-	return append(append([]byte{'"'}, bytes.Join(c.texts, []byte(`\n`))...), '"')
+	return rawjson.Put(nil, `"`, bytes.Join(c.texts, []byte(`\n`)), `"`)
 }
 
 // value returns the content as JSON: a string where one is enough, since not
@@ -477,17 +477,17 @@ func (c *chatContent) value() []byte {
 	if c.plain() && len(c.parts) <= 1 {
 		return c.text()
 	}
-	return append(append([]byte{'['}, bytes.Join(c.parts, []byte{','})...), ']')
+	return rawjson.Put(nil, "[", bytes.Join(c.parts, []byte{','}), "]")
 }
 
 // shown returns the parts that are no text, each with a comma before it, after
 // a line that says what they belong to.
 func (c *chatContent) shown(id []byte) (out []byte) {
 	out = append(out, `,{"type":"text","text":"Result of the call `...)
-	out = append(append(out, id[1:len(id)-1]...), `:"}`...)
+	out = rawjson.Put(out, "", id[1:len(id)-1], `:"}`)
 	for _, part := range c.parts {
 		if !bytes.HasPrefix(part, []byte(`{"type":"text"`)) {
-			out = append(append(out, ','), part...)
+			out = rawjson.Put(out, ",", part, "")
 		}
 	}
 	return out

@@ -317,7 +317,7 @@ func (s *stream) reasoning(dst, text []byte) []byte {
 // appendText writes a name with an opening quote behind it, the inside of a
 // JSON string, and the closing quote.
 func appendText(dst []byte, name string, text []byte) []byte {
-	return append(append(append(dst, name...), text...), '"')
+	return rawjson.Put(append(dst, name...), "", text, `"`)
 }
 
 // textInside returns the inside of a JSON string that can be written as it is.

@@ -128,7 +128,7 @@ func appendChatChoice(dst, choice []byte, tools *chatTools, any bool) ([]byte, e
 			named = nested // as the chat form has it
 		}
 		dst = append(rawjson.AppendName(dst, "tool_choice"), `{"type":"function","function":{"name":`...)
-		dst = append(append(dst, rawjson.Quote(tools.function(nameOfTool(named)))...), "}}"...)
+		dst = rawjson.Put(dst, "", rawjson.Quote(tools.function(nameOfTool(named))), "}}")
 	case kind == "allowed_tools":
 		if mode := rawjson.Field(choice, "mode"); mode != nil && any {
 			dst = append(rawjson.AppendName(dst, "tool_choice"), mode...)
