@@ -113,7 +113,7 @@ func (m *meter) readWhole(data []byte, f *wire.Frame) {
 	choices := 0
 	var usage, vendors, ofChoice []byte
 	for name, value := range rawjson.Members(data) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

@@ -66,7 +66,7 @@ func (m *meter) read(object []byte, f *wire.Frame) {
 	candidates, blocked, failed := 0, false, false
 	var usage []byte
 	for name, value := range rawjson.Members(object) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

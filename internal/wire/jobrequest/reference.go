@@ -138,7 +138,7 @@ func (s *Submission) sawReference(f referenceField) {
 
 // keep adds a reference, unless there are too many for any model.
 func (s *Submission) keep(r Reference) {
-	if len(s.References) < MaxReferences {
+	if len(s.References) < maxReferences {
 		s.References = append(s.References, r)
 	}
 }

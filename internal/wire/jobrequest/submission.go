@@ -27,9 +27,9 @@ const (
 	maxParams = 64 << 10 // bytes of further fields that go to the line
 )
 
-// MaxReferences is how many references of a submission are read at all; models
+// maxReferences is how many references of a submission are read at all; models
 // take fewer.
-const MaxReferences = 100
+const maxReferences = 100
 
 // Submission is an image or video submission that passed the gate. What it asks
 // for is set by the Check of its kind; until then it is zero.
@@ -49,7 +49,7 @@ type Submission struct {
 	// the default.
 	Duration string
 	// References are the images and videos to work from, in the user's order, at
-	// most MaxReferences. Asked is how many there are.
+	// most maxReferences. Asked is how many there are.
 	References []Reference
 	Asked      int
 	// ReferencesParam is the field that the references came in; empty: none did.
@@ -204,7 +204,7 @@ func (s *Submission) readDuration() error {
 	switch {
 	case raw == nil || rawjson.IsText(raw) && rawjson.Unquote(raw) == "auto":
 		s.Duration = ""
-	case !rawjson.IsNumber(raw):
+	case !isNumber(raw):
 		return fault.At(fault.InvalidRequest, "duration", "`duration` must be a number of seconds.")
 	default:
 		s.Duration = string(raw)
@@ -260,7 +260,7 @@ func (s *Submission) count(name string) (int64, error) {
 	if raw == nil {
 		return 0, nil
 	}
-	if n, ok := rawjson.Integer(raw); ok && rawjson.IsNumber(raw) && n >= 1 {
+	if n, ok := rawjson.Integer(raw); ok && isNumber(raw) && n >= 1 {
 		return n, nil
 	}
 	return 0, fault.At(fault.InvalidRequest, name, "`%s` must be an integer of at least 1.", name)
@@ -350,7 +350,7 @@ func (s *Submission) Params(names []string) (json.RawMessage, error) {
 // text.
 func literal(raw []byte) []byte {
 	text := []byte(rawjson.Unquote(raw))
-	if string(text) == "true" || string(text) == "false" || rawjson.IsNumber(text) {
+	if string(text) == "true" || string(text) == "false" || isNumber(text) {
 		return text
 	}
 	return raw
@@ -361,3 +361,13 @@ func quoted(text string) []byte {
 	out, _ := json.Marshal(text) // strings only: cannot fail
 	return out
 }
+
+// isNumber tells whether a text is a JSON number.
+func isNumber(raw []byte) bool {
+	if len(raw) == 0 || raw[0] != '-' && !isDigit(raw[0]) {
+		return false
+	}
+	return isDigit(raw[len(raw)-1]) && rawjson.IsValid(raw)
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -214,7 +214,7 @@ func TestInlineReferences(t *testing.T) {
 func TestReferencesAreCountedNotKept(t *testing.T) {
 	t.Parallel()
 	r, err := video(`{"references":["aGk="` + strings.Repeat(`,"aGk="`, 9999) + `]}`)
-	if err != nil || r.Asked != 10_000 || len(r.References) != MaxReferences {
+	if err != nil || r.Asked != 10_000 || len(r.References) != maxReferences {
 		t.Errorf("asked %d, kept %d, %v", r.Asked, len(r.References), err)
 	}
 }
@@ -296,7 +296,7 @@ func judge(t *testing.T, s *Submission, err error) {
 			t.Fatalf("params %s: %v", params, err)
 		}
 	}
-	if len(s.References) > MaxReferences || len(s.References) > s.Asked || len(s.Fingerprint("/x")) != 32 {
+	if len(s.References) > maxReferences || len(s.References) > s.Asked || len(s.Fingerprint("/x")) != 32 {
 		t.Fatalf("%d references of %d", len(s.References), s.Asked)
 	}
 	for _, r := range s.References {

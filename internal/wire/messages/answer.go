@@ -128,5 +128,5 @@ func (a *answer) Completion(c *wire.Counter) int64 { return c.Count(a.made.Text,
 // pieces to be written one after the other, so that a long answer is not
 // copied.
 func (a *answer) pieces(model string) [3][]byte {
-	return rawjson.Around(a.body, "model", rawjson.Quote(model))
+	return form.Around(a.body, "model", rawjson.Quote(model))
 }

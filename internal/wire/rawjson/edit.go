@@ -98,15 +98,3 @@ func Spliced(body []byte, edits []Splice) []byte {
 	}
 	return append(out, body[at:]...)
 }
-
-// Around splits a JSON object around the value of a member, which is replaced:
-// pieces to be written one after the other, so that a long text is not copied.
-func Around(body []byte, name string, value []byte) [3][]byte {
-	from := max(bytes.IndexByte(body, '{'), 0)
-	for m := range Spans(body[from:]) {
-		if string(m.Name) == name {
-			return [3][]byte{body[:from+m.From], value, body[from+m.To:]}
-		}
-	}
-	return [3][]byte{body}
-}

@@ -182,7 +182,7 @@ func (s *scanner) digits(i int) int {
 func (s *scanner) text(i int) int {
 	src := s.src
 	for i++; ; {
-		i += plain(src[i:])
+		i += Plain(src[i:])
 		if i >= len(src) {
 			return s.bad(i)
 		}
@@ -216,11 +216,11 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// plain returns how many bytes of b stand before the first quote, backslash or
+// Plain returns how many bytes of b stand before the first quote, backslash or
 // control character. It looks at eight bytes at a time: a byte of mark has its
 // high bit set where that byte of the word is one of them (a borrow can only
 // mark a byte above a true one, and the lowest mark is taken).
-func plain(b []byte) int {
+func Plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := 0
 	for ; n+8 <= len(b); n += 8 {

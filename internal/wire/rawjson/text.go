@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -63,42 +62,6 @@ func Quote(text string) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// AppendEscaped appends text, as it would stand between the quotes of a JSON
-// string. What is no UTF-8 is replaced.
-func AppendEscaped(dst, text []byte) []byte {
-	const hex = "0123456789abcdef"
-	for len(text) > 0 {
-		n := plain(text)
-		if utf8.Valid(text[:n]) {
-			dst = append(dst, text[:n]...)
-		} else {
-			dst = append(dst, strings.ToValidUTF8(string(text[:n]), "\ufffd")...)
-		}
-		if n == len(text) {
-			break
-		}
-		switch c := text[n]; c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		text = text[n+1:]
-	}
-	return dst
-}
-
-// AppendAsText appends bytes as a JSON string.
-func AppendAsText(dst, text []byte) []byte {
-	return append(AppendEscaped(append(dst, '"'), text), '"')
-}
-
 // IsSound tells whether raw is one whole JSON string. Frames of a stream are
 // looked at by their brackets alone, so what is copied out of them is not.
 func IsSound(raw []byte) bool {
@@ -107,18 +70,6 @@ func IsSound(raw []byte) bool {
 	}
 	s := scanner{src: raw}
 	return s.text(0) == len(raw) && utf8.Valid(raw)
-}
-
-// AppendInside appends the inside of a provider's JSON string as it stands, or
-// what can be saved of it when it is none. Other values count as their text.
-func AppendInside(dst, raw []byte) []byte {
-	switch {
-	case IsSound(raw):
-		return append(dst, raw[1:len(raw)-1]...)
-	case IsText(raw):
-		return AppendEscaped(dst, AppendUnquoted(nil, raw[1:len(raw)-1]))
-	}
-	return AppendEscaped(dst, raw)
 }
 
 // AppendUnquoted appends the inside of a JSON string without its escapes. What
@@ -194,12 +145,8 @@ func AppendOr(dst, value []byte, otherwise string) []byte {
 	return AppendLine(dst, value)
 }
 
-// AppendName appends the name of a further member of an object, behind a comma.
-func AppendName(dst []byte, name string) []byte {
-	return Put(dst, `,"`, name, `":`)
-}
-
-// AppendMember appends a further member of an object.
-func AppendMember(dst []byte, name string, value []byte) []byte {
-	return append(AppendName(dst, name), value...)
+// AppendMember appends a further member of an object, behind a comma; with an
+// empty value its beginning, up to the colon.
+func AppendMember[V ~string | ~[]byte](dst []byte, name string, value V) []byte {
+	return append(Put(dst, `,"`, name, `":`), value...)
 }

@@ -84,9 +84,3 @@ func IsWithin(data []byte, depth int) bool {
 	i := s.value(0, maxDepth-depth)
 	return i != invalid && s.space(i) == len(data)
 }
-
-// IsNumber tells whether a text is a JSON number.
-func IsNumber(raw []byte) bool {
-	s := scanner{src: raw}
-	return len(raw) > 0 && raw[0] != '"' && s.number(0) == len(raw)
-}

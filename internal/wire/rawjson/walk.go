@@ -145,14 +145,14 @@ func Field(object []byte, name string) []byte {
 
 // Present returns nil for null.
 func Present(value []byte) []byte {
-	if IsNull(value) {
+	if isNull(value) {
 		return nil
 	}
 	return value
 }
 
-// IsNull tells whether a value is null, or none at all.
-func IsNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
+// isNull tells whether a value is null, or none at all.
+func isNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
 
 // IsText tells whether a value is a string.
 func IsText(value []byte) bool { return len(value) > 1 && value[0] == '"' }

@@ -82,7 +82,7 @@ func editResponse(object, model []byte) []rawjson.Splice {
 				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: model})
 			}
 		case "store":
-			if value := object[m.From:m.To]; !rawjson.IsNull(value) && string(value) != "false" {
+			if value := object[m.From:m.To]; rawjson.Present(value) != nil && string(value) != "false" {
 				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: []byte("false")})
 			}
 		}
@@ -103,7 +103,7 @@ type responseBody struct {
 
 func readResponse(object []byte) (r responseBody) {
 	for name, value := range rawjson.Members(object) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

@@ -41,7 +41,7 @@ func KindOfFinish(reason string) FinishKind {
 func IsError(data []byte, choices bool) bool {
 	var code, message bool
 	for name, value := range rawjson.Members(data) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

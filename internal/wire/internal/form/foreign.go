@@ -56,7 +56,7 @@ var audioEndings = []string{
 // compared without regard to case and underscores, as vendors spell them.
 func holdsAudio(name, value []byte) bool {
 	switch {
-	case string(name) == "text" || rawjson.IsNull(value) || string(value) == "false":
+	case string(name) == "text" || rawjson.Present(value) == nil || string(value) == "false":
 		return false
 	case string(name) == "type" && isLower(value) && bytes.IndexByte(value, '\\') < 0:
 		return bytes.Contains(value, []byte("audio"))

@@ -7,6 +7,18 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
+// Around splits a JSON object around the value of a member, which is replaced:
+// pieces to be written one after the other, so that a long text is not copied.
+func Around(body []byte, name string, value []byte) [3][]byte {
+	from := max(bytes.IndexByte(body, '{'), 0)
+	for m := range rawjson.Spans(body[from:]) {
+		if string(m.Name) == name {
+			return [3][]byte{body[:from+m.From], value, body[from+m.To:]}
+		}
+	}
+	return [3][]byte{body}
+}
+
 // EstimatedTokens is a rough count of the tokens of so many bytes.
 func EstimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }
 
@@ -31,7 +43,7 @@ type Output struct {
 func (p *Output) Note(message []byte) (token bool) {
 	thought := false // the same reasoning may stand in two fields
 	for name, value := range rawjson.Members(message) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

@@ -159,7 +159,7 @@ func (r chatOnGemini) geminiStops(config *geminiFields) error {
 		stops = append(stops, string(raw))
 	}
 	for _, stop := range rawjson.Elements(raw) {
-		if !rawjson.IsNull(stop) {
+		if rawjson.Present(stop) != nil {
 			stops = append(stops, string(stop))
 		}
 	}

@@ -32,19 +32,19 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	}
 	said := readSaid(message)
 	var text, thought, calls []byte
-	eachThought(said.thought, 0, func(raw []byte) { thought = rawjson.AppendInside(thought, raw) })
+	eachThought(said.thought, 0, func(raw []byte) { thought = appendInside(thought, raw) })
 	eachContent(said.content, func(kind blockKind, raw []byte) {
 		switch {
 		case !rawjson.IsText(raw):
 		case kind == thoughtKind:
-			thought = rawjson.AppendInside(thought, raw)
+			thought = appendInside(thought, raw)
 		default:
-			text = rawjson.AppendInside(text, raw)
+			text = appendInside(text, raw)
 		}
 	})
 	refused := len(text) == 0 && len(rawjson.Inside(said.refusal)) > 0
 	if refused {
-		text = rawjson.AppendInside(text, said.refusal)
+		text = appendInside(text, said.refusal)
 	}
 	count := 0
 	for _, call := range rawjson.Elements(said.calls) {
@@ -72,7 +72,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 // appendToolUse appends a call as a tool_use block, with a comma behind it.
 func appendToolUse(dst, rawID, function []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, toolUseID(rawID, id, k), "")
-	dst = rawjson.Put(dst, `,"name":"`, rawjson.AppendInside(nil, rawjson.Field(function, "name")), `","input":`)
+	dst = rawjson.Put(dst, `,"name":"`, appendInside(nil, rawjson.Field(function, "name")), `","input":`)
 	return append(appendObject(dst, rawjson.Field(function, "arguments")), "},"...)
 }
 

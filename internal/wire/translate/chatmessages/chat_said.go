@@ -20,7 +20,7 @@ type chatSaid struct {
 // readSaid reads a message or a delta.
 func readSaid(message []byte) (said chatSaid) {
 	for name, value := range rawjson.Members(message) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

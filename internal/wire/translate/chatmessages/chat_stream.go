@@ -195,7 +195,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 		w.queue = append(w.queue, c.block)
 	}
 	if c.name == nil && name != nil {
-		c.name = rawjson.Put(nil, `"`, rawjson.AppendInside(nil, name), `"`)
+		c.name = rawjson.Put(nil, `"`, appendInside(nil, name), `"`)
 	}
 	if c.sent == nil && id != "" {
 		c.id, c.sent = id, w.sentID(id, c.number)
@@ -206,7 +206,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	case arguments == nil || string(arguments) == `""` || c.written:
 		return dst
 	case !rawjson.IsText(arguments): // a whole object, where the form has its text
-		arguments = rawjson.AppendAsText(nil, arguments)
+		arguments = appendAsText(nil, arguments)
 	}
 	c.args.add(rawjson.Inside(arguments))
 	dst = w.grow(dst, c.block, arguments)
@@ -257,11 +257,11 @@ func (w *messagesStream) sentID(id string, number int) []byte {
 // open, else it waits.
 func (w *messagesStream) grow(dst []byte, b *outBlock, raw []byte) []byte {
 	if b.started {
-		dst = rawjson.AppendInside(w.delta(dst, b), raw)
+		dst = appendInside(w.delta(dst, b), raw)
 		return append(dst, "\"}}\n\n"...)
 	}
 	before := len(b.held)
-	b.held = rawjson.AppendInside(b.held, raw)
+	b.held = appendInside(b.held, raw)
 	if w.held += len(b.held) - before; w.held > maxHeldBlocks {
 		return w.give(dst)
 	}

@@ -203,7 +203,7 @@ func (d *dialogue) call(b []byte, at string) error {
 	if input == nil {
 		input = []byte("{}")
 	}
-	t.calls = append(rawjson.AppendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
+	t.calls = append(appendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
 	d.open = append(d.open, openCall{id: rawjson.Unquote(id), sent: string(sent)})
 	return nil
 }

@@ -31,9 +31,9 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	for _, b := range rawjson.Elements(rawjson.Field(body, "content")) {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
-			text, said = rawjson.AppendInside(text, rawjson.Field(b, "text")), true
+			text, said = appendInside(text, rawjson.Field(b, "text")), true
 		case "thinking":
-			thought = rawjson.AppendInside(thought, rawjson.Field(b, "thinking"))
+			thought = appendInside(thought, rawjson.Field(b, "thinking"))
 		case "tool_use":
 			calls = appendCall(append(calls, ','), b, id, count)
 			count++
@@ -63,10 +63,10 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 // appendCall appends a tool_use block as the k-th call of a chat message.
 func appendCall(dst, b []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"id":`, callID(rawjson.Field(b, "id"), id, k), "")
-	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, rawjson.AppendInside(nil, rawjson.Field(b, "name")), "")
+	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, appendInside(nil, rawjson.Field(b, "name")), "")
 	dst = append(dst, `","arguments":`...)
 	if input := rawjson.Field(b, "input"); input != nil {
-		dst = rawjson.AppendAsText(dst, input)
+		dst = appendAsText(dst, input)
 	} else {
 		dst = append(dst, `"{}"`...)
 	}

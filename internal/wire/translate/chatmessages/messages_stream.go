@@ -137,7 +137,7 @@ func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
 	dst = w.begin(dst)
 	dst = append(dst, w.head...)
 	dst = append(dst, before...)
-	dst = rawjson.AppendInside(dst, raw)
+	dst = appendInside(dst, raw)
 	return rawjson.Put(dst, `"}`, w.tail, "")
 }
 
@@ -167,10 +167,10 @@ func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	w.calls++
 	dst = append(w.begin(dst), w.head...)
 	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(rawjson.Field(block, "id"), w.id, call))
-	dst = rawjson.AppendInside(dst, rawjson.Field(block, "name"))
+	dst = appendInside(dst, rawjson.Field(block, "name"))
 	dst = rawjson.Put(dst, `","arguments":""}}]}`, w.tail, "")
 	if whole {
-		dst = w.endArguments(rawjson.AppendEscaped(w.beginArguments(dst, call), input))
+		dst = w.endArguments(appendEscaped(w.beginArguments(dst, call), input))
 	}
 	return dst
 }
@@ -199,7 +199,7 @@ func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
 		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Inside(partial)) > 0 {
 			w.open[i].any = true
 			dst = w.beginArguments(dst, w.open[i].call)
-			dst = rawjson.AppendInside(dst, partial)
+			dst = appendInside(dst, partial)
 			return w.endArguments(dst)
 		}
 	}

@@ -98,7 +98,7 @@ func ofObject(schema []byte) []byte {
 func (t *messagesTools) recall(names []string) {
 	for _, name := range names {
 		tool := append([]byte(`{"name":`), rawjson.Quote(name)...)
-		tool = rawjson.AppendMember(tool, "input_schema", []byte(`{"type":"object"}`))
+		tool = rawjson.AppendMember(tool, "input_schema", `{"type":"object"}`)
 		t.list, t.names, t.recalled = append(t.list, block{json: tool}), append(t.names, name), true
 	}
 }

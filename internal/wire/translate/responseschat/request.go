@@ -46,24 +46,24 @@ func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
 		if name == "" {
 			name = "max_completion_tokens"
 		}
-		out = strconv.AppendInt(rawjson.AppendName(out, name), limit, 10)
+		out = strconv.AppendInt(rawjson.AppendMember(out, name, ""), limit, 10)
 	}
 	for _, name := range []string{
 		"temperature", "top_p", "presence_penalty", "frequency_penalty",
 		"user", "safety_identifier", "prompt_cache_key",
 	} {
 		if raw := d.Raw(name); raw != nil {
-			out = append(rawjson.AppendName(out, name), raw...)
+			out = rawjson.AppendMember(out, name, raw)
 		}
 	}
 	if r.ServiceTier != "" {
-		out = append(rawjson.AppendName(out, "service_tier"), rawjson.Quote(r.ServiceTier)...)
+		out = rawjson.AppendMember(out, "service_tier", rawjson.Quote(r.ServiceTier))
 	}
 	out = appendChatLogprobs(out, d)
 	if r.Stream {
-		out = append(rawjson.AppendName(out, "stream"), "true"...)
+		out = rawjson.AppendMember(out, "stream", "true")
 		if t.AskUsage {
-			out = append(rawjson.AppendName(out, "stream_options"), `{"include_usage":true}`...)
+			out = rawjson.AppendMember(out, "stream_options", `{"include_usage":true}`)
 		}
 	}
 	return append(out, '}'), nil
@@ -101,10 +101,10 @@ func appendChatLogprobs(dst []byte, d *rawjson.Document) []byte {
 		wanted = wanted || rawjson.Unquote(name) == "message.output_text.logprobs"
 	}
 	if wanted {
-		dst = append(rawjson.AppendName(dst, "logprobs"), "true"...)
+		dst = rawjson.AppendMember(dst, "logprobs", "true")
 	}
 	if top > 0 {
-		dst = strconv.AppendInt(rawjson.AppendName(dst, "top_logprobs"), top, 10)
+		dst = strconv.AppendInt(rawjson.AppendMember(dst, "top_logprobs", ""), top, 10)
 	}
 	return dst
 }
@@ -116,13 +116,13 @@ func appendChatFormat(dst []byte, d *rawjson.Document) ([]byte, error) {
 	switch kind := rawjson.Unquote(rawjson.Field(format, "type")); {
 	case format == nil || kind == "text":
 	case kind == "json_object":
-		dst = append(rawjson.AppendName(dst, "response_format"), `{"type":"json_object"}`...)
+		dst = rawjson.AppendMember(dst, "response_format", `{"type":"json_object"}`)
 	case kind == "json_schema":
-		dst = append(rawjson.AppendName(dst, "response_format"), `{"type":"json_schema","json_schema":{"name":`...)
+		dst = rawjson.AppendMember(dst, "response_format", `{"type":"json_schema","json_schema":{"name":`)
 		dst = rawjson.AppendOr(dst, rawjson.Field(format, "name"), `"output"`)
 		for _, name := range []string{"description", "schema", "strict"} {
 			if raw := rawjson.Field(format, name); raw != nil {
-				dst = append(rawjson.AppendName(dst, name), raw...)
+				dst = rawjson.AppendMember(dst, name, raw)
 			}
 		}
 		dst = append(dst, "}}"...)
@@ -130,10 +130,10 @@ func appendChatFormat(dst []byte, d *rawjson.Document) ([]byte, error) {
 		return nil, notOnChat("text.format.type")
 	}
 	if verbosity := rawjson.Field(text, "verbosity"); verbosity != nil {
-		dst = append(rawjson.AppendName(dst, "verbosity"), verbosity...)
+		dst = rawjson.AppendMember(dst, "verbosity", verbosity)
 	}
 	if effort := rawjson.Field(d.Raw("reasoning"), "effort"); effort != nil {
-		dst = append(rawjson.AppendName(dst, "reasoning_effort"), effort...)
+		dst = rawjson.AppendMember(dst, "reasoning_effort", effort)
 	}
 	return dst, nil
 }
@@ -441,7 +441,7 @@ func (c *chatContent) addImage(part []byte, path string) error {
 	}
 	out := append([]byte(`{"type":"image_url","image_url":{"url":`), address...)
 	if detail := rawjson.Field(part, "detail"); detail != nil {
-		out = append(rawjson.AppendName(out, "detail"), detail...)
+		out = rawjson.AppendMember(out, "detail", detail)
 	}
 	c.parts = append(c.parts, append(out, "}}"...))
 	return nil
@@ -457,7 +457,7 @@ func (c *chatContent) addFile(part []byte, path string) error {
 	}
 	out := append([]byte(`{"type":"file","file":{"file_data":`), data...)
 	if name := rawjson.Field(part, "filename"); name != nil {
-		out = append(rawjson.AppendName(out, "filename"), name...)
+		out = rawjson.AppendMember(out, "filename", name)
 	}
 	c.parts = append(c.parts, append(out, "}}"...))
 	return nil

@@ -206,7 +206,7 @@ func (s *stream) readMessage(dst, message, logprobs []byte) []byte {
 	var content, refusal, calls, call []byte
 	thought := false // the same reasoning may stand in two fields
 	for name, value := range rawjson.Members(message) {
-		if rawjson.IsNull(value) {
+		if rawjson.Present(value) == nil {
 			continue
 		}
 		switch string(name) {

@@ -61,7 +61,7 @@ func appendChatTools(dst []byte, d *rawjson.Document, tools *chatTools) ([]byte,
 		} else {
 			for _, name := range []string{"description", "parameters", "strict"} {
 				if raw := rawjson.Field(tool.definition, name); raw != nil {
-					dst = append(rawjson.AppendName(dst, name), raw...)
+					dst = rawjson.AppendMember(dst, name, raw)
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func appendChatTools(dst []byte, d *rawjson.Document, tools *chatTools) ([]byte,
 	}
 	dst, err := appendChatChoice(dst, choice, tools, written > 0)
 	if parallel := d.Raw("parallel_tool_calls"); parallel != nil && written > 0 {
-		dst = append(rawjson.AppendName(dst, "parallel_tool_calls"), parallel...)
+		dst = rawjson.AppendMember(dst, "parallel_tool_calls", parallel)
 	}
 	return dst, err
 }
@@ -107,9 +107,9 @@ func appendCustomTool(dst, tool []byte) []byte {
 		about += "The input must follow this " + rawjson.Unquote(rawjson.Field(grammar, "syntax")) + " grammar:\n" + definition
 	}
 	if about != "" {
-		dst = append(rawjson.AppendName(dst, "description"), rawjson.Quote(about)...)
+		dst = rawjson.AppendMember(dst, "description", rawjson.Quote(about))
 	}
-	return append(rawjson.AppendName(dst, "parameters"),
+	return append(rawjson.AppendMember(dst, "parameters", ""),
 		`{"type":"object","properties":{"`+inputName+`":{"type":"string","description":"The input of the tool, as it is."}},"required":["`+inputName+`"],"additionalProperties":false}`...)
 }
 
@@ -120,18 +120,18 @@ func appendChatChoice(dst, choice []byte, tools *chatTools, any bool) ([]byte, e
 	case choice == nil:
 	case rawjson.IsText(choice):
 		if word := rawjson.Unquote(choice); any || word != "none" && word != "auto" {
-			dst = append(rawjson.AppendName(dst, "tool_choice"), choice...)
+			dst = rawjson.AppendMember(dst, "tool_choice", choice)
 		}
 	case kind == "function" || kind == "custom":
 		named := choice
 		if nested := rawjson.Field(choice, kind); rawjson.Field(choice, "name") == nil && nested != nil {
 			named = nested // as the chat form has it
 		}
-		dst = append(rawjson.AppendName(dst, "tool_choice"), `{"type":"function","function":{"name":`...)
+		dst = rawjson.AppendMember(dst, "tool_choice", `{"type":"function","function":{"name":`)
 		dst = rawjson.Put(dst, "", rawjson.Quote(tools.function(nameOfTool(named))), "}}")
 	case kind == "allowed_tools":
 		if mode := rawjson.Field(choice, "mode"); mode != nil && any {
-			dst = append(rawjson.AppendName(dst, "tool_choice"), mode...)
+			dst = rawjson.AppendMember(dst, "tool_choice", mode)
 		}
 	default:
 		return nil, notOnChat("tool_choice.type")

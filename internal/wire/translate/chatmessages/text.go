@@ -58,7 +58,7 @@ func appendObject(dst, raw []byte) []byte {
 		return append(dst, "{}"...)
 	}
 	if text[from] != '{' || !utf8.Valid(text) || !rawjson.IsWithin(text[from:], deepestArguments) {
-		return append(rawjson.AppendAsText(append(dst, `{"_raw":`...), text), '}')
+		return append(appendAsText(append(dst, `{"_raw":`...), text), '}')
 	}
 	return append(dst, bytes.TrimRight(text[from:], " \n\t\r")...)
 }
@@ -96,4 +96,52 @@ func untranslated(a *wire.Asked) error {
 		return cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
 	}
 	return nil
+}
+
+// appendEscaped appends text, as it would stand between the quotes of a JSON
+// string. What is no UTF-8 is replaced.
+func appendEscaped(dst, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	for len(text) > 0 {
+		n := rawjson.Plain(text)
+		if utf8.Valid(text[:n]) {
+			dst = append(dst, text[:n]...)
+		} else {
+			dst = append(dst, strings.ToValidUTF8(string(text[:n]), "\ufffd")...)
+		}
+		if n == len(text) {
+			break
+		}
+		switch c := text[n]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		text = text[n+1:]
+	}
+	return dst
+}
+
+// appendAsText appends bytes as a JSON string.
+func appendAsText(dst, text []byte) []byte {
+	return append(appendEscaped(append(dst, '"'), text), '"')
+}
+
+// appendInside appends the inside of a provider's JSON string as it stands, or
+// what can be saved of it when it is none. Other values count as their text.
+func appendInside(dst, raw []byte) []byte {
+	switch {
+	case rawjson.IsSound(raw):
+		return append(dst, raw[1:len(raw)-1]...)
+	case rawjson.IsText(raw):
+		return appendEscaped(dst, rawjson.AppendUnquoted(nil, raw[1:len(raw)-1]))
+	}
+	return appendEscaped(dst, raw)
 }
