@@ -132,7 +132,8 @@ func (r *Request) checkMessage(message []byte, index int) error {
 	case content == nil || content[0] == '"':
 		return nil
 	case content[0] != '[':
-		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].content", index), "`content` must be a string, an array of parts or null.")
+		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d].content", index),
+			"`content` must be a string, an array of parts or null.")
 	}
 	for k, part := range rawjson.Elements(content) {
 		if err := r.checkPart(part, index, k); err != nil {

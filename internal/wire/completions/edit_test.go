@@ -22,32 +22,47 @@ func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 		edits    wire.Edits
 		in, want string
 	}{
-		"model":           {wire.Edits{Model: "v/\"1\"<"}, ` { "z" : 1.50 , "model" : "m" , ` + list + `, "seed":null } `, ` { "z" : 1.50 , "model" : "v/\"1\"<" , ` + list + `, "seed":null } `},
+		"model": {wire.Edits{Model: "v/\"1\"<"}, ` { "z" : 1.50 , "model" : "m" , ` + list + `, "seed":null } `,
+			` { "z" : 1.50 , "model" : "v/\"1\"<" , ` + list + `, "seed":null } `},
 		"same model":      {wire.Edits{Model: "v"}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `}`},
 		"default limit":   {limit, `{"model":"m",` + list + ` }`, `{"model":"v",` + list + `,"max_tokens":99 }`},
 		"own limit":       {limit, `{"max_tokens":5,"model":"m",` + list + `}`, `{"max_tokens":5,"model":"v",` + list + `}`},
 		"limit elsewhere": {limit, `{"max_completion_tokens":5,"model":"m",` + list + `}`, `{"model":"v",` + list + `,"max_tokens":5}`},
-		"limit as sent":   {wire.Edits{Model: "v"}, `{"max_completion_tokens":5,"model":"m",` + list + `}`, `{"max_completion_tokens":5,"model":"v",` + list + `}`},
+		"limit as sent": {wire.Edits{Model: "v"}, `{"max_completion_tokens":5,"model":"m",` + list + `}`,
+			`{"max_completion_tokens":5,"model":"v",` + list + `}`},
 		"default as sent": {wire.Edits{Model: "v", Limit: 99}, `{"model":"v",` + list + `}`, `{"model":"v",` + list + `,"max_tokens":99}`},
-		"two limits":      {limit, `{"max_completion_tokens":1,"model":"v",` + list + `,"max_tokens":1000}`, `{"model":"v",` + list + `,"max_tokens":1}`},
+		"two limits": {limit, `{"max_completion_tokens":1,"model":"v",` + list + `,"max_tokens":1000}`,
+			`{"model":"v",` + list + `,"max_tokens":1}`},
 		"two limits, as sent": {wire.Edits{Model: "v"}, `{"max_tokens":1,"model":"v",` + list + `,"max_completion_tokens":1000}`,
 			`{"model":"v",` + list + `,"max_completion_tokens":1}`},
-		"two limits at the end": {wire.Edits{Model: "v", LimitField: "max_completion_tokens"}, `{"model":"v",` + list + ` , "max_tokens" : 7 , "max_output_tokens":9 }`,
+		"two limits at the end": {wire.Edits{Model: "v", LimitField: "max_completion_tokens"},
+			`{"model":"v",` + list + ` , "max_tokens" : 7 , "max_output_tokens":9 }`,
 			`{"model":"v",` + list + `,"max_completion_tokens":7 }`},
-		"a null beside it":   {limit, `{"model":"v","max_tokens":3,"max_completion_tokens":null,` + list + `}`, `{"model":"v","max_tokens":3,` + list + `}`},
-		"a limit of others":  {limit, `{"n_predict":4000,"max_new_tokens":30,"max_tokens":100,"model":"v",` + list + `}`, `{"max_tokens":30,"model":"v",` + list + `}`},
-		"limit that's null":  {limit, `{"max_tokens":null,"model":"m",` + list + `}`, `{"max_tokens":99,"model":"v",` + list + `}`},
-		"store":              {wire.Edits{Model: "v"}, `{"store":true,"model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
-		"odd store":          {wire.Edits{Model: "v"}, `{"store":"yes","model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
-		"no store":           {wire.Edits{Model: "v"}, `{"store":null,"model":"v",` + list + `}`, `{"store":null,"model":"v",` + list + `}`},
-		"usage":              {usage, `{"model":"m","stream":true,` + list + "\n}", `{"model":"v","stream":true,` + list + `,"stream_options":{"include_usage":true}` + "\n}"},
+		"a null beside it": {limit, `{"model":"v","max_tokens":3,"max_completion_tokens":null,` + list + `}`,
+			`{"model":"v","max_tokens":3,` + list + `}`},
+		"a limit of others": {limit, `{"n_predict":4000,"max_new_tokens":30,"max_tokens":100,"model":"v",` + list + `}`,
+			`{"max_tokens":30,"model":"v",` + list + `}`},
+		"limit that's null": {limit, `{"max_tokens":null,"model":"m",` + list + `}`, `{"max_tokens":99,"model":"v",` + list + `}`},
+		"store":             {wire.Edits{Model: "v"}, `{"store":true,"model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
+		"odd store":         {wire.Edits{Model: "v"}, `{"store":"yes","model":"v",` + list + `}`, `{"store":false,"model":"v",` + list + `}`},
+		"no store":          {wire.Edits{Model: "v"}, `{"store":null,"model":"v",` + list + `}`, `{"store":null,"model":"v",` + list + `}`},
+		"usage": {usage, `{"model":"m","stream":true,` + list + "\n}",
+			`{"model":"v","stream":true,` + list + `,"stream_options":{"include_usage":true}` + "\n}"},
 		"usage not streamed": {usage, `{"model":"m",` + list + `}`, `{"model":"v",` + list + `}`},
-		"usage asked":        {usage, `{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`, `{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`},
-		"usage not asked":    {usage, `{"model":"v","stream":true,"stream_options":{ "include_usage" : false },` + list + `}`, `{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`},
-		"other options":      {usage, `{"model":"v","stream":true,"stream_options":{ "x":[1] },` + list + `}`, `{"model":"v","stream":true,"stream_options":{ "x":[1],"include_usage":true },` + list + `}`},
-		"empty options":      {usage, `{"model":"v","stream":true,"stream_options":{ },` + list + `}`, `{"model":"v","stream":true,"stream_options":{"include_usage":true },` + list + `}`},
-		"null options":       {usage, `{"model":"v","stream":true,"stream_options":null,` + list + `}`, `{"model":"v","stream":true,"stream_options":{"include_usage":true},` + list + `}`},
-		"several at the end": {wire.Edits{Model: "v", AskUsage: true, Limit: 7, LimitField: "max_completion_tokens"}, `{"stream":true,` + list + `,"model":"m"}`,
+		"usage asked": {usage,
+			`{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`,
+			`{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`},
+		"usage not asked": {usage,
+			`{"model":"v","stream":true,"stream_options":{ "include_usage" : false },` + list + `}`,
+			`{"model":"v","stream":true,"stream_options":{ "include_usage" : true },` + list + `}`},
+		"other options": {usage, `{"model":"v","stream":true,"stream_options":{ "x":[1] },` + list + `}`,
+			`{"model":"v","stream":true,"stream_options":{ "x":[1],"include_usage":true },` + list + `}`},
+		"empty options": {usage, `{"model":"v","stream":true,"stream_options":{ },` + list + `}`,
+			`{"model":"v","stream":true,"stream_options":{"include_usage":true },` + list + `}`},
+		"null options": {usage, `{"model":"v","stream":true,"stream_options":null,` + list + `}`,
+			`{"model":"v","stream":true,"stream_options":{"include_usage":true},` + list + `}`},
+		"several at the end": {wire.Edits{Model: "v", AskUsage: true, Limit: 7, LimitField: "max_completion_tokens"},
+			`{"stream":true,` + list + `,"model":"m"}`,
 			`{"stream":true,` + list + `,"model":"v","max_completion_tokens":7,"stream_options":{"include_usage":true}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +91,8 @@ func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		wiretest.Asking(`"stream":true,"stream_options":{"a":{}}`), wiretest.Asking(`"store":true,"max_tokens":null`),
 		wiretest.Asking(`"max_tokens":9,"max_completion_tokens":3`), `{"n_predict":3,` + wiretest.Asking(`"a":1`)[1:],
-		wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`), wiretest.Asking(`"tools":[{"type":"web_search"}],"n":2`),
+		wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`),
+		wiretest.Asking(`"tools":[{"type":"web_search"}],"n":2`),
 		` { "stream" : true , "stream_options" : { } , "messages" : [ { "role" : "user" } ] } `,
 	} {
 		f.Add([]byte(seed))
@@ -101,7 +117,8 @@ func FuzzBody(f *testing.F) {
 		if model, _ := again.Model(); model != edits.Model || again.IncludeUsage != r.Stream || again.Limit == 0 {
 			t.Fatalf("edits are missing in %s", edited)
 		}
-		if want := cmp.Or(r.Limit, edits.Limit); again.Limit != want || again.LimitParam != edits.LimitField || len(wiretest.LimitsIn(edited)) != 1 {
+		if want := cmp.Or(r.Limit,
+			edits.Limit); again.Limit != want || again.LimitParam != edits.LimitField || len(wiretest.LimitsIn(edited)) != 1 {
 			t.Fatalf("not one limit of %d in %s", want, edited)
 		}
 		if twice := again.Body(edits); !bytes.Equal(twice, edited) {

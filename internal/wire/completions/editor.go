@@ -117,7 +117,8 @@ func (c *editor) usageEvent(u wire.Usage) []byte {
 	if created == nil {
 		created = []byte("0")
 	}
-	out := fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[],"usage":`, id, created, rawjson.Quote(c.model))
+	out := fmt.Appendf(nil,
+		`data: {"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[],"usage":`, id, created, rawjson.Quote(c.model))
 	out = AppendUsage(out, u)
 	return append(out, "}\n\n"...)
 }

@@ -46,7 +46,8 @@ func meterAll(t *testing.T, stream string, n int64) (metered, *meter) {
 		for _, mark := range []struct {
 			set  bool
 			mark string
-		}{{f.Token, "t"}, {f.Finish, "f"}, {f.Finish && f.Finished, "F"}, {f.Usage && !f.UsageOnly, "u"}, {f.UsageOnly, "U"}, {f.Err != nil, "e"}, {f.Done, "d"}} {
+		}{{f.Token, "t"}, {f.Finish, "f"}, {f.Finish && f.Finished, "F"}, {f.Usage && !f.UsageOnly, "u"}, {f.UsageOnly,
+			"U"}, {f.Err != nil, "e"}, {f.Done, "d"}} {
 			if mark.set {
 				marks += mark.mark
 			}
@@ -76,66 +77,124 @@ func TestChatMeter(t *testing.T) {
 		n      int64
 		want   metered
 	}{
-		"ordinary": {wiretest.Frames(role, wiretest.Delta(`{"content":"Hel"}`, null), wiretest.Delta(`{"content":"lo\n\"\u00e9\ud83d\ude00"}`, null), end, usage, done), 1,
+		"ordinary": {wiretest.Frames(role, wiretest.Delta(`{"content":"Hel"}`, null),
+			wiretest.Delta(`{"content":"lo\n\"\u00e9\ud83d\ude00"}`, null), end, usage, done), 1,
 			metered{". t t fF U d", counted, true, true, "Hello\n\"é😀"}},
-		"no usage":     {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null), end, done), 1, metered{". t fF d", wire.Usage{}, false, true, "x"}},
-		"cut":          {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null)), 1, metered{". t", wire.Usage{}, false, false, "x"}},
-		"only done":    {wiretest.Frames(done), 1, metered{"d", wire.Usage{}, false, false, ""}},
-		"comments":     {": OPENROUTER PROCESSING\n\n\n" + wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null)), 1, metered{". . t", wire.Usage{}, false, false, "x"}},
-		"finish empty": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, `""`), wiretest.Delta(`{"content":"y"}`, `"null"`), end), 1, metered{"t t fF", wire.Usage{}, false, true, "xy"}},
-		"spaced JSON": {wiretest.Frames(`{"choices": [ {"index": 0, "delta" : {"content": "a"}, "finish_reason": null} ], "usage": null}`, `{"choices": [ {"index": 0, "delta" : {"content": "b"}, "finish_reason" : null} ], "usage" : null}`), 1,
+		"no usage": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null), end, done), 1, metered{". t fF d",
+			wire.Usage{}, false, true, "x"}},
+		"cut":       {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null)), 1, metered{". t", wire.Usage{}, false, false, "x"}},
+		"only done": {wiretest.Frames(done), 1, metered{"d", wire.Usage{}, false, false, ""}},
+		"comments": {": OPENROUTER PROCESSING\n\n\n" + wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null)), 1,
+			metered{". . t", wire.Usage{}, false, false, "x"}},
+		"finish empty": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, `""`), wiretest.Delta(`{"content":"y"}`,
+			`"null"`), end), 1, metered{"t t fF", wire.Usage{}, false, true, "xy"}},
+		"spaced JSON": {wiretest.Frames(`{"choices": [ {"index": 0, "delta" : {"content": "a"}, "finish_reason": null} ], "usage": null}`,
+			`{"choices": [ {"index": 0, "delta" : {"content": "b"}, "finish_reason" : null} ], "usage" : null}`), 1,
 			metered{"t t", wire.Usage{}, false, false, "ab"}},
-		"usage in the last frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, done), 1,
+		"usage in the last frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, done), 1,
 			metered{"t fFu d", counted, true, true, "x"}},
-		"usage in every frame": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, `{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
+		"usage in every frame": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`,
+			`{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
 			metered{"tu tu", counted, false, false, "xy"}},
-		"usage before the finish": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, end, done), 1,
+		"usage before the finish": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
+			end, done), 1,
 			metered{"tu fF d", counted, false, true, "x"}},
-		"usage, then zeros":              {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage, zeros), 1, metered{"tfF U U", counted, true, true, "x"}},
-		"usage early, then zeros":        {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), usage, end, zeros), 1, metered{"t U fF U", counted, false, true, "x"}},
-		"zeros, then usage":              {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), zeros, usage), 1, metered{"tfF U U", counted, true, true, "x"}},
-		"usage, then more of the answer": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage, wiretest.Delta(`{"content":"y"}`, null)), 2, metered{"tf U t", counted, false, true, "xy"}},
-		"usage, then another choice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage, `{"choices":[{"index":1,"delta":{"content":"y","annotations":[]}}]}`), 2,
+		"usage, then zeros": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage, zeros), 1,
+			metered{"tfF U U", counted, true, true, "x"}},
+		"usage early, then zeros": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), usage, end, zeros), 1,
+			metered{"t U fF U", counted, false, true, "x"}},
+		"zeros, then usage": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), zeros, usage), 1,
+			metered{"tfF U U", counted, true, true, "x"}},
+		"usage, then more of the answer": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage,
+			wiretest.Delta(`{"content":"y"}`, null)), 2, metered{"tf U t", counted, false, true, "xy"}},
+		"usage, then another choice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage,
+			`{"choices":[{"index":1,"delta":{"content":"y","annotations":[]}}]}`), 2,
 			metered{"tf U t", counted, false, false, "xy"}},
-		"usage before the choice's finish in its frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), 1,
+		"usage before the choice's finish in its frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), 1,
 			metered{"t fFu", counted, true, true, "x"}},
-		"calls counted too early": {wiretest.Frames(`{"choices":[{"delta":{"annotations":[{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]}}],"usage":{"prompt_tokens":5,"completion_tokens":2,"server_tool_use":{"code_interpreter_requests":1}}}`), 1,
-			metered{"u", wire.Usage{Prompt: 5, Completion: 2, ToolCalls: map[string]int64{"code_interpreter": 2, "web_search": 1}}, false, false, ""}},
-		"usage in the choice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}`), 1,
+		"calls counted too early": {wiretest.Frames(`{"choices":[{"delta":{"annotations":[{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]}}],"usage":{"prompt_tokens":5,"completion_tokens":2,"server_tool_use":{"code_interpreter_requests":1}}}`),
+			1,
+			metered{"u", wire.Usage{Prompt: 5, Completion: 2, ToolCalls: map[string]int64{"code_interpreter": 2,
+				"web_search": 1}}, false, false, ""}},
+		"usage in the choice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}`), 1,
 			metered{"t fF", counted, true, true, "x"}},
-		"usage in x_groq": {wiretest.Frames(`{"x_groq":{"id":"r"},"choices":[{"delta":{"content":"x"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`), 1,
+		"usage in x_groq": {wiretest.Frames(`{"x_groq":{"id":"r"},"choices":[{"delta":{"content":"x"}}]}`,
+			`{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`), 1,
 			metered{"t fF", counted, true, true, "x"}},
-		"usage of zero":             {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`), 1, metered{"tfF U", wire.Usage{}, true, true, "x"}},
-		"empty usage":               {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{}}`), 1, metered{"tfF .", wire.Usage{}, false, true, "x"}},
-		"later usage says nothing":  {wiretest.Frames(end, usage, `{"choices":[],"usage":{"total_tokens":9}}`), 1, metered{"fF U .", counted, true, true, ""}},
-		"two choices":               {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}]}`, `{"choices":[{"index":1,"delta":{"content":"y"}}]}`, end, `{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`), 2, metered{"t t f fF", wire.Usage{}, false, true, "xy"}},
-		"two in one frame":          {wiretest.Frames(role, wiretest.Delta(`{"content":"1"}`, null), `{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, metered{". t t", wire.Usage{}, false, false, "1xy"}},
-		"one of two left open":      {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},"finish_reason":"stop"}]}`), 2, metered{"tf", wire.Usage{}, false, false, "xy"}},
-		"fewer choices than asked":  {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), done), 3, metered{"tf d", wire.Usage{}, false, true, "x"}},
-		"same choice ends twice":    {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), end), 2, metered{"tf f", wire.Usage{}, false, true, "x"}},
-		"reasoning":                 {wiretest.Frames(wiretest.Delta(`{"reasoning_content":"a"}`, null), wiretest.Delta(`{"reasoning":"b"}`, null), wiretest.Delta(`{"reasoning_content":""}`, null), wiretest.Delta(`{"thinking":"c"}`, null)), 1, metered{"t t . t", wire.Usage{}, false, false, "abc"}},
-		"reasoning twice":           {wiretest.Frames(wiretest.Delta(`{"reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s"}]}`, null), wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}`, null)), 1, metered{"t t", wire.Usage{}, false, false, "b"}},
-		"thinking parts":            {wiretest.Frames(wiretest.Delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]}`, null)), 1, metered{"t", wire.Usage{}, false, false, "ab"}},
-		"refusal":                   {wiretest.Frames(wiretest.Delta(`{"refusal":"no"}`, null)), 1, metered{"t", wire.Usage{}, false, false, "no"}},
-		"tool call":                 {wiretest.Frames(role, wiretest.Delta(`{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"f","arguments":""}}]}`, null), wiretest.Delta(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}`, null), wiretest.Delta(`{}`, `"tool_calls"`)), 1, metered{". t t fF", wire.Usage{}, false, true, `f{"a":1}`}},
-		"arguments as an object":    {wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}],"content":null}`, null)), 1, metered{"t", wire.Usage{}, false, false, `f{"a":1}`}},
-		"function call":             {wiretest.Frames(wiretest.Delta(`{"function_call":{"name":"f","arguments":"{}"}}`, null), wiretest.Delta(`{"tool_calls":[]}`, null)), 1, metered{"t .", wire.Usage{}, false, false, "f{}"}},
-		"words in the text":         {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null), wiretest.Delta(`{"content":"\"usage\":{\"error\":1,\"delta\":{\"content\":\"no\"}}"}`, null)), 1, metered{". t t", wire.Usage{}, false, false, `x"usage":{"error":1,"delta":{"content":"no"}}`}},
-		"error":                     {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"error":{"message":"overloaded","code":503}}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
-		"no error":                  {wiretest.Frames(`{"error":null,"choices":[{"delta":{"content":"x"}}]}`, `{"error":null,"choices":[{"delta":{"content":"y"}}]}`), 1, metered{"t t", wire.Usage{}, false, false, "xy"}},
-		"error in x_groq":           {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"choices":[{"delta":{}}],"x_groq":{"error":"stopped"}}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
-		"error in the choice":       {wiretest.Frames(`{"choices":[{"delta":{},"error":{"code":502}}]}`), 1, metered{"e", wire.Usage{}, false, false, ""}},
-		"named error":               {"event: error\n" + wiretest.Frames(`{"message":"x"}`), 1, metered{"e", wire.Usage{}, false, false, ""}},
-		"status of a vendor":        {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"choices":null,"base_resp":{"status_code":1002,"status_msg":"limit"}}`, `{"choices":[],"base_resp":{"status_code":0}}`), 1, metered{"t e .", wire.Usage{}, false, false, "x"}},
-		"code and message":          {wiretest.Frames(`{"code":"Throttling","message":"slow down"}`), 1, metered{"e", wire.Usage{}, false, false, ""}},
-		"code and message later":    {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"code":"Throttling","message":"slow down"}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
-		"failed finish":             {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), wiretest.Delta(`{}`, `"network_error"`)), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
-		"failed finish of Gemini":   {wiretest.Frames(role, wiretest.Delta(`{}`, `"MALFORMED_FUNCTION_CALL"`)), 1, metered{". e", wire.Usage{}, false, false, ""}},
-		"blocked prompt":            {wiretest.Frames(`{"promptFeedback":{"blockReason":"SAFETY"}}`), 1, metered{"e", wire.Usage{}, false, false, ""}},
-		"prompt not blocked":        {wiretest.Frames(`{"promptFeedback":{"safetyRatings":[]},"choices":[]}`), 1, metered{".", wire.Usage{}, false, false, ""}},
-		"first frame of the filter": {wiretest.Frames(`{"choices":[],"prompt_filter_results":[]}`), 1, metered{".", wire.Usage{}, false, false, ""}},
-		"tier and search": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null), wiretest.Delta(`{"annotations":[{"type":"url_citation"}]}`, null), wiretest.Delta(`{"annotations":[{"type":"url_citation"}]}`, stop), `{"choices":[],"service_tier":"flex","usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
-			metered{". t . fF U", wire.Usage{Prompt: 5, Completion: 2, ServiceTier: "flex", ToolCalls: map[string]int64{"web_search": 1}}, true, true, "x"}},
+		"usage of zero": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop),
+			`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`), 1, metered{"tfF U", wire.Usage{}, true, true, "x"}},
+		"empty usage": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{}}`),
+			1, metered{"tfF .", wire.Usage{}, false, true, "x"}},
+		"later usage says nothing": {wiretest.Frames(end, usage, `{"choices":[],"usage":{"total_tokens":9}}`), 1,
+			metered{"fF U .", counted, true, true, ""}},
+		"two choices": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}]}`,
+			`{"choices":[{"index":1,"delta":{"content":"y"}}]}`, end,
+			`{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`), 2, metered{"t t f fF", wire.Usage{}, false, true, "xy"}},
+		"two in one frame": {wiretest.Frames(role, wiretest.Delta(`{"content":"1"}`, null),
+			`{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, metered{". t t",
+			wire.Usage{}, false, false, "1xy"}},
+		"one of two left open": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},"finish_reason":"stop"}]}`),
+			2, metered{"tf", wire.Usage{}, false, false, "xy"}},
+		"fewer choices than asked": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), done), 3, metered{"tf d",
+			wire.Usage{}, false, true, "x"}},
+		"same choice ends twice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), end), 2, metered{"tf f",
+			wire.Usage{}, false, true, "x"}},
+		"reasoning": {wiretest.Frames(wiretest.Delta(`{"reasoning_content":"a"}`, null),
+			wiretest.Delta(`{"reasoning":"b"}`, null), wiretest.Delta(`{"reasoning_content":""}`, null),
+			wiretest.Delta(`{"thinking":"c"}`, null)), 1, metered{"t t . t", wire.Usage{}, false, false, "abc"}},
+		"reasoning twice": {wiretest.Frames(wiretest.Delta(`{"reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s"}]}`,
+			null), wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}`, null)), 1,
+			metered{"t t", wire.Usage{}, false, false, "b"}},
+		"thinking parts": {wiretest.Frames(wiretest.Delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]}`,
+			null)), 1, metered{"t", wire.Usage{}, false, false, "ab"}},
+		"refusal": {wiretest.Frames(wiretest.Delta(`{"refusal":"no"}`, null)), 1, metered{"t",
+			wire.Usage{}, false, false, "no"}},
+		"tool call": {wiretest.Frames(role,
+			wiretest.Delta(`{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"f","arguments":""}}]}`,
+				null), wiretest.Delta(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}`, null),
+			wiretest.Delta(`{}`, `"tool_calls"`)), 1, metered{". t t fF", wire.Usage{}, false, true, `f{"a":1}`}},
+		"arguments as an object": {wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}],"content":null}`,
+			null)), 1, metered{"t", wire.Usage{}, false, false, `f{"a":1}`}},
+		"function call": {wiretest.Frames(wiretest.Delta(`{"function_call":{"name":"f","arguments":"{}"}}`,
+			null), wiretest.Delta(`{"tool_calls":[]}`, null)), 1, metered{"t .", wire.Usage{}, false, false, "f{}"}},
+		"words in the text": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null),
+			wiretest.Delta(`{"content":"\"usage\":{\"error\":1,\"delta\":{\"content\":\"no\"}}"}`, null)), 1, metered{". t t",
+			wire.Usage{}, false, false, `x"usage":{"error":1,"delta":{"content":"no"}}`}},
+		"error": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"error":{"message":"overloaded","code":503}}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+		"no error": {wiretest.Frames(`{"error":null,"choices":[{"delta":{"content":"x"}}]}`,
+			`{"error":null,"choices":[{"delta":{"content":"y"}}]}`), 1, metered{"t t", wire.Usage{}, false, false, "xy"}},
+		"error in x_groq": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"choices":[{"delta":{}}],"x_groq":{"error":"stopped"}}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+		"error in the choice": {wiretest.Frames(`{"choices":[{"delta":{},"error":{"code":502}}]}`), 1, metered{"e",
+			wire.Usage{}, false, false, ""}},
+		"named error": {"event: error\n" + wiretest.Frames(`{"message":"x"}`), 1, metered{"e", wire.Usage{}, false, false, ""}},
+		"status of a vendor": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"choices":null,"base_resp":{"status_code":1002,"status_msg":"limit"}}`,
+			`{"choices":[],"base_resp":{"status_code":0}}`), 1, metered{"t e .", wire.Usage{}, false, false, "x"}},
+		"code and message": {wiretest.Frames(`{"code":"Throttling","message":"slow down"}`), 1, metered{"e",
+			wire.Usage{}, false, false, ""}},
+		"code and message later": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
+			`{"code":"Throttling","message":"slow down"}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+		"failed finish": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), wiretest.Delta(`{}`,
+			`"network_error"`)), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+		"failed finish of Gemini": {wiretest.Frames(role, wiretest.Delta(`{}`, `"MALFORMED_FUNCTION_CALL"`)), 1,
+			metered{". e", wire.Usage{}, false, false, ""}},
+		"blocked prompt": {wiretest.Frames(`{"promptFeedback":{"blockReason":"SAFETY"}}`), 1, metered{"e",
+			wire.Usage{}, false, false, ""}},
+		"prompt not blocked": {wiretest.Frames(`{"promptFeedback":{"safetyRatings":[]},"choices":[]}`), 1,
+			metered{".", wire.Usage{}, false, false, ""}},
+		"first frame of the filter": {wiretest.Frames(`{"choices":[],"prompt_filter_results":[]}`), 1, metered{".",
+			wire.Usage{}, false, false, ""}},
+		"tier and search": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null),
+			wiretest.Delta(`{"annotations":[{"type":"url_citation"}]}`, null),
+			wiretest.Delta(`{"annotations":[{"type":"url_citation"}]}`, stop),
+			`{"choices":[],"service_tier":"flex","usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
+			metered{". t . fF U", wire.Usage{Prompt: 5, Completion: 2, ServiceTier: "flex",
+				ToolCalls: map[string]int64{"web_search": 1}}, true, true, "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,7 +217,8 @@ func TestChatMeterRefusesWhatIsNoJSON(t *testing.T) {
 func TestChatMeterKeepsSomeOfALongText(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", keptBytes/5)
-	_, m := meterAll(t, wiretest.Frames(wiretest.Delta(`{"content":"`+long+`"}`, "null"), wiretest.Delta(`{"content":"`+long+`"}`, "null"), wiretest.Delta(`{"content":"`+long+`"}`, "null")), 1)
+	_, m := meterAll(t, wiretest.Frames(wiretest.Delta(`{"content":"`+long+`"}`, "null"),
+		wiretest.Delta(`{"content":"`+long+`"}`, "null"), wiretest.Delta(`{"content":"`+long+`"}`, "null")), 1)
 	if len(m.Text()) > keptBytes {
 		t.Errorf("%d bytes kept", len(m.Text()))
 	}
@@ -185,8 +245,10 @@ func TestChatMeterDoesNotAllocatePerFrame(t *testing.T) {
 // editing the model leaves the rest of the event.
 func FuzzChatMeter(f *testing.F) {
 	for _, seed := range []string{
-		wiretest.Delta(`{"content":"a\u00e9\n"}`, `"stop"`), wiretest.Delta(`{"tool_calls":[{"function":{"arguments":{}}}]}`, "null"), `{"error":{}}`,
-		`{"delta":[`, `{"choices":[{"index":127,"delta":{"content":[{"text":"\ud800\u12"}]}}],"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`,
+		wiretest.Delta(`{"content":"a\u00e9\n"}`, `"stop"`),
+		wiretest.Delta(`{"tool_calls":[{"function":{"arguments":{}}}]}`, "null"), `{"error":{}}`,
+		`{"delta":[`,
+		`{"choices":[{"index":127,"delta":{"content":[{"text":"\ud800\u12"}]}}],"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`,
 	} {
 		f.Add([]byte(seed), []byte("{}"))
 	}
@@ -232,11 +294,13 @@ func FuzzLikeness(f *testing.F) {
 		frame := func(text, tail string) []byte {
 			return []byte(`{"id":"c","choices":[{"index":0,"delta":{"` + keys[int(kind)%len(keys)] + `":` + string(rawjson.Quote(text)) + `},"finish_reason":null}]` + tail + `}`)
 		}
-		if !rawjson.IsValid(frame(first, tail)) || !rawjson.IsValid(frame(second, tail)) || strings.Contains(tail, "delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
+		if !rawjson.IsValid(frame(first, tail)) || !rawjson.IsValid(frame(second, tail)) || strings.Contains(tail,
+			"delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
 			return
 		}
 		fast, slow := newMeter(1), newMeter(1)
-		for _, data := range [][]byte{frame("x", ""), frame(first, ""), frame(second, ""), frame(first, tail), frame(second, tail), frame(first, "")} {
+		for _, data := range [][]byte{frame("x", ""), frame(first, ""), frame(second, ""), frame(first, tail), frame(second,
+			tail), frame(first, "")} {
 			got, err := fast.Read(sse.Event{Data: data})
 			if err != nil {
 				t.Fatal(err)
@@ -259,28 +323,42 @@ func FuzzLikeness(f *testing.F) {
 func TestUsageSpellings(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]wire.Usage{
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}`: {Prompt: 9, Cached: 3, CacheWrite: 2, Completion: 4, Reasoning: 1},
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6}`:                                                              {Prompt: 9, Cached: 3, Completion: 4},
-		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":3}`:                                                                                                     {Prompt: 9, Cached: 3, Completion: 4},
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":0},"cached_tokens":3}`:                                                         {Prompt: 9, Completion: 4},
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_creation_input_tokens":2}}`:                                           {Prompt: 9, Cached: 3, CacheWrite: 2, Completion: 4},
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":null,"completion_tokens_details":null}`:                                                         {Prompt: 9, Completion: 4},
-		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`:                                               {Prompt: 32, Completion: 103, Reasoning: 94},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}`: {Prompt: 9,
+			Cached: 3, CacheWrite: 2, Completion: 4, Reasoning: 1},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6}`: {Prompt: 9,
+			Cached: 3, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":3}`: {Prompt: 9,
+			Cached: 3, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":0},"cached_tokens":3}`: {Prompt: 9,
+			Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_creation_input_tokens":2}}`: {Prompt: 9,
+			Cached: 3, CacheWrite: 2, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":null,"completion_tokens_details":null}`: {Prompt: 9,
+			Completion: 4},
+		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`: {Prompt: 32,
+			Completion: 103, Reasoning: 94},
 		`{"prompt_tokens":9,"total_tokens":11}`: {Prompt: 9, Completion: 2},
-		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`:                                     {Prompt: 9, Cached: 1, Completion: 4, Reasoning: 2},
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9, Cached: 9, Completion: 4, Reasoning: 4},
+		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`: {Prompt: 9,
+			Cached: 1, Completion: 4, Reasoning: 2},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9,
+			Cached: 9, Completion: 4, Reasoning: 4},
 		`{"prompt_tokens":5,"completion_tokens":1e30}`: {Prompt: 5, Completion: rawjson.MaxCount},
-		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":-3,"prompt_tokens_details":{"cached_tokens":-3,"cache_write_tokens":-0.5},"completion_tokens_details":{"reasoning_tokens":-1e30},"server_tool_use":{"web_search_requests":-2}}`: {Prompt: 9, Completion: 4},
-		`{"prompt_tokens":9,"completion_tokens":-4,"total_tokens":11}`:                                                    {Prompt: 9, Completion: 2},
-		`{"prompt_tokens":9.0,"completion_tokens":4.7}`:                                                                   {Prompt: 9, Completion: 4},
-		`{"prompt_tokens":9,"completion_tokens":4,"service_tier":"priority","server_tool_use":{"web_search_requests":2}}`: {Prompt: 9, Completion: 4, ServiceTier: "priority", ToolCalls: map[string]int64{"web_search": 2}},
+		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":-3,"prompt_tokens_details":{"cached_tokens":-3,"cache_write_tokens":-0.5},"completion_tokens_details":{"reasoning_tokens":-1e30},"server_tool_use":{"web_search_requests":-2}}`: {Prompt: 9,
+			Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":-4,"total_tokens":11}`: {Prompt: 9,
+			Completion: 2},
+		`{"prompt_tokens":9.0,"completion_tokens":4.7}`: {Prompt: 9,
+			Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"service_tier":"priority","server_tool_use":{"web_search_requests":2}}`: {Prompt: 9,
+			Completion: 4, ServiceTier: "priority", ToolCalls: map[string]int64{"web_search": 2}},
 	} {
 		got := form.ReadUsage([]byte(raw))
 		if !got.CountedPrompt || !got.CountedCompletion || !reflect.DeepEqual(got.Usage, want) {
 			t.Errorf("%s: %+v; want %+v", raw, got, want)
 		}
 	}
-	prompt, completion := form.Report{Usage: wire.Usage{Prompt: 5}, CountedPrompt: true}, form.Report{Usage: wire.Usage{Completion: 5}, CountedCompletion: true}
+	prompt, completion := form.Report{Usage: wire.Usage{Prompt: 5}, CountedPrompt: true},
+		form.Report{Usage: wire.Usage{Completion: 5}, CountedCompletion: true}
 	for raw, want := range map[string]form.Report{
 		"": {}, "null": {}, "{}": {}, `"x"`: {}, `{"prompt_tokens":"5","completion_tokens":"1"}`: {}, `{"total_tokens":5}`: {},
 		`{"prompt_tokens":5}`: prompt, `{"prompt_tokens":5,"total_tokens":3}`: prompt, `{"prompt_tokens":5,"total_tokens":-3}`: prompt,
@@ -303,13 +381,16 @@ func TestFrameEditor(t *testing.T) {
 		},
 		"other places": {
 			wiretest.Frames(`{"model":"v","id":"1"}`, `{"id":"2","model" : "w"}`, `{"model":"v","id":"3"}`, `{"id":"4"}`),
-			wiretest.Frames(`{"model":"swift \"1\"","id":"1"}`, `{"id":"2","model" : "swift \"1\""}`, `{"model":"swift \"1\"","id":"3"}`, `{"id":"4"}`),
+			wiretest.Frames(`{"model":"swift \"1\"","id":"1"}`, `{"id":"2","model" : "swift \"1\""}`,
+				`{"model":"swift \"1\"","id":"3"}`, `{"id":"4"}`),
 		},
-		"inner model":   {wiretest.Frames(`{"choices":[{"model":"v"}]}`), wiretest.Frames(`{"choices":[{"model":"v"}]}`)},
-		"comments":      {": hi\n\n: there\r\n\r\n", ": hi\n\n: there\r\n\r\n"},
-		"as it came":    {"event: x\r\ndata:{\"model\":\"v\"}\r\nid: 7\r\n\r\n", "event: x\r\ndata:{\"model\":\"swift \\\"1\\\"\"}\r\nid: 7\r\n\r\n"},
-		"several lines": {"event: x\ndata: {\"a\":1,\ndata: \"model\":\"v\",\ndata: \"b\":2}\n\n", "event: x\ndata: {\"a\":1,\ndata: \"model\":\"swift \\\"1\\\"\",\ndata: \"b\":2}\n\n"},
-		"no JSON":       {wiretest.Frames(`{"a":`, `model`, ``), wiretest.Frames(`{"a":`, `model`, ``)},
+		"inner model": {wiretest.Frames(`{"choices":[{"model":"v"}]}`), wiretest.Frames(`{"choices":[{"model":"v"}]}`)},
+		"comments":    {": hi\n\n: there\r\n\r\n", ": hi\n\n: there\r\n\r\n"},
+		"as it came": {"event: x\r\ndata:{\"model\":\"v\"}\r\nid: 7\r\n\r\n",
+			"event: x\r\ndata:{\"model\":\"swift \\\"1\\\"\"}\r\nid: 7\r\n\r\n"},
+		"several lines": {"event: x\ndata: {\"a\":1,\ndata: \"model\":\"v\",\ndata: \"b\":2}\n\n",
+			"event: x\ndata: {\"a\":1,\ndata: \"model\":\"swift \\\"1\\\"\",\ndata: \"b\":2}\n\n"},
+		"no JSON": {wiretest.Frames(`{"a":`, `model`, ``), wiretest.Frames(`{"a":`, `model`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -369,27 +450,30 @@ func TestReadChatAnswer(t *testing.T) {
 		"null":              {answer(`{"role":"assistant","content":null}`, "stop"), verdict{}},
 		"no message":        {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, verdict{}},
 		"no choices":        {`{"choices":[]}`, verdict{}},
-		"tools":             {answer(`{"content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}`, "tool_calls"), verdict{content: true, text: "f{}"}},
-		"refusal":           {answer(`{"content":null,"refusal":"no"}`, "stop"), verdict{content: true, text: "no"}},
-		"images":            {answer(`{"content":"","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`, "stop"), verdict{content: true}},
-		"only reasoning":    {answer(`{"content":"","reasoning_content":"hm"}`, "length"), verdict{reasoning: true, limited: true, text: "hm"}},
-		"filtered":          {answer(`{"content":""}`, "content_filter"), verdict{filtered: true}},
-		"sensitive":         {answer(`{"content":""}`, "sensitive"), verdict{filtered: true}},
-		"safety":            {answer(`{"content":""}`, "SAFETY"), verdict{filtered: true}},
-		"refused":           {answer(`{"content":""}`, "refusal"), verdict{filtered: true}},
-		"unexpected call":   {answer(`{"content":""}`, "UNEXPECTED_TOOL_CALL"), verdict{failed: true}},
-		"blocked prompt":    {`{"promptFeedback":{"blockReason":"SAFETY"}}`, verdict{failed: true}},
-		"part filtered":     {answer(`{"content":"a"}`, "content_filter"), verdict{content: true, filtered: true, text: "a"}},
-		"output sensitive":  {`{"choices":null,"output_sensitive":true}`, verdict{filtered: true}},
-		"error":             {`{"error":{"message":"x","code":429}}`, verdict{failed: true}},
-		"error text":        {`{"error":"x"}`, verdict{failed: true}},
-		"error beside":      {`{"error":{"message":"x"},"choices":[{"message":{"content":"a"}}]}`, verdict{content: true, failed: true, text: "a"}},
-		"null error":        {`{"error":null,"choices":[{"message":{"content":"a"}}]}`, verdict{content: true, text: "a"}},
-		"vendor status":     {`{"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}}`, verdict{failed: true}},
-		"vendor status 0":   {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, verdict{content: true, text: "a"}},
-		"code and msg":      {`{"code":500,"msg":"busy"}`, verdict{failed: true}},
-		"failed finish":     {answer(`{"content":""}`, "insufficient_system_resource"), verdict{failed: true}},
-		"failed later":      {answer(`{"content":"a"}`, "network_error"), verdict{content: true, text: "a"}},
+		"tools": {answer(`{"content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}`,
+			"tool_calls"), verdict{content: true, text: "f{}"}},
+		"refusal": {answer(`{"content":null,"refusal":"no"}`, "stop"), verdict{content: true, text: "no"}},
+		"images": {answer(`{"content":"","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`,
+			"stop"), verdict{content: true}},
+		"only reasoning":   {answer(`{"content":"","reasoning_content":"hm"}`, "length"), verdict{reasoning: true, limited: true, text: "hm"}},
+		"filtered":         {answer(`{"content":""}`, "content_filter"), verdict{filtered: true}},
+		"sensitive":        {answer(`{"content":""}`, "sensitive"), verdict{filtered: true}},
+		"safety":           {answer(`{"content":""}`, "SAFETY"), verdict{filtered: true}},
+		"refused":          {answer(`{"content":""}`, "refusal"), verdict{filtered: true}},
+		"unexpected call":  {answer(`{"content":""}`, "UNEXPECTED_TOOL_CALL"), verdict{failed: true}},
+		"blocked prompt":   {`{"promptFeedback":{"blockReason":"SAFETY"}}`, verdict{failed: true}},
+		"part filtered":    {answer(`{"content":"a"}`, "content_filter"), verdict{content: true, filtered: true, text: "a"}},
+		"output sensitive": {`{"choices":null,"output_sensitive":true}`, verdict{filtered: true}},
+		"error":            {`{"error":{"message":"x","code":429}}`, verdict{failed: true}},
+		"error text":       {`{"error":"x"}`, verdict{failed: true}},
+		"error beside": {`{"error":{"message":"x"},"choices":[{"message":{"content":"a"}}]}`, verdict{content: true,
+			failed: true, text: "a"}},
+		"null error":      {`{"error":null,"choices":[{"message":{"content":"a"}}]}`, verdict{content: true, text: "a"}},
+		"vendor status":   {`{"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}}`, verdict{failed: true}},
+		"vendor status 0": {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, verdict{content: true, text: "a"}},
+		"code and msg":    {`{"code":500,"msg":"busy"}`, verdict{failed: true}},
+		"failed finish":   {answer(`{"content":""}`, "insufficient_system_resource"), verdict{failed: true}},
+		"failed later":    {answer(`{"content":"a"}`, "network_error"), verdict{content: true, text: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -397,7 +481,8 @@ func TestReadChatAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := verdict{a.Judged().Content, a.Judged().Reasoning, a.Judged().Limited, a.Judged().Filtered, a.Judged().Err != nil, string(a.Text())}
+			got := verdict{a.Judged().Content, a.Judged().Reasoning, a.Judged().Limited, a.Judged().Filtered,
+				a.Judged().Err != nil, string(a.Text())}
 			if got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
@@ -419,7 +504,8 @@ func TestChatAnswerUsageAndModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	u, ok := a.Usage()
-	if !ok || u.Prompt != 5 || u.Completion != 2 || u.ServiceTier != "flex" || !maps.Equal(u.ToolCalls, map[string]int64{"web_search": 1, "code_interpreter": 2}) {
+	if !ok || u.Prompt != 5 || u.Completion != 2 || u.ServiceTier != "flex" || !maps.Equal(u.ToolCalls,
+		map[string]int64{"web_search": 1, "code_interpreter": 2}) {
 		t.Errorf("usage %+v, %v", u, ok)
 	}
 	pieces := a.(*answer).pieces("swift-1")
@@ -441,7 +527,8 @@ func TestCounter(t *testing.T) {
 	if got := c.Count(text, 1<<60); got <= 0 || got > rawjson.MaxCount {
 		t.Errorf("%d tokens in a huge text", got)
 	}
-	r, err := Open([]byte(wiretest.AskingParts(`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 10_000) + `"}}`)))
+	r, err := Open([]byte(wiretest.AskingParts(`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A",
+		10_000) + `"}}`)))
 	if err != nil {
 		t.Fatal(err)
 	}

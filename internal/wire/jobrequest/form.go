@@ -51,7 +51,8 @@ func IsForm(contentType string) bool {
 func OpenForm(contentType string, body []byte) (*Image, error) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" || len(params["boundary"]) > 70 {
-		return nil, fault.New(fault.InvalidRequest, "The Content-Type of the multipart body has no valid boundary. Let your client set this header.")
+		return nil, fault.New(fault.InvalidRequest,
+			"The Content-Type of the multipart body has no valid boundary. Let your client set this header.")
 	}
 	f, err := readForm(multipart.NewReader(bytes.NewReader(body), params["boundary"]))
 	if err != nil {
@@ -84,7 +85,8 @@ func readForm(r *multipart.Reader) (*multipartForm, error) {
 		}
 		one := part{name: p.FormName(), file: p.FileName() != ""}
 		if one.name == "" || len(one.name) > maxPartName || !utf8.ValidString(one.name) {
-			return nil, fault.New(fault.InvalidRequest, "A part of the multipart body has no name, or one that is longer than %d bytes.", maxPartName)
+			return nil, fault.New(fault.InvalidRequest,
+				"A part of the multipart body has no name, or one that is longer than %d bytes.", maxPartName)
 		}
 		one.name, one.list = plainName(one.name)
 		limit := int64(maxTextField)

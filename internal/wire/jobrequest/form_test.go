@@ -58,9 +58,12 @@ func edit(t testing.TB, fields ...formField) (*Image, error) {
 func TestForms(t *testing.T) {
 	t.Parallel()
 	r, err := edit(t, formField{"model", "easel-1", false}, formField{"prompt", `a "hat"`, false}, formField{"image[]", "\x89PNG\xff", true},
-		formField{"image[]", "two", true}, formField{"images", "https://h/three.png", false}, formField{"image[2]", "aGk=", false}, formField{"mask", "mask", true},
-		formField{"n", "2", false}, formField{"size", "16:9", false}, formField{"resolution", "", false}, formField{"callback_url", "https://c/x", false},
-		formField{"seed", "-12.5", false}, formField{"watermark", "false", false}, formField{"style", "12px", false}, formField{"tags[]", "a", false}, formField{"tags[]", "b", false},
+		formField{"image[]", "two", true}, formField{"images", "https://h/three.png", false}, formField{"image[2]", "aGk=",
+			false}, formField{"mask", "mask", true},
+		formField{"n", "2", false}, formField{"size", "16:9", false}, formField{"resolution", "", false},
+		formField{"callback_url", "https://c/x", false},
+		formField{"seed", "-12.5", false}, formField{"watermark", "false", false}, formField{"style", "12px", false},
+		formField{"tags[]", "a", false}, formField{"tags[]", "b", false},
 		formField{"extra", "ignored", true})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +201,8 @@ func FuzzForm(f *testing.F) {
 	contentType, body := formOf(f, "b", formField{"model", "m", false}, formField{"prompt", "x", false}, formField{"image[]", "\x89PNG", true},
 		formField{"image", "https://h/a", false}, formField{"mask", "m", true}, formField{"n", "2", false}, formField{"seed", "1e5", false})
 	f.Add(contentType, body)
-	f.Add("multipart/form-data; boundary=\"b c\"", []byte("--b c\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n--b c--\r\n"))
+	f.Add("multipart/form-data; boundary=\"b c\"",
+		[]byte("--b c\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n--b c--\r\n"))
 	f.Add(contentType, []byte("--b\r\nContent-Disposition: form-data; name=\"image[x]\"\r\n\r\n\r\n--b--"))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		r, err := OpenForm(contentType, body)

@@ -121,7 +121,8 @@ func (s *Submission) addReference(f referenceField, param string, raw []byte) er
 		raw = text
 	}
 	if !rawjson.IsText(raw) {
-		return fault.At(fault.InvalidRequest, param, "`%s` must be a string (an http(s) address, a data URI or base64) or an object with `url`.", param)
+		return fault.At(fault.InvalidRequest, param,
+			"`%s` must be a string (an http(s) address, a data URI or base64) or an object with `url`.", param)
 	}
 	if err := r.readText(raw); err != nil {
 		return err

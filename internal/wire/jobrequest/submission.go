@@ -328,7 +328,8 @@ func (s *Submission) Params(names []string) (json.RawMessage, error) {
 			return nil, form.Stored(name + path)
 		}
 		if out.Len()+len(raw) > maxParams {
-			return nil, fault.At(fault.InvalidRequest, name, "`%s` is too long: the further fields of a submission may have %d bytes in all.", name, maxParams)
+			return nil, fault.At(fault.InvalidRequest, name,
+				"`%s` is too long: the further fields of a submission may have %d bytes in all.", name, maxParams)
 		}
 		before := byte(',')
 		if out.Len() == 0 {

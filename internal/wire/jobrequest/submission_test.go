@@ -72,7 +72,8 @@ func TestImageFields(t *testing.T) {
 	if data, err := r.Mask.Data(); string(data) != "mask" || err != nil || r.Mask.Param != "mask" {
 		t.Errorf("the mask is %q, %v", data, err)
 	}
-	if bare, err := image(`{"prompt":"x","n":null,"size":null,"image":null,"callback_url":null}`, false); err != nil || bare.N != 0 || bare.Asked != 0 || bare.CallbackParam != "" {
+	if bare, err := image(`{"prompt":"x","n":null,"size":null,"image":null,"callback_url":null}`,
+		false); err != nil || bare.N != 0 || bare.Asked != 0 || bare.CallbackParam != "" {
 		t.Errorf("null is not absent: %+v, %v", bare, err)
 	}
 }
@@ -148,11 +149,13 @@ func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
 		{"video prompt no string", clip(`{"prompt":{},"image":"https://h/a"}`), fault.InvalidRequest, "prompt"},
 		{"duration a text", clip(`{"prompt":"x","duration":"5"}`), fault.InvalidRequest, "duration"},
 		{"duration a list", clip(`{"prompt":"x","duration":[5]}`), fault.InvalidRequest, "duration"},
-		{"image of a strange type", clip(`{"prompt":"x","images":[{"url":"https://h/a","type":"audio"}]}`), fault.InvalidRequest, "images[0].type"},
+		{"image of a strange type", clip(`{"prompt":"x","images":[{"url":"https://h/a","type":"audio"}]}`),
+			fault.InvalidRequest, "images[0].type"},
 		{"two ratios", clip(`{"prompt":"x","ratio":"1:1","aspect_ratio":"16:9"}`), fault.InvalidRequest, "aspect_ratio"},
 		{"ratio a number", clip(`{"prompt":"x","ratio":1.5}`), fault.InvalidRequest, "ratio"},
 		{"several clips", clip(`{"prompt":"x","n":2}`), fault.InvalidRequest, "n"},
-		{"reference of an unknown type", clip(`{"prompt":"x","references":[{"url":"https://h/a","type":"audio"}]}`), fault.InvalidRequest, "references[0].type"},
+		{"reference of an unknown type", clip(`{"prompt":"x","references":[{"url":"https://h/a","type":"audio"}]}`),
+			fault.InvalidRequest, "references[0].type"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +191,8 @@ func TestInlineReferences(t *testing.T) {
 	standard, url := base64.StdEncoding.EncodeToString(want), base64.URLEncoding.EncodeToString(want)
 	for _, text := range []string{
 		standard, url, strings.TrimRight(standard, "="), strings.TrimRight(url, "="), standard[:4] + `\r\n` + standard[4:] + `\n`,
-		strings.ReplaceAll(standard, "/", `\/`), "data:image/png;base64," + standard, "DATA:image/png;name=a.png;BASE64," + standard, "data:;base64," + url,
+		strings.ReplaceAll(standard, "/", `\/`), "data:image/png;base64," + standard,
+		"DATA:image/png;name=a.png;BASE64," + standard, "data:;base64," + url,
 	} {
 		r, err := image(`{"prompt":"x","image":"`+text+`"}`, true)
 		if err != nil {
@@ -199,7 +203,8 @@ func TestInlineReferences(t *testing.T) {
 			t.Errorf("%s: %x, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"not base64!", "data:image/png,abc", "data:image/png;base64,***", "data:" + strings.Repeat("x", 500) + ";base64,aGk=", "====", "a"} {
+	for _, text := range []string{"not base64!", "data:image/png,abc", "data:image/png;base64,***",
+		"data:" + strings.Repeat("x", 500) + ";base64,aGk=", "====", "a"} {
 		r, err := image(`{"prompt":"x","image":["`+text+`"]}`, true)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -268,7 +273,8 @@ func FuzzSubmission(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"m","prompt":"x","image":["https://h/a","data:image/png;base64,aGk="],"n":2,"size":"1x1"}`,
 		`{"references":[{"url":"aGk","type":"video"},{}],"duration":1e5,"mask":{"image_url":"x"},"callBackUrl":""}`,
-		`{"image":{"file_id":"x"},"seed":[{"file_id":1}],"prompt":"\ud800"}`, `{"image":"data:","prompt":"` + "\u2028" + `"}`, `{"prompt":"x","image":"\/\/\u0041"}`,
+		`{"image":{"file_id":"x"},"seed":[{"file_id":1}],"prompt":"\ud800"}`,
+		`{"image":"data:","prompt":"` + "\u2028" + `"}`, `{"prompt":"x","image":"\/\/\u0041"}`,
 	} {
 		f.Add([]byte(seed))
 	}

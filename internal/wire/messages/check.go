@@ -13,7 +13,8 @@ import (
 // fields are the top-level fields that the gateway reads, edits or
 // refuses in the form, on lines of it or of another.
 var fields = form.SharedFields(
-	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio", "billing_policy", "tools", "tool_choice", "mcp_servers",
+	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio",
+	"billing_policy", "tools", "tool_choice", "mcp_servers",
 	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
 )
 
@@ -241,7 +242,8 @@ func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.R
 		}
 	}
 	switch kind {
-	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "tool_reference", "web_search_result", "search_result":
+	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "tool_reference",
+		"web_search_result", "search_result":
 		return "", nil
 	case "image":
 		path, refuse = r.readImage(source)

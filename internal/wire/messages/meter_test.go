@@ -131,7 +131,8 @@ func readMessages(t *testing.T, body []byte) map[string]string {
 	return map[string]string{
 		"client": string(bytes.Join(pieces[:], nil)),
 		"reading": fmt.Sprintf("content %t reasoning %t ended %t limited %t filtered %t error %v\n%stext %q\n",
-			a.Judged().Content, a.Judged().Reasoning, a.Judged().Ended, a.Judged().Limited, a.Judged().Filtered, a.Judged().Err != nil, showUsage(u, known), a.Text()),
+			a.Judged().Content, a.Judged().Reasoning, a.Judged().Ended, a.Judged().Limited, a.Judged().Filtered,
+			a.Judged().Err != nil, showUsage(u, known), a.Text()),
 	}
 }
 
@@ -202,20 +203,30 @@ func TestMessagesUsageMerges(t *testing.T) {
 		objects []string
 		want    wire.Usage
 	}{
-		"null says nothing": {[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}`, `{"input_tokens":null,"cache_read_input_tokens":null,"output_tokens":3}`},
+		"null says nothing": {[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}`,
+			`{"input_tokens":null,"cache_read_input_tokens":null,"output_tokens":3}`},
 			wire.Usage{Prompt: 14, Cached: 5, Completion: 3}},
-		"zero takes nothing back": {[]string{`{"input_tokens":9,"output_tokens":1}`, `{"input_tokens":0,"output_tokens":3}`}, wire.Usage{Prompt: 9, Completion: 3}},
-		"no split":                {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"output_tokens":1}`}, wire.Usage{Prompt: 11, CacheWrite: 10, Completion: 1}},
-		"split alone":             {[]string{`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":6},"output_tokens":1}`}, wire.Usage{Prompt: 11, CacheWrite: 4, CacheWrite1h: 6, Completion: 1}},
-		"more was written":        {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"cache_creation":{"ephemeral_1h_input_tokens":6}}`, `{"cache_creation_input_tokens":12}`}, wire.Usage{Prompt: 13, CacheWrite: 6, CacheWrite1h: 6}},
-		"split above the whole":   {[]string{`{"input_tokens":1,"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":6}}`}, wire.Usage{Prompt: 4, CacheWrite1h: 3}},
-		"odd values":              {[]string{`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`}, wire.Usage{Completion: rawjson.MaxCount}},
+		"zero takes nothing back": {[]string{`{"input_tokens":9,"output_tokens":1}`,
+			`{"input_tokens":0,"output_tokens":3}`}, wire.Usage{Prompt: 9, Completion: 3}},
+		"no split": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"output_tokens":1}`},
+			wire.Usage{Prompt: 11, CacheWrite: 10, Completion: 1}},
+		"split alone": {[]string{`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":6},"output_tokens":1}`},
+			wire.Usage{Prompt: 11, CacheWrite: 4, CacheWrite1h: 6, Completion: 1}},
+		"more was written": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"cache_creation":{"ephemeral_1h_input_tokens":6}}`,
+			`{"cache_creation_input_tokens":12}`}, wire.Usage{Prompt: 13, CacheWrite: 6, CacheWrite1h: 6}},
+		"split above the whole": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":6}}`},
+			wire.Usage{Prompt: 4, CacheWrite1h: 3}},
+		"odd values": {[]string{`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`},
+			wire.Usage{Completion: rawjson.MaxCount}},
 		"negative says nothing": {[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"server_tool_use":{"web_search_requests":1}}`,
 			`{"input_tokens":-9,"cache_read_input_tokens":-5,"cache_creation_input_tokens":-4,"cache_creation":{"ephemeral_5m_input_tokens":-4,"ephemeral_1h_input_tokens":-4},"output_tokens":-3,"output_tokens_details":{"thinking_tokens":-2},"server_tool_use":{"web_search_requests":-1}}`},
 			wire.Usage{Prompt: 18, Cached: 5, CacheWrite: 4, Completion: 3, Reasoning: 2, ToolCalls: map[string]int64{"web_search": 1}}},
-		"parts of no prompt": {[]string{`{"input_tokens":-9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3}`}, wire.Usage{Completion: 3}},
-		"thinking above all": {[]string{`{"input_tokens":1,"output_tokens":3,"output_tokens_details":{"thinking_tokens":9}}`}, wire.Usage{Prompt: 1, Completion: 3, Reasoning: 3}},
-		"no bounds":          {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`}, wire.Usage{Prompt: rawjson.MaxCount, Cached: rawjson.MaxCount}},
+		"parts of no prompt": {[]string{`{"input_tokens":-9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3}`},
+			wire.Usage{Completion: 3}},
+		"thinking above all": {[]string{`{"input_tokens":1,"output_tokens":3,"output_tokens_details":{"thinking_tokens":9}}`},
+			wire.Usage{Prompt: 1, Completion: 3, Reasoning: 3}},
+		"no bounds": {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`},
+			wire.Usage{Prompt: rawjson.MaxCount, Cached: rawjson.MaxCount}},
 	} {
 		var m usageSum
 		for _, object := range test.objects {
@@ -319,7 +330,8 @@ func TestMessagesMeterDoesNotAllocatePerEvent(t *testing.T) {
 // kind, and editing leaves events.
 func FuzzMessagesMeter(f *testing.F) {
 	for _, seed := range []string{
-		messagesDelta("text_delta", "text", `"a\u00e9\n"`), messagesDelta("citations_delta", "citation", `{"a":1}`), messagesDelta("novelty_delta", "content", `["x"]`),
+		messagesDelta("text_delta", "text", `"a\u00e9\n"`), messagesDelta("citations_delta", "citation", `{"a":1}`),
+		messagesDelta("novelty_delta", "content", `["x"]`),
 		`{"type":"message_start","message":{"model":"v","usage":{"input_tokens":1e99,"cache_creation":{"ephemeral_1h_input_tokens":5}}}}`,
 		`{"type":"message_delta","delta":{"stop_reason":"refusal"},"usage":{"output_tokens":3,"server_tool_use":{"web_search_requests":2}}}`,
 		`{"type":"content_block_start","content_block":{"type":"server_tool_use","name":"web_search","input":{"q":1}}}`,
@@ -373,7 +385,8 @@ func FuzzMessagesAlike(f *testing.F) {
 			return
 		}
 		fast, slow := newMeter(), newMeter()
-		for _, data := range [][]byte{event("x", ""), event(first, ""), event(second, ""), event(first, tail), event(second, tail), event(first, "")} {
+		for _, data := range [][]byte{event("x", ""), event(first, ""), event(second, ""), event(first, tail), event(second,
+			tail), event(first, "")} {
 			slow.head = nil
 			a, errA := fast.Read(sse.Event{Data: data})
 			b, errB := slow.Read(sse.Event{Data: data})

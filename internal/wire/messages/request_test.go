@@ -101,14 +101,22 @@ func TestMessagesCheckRefuses(t *testing.T) {
 		native(`"container":{"skills":[]}`):                 {fault.InvalidRequest, "container"},
 		native(`"thread":{"id":"t"}`):                       {fault.InvalidRequest, "thread"},
 		blocks(`{"type":"container_upload","file_id":"f"}`): {fault.InvalidRequest, "messages[1].content[0].file_id"},
-		blocks(`{"type":"text","text":"x"},{"type":"image","source":{"type":"file","file_id":"f"}}`):                                           {fault.InvalidRequest, "messages[1].content[1].source.file_id"},
-		blocks(`{"type":"document","source":{"type":"file","f\u0069le_id":"f"}}`):                                                              {fault.InvalidRequest, "messages[1].content[0].source.file_id"},
-		blocks(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}}`):          {fault.InvalidRequest, "messages[1].content[0].source.content[0].source.file_id"},
-		blocks(`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x"},{"type":"document","source":{"file_id":"f"}}]}`): {fault.InvalidRequest, "messages[1].content[0].content[1].source.file_id"},
-		blocks(`{"type":"code_execution_tool_result","content":{"type":"code_execution_result","content":[{"type":"output","file_id":"f"}]}}`): {fault.InvalidRequest, "messages[1].content[0].content.content[0].file_id"},
-		blocks(`{"type":"novelty","deep":[{"file_ids":["f"]}]}`):                                                                               {fault.InvalidRequest, "messages[1].content[0].deep[0].file_ids"},
-		native(`"system":[{"type":"document","source":{"type":"file","file_id":"f"}}]`):                                                        {fault.InvalidRequest, "system[0].source.file_id"},
-		native(`"tools":[{"name":"f","input_schema":{"file_id":1}},{"type":"code_execution_20250825","name":"c","files":[{"file_id":"f"}]}]`):  {fault.InvalidRequest, "tools[1].files[0].file_id"},
+		blocks(`{"type":"text","text":"x"},{"type":"image","source":{"type":"file","file_id":"f"}}`): {fault.InvalidRequest,
+			"messages[1].content[1].source.file_id"},
+		blocks(`{"type":"document","source":{"type":"file","f\u0069le_id":"f"}}`): {fault.InvalidRequest,
+			"messages[1].content[0].source.file_id"},
+		blocks(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}}`): {fault.InvalidRequest,
+			"messages[1].content[0].source.content[0].source.file_id"},
+		blocks(`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x"},{"type":"document","source":{"file_id":"f"}}]}`): {fault.InvalidRequest,
+			"messages[1].content[0].content[1].source.file_id"},
+		blocks(`{"type":"code_execution_tool_result","content":{"type":"code_execution_result","content":[{"type":"output","file_id":"f"}]}}`): {fault.InvalidRequest,
+			"messages[1].content[0].content.content[0].file_id"},
+		blocks(`{"type":"novelty","deep":[{"file_ids":["f"]}]}`): {fault.InvalidRequest,
+			"messages[1].content[0].deep[0].file_ids"},
+		native(`"system":[{"type":"document","source":{"type":"file","file_id":"f"}}]`): {fault.InvalidRequest,
+			"system[0].source.file_id"},
+		native(`"tools":[{"name":"f","input_schema":{"file_id":1}},{"type":"code_execution_20250825","name":"c","files":[{"file_id":"f"}]}]`): {fault.InvalidRequest,
+			"tools[1].files[0].file_id"},
 	} {
 		r, err := Open([]byte(body))
 		if err != nil {
@@ -158,32 +166,39 @@ func TestMessagesAsked(t *testing.T) {
 		tools   []wire.Priced
 		tier    string
 	}{
-		"text":             {body: native(`"system":"x"`), bound: plain},
-		"inline image":     {body: blocks(image), bound: func(b string) wire.PromptBound { return inline(b, 1) }},
-		"image in results": {body: blocks(`{"type":"tool_result","content":[` + image + `,` + image + `]}`), bound: func(b string) wire.PromptBound { return inline(b, 2) }},
-		"image by address": {body: blocks(`{"type":"image","source":{"type":"url","url":"https://h/x.png"}}`), bound: func(b string) wire.PromptBound { return wire.PromptBound{TextBytes: int64(len(b)), Images: 1} }},
-		"no image":         {body: blocks(strings.ReplaceAll(image, "image/png", "application/pdf")), bound: open},
-		"PDF":              {body: blocks(`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"}}`), bound: open},
-		"PDF by address":   {body: blocks(`{"type":"document","source":{"type":"url","url":"https://h/x.pdf"}}`), bound: open},
-		"text document":    {body: blocks(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}`), bound: plain},
+		"text":         {body: native(`"system":"x"`), bound: plain},
+		"inline image": {body: blocks(image), bound: func(b string) wire.PromptBound { return inline(b, 1) }},
+		"image in results": {body: blocks(`{"type":"tool_result","content":[` + image + `,` + image + `]}`),
+			bound: func(b string) wire.PromptBound { return inline(b, 2) }},
+		"image by address": {body: blocks(`{"type":"image","source":{"type":"url","url":"https://h/x.png"}}`),
+			bound: func(b string) wire.PromptBound { return wire.PromptBound{TextBytes: int64(len(b)), Images: 1} }},
+		"no image": {body: blocks(strings.ReplaceAll(image, "image/png", "application/pdf")), bound: open},
+		"PDF": {body: blocks(`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"}}`),
+			bound: open},
+		"PDF by address": {body: blocks(`{"type":"document","source":{"type":"url","url":"https://h/x.pdf"}}`), bound: open},
+		"text document":  {body: blocks(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}`), bound: plain},
 		"document of parts": {body: blocks(`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"},` + image + `]}}`),
 			bound: func(b string) wire.PromptBound { return inline(b, 1) }},
-		"fetched PDF": {body: blocks(`{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","content":{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"}}}}`), bound: open},
-		"searched":    {body: blocks(`{"type":"server_tool_use","name":"web_search","input":{}},{"type":"web_search_tool_result","content":[{"type":"web_search_result","encrypted_content":"A"}]}`), bound: plain},
-		"thoughts":    {body: blocks(`{"type":"thinking","thinking":"x","signature":"s"},{"type":"redacted_thinking","data":"A"}`), bound: plain},
-		"novelty":     {body: blocks(`{"type":"novelty"}`), bound: open},
-		"search":      {body: native(`"tools":[{"name":"f"},{"type":"web_search_20260318","name":"web_search"}]`), bound: open, tools: search(0)},
+		"fetched PDF": {body: blocks(`{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","content":{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"}}}}`),
+			bound: open},
+		"searched": {body: blocks(`{"type":"server_tool_use","name":"web_search","input":{}},{"type":"web_search_tool_result","content":[{"type":"web_search_result","encrypted_content":"A"}]}`),
+			bound: plain},
+		"thoughts": {body: blocks(`{"type":"thinking","thinking":"x","signature":"s"},{"type":"redacted_thinking","data":"A"}`), bound: plain},
+		"novelty":  {body: blocks(`{"type":"novelty"}`), bound: open},
+		"search":   {body: native(`"tools":[{"name":"f"},{"type":"web_search_20260318","name":"web_search"}]`), bound: open, tools: search(0)},
 		"few searches": {body: native(`"tools":[{"name":"f"},{"type":"web_search_20260318","name":"web_search","max_uses":3}]`), bound: open,
 			tools: search(3)},
-		"other hosted tools": {body: native(`"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825"},{"type":"memory_20250818"}]`), bound: open,
+		"other hosted tools": {body: native(`"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825"},{"type":"memory_20250818"}]`),
+			bound: open,
 			tools: []wire.Priced{{Param: "tools[0].type", Name: "web_fetch"}, {Param: "tools[1].type", Name: "code_execution"}}},
 		"toolset":     {body: native(`"tools":[{"type":"computer_toolset_20260801"}]`), bound: open},
 		"mcp servers": {body: native(`"mcp_servers":[{"url":"https://h"}]`), bound: open},
 		"standard":    {body: native(`"service_tier":"standard_only","speed":"standard"`), bound: plain},
 		"options": {body: native(`"service_tier":"priority","speed":"fast","inference_geo":"us"`), bound: plain, tier: "priority",
 			options: []wire.Priced{{Param: "service_tier", Name: "priority"}, {Param: "speed", Name: "fast"}, {Param: "inference_geo", Name: "us"}}},
-		"billing":           {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.Priced{{Param: "billing_policy", Name: `"x"`}}},
-		"a vendor's search": {body: native(`"enable_search":true`), bound: open, tools: []wire.Priced{{Param: "enable_search", Name: "web_search"}}},
+		"billing": {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.Priced{{Param: "billing_policy", Name: `"x"`}}},
+		"a vendor's search": {body: native(`"enable_search":true`), bound: open,
+			tools: []wire.Priced{{Param: "enable_search", Name: "web_search"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,7 +280,8 @@ func TestMessagesPrompt(t *testing.T) {
 			t.Errorf("%s: %d tokens, %d without", name, n, few)
 		}
 	}
-	image := openMessages(t, blocks(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("A", 4000)+`"}}`))
+	image := openMessages(t,
+		blocks(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("A", 4000)+`"}}`))
 	if n := image.Prompt(&c, 100); n < 100 || n > 130 {
 		t.Errorf("an image of 100 tokens makes a prompt of %d", n)
 	}
@@ -298,7 +314,8 @@ func TestMessagesBody(t *testing.T) {
 // again and differs in the model only.
 func FuzzMessagesBody(f *testing.F) {
 	for _, seed := range []string{
-		native(`"stream":true,"tools":[{"type":"web_search_20250305","max_uses":2}]`), native(`"system":[{"type":"text","text":"x"}],"speed":"fast"`),
+		native(`"stream":true,"tools":[{"type":"web_search_20250305","max_uses":2}]`),
+		native(`"system":[{"type":"text","text":"x"}],"speed":"fast"`),
 		blocks(`{"type":"tool_result","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA"}}]}`),
 		blocks(`{"type":"document","source":{"type":"content","content":[{"type":"document","source":{"type":"url"}}]}}`),
 		` { "max_tokens" : 1 , "messages" : [ { "role" : "user" } ] } `,

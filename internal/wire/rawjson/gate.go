@@ -89,11 +89,13 @@ func Open(body []byte) (*Document, error) {
 	case !object:
 		return nil, fault.New(fault.InvalidRequest, "The request body must be a JSON object.")
 	case seen.repeated > 0:
-		return nil, fault.New(fault.InvalidJSON, "The request body has the key `%s` more than once. Send each key once.", pathTo(body, seen.repeated))
+		return nil, fault.New(fault.InvalidJSON, "The request body has the key `%s` more than once. Send each key once.",
+			pathTo(body, seen.repeated))
 	case len(g.members) > maxMembers:
 		return nil, fault.New(fault.InvalidRequest, "The request has more than %d keys.", maxMembers)
 	case seen.tooMany:
-		return nil, fault.New(fault.InvalidRequest, "An object of the request has more than %d keys, with those of the objects around it.", maxOpenKeys)
+		return nil, fault.New(fault.InvalidRequest,
+			"An object of the request has more than %d keys, with those of the objects around it.", maxOpenKeys)
 	}
 	return &Document{Body: body, Members: g.members, from: g.space(0)}, nil
 }

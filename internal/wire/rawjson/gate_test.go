@@ -99,7 +99,8 @@ func TestGate(t *testing.T) {
 
 func TestPathOfARepeatedKeyIsShort(t *testing.T) {
 	t.Parallel()
-	body := strings.Repeat(`{"a":[`, 2000) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k", 1000) + `":2}` + strings.Repeat(`]}`, 2000)
+	body := strings.Repeat(`{"a":[`, 2000) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k",
+		1000) + `":2}` + strings.Repeat(`]}`, 2000)
 	_, err := Open([]byte(body))
 	if code, _ := codeOf(t, err); code != fault.InvalidJSON || len(err.Error()) > 300 || !strings.Contains(err.Error(), "…") {
 		t.Errorf("%v", err)
@@ -279,7 +280,9 @@ func agentBody() []byte {
 	var body bytes.Buffer
 	body.WriteString(`{"model":"swift-1","stream":true,"tools":[`)
 	for i := range 60 {
-		fmt.Fprintf(&body, `{"type":"function","function":{"name":"tool_%d","description":"Does the thing number %d.","strict":true,"parameters":{"type":"object","additionalProperties":false,"properties":{`, i, i)
+		fmt.Fprintf(&body,
+			`{"type":"function","function":{"name":"tool_%d","description":"Does the thing number %d.","strict":true,"parameters":{"type":"object","additionalProperties":false,"properties":{`,
+			i, i)
 		for k := range 15 {
 			fmt.Fprintf(&body, `"property_%d":{"type":"string","description":"What it is for.","enum":["a","b"]},`, k)
 		}
@@ -287,7 +290,9 @@ func agentBody() []byte {
 	}
 	body.WriteString(`{"type":"function","function":{"name":"end"}}],"messages":[`)
 	for i := range 300 {
-		fmt.Fprintf(&body, `{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_1","arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"call_%d","content":[{"type":"text","text":"Done, and well."}]},`, i, i)
+		fmt.Fprintf(&body,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_1","arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"call_%d","content":[{"type":"text","text":"Done, and well."}]},`,
+			i, i)
 	}
 	body.WriteString(`{"role":"user","content":"go on"}]}`)
 	return body.Bytes()

@@ -121,36 +121,61 @@ func TestResponsesMeter(t *testing.T) {
 		stream string
 		want   passed
 	}{
-		"text":                  {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", `"output":[],`+usageOfSeen)), passed{marks: ". . t . Fud", usage: counted, known: true, complete: true, text: "Hello"}},
-		"no usage":              {begin + named(seenEnd("completed", `"output":[]`)), passed{marks: ". . t Fd", complete: true, text: "Hello"}},
-		"with DONE":             {begin + named(seenEnd("completed", `"output":[]`)) + "data: [DONE]\n\n", passed{marks: ". . t Fd d", complete: true, text: "Hello"}},
-		"cut":                   {begin, passed{marks: ". . t", text: "Hello"}},
-		"incomplete":            {begin + named(seenEnd("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},`+usageOfSeen)), passed{marks: ". . t Fud", usage: counted, known: true, complete: true, limited: true, text: "Hello"}},
-		"filtered":              {named(seenCreated, seenEnd("incomplete", `"incomplete_details":{"reason":"content_filter"},`+usageOfSeen)), passed{marks: ". Fud", usage: counted, known: true, complete: true, filtered: true}},
-		"failed":                {begin + named(seenEnd("failed", `"error":{"code":"server_error","message":"m"},`+usageOfSeen)), passed{marks: ". . t ue", usage: counted, known: true, text: "Hello", err: `{"error":{"code":"server_error","message":"m"}}`}},
+		"text": {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed",
+			`"output":[],`+usageOfSeen)), passed{marks: ". . t . Fud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"no usage": {begin + named(seenEnd("completed", `"output":[]`)), passed{marks: ". . t Fd", complete: true, text: "Hello"}},
+		"with DONE": {begin + named(seenEnd("completed", `"output":[]`)) + "data: [DONE]\n\n",
+			passed{marks: ". . t Fd d", complete: true, text: "Hello"}},
+		"cut": {begin, passed{marks: ". . t", text: "Hello"}},
+		"incomplete": {begin + named(seenEnd("incomplete",
+			`"incomplete_details":{"reason":"max_output_tokens"},`+usageOfSeen)), passed{marks: ". . t Fud", usage: counted,
+			known: true, complete: true, limited: true, text: "Hello"}},
+		"filtered": {named(seenCreated, seenEnd("incomplete",
+			`"incomplete_details":{"reason":"content_filter"},`+usageOfSeen)), passed{marks: ". Fud", usage: counted,
+			known: true, complete: true, filtered: true}},
+		"failed": {begin + named(seenEnd("failed",
+			`"error":{"code":"server_error","message":"m"},`+usageOfSeen)), passed{marks: ". . t ue", usage: counted,
+			known: true, text: "Hello", err: `{"error":{"code":"server_error","message":"m"}}`}},
 		"failed without a word": {begin + named(seenEnd("failed", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "failed"}},
 		"cancelled":             {begin + named(seenEnd("cancelled", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "cancelled"}},
-		"completed but failed":  {begin + named(`{"type":"response.completed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"m"}}}`), passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"rate_limit_exceeded","message":"m"}}`}},
-		"error":                 {begin + named(`{"type":"error","code":"server_error","message":"m","param":null,"sequence_number":3}`), passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"server_error","message":"m","param":null}}`}},
-		"nested error":          {begin + named(`{"type":"error","sequence_number":3,"error":{"type":"server_error","code":"x","message":"m"}}`), passed{marks: ". . t e", text: "Hello", err: `{"error":{"type":"server_error","code":"x","message":"m"}}`}},
-		"error of a relay":      {wiretest.Frames(`{"error":{"message":"m"}}`), passed{marks: "e", err: `{"error":{"message":"m"}}`}},
-		"named error":           {"event: error\ndata: no JSON\n\n", passed{marks: "e", err: "no JSON"}},
-		"no names":              {wiretest.Frames(seenCreated, seenDelta, seenEnd("completed", usageOfSeen)), passed{marks: ". t Fud", usage: counted, known: true, complete: true, text: "Hello"}},
-		"names alone":           {"event: response.completed\ndata: {\"response\":{\"status\":\"completed\"}}\n\n", passed{marks: "Fd", complete: true}},
-		"comments":              {": ping\n\n" + begin, passed{marks: ". . . t", text: "Hello"}},
-		"all in the end":        {named(seenCreated, seenEnd("completed", `"output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}],`+usageOfSeen)), passed{marks: ". tFud", usage: counted, known: true, complete: true, text: "Hello"}},
-		"no deltas":             {named(seenCreated, seenAdded, seenItemDone), passed{marks: ". . t", text: "Hello"}},
-		"refusal":               {named(`{"type":"response.refusal.delta","delta":"no"}`), passed{marks: "t", text: "no"}},
-		"empty delta":           {named(`{"type":"response.output_text.delta","delta":""}`), passed{marks: "."}},
-		"reasoning":             {named(`{"type":"response.reasoning_summary_text.delta","delta":"a"}`, `{"type":"response.reasoning_text.delta","delta":"b"}`, `{"type":"response.reasoning_summary_text.done","text":"a"}`), passed{marks: "t t .", text: "ab"}},
-		"call": {named(`{"type":"response.output_item.added","item":{"type":"function_call","name":"f","arguments":""}}`, `{"type":"response.function_call_arguments.delta","delta":"{}"}`,
-			`{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"{}"}}`), passed{marks: "t t .", text: "f{}"}},
-		"custom call": {named(`{"type":"response.output_item.added","item":{"type":"custom_tool_call","name":"f"}}`, `{"type":"response.custom_tool_call_input.delta","delta":"x"}`), passed{marks: "t t", text: "fx"}},
-		"hosted": {named(seenCreated, `{"type":"response.output_item.added","item":{"type":"web_search_call"}}`, `{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"search"}}}`,
-			`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"open_page"}}}`, `{"type":"response.image_generation_call.partial_image","partial_image_b64":"AAAA"}`,
-			`{"type":"response.output_item.done","item":{"type":"image_generation_call","result":"AAAA"}}`, seenEnd("completed", `"service_tier":"flex","output":[],`+usageOfSeen)),
+		"completed but failed": {begin + named(`{"type":"response.completed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"m"}}}`),
+			passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"rate_limit_exceeded","message":"m"}}`}},
+		"error": {begin + named(`{"type":"error","code":"server_error","message":"m","param":null,"sequence_number":3}`),
+			passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"server_error","message":"m","param":null}}`}},
+		"nested error": {begin + named(`{"type":"error","sequence_number":3,"error":{"type":"server_error","code":"x","message":"m"}}`),
+			passed{marks: ". . t e", text: "Hello", err: `{"error":{"type":"server_error","code":"x","message":"m"}}`}},
+		"error of a relay": {wiretest.Frames(`{"error":{"message":"m"}}`), passed{marks: "e", err: `{"error":{"message":"m"}}`}},
+		"named error":      {"event: error\ndata: no JSON\n\n", passed{marks: "e", err: "no JSON"}},
+		"no names": {wiretest.Frames(seenCreated, seenDelta, seenEnd("completed", usageOfSeen)),
+			passed{marks: ". t Fud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"names alone": {"event: response.completed\ndata: {\"response\":{\"status\":\"completed\"}}\n\n",
+			passed{marks: "Fd", complete: true}},
+		"comments": {": ping\n\n" + begin, passed{marks: ". . . t", text: "Hello"}},
+		"all in the end": {named(seenCreated, seenEnd("completed",
+			`"output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}],`+usageOfSeen)),
+			passed{marks: ". tFud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"no deltas":   {named(seenCreated, seenAdded, seenItemDone), passed{marks: ". . t", text: "Hello"}},
+		"refusal":     {named(`{"type":"response.refusal.delta","delta":"no"}`), passed{marks: "t", text: "no"}},
+		"empty delta": {named(`{"type":"response.output_text.delta","delta":""}`), passed{marks: "."}},
+		"reasoning": {named(`{"type":"response.reasoning_summary_text.delta","delta":"a"}`,
+			`{"type":"response.reasoning_text.delta","delta":"b"}`,
+			`{"type":"response.reasoning_summary_text.done","text":"a"}`), passed{marks: "t t .", text: "ab"}},
+		"call": {named(`{"type":"response.output_item.added","item":{"type":"function_call","name":"f","arguments":""}}`,
+			`{"type":"response.function_call_arguments.delta","delta":"{}"}`,
+			`{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"{}"}}`),
+			passed{marks: "t t .", text: "f{}"}},
+		"custom call": {named(`{"type":"response.output_item.added","item":{"type":"custom_tool_call","name":"f"}}`,
+			`{"type":"response.custom_tool_call_input.delta","delta":"x"}`), passed{marks: "t t", text: "fx"}},
+		"hosted": {named(seenCreated, `{"type":"response.output_item.added","item":{"type":"web_search_call"}}`,
+			`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"search"}}}`,
+			`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"open_page"}}}`,
+			`{"type":"response.image_generation_call.partial_image","partial_image_b64":"AAAA"}`,
+			`{"type":"response.output_item.done","item":{"type":"image_generation_call","result":"AAAA"}}`,
+			seenEnd("completed", `"service_tier":"flex","output":[],`+usageOfSeen)),
 			passed{marks: ". . . . t . Fud", usage: tiered, known: true, complete: true}},
-		"hosted in the end": {named(seenCreated, `{"type":"response.output_item.done","item":{"type":"web_search_call"}}`, seenEnd("completed", `"service_tier":"flex","output":[{"type":"web_search_call"},{"type":"image_generation_call","result":"A"}],`+usageOfSeen)),
+		"hosted in the end": {named(seenCreated, `{"type":"response.output_item.done","item":{"type":"web_search_call"}}`,
+			seenEnd("completed",
+				`"service_tier":"flex","output":[{"type":"web_search_call"},{"type":"image_generation_call","result":"A"}],`+usageOfSeen)),
 			passed{marks: ". . tFud", usage: tiered, known: true, complete: true}},
 		"never heard of": {named(`{"type":"response.brand_new","error":{"a":1}}`), passed{marks: "."}},
 	} {
@@ -184,21 +209,30 @@ func TestReadResponsesAnswer(t *testing.T) {
 		ended bool
 		text  string
 	}{
-		"text":         {body("completed", `"output":[`+message+`]`), wire.Outcome{Content: true}, true, "Hello"},
-		"refusal":      {body("completed", `"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]`), wire.Outcome{Content: true}, true, "no"},
-		"call":         {body("completed", `"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`), wire.Outcome{Content: true}, true, "f{}"},
-		"reasoning":    {body("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]`), wire.Outcome{Reasoning: true, Limited: true}, true, "a"},
-		"hidden":       {body("completed", `"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.Outcome{Content: true, Reasoning: true}, true, "Hello"},
+		"text": {body("completed", `"output":[`+message+`]`), wire.Outcome{Content: true}, true, "Hello"},
+		"refusal": {body("completed", `"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]`),
+			wire.Outcome{Content: true}, true, "no"},
+		"call": {body("completed", `"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`),
+			wire.Outcome{Content: true}, true, "f{}"},
+		"reasoning": {body("incomplete",
+			`"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]`),
+			wire.Outcome{Reasoning: true, Limited: true}, true, "a"},
+		"hidden": {body("completed",
+			`"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.Outcome{Content: true,
+			Reasoning: true}, true, "Hello"},
 		"search alone": {body("completed", `"output":[{"type":"web_search_call","action":{"query":"q"}}]`), wire.Outcome{}, true, ""},
 		"image":        {body("completed", `"output":[{"type":"image_generation_call","result":"AAAA"}]`), wire.Outcome{Content: true}, true, ""},
 		"empty":        {body("completed", `"output":[]`), wire.Outcome{}, true, ""},
-		"filtered":     {body("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`), wire.Outcome{Filtered: true}, true, ""},
-		"unfinished":   {body("queued", `"output":[]`), wire.Outcome{}, false, ""},
-		"no status":    {`{"output":[` + message + `]}`, wire.Outcome{Content: true}, false, "Hello"},
-		"failed":       {`{"status":"failed","error":{"code":"invalid_prompt","message":"m"}}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
-		"cancelled":    {body("cancelled", `"output":[]`), wire.Outcome{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
-		"error":        {`{"error":"m"}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
-		"code":         {`{"code":"Throttling","message":"m"}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
+		"filtered": {body("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`),
+			wire.Outcome{Filtered: true}, true, ""},
+		"unfinished": {body("queued", `"output":[]`), wire.Outcome{}, false, ""},
+		"no status":  {`{"output":[` + message + `]}`, wire.Outcome{Content: true}, false, "Hello"},
+		"failed": {`{"status":"failed","error":{"code":"invalid_prompt","message":"m"}}`,
+			wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
+		"cancelled": {body("cancelled", `"output":[]`), wire.Outcome{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
+		"error":     {`{"error":"m"}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
+		"code": {`{"code":"Throttling","message":"m"}`,
+			wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
 	} {
 		a, err := ReadAnswer([]byte(test.body))
 		if err != nil {
@@ -242,7 +276,8 @@ func TestResponsesEditor(t *testing.T) {
 	end := seenEnd("completed", `"output":[{"type":"message","model":"vendor-1"}],`+usageOfSeen)
 	stream := ": ping\n\n" + named(seenCreated, seenAdded, seenDelta, `{"type":"response.brand_new","model":"vendor-1","response":"x"}`, end) +
 		"event: response.completed\r\ndata:   {\"type\":\"response.completed\",\r\ndata: \"response\":{\"model\":\"vendor-1\"}}\r\n\r\ndata: [DONE]\n\n"
-	want := strings.NewReplacer(`"model":"vendor-1","output":[],`, `"model":"swift-1","output":[],`, `"model":"vendor-1","store":true`, `"model":"swift-1","store":false`).Replace(
+	want := strings.NewReplacer(`"model":"vendor-1","output":[],`, `"model":"swift-1","output":[],`,
+		`"model":"vendor-1","store":true`, `"model":"swift-1","store":false`).Replace(
 		stream[:strings.LastIndex(stream, "event:")]) +
 		"event: response.completed\ndata:   {\"type\":\"response.completed\",\ndata: \"response\":{\"model\":\"swift-1\"}}\n\n"
 	_, w, got := pass(t, stream)
@@ -258,14 +293,17 @@ func TestResponsesEditor(t *testing.T) {
 func TestResponsesEditorFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ stream, id, number string }{
-		"numbered":  {named(seenCreated, seenAdded, seenDelta), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":3,`},
-		"counted":   {wiretest.Frames(`{"type":"response.created","response":{"id":7,"created_at":"x"}}`, `{"type":"a"}`), `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":2,`},
-		"unsettled": {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", `"output":[]`)), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":4,`},
-		"nothing":   {"", `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":0,`},
+		"numbered": {named(seenCreated, seenAdded, seenDelta), `"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":3,`},
+		"counted": {wiretest.Frames(`{"type":"response.created","response":{"id":7,"created_at":"x"}}`, `{"type":"a"}`),
+			`"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":2,`},
+		"unsettled": {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", `"output":[]`)),
+			`"id":"resp_p","object":"response","created_at":7,`, `"sequence_number":4,`},
+		"nothing": {"", `"id":"resp_01TEST","object":"response","created_at":1795262002,`, `"sequence_number":0,`},
 	} {
 		_, w, _ := pass(t, test.stream)
 		last := string(w.Fail(nil, fault.New(fault.UpstreamTimeout, "Too \"slow\".")))
-		for _, part := range []string{test.id, test.number, `"status":"failed"`, `"error":{"code":"upstream_timeout","message":"Too \"slow\"."}`, `"model":"swift-1"`, `"usage":null`} {
+		for _, part := range []string{test.id, test.number, `"status":"failed"`,
+			`"error":{"code":"upstream_timeout","message":"Too \"slow\"."}`, `"model":"swift-1"`, `"usage":null`} {
 			if !strings.Contains(last, part) {
 				t.Errorf("%s: no %s in %s", name, part, last)
 			}
@@ -312,7 +350,8 @@ func FuzzResponsesStream(f *testing.F) {
 		if before != after {
 			t.Fatalf("%d events became %d:\n%q", before, after, out)
 		}
-		if last := w.Fail(nil, fault.New(fault.UpstreamBusy, "m")); !rawjson.IsValid(bytes.TrimSpace(last[bytes.Index(last, []byte("data: "))+6:])) {
+		if last := w.Fail(nil, fault.New(fault.UpstreamBusy, "m")); !rawjson.IsValid(bytes.TrimSpace(last[bytes.Index(last,
+			[]byte("data: "))+6:])) {
 			t.Fatalf("%s", last)
 		}
 		if a, err := ReadAnswer(stream); err == nil {

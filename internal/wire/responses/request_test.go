@@ -33,7 +33,8 @@ func TestOpenResponses(t *testing.T) {
 
 func TestResponsesModel(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]string{`{"model":"a\u0062"}`: "ab", `{"model":""}`: "", `{"model":7}`: "", `{}`: "", `{"model":null}`: ""} {
+	for body, want := range map[string]string{`{"model":"a\u0062"}`: "ab", `{"model":""}`: "", `{"model":7}`: "",
+		`{}`: "", `{"model":null}`: ""} {
 		r, err := Open([]byte(body))
 		if err != nil {
 			t.Fatal(err)
@@ -111,28 +112,37 @@ func TestResponsesCheckFills(t *testing.T) {
 	const image = "data:image/png;base64,AAAAAAAA"
 	for body, want := range map[string]wire.Asked{
 		`{"input":"x"}`: {N: 1},
-		`{"input":[],"stream":true,"max_output_tokens":9}`:                    {N: 1, Stream: true, Limit: 9, LimitParam: "max_output_tokens"},
-		`{"input":"x","service_tier":"flex","background":false,"store":true}`: {N: 1, ServiceTier: "flex", Options: []wire.Priced{{Param: "service_tier", Name: "flex"}}},
-		`{"input":"x","service_tier":"auto","previous_response_id":null}`:     {N: 1},
+		`{"input":[],"stream":true,"max_output_tokens":9}`: {N: 1, Stream: true, Limit: 9, LimitParam: "max_output_tokens"},
+		`{"input":"x","service_tier":"flex","background":false,"store":true}`: {N: 1, ServiceTier: "flex",
+			Options: []wire.Priced{{Param: "service_tier", Name: "flex"}}},
+		`{"input":"x","service_tier":"auto","previous_response_id":null}`: {N: 1},
 		`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"` + image + `"},{"type":"input_image","image_url":"https://e.com/a"}]}]}`: {N: 1,
 			Bound: wire.PromptBound{TextBytes: -int64(len(image) + 2), Images: 2}},
 		`{"input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"` + image + `"}]}]}`: {N: 1,
 			Bound: wire.PromptBound{TextBytes: -int64(len(image) + 2), Images: 1}},
-		`{"input":[{"type":"image_generation_call","result":"AAAA"}]}`:                                                                                                      {N: 1, Bound: wire.PromptBound{TextBytes: -6, Images: 1}},
-		`{"input":[{"role":"user","content":[{"type":"input_file","file_data":"x"}]}]}`:                                                                                     {N: 1, Bound: wire.PromptBound{Unbounded: true}},
-		`{"input":[{"role":"user","content":[{"type":"input_video","video_url":"x"}]}]}`:                                                                                    {N: 1, Bound: wire.PromptBound{Unbounded: true}},
-		`{"input":[{"type":"brand_new"}]}`:                                                                                                                                  {N: 1, Bound: wire.PromptBound{Unbounded: true}},
+		`{"input":[{"type":"image_generation_call","result":"AAAA"}]}`: {N: 1,
+			Bound: wire.PromptBound{TextBytes: -6, Images: 1}},
+		`{"input":[{"role":"user","content":[{"type":"input_file","file_data":"x"}]}]}`: {N: 1,
+			Bound: wire.PromptBound{Unbounded: true}},
+		`{"input":[{"role":"user","content":[{"type":"input_video","video_url":"x"}]}]}`: {N: 1,
+			Bound: wire.PromptBound{Unbounded: true}},
+		`{"input":[{"type":"brand_new"}]}`: {N: 1,
+			Bound: wire.PromptBound{Unbounded: true}},
 		`{"input":[{"type":"reasoning","summary":[],"encrypted_content":"A"},{"type":"function_call"}]}`:                                                                    {N: 1},
 		`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"","annotations":[{"type":"container_file_citation","container_id":"c","file_id":"f"}]}]}]}`: {N: 1},
 		`{"input":"x","tools":[{"type":"function","name":"f","parameters":{"file_id":{}}},{"type":"custom"},{"type":"apply_patch"},{"type":"tool_search"},
 			{"type":"namespace","tools":[{"type":"function","parameters":{"properties":{"file_id":{}}}}]}]}`: {N: 1},
 		`{"input":"x","max_tool_calls":3,"tools":[{"type":"web_search_preview_2025_03_11"},{"type":"namespace","tools":[{"type":"image_generation"}]},{"type":"mcp"},
 			{"type":"computer_use_preview"},{"type":"local_shell"},{"type":"shell"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.Priced{
-			{Param: "tools[0].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[1].tools[0].type", Name: "image_generation", MaxCalls: 3}, {Param: "tools[2].type", Name: "mcp", MaxCalls: 3},
-			{Param: "tools[3].type", Name: "computer", MaxCalls: 3}, {Param: "tools[4].type", Name: "local_shell", MaxCalls: 3}, {Param: "tools[5].type", Name: "shell", MaxCalls: 3}}},
-		`{"input":"x","plugins":[{"id":"web"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.Priced{{Param: "plugins[0].id", Name: "web_search", MaxCalls: 0}}, Routing: []string{"plugins"}},
-		`{"input":[{"type":"additional_tools","tools":[{"type":"code_interpreter"}]}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.Priced{
-			{Param: "input[0].tools[0].type", Name: "code_interpreter", MaxCalls: 0}}},
+			{Param: "tools[0].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[1].tools[0].type",
+				Name: "image_generation", MaxCalls: 3}, {Param: "tools[2].type", Name: "mcp", MaxCalls: 3},
+			{Param: "tools[3].type", Name: "computer", MaxCalls: 3}, {Param: "tools[4].type", Name: "local_shell",
+				MaxCalls: 3}, {Param: "tools[5].type", Name: "shell", MaxCalls: 3}}},
+		`{"input":"x","plugins":[{"id":"web"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true},
+			Tools: []wire.Priced{{Param: "plugins[0].id", Name: "web_search", MaxCalls: 0}}, Routing: []string{"plugins"}},
+		`{"input":[{"type":"additional_tools","tools":[{"type":"code_interpreter"}]}]}`: {N: 1,
+			Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.Priced{
+				{Param: "input[0].tools[0].type", Name: "code_interpreter", MaxCalls: 0}}},
 	} {
 		r := askResponses(t, body)
 		got := r.Asked

@@ -72,7 +72,8 @@ func TestChain(t *testing.T) {
 	text, _ := json.Marshal(last)
 	if !slices.Contains(kinds, "response.output_text.delta") || !slices.Contains(kinds, "response.function_call_arguments.done") ||
 		kinds[0] != "response.created" || kinds[len(kinds)-1] != "response.completed" ||
-		!strings.Contains(string(text), `"input_tokens":9`) || !strings.Contains(string(text), `Hello there`) || !strings.Contains(string(text), `"call_id":"toolu_1"`) {
+		!strings.Contains(string(text), `"input_tokens":9`) || !strings.Contains(string(text),
+		`Hello there`) || !strings.Contains(string(text), `"call_id":"toolu_1"`) {
 		t.Errorf("%v\n%s", kinds, text)
 	}
 	_, w = New(r, wire.FormMessages, id).Events()

@@ -78,9 +78,11 @@ func TestAudioIsRefusedHoweverItIsWrapped(t *testing.T) {
 			"a result":  {`"input":[{"type":"function_call_output","call_id":"c","output":[%s]}]`, "input[0].output[0]"},
 			"an item":   {`"input":[%s]`, "input[0]"},
 			"messages":  {`"messages":[{"role":"user","content":[%s]}]`, "messages[0].content[0]"},
-			"in turn":   {`"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[%s]}]}]`, "messages[0].content[0].content[0]"},
-			"in a file": {`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[%s]}}]}]`, "messages[0].content[0].source.content[0]"},
-			"a system":  {`"messages":[{"role":"user","content":"x"}],"system":[%s]`, "system[0]"},
+			"in turn": {`"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[%s]}]}]`,
+				"messages[0].content[0].content[0]"},
+			"in a file": {`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[%s]}}]}]`,
+				"messages[0].content[0].source.content[0]"},
+			"a system": {`"messages":[{"role":"user","content":"x"}],"system":[%s]`, "system[0]"},
 		} {
 			var err error
 			text := fmt.Sprintf(body[0], part)
@@ -117,7 +119,8 @@ func TestWhatIsNoAudioPasses(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{
 		`{"type":"text","text":"data:audio/mp3;base64,AA"}`, `{"type":"text","text":"audio"}`,
-		`{"type":"image_url","image_url":{"url":"https://h/audio/a.png?f=b.mp3"}}`, `{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`,
+		`{"type":"image_url","image_url":{"url":"https://h/audio/a.png?f=b.mp3"}}`,
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`,
 		`{"type":"file","file":{"file_data":"data:application/pdf;base64,AA","filename":"audio.mp3.pdf"}}`,
 		`{"type":"video_url","video_url":{"url":"https://h/a.mp4"},"audio":null}`, `{"type":"nobody_knows","audio":false,"format":"png"}`,
 	} {
@@ -129,7 +132,8 @@ func TestWhatIsNoAudioPasses(t *testing.T) {
 			t.Errorf("%s: %v", part, err)
 		}
 	}
-	r := openMessages(t, `{"max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"audio":"x","file_id":"y"}}]}]}`)
+	r := openMessages(t,
+		`{"max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"audio":"x","file_id":"y"}}]}]}`)
 	if err := r.Check(); err != nil {
 		t.Error(err)
 	}
@@ -158,7 +162,8 @@ func TestRoutingFieldsAreNoted(t *testing.T) {
 		}
 		responses := askResponses(t, `{"input":"x","`+name+`":{"a":1}}`)
 		messages := openMessages(t, `{"max_tokens":5,"messages":[{"role":"user","content":"x"}],"`+name+`":{"a":1}}`)
-		if err := messages.Check(); err != nil || !slices.Equal(responses.Routing, []string{name}) || !slices.Equal(messages.Routing, []string{name}) {
+		if err := messages.Check(); err != nil || !slices.Equal(responses.Routing,
+			[]string{name}) || !slices.Equal(messages.Routing, []string{name}) {
 			t.Errorf("%s: %v, %v, %v", name, responses.Routing, messages.Routing, err)
 		}
 		null, err := completions.Open([]byte(wiretest.Asking(`"` + name + `":null`)))

@@ -38,8 +38,10 @@ func TestGeminiByChain(t *testing.T) {
 		request wire.Request
 		want    []string
 	}{
-		"messages":  {native, []string{`"text":"Hello"`, `"name":"look"`, `12345678901234567890`, `"stop_reason":"tool_use"`, "event: message_stop\n"}},
-		"responses": {r, []string{`"delta":"Hello"`, `"name":"look"`, `12345678901234567890`, `"output_tokens":7`, "event: response.completed\n"}},
+		"messages": {native, []string{`"text":"Hello"`, `"name":"look"`, `12345678901234567890`,
+			`"stop_reason":"tool_use"`, "event: message_stop\n"}},
+		"responses": {r, []string{`"delta":"Hello"`, `"name":"look"`, `12345678901234567890`, `"output_tokens":7`,
+			"event: response.completed\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

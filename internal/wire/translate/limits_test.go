@@ -35,12 +35,14 @@ func TestOneLimitGoesToALine(t *testing.T) {
 		body  func() ([]byte, error)
 		field string
 	}{
-		"chat":                 {func() ([]byte, error) { return chat.Body(edits), nil }, "max_completion_tokens"},
-		"messages":             {func() ([]byte, error) { return messages.Body(edits), nil }, "max_tokens"},
-		"responses":            {func() ([]byte, error) { return responses.Body(edits), nil }, "max_output_tokens"},
-		"chat to messages":     {func() ([]byte, error) { return chatmessages.ToMessages(chat, wire.Identity{}).Body(in) }, "max_tokens"},
-		"messages to chat":     {func() ([]byte, error) { return chatmessages.ToChat(messages, wire.Identity{}).Body(in) }, "max_completion_tokens"},
-		"responses to chat":    {func() ([]byte, error) { return responseschat.New(responses, wire.Identity{}).Body(in) }, "max_completion_tokens"},
+		"chat":             {func() ([]byte, error) { return chat.Body(edits), nil }, "max_completion_tokens"},
+		"messages":         {func() ([]byte, error) { return messages.Body(edits), nil }, "max_tokens"},
+		"responses":        {func() ([]byte, error) { return responses.Body(edits), nil }, "max_output_tokens"},
+		"chat to messages": {func() ([]byte, error) { return chatmessages.ToMessages(chat, wire.Identity{}).Body(in) }, "max_tokens"},
+		"messages to chat": {func() ([]byte, error) { return chatmessages.ToChat(messages, wire.Identity{}).Body(in) },
+			"max_completion_tokens"},
+		"responses to chat": {func() ([]byte, error) { return responseschat.New(responses, wire.Identity{}).Body(in) },
+			"max_completion_tokens"},
 		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits), nil }, ""},
 	} {
 		sent, err := of.body()

@@ -56,7 +56,8 @@ func FuzzChatFromMessages(f *testing.F) {
 // client's messages stream is well formed and has no more than one end.
 func FuzzMessagesFromChat(f *testing.F) {
 	seeds(f, "messages", "stream")
-	f.Add([]byte(wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`, "null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
+	f.Add([]byte(wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`,
+		"null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		out := flow(stream, messagesWriter(someone()), completions.NewMeter(1), billed())
 		if err := wiretest.SoundMessages(out); err != nil {
@@ -96,7 +97,8 @@ func FuzzAsMessages(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		for _, in := range []wire.Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true), translation("vendor", false)} {
+		for _, in := range []wire.Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true),
+			translation("vendor", false)} {
 			out, err := chatmessages.ToMessages(r, wire.Identity{}).Body(in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
@@ -178,7 +180,8 @@ func FuzzAsChat(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		for _, in := range []wire.Translation{{Edits: wire.Edits{Model: "v", LimitField: "max_completion_tokens"}, Reasoning: true}, {Edits: wire.Edits{Model: "v"}}} {
+		for _, in := range []wire.Translation{{Edits: wire.Edits{Model: "v", LimitField: "max_completion_tokens"},
+			Reasoning: true}, {Edits: wire.Edits{Model: "v"}}} {
 			out, err := chatmessages.ToChat(r, wire.Identity{}).Body(in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
@@ -201,11 +204,13 @@ func FuzzAsChat(f *testing.F) {
 // BenchmarkChatFromMessages and BenchmarkMessagesFromChat translate a stream
 // of 64 words; one operation is the whole stream.
 func BenchmarkChatFromMessages(b *testing.B) {
-	list := []string{`{"type":"message_start","message":{"id":"msg_x","usage":{"input_tokens":1}}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`}
+	list := []string{`{"type":"message_start","message":{"id":"msg_x","usage":{"input_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`}
 	for range 64 {
 		list = append(list, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word"}}`)
 	}
-	stream := []byte(wiretest.Frames(append(list, `{"type":"content_block_stop","index":0}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
+	stream := []byte(wiretest.Frames(append(list, `{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
 	b.ReportAllocs()
 	for b.Loop() {
 		translate(b, stream, chatWriter(someone(), true))

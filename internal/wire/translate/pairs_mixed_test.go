@@ -42,13 +42,17 @@ func eachMix(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
 // deltaPieces are deltas of the chat form, good and bad ones.
 func deltaPieces() []string {
 	pieces := []string{
-		`{"content":"x"}`, `{"content":""}`, `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]},{"type":"text","text":"y"}]}`,
-		`{"reasoning_content":"h"}`, `{"reasoning":"h","reasoning_details":[{"text":"h"}]}`, `{"refusal":"no"}`, `{"role":"assistant"}`, `{}`, `null`,
-		`{"content":5,"tool_calls":{}}`, `{"tool_calls":[1,null,{}]}`, `{"function_call":{"name":"old","arguments":"{}"}}`, `{"function_call":{"arguments":"}"}}`,
+		`{"content":"x"}`, `{"content":""}`,
+		`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]},{"type":"text","text":"y"}]}`,
+		`{"reasoning_content":"h"}`, `{"reasoning":"h","reasoning_details":[{"text":"h"}]}`, `{"refusal":"no"}`,
+		`{"role":"assistant"}`, `{}`, `null`,
+		`{"content":5,"tool_calls":{}}`, `{"tool_calls":[1,null,{}]}`, `{"function_call":{"name":"old","arguments":"{}"}}`,
+		`{"function_call":{"arguments":"}"}}`,
 	}
 	for _, index := range []string{`"index":0,`, `"index":1,`, `"index":2,`, ``} {
 		for _, id := range []string{`"id":"a",`, `"id":"b.1",`, `"id":"",`, ``} {
-			for _, function := range []string{`{"name":"f"}`, `{"name":"f","arguments":""}`, `{"name":"g","arguments":"{}"}`, `{"arguments":"{\"a\":"}`, `{"arguments":"[\"}\"]}"}`, `{"arguments":{"o":1}}`, `{"name":null,"arguments":"\\"}`} {
+			for _, function := range []string{`{"name":"f"}`, `{"name":"f","arguments":""}`, `{"name":"g","arguments":"{}"}`,
+				`{"arguments":"{\"a\":"}`, `{"arguments":"[\"}\"]}"}`, `{"arguments":{"o":1}}`, `{"name":null,"arguments":"\\"}`} {
 				pieces = append(pieces, fmt.Sprintf(`{"tool_calls":[{%s%s"function":%s}]}`, index, id, function))
 			}
 		}
@@ -84,16 +88,22 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	pieces := []string{
-		`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`, `{"type":"ping"}`, `{"type":"message_stop"}`, `{"type":"unheard_of","index":1}`,
-		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_delta","delta":{"stop_reason":null}}`,
+		`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`, `{"type":"ping"}`, `{"type":"message_stop"}`,
+		`{"type":"unheard_of","index":1}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`,
+		`{"type":"message_delta","delta":{"stop_reason":null}}`,
 	}
 	for index := range 3 {
-		for _, block := range []string{`{"type":"text","text":""}`, `{"type":"text","text":"x"}`, `{"type":"thinking","thinking":"h"}`, `{"type":"redacted_thinking","data":"D"}`,
-			`{"type":"tool_use","id":"a","name":"f","input":{}}`, `{"type":"tool_use","input":{"o":"\n"}}`, `{"type":"server_tool_use","id":"s"}`, `null`} {
+		for _, block := range []string{`{"type":"text","text":""}`, `{"type":"text","text":"x"}`,
+			`{"type":"thinking","thinking":"h"}`, `{"type":"redacted_thinking","data":"D"}`,
+			`{"type":"tool_use","id":"a","name":"f","input":{}}`, `{"type":"tool_use","input":{"o":"\n"}}`,
+			`{"type":"server_tool_use","id":"s"}`, `null`} {
 			pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, index, block))
 		}
-		for _, delta := range []string{`{"type":"text_delta","text":"x"}`, `{"type":"thinking_delta","thinking":"h"}`, `{"type":"signature_delta","signature":"S"}`,
-			`{"type":"input_json_delta","partial_json":"{\"a\":"}`, `{"type":"input_json_delta","partial_json":""}`, `{"type":"citations_delta","citation":{}}`, `5`} {
+		for _, delta := range []string{`{"type":"text_delta","text":"x"}`, `{"type":"thinking_delta","thinking":"h"}`,
+			`{"type":"signature_delta","signature":"S"}`,
+			`{"type":"input_json_delta","partial_json":"{\"a\":"}`, `{"type":"input_json_delta","partial_json":""}`,
+			`{"type":"citations_delta","citation":{}}`, `5`} {
 			pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":%s}`, index, delta))
 		}
 		pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index))
@@ -119,15 +129,19 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 	t.Parallel()
 	pieces := []string{
 		`{"role":"system","content":"s"}`, `{"role":"developer","content":[{"type":"text","text":"d","cache_control":{"type":"ephemeral"}}]}`,
-		`{"role":"user","content":"u"}`, `{"role":"user","content":""}`, `{"role":"user","content":[{"type":"text","text":" "},{"type":"image_url","image_url":{"url":"https://e.com"}}]}`,
-		`{"role":"assistant","content":"a "}`, `{"role":"assistant","content":null}`, `{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"user","content":"u"}`, `{"role":"user","content":""}`,
+		`{"role":"user","content":[{"type":"text","text":" "},{"type":"image_url","image_url":{"url":"https://e.com"}}]}`,
+		`{"role":"assistant","content":"a "}`, `{"role":"assistant","content":null}`,
+		`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`,
 		`{"role":"assistant","tool_calls":[{"id":"2","function":{"name":"f"}},{"id":"1.x","function":{"name":"g","arguments":"["}},{"function":{"name":"h"}}]}`,
 		`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`,
-		`{"role":"tool","tool_call_id":"1","content":"r"}`, `{"role":"tool","tool_call_id":"2","content":""}`, `{"role":"tool","tool_call_id":"1.x","content":[{"type":"text","text":"r"}]}`, `{"role":"tool","content":"r"}`,
+		`{"role":"tool","tool_call_id":"1","content":"r"}`, `{"role":"tool","tool_call_id":"2","content":""}`,
+		`{"role":"tool","tool_call_id":"1.x","content":[{"type":"text","text":"r"}]}`, `{"role":"tool","content":"r"}`,
 	}
 	eachMix(t, func(t *testing.T, r *rand.Rand) {
 		body := wiretest.AskingMessages(`[` + strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
-		out, err := chatmessages.ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
+		out, err := chatmessages.ToMessages(chatAsked(t, body),
+			wire.Identity{}).Body(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +161,8 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 	t.Parallel()
 	pieces := []string{
-		`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`, `{"role":"user","content":[]}`, `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":" "}]}`,
+		`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`, `{"role":"user","content":[]}`,
+		`{"role":"assistant","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":" "}]}`,
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":""},{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"f","input":{}}]}`,
 		`{"role":"assistant","content":[{"type":"tool_use","id":"2","name":"f","input":{}},{"type":"tool_use","id":"3","name":"f"},{"type":"text","text":"b"}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"u"}]}`,

@@ -145,7 +145,8 @@ func TestPairScenarios(t *testing.T) {
 
 // lineGets is the request as the line gets it, or the refusal.
 func lineGets(t *testing.T, request string, chat, reasoning bool) string {
-	in := wire.Translation{Edits: wire.Edits{Model: "vendor-model", LimitField: "max_completion_tokens"}, MaxOutput: 8192, Reasoning: reasoning}
+	in := wire.Translation{Edits: wire.Edits{Model: "vendor-model", LimitField: "max_completion_tokens"},
+		MaxOutput: 8192, Reasoning: reasoning}
 	var body []byte
 	var err error
 	if chat {

@@ -72,7 +72,8 @@ func asMessages(t *testing.T, body string, in wire.Translation, names ...string)
 func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 	t.Parallel()
 	const calls = `{"role":"assistant","content":"t","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}`
-	got := asMessages(t, wiretest.AskingMessages(`[{"role":"user","content":"u"},`+calls+`,{"role":"user","content":"wait"},{"role":"tool","tool_call_id":"b","content":"r"},{"role":"assistant","content":"x"},`+calls+`]`),
+	got := asMessages(t,
+		wiretest.AskingMessages(`[{"role":"user","content":"u"},`+calls+`,{"role":"user","content":"wait"},{"role":"tool","tool_call_id":"b","content":"r"},{"role":"assistant","content":"x"},`+calls+`]`),
 		translation("vendor", false), "messages")
 	want := `[{"role":"user","content":[{"type":"text","text":"u"}]},` +
 		`{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"g","input":{}}]},` +
@@ -82,8 +83,10 @@ func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	got = asChat(t, nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"g","input":{}}]},`+
-		`{"role":"user","content":"wait"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"r"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}]`, ``),
+	got = asChat(t,
+		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"g","input":{}}]},`+
+			`{"role":"user","content":"wait"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"r"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}]`,
+			``),
 		wire.Translation{Edits: wire.Edits{Model: "v"}}, "messages")
 	want = `[{"role":"user","content":"u"},` +
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
@@ -96,11 +99,15 @@ func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 
 func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 	t.Parallel()
-	got := asMessages(t, wiretest.AskingMessages(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`), translation("v", false), "messages")
+	got := asMessages(t,
+		wiretest.AskingMessages(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`),
+		translation("v", false), "messages")
 	if want := `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"role":"user","content":[{"type":"text","text":"e"}]}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	got = asChat(t, nativeAsk(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`, ``), wire.Translation{}, "messages")
+	got = asChat(t,
+		nativeAsk(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`,
+			``), wire.Translation{}, "messages")
 	if want := `[{"role":"user","content":"a\n\nb"},{"role":"assistant","content":"c\n\nd"},{"role":"user","content":"e"}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -108,11 +115,15 @@ func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 
 func TestTrapEmptyContentIsDropped(t *testing.T) {
 	t.Parallel()
-	got := asMessages(t, wiretest.AskingMessages(`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n \u00a0"}]},{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`), translation("v", false), "system", "messages")
+	got := asMessages(t,
+		wiretest.AskingMessages(`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n \u00a0"}]},{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`),
+		translation("v", false), "system", "messages")
 	if want := "\n" + `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	got = asChat(t, nativeAsk(`[{"role":"user","content":[{"type":"text","text":""}]},{"role":"user","content":"a"},{"role":"assistant","content":[]}]`, ``), wire.Translation{}, "messages")
+	got = asChat(t,
+		nativeAsk(`[{"role":"user","content":[{"type":"text","text":""}]},{"role":"user","content":"a"},{"role":"assistant","content":[]}]`,
+			``), wire.Translation{}, "messages")
 	if want := `[{"role":"user","content":"a"}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -121,21 +132,28 @@ func TestTrapEmptyContentIsDropped(t *testing.T) {
 func TestTrapSchemasPassUnchanged(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","$defs":{"a":{"const":1.0}},"properties":{"x":{"$ref":"#/$defs/a"},"y":{"oneOf":[{"type":["string","null"]}]}}}`
-	if got := asMessages(t, wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]`), translation("v", false), "tools"); !strings.Contains(got, schema) {
+	if got := asMessages(t,
+		wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]`), translation("v",
+			false), "tools"); !strings.Contains(got, schema) {
 		t.Error(got)
 	}
-	if got := asChat(t, nativeAsk(`[{"role":"user","content":"u"}]`, `,"tools":[{"name":"f","input_schema":`+schema+`}]`), wire.Translation{}, "tools"); !strings.Contains(got, schema) {
+	if got := asChat(t, nativeAsk(`[{"role":"user","content":"u"}]`,
+		`,"tools":[{"name":"f","input_schema":`+schema+`}]`), wire.Translation{}, "tools"); !strings.Contains(got, schema) {
 		t.Error(got)
 	}
 }
 
 func TestTrapSignaturesDoNotMoveToAnotherLine(t *testing.T) {
 	t.Parallel()
-	got := asMessages(t, wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"secret","reasoning_details":[{"type":"reasoning.text","text":"secret","signature":"S"}]},{"role":"user","content":"v"}]`), translation("v", true), "messages")
+	got := asMessages(t,
+		wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"secret","reasoning_details":[{"type":"reasoning.text","text":"secret","signature":"S"}]},{"role":"user","content":"v"}]`),
+		translation("v", true), "messages")
 	if strings.Contains(got, "secret") || strings.Contains(got, "thinking") {
 		t.Error(got)
 	}
-	got = asChat(t, nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"thinking","thinking":"secret","signature":"S"},{"type":"redacted_thinking","data":"D"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`, ``), wire.Translation{Reasoning: true}, "messages")
+	got = asChat(t,
+		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"thinking","thinking":"secret","signature":"S"},{"type":"redacted_thinking","data":"D"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`,
+			``), wire.Translation{Reasoning: true}, "messages")
 	if strings.Contains(got, "secret") || strings.Contains(got, "reasoning") {
 		t.Error(got)
 	}
@@ -147,16 +165,20 @@ func TestTrapIndexesOfCallsAreNotThoseOfBlocks(t *testing.T) {
 		`{"type":"message_start","message":{}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`, `{"type":"content_block_stop","index":0}`,
 		`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"t"}}`, `{"type":"content_block_stop","index":1}`,
-		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`, `{"type":"content_block_stop","index":2}`,
-		`{"type":"content_block_start","index":3,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`, `{"type":"content_block_stop","index":3}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`,
+		`{"type":"content_block_stop","index":2}`,
+		`{"type":"content_block_start","index":3,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`,
+		`{"type":"content_block_stop","index":3}`,
 		`{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"b","name":"g","input":{}}}`,
-		`{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`, `{"type":"content_block_stop","index":4}`,
+		`{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`,
+		`{"type":"content_block_stop","index":4}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
 	out := flow([]byte(stream), chatWriter(someone(), false), messages.NewMeter(), billed())
 	if err := wiretest.SoundChat(out); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	for _, want := range []string{`{"index":0,"id":"a"`, `{"index":1,"id":"b"`, `{"index":0,"function":{"arguments":"{}"}}`, `{"index":1,"function":{"arguments":"{\"x\":1}"}}`} {
+	for _, want := range []string{`{"index":0,"id":"a"`, `{"index":1,"id":"b"`,
+		`{"index":0,"function":{"arguments":"{}"}}`, `{"index":1,"function":{"arguments":"{\"x\":1}"}}`} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %s in %s", want, out)
 		}
@@ -170,11 +192,15 @@ func TestTrapArgumentsAreNotWrittenAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := asMessages(t, wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+`}}]}]`), translation("v", false), "messages")
+	got := asMessages(t,
+		wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+`}}]}]`),
+		translation("v", false), "messages")
 	if !strings.Contains(got, `"input":`+odd) {
 		t.Errorf("messages: %s", got)
 	}
-	got = asChat(t, nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":`+odd+`}]}]`, ``), wire.Translation{}, "messages")
+	got = asChat(t,
+		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":`+odd+`}]}]`,
+			``), wire.Translation{}, "messages")
 	if !strings.Contains(got, `"arguments":`+string(text)) {
 		t.Errorf("chat: %s", got)
 	}
@@ -184,10 +210,12 @@ func TestTrapLimitsAreSentAsTheyAre(t *testing.T) {
 	t.Parallel()
 	// A limit below what a thinking model needs is the client's to choose: the
 	// answer tells by its finish.
-	if got := asMessages(t, wiretest.Asking(`"max_tokens":1,"reasoning_effort":"high"`), translation("claude-opus-5", true), "max_tokens"); got != "1" {
+	if got := asMessages(t, wiretest.Asking(`"max_tokens":1,"reasoning_effort":"high"`), translation("claude-opus-5",
+		true), "max_tokens"); got != "1" {
 		t.Error(got)
 	}
-	if got := asChat(t, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"u"}]}`, wire.Translation{Reasoning: true}, "max_tokens"); got != "1" {
+	if got := asChat(t, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"u"}]}`,
+		wire.Translation{Reasoning: true}, "max_tokens"); got != "1" {
 		t.Error(got)
 	}
 }
@@ -195,7 +223,8 @@ func TestTrapLimitsAreSentAsTheyAre(t *testing.T) {
 func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	const input = `{"id":12345678901234567890123,"x":0.10000000000000000001}`
-	out, err := chatWhole([]byte(`{"content":[{"type":"tool_use","id":"a","name":"f","input":`+input+`}],"stop_reason":"tool_use"}`), someone(), wire.Usage{})
+	out, err := chatWhole([]byte(`{"content":[{"type":"tool_use","id":"a","name":"f","input":`+input+`}],"stop_reason":"tool_use"}`),
+		someone(), wire.Usage{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +239,8 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	text, _ := json.Marshal(input)
-	out, err = messagesWhole([]byte(`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+`}}]},"finish_reason":"tool_calls"}]}`), someone(), wire.Usage{})
+	out, err = messagesWhole([]byte(`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+`}}]},"finish_reason":"tool_calls"}]}`),
+		someone(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"input":`+input+`}`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -231,17 +261,22 @@ func TestTrapNoChatLineTellsWhichStopSequenceMatched(t *testing.T) {
 func TestTrapImageAddressesPassAsTheyAre(t *testing.T) {
 	t.Parallel()
 	const address = `"https:\/\/e.com/a.png?x=\u0026"`
-	if got := asMessages(t, wiretest.AskingParts(`{"type":"image_url","image_url":{"url":`+address+`}}`), translation("v", false), "messages"); !strings.Contains(got, `{"type":"url","url":`+address+`}`) {
+	if got := asMessages(t, wiretest.AskingParts(`{"type":"image_url","image_url":{"url":`+address+`}}`),
+		translation("v", false), "messages"); !strings.Contains(got, `{"type":"url","url":`+address+`}`) {
 		t.Error(got)
 	}
-	if got := asChat(t, nativeAsk(`[{"role":"user","content":[{"type":"image","source":{"type":"url","url":`+address+`}}]}]`, ``), wire.Translation{}, "messages"); !strings.Contains(got, `{"url":`+address+`}`) {
+	if got := asChat(t,
+		nativeAsk(`[{"role":"user","content":[{"type":"image","source":{"type":"url","url":`+address+`}}]}]`, ``),
+		wire.Translation{}, "messages"); !strings.Contains(got, `{"url":`+address+`}`) {
 		t.Error(got)
 	}
 }
 
 func TestTrapWhatTheFormDoesNotKnowIsDropped(t *testing.T) {
 	t.Parallel()
-	got := asMessages(t, wiretest.AskingMessages(`[{"role":"developer","name":"d","content":"s"},{"role":"user","name":"ann","content":"u"},{"role":"assistant","name":"bot","content":"a","refusal":"r","annotations":[{"type":"url_citation"}],"audio":null},{"role":"user","content":"v"}]`), translation("v", false), "system", "messages")
+	got := asMessages(t,
+		wiretest.AskingMessages(`[{"role":"developer","name":"d","content":"s"},{"role":"user","name":"ann","content":"u"},{"role":"assistant","name":"bot","content":"a","refusal":"r","annotations":[{"type":"url_citation"}],"audio":null},{"role":"user","content":"v"}]`),
+		translation("v", false), "system", "messages")
 	want := `[{"type":"text","text":"s"}]` + "\n" + `[{"role":"user","content":[{"type":"text","text":"u"}]},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"r"}]},{"role":"user","content":[{"type":"text","text":"v"}]}]`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -253,7 +288,8 @@ func TestTrapCommentsAreNoTokens(t *testing.T) {
 	// The first-token timer runs on the line's frames; what a comment or a ping
 	// becomes must not look like an answer to the client either.
 	for name, w := range map[string]writer{"chat": chatWriter(someone(), true), "messages": messagesWriter(someone())} {
-		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), At: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}}, {Data: []byte(`{"type":"ping"}`), Name: "ping"}} {
+		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), At: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}},
+			{Data: []byte(`{"type":"ping"}`), Name: "ping"}} {
 			if name == "messages" && len(e.Data) > 0 {
 				continue // no event of the chat form
 			}

@@ -11,8 +11,10 @@ import (
 // holds together, in every form.
 func FuzzReported(f *testing.F) {
 	for _, seed := range []string{
-		`{"error":{}}`, `{"delta":[`, `{"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`, `{"usage":{"input_tokens":5,"cache_read_input_tokens":9}}`,
-		`[{"usageMetadata":{"promptTokenCount":3,"thoughtsTokenCount":1e9}}]`, `{"usage":{"input_tokens":5,"input_tokens_details":{"cached_tokens":7}}}`,
+		`{"error":{}}`, `{"delta":[`, `{"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`,
+		`{"usage":{"input_tokens":5,"cache_read_input_tokens":9}}`,
+		`[{"usageMetadata":{"promptTokenCount":3,"thoughtsTokenCount":1e9}}]`,
+		`{"usage":{"input_tokens":5,"input_tokens_details":{"cached_tokens":7}}}`,
 	} {
 		f.Add([]byte(seed), []byte("{}"))
 	}

@@ -121,7 +121,8 @@ func (r *Request) CheckStoredFields() error {
 // CheckBackground refuses an answer that would be made in the background.
 func (r *Request) CheckBackground() error {
 	if later, ok := rawjson.Boolean(r.Doc.Raw("background")); later || !ok {
-		return fault.At(fault.InvalidRequest, "background", "`background` is not offered: the answer would be stored at the provider. Leave it out.")
+		return fault.At(fault.InvalidRequest, "background",
+			"`background` is not offered: the answer would be stored at the provider. Leave it out.")
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func FindForeign(value []byte, depth int) (at string, refuse Refusal) {
 
 // audioEndings are the endings of the names of audio files.
 var audioEndings = []string{
-	".mp3", ".wav", ".wave", ".m4a", ".aac", ".ogg", ".oga", ".opus", ".flac", ".aif", ".aiff", ".amr", ".wma", ".weba", ".mka", ".pcm", ".pcm16",
+	".mp3", ".wav", ".wave", ".m4a", ".aac", ".ogg", ".oga", ".opus", ".flac", ".aif", ".aiff", ".amr", ".wma", ".weba",
+	".mka", ".pcm", ".pcm16",
 }
 
 // holdsAudio tells whether a member of a part holds audio: by its own name, by a
@@ -125,7 +126,8 @@ func Audio(param string) error {
 
 // Stored refuses a field that refers to something stored at a provider.
 func Stored(param string) error {
-	return fault.At(fault.InvalidRequest, param, "`%s` refers to something stored at a provider, which this service does not offer. Send the content itself.", param)
+	return fault.At(fault.InvalidRequest, param,
+		"`%s` refers to something stored at a provider, which this service does not offer. Send the content itself.", param)
 }
 
 // FindStored looks for a reference to something stored at the provider inside

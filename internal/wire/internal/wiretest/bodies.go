@@ -73,14 +73,16 @@ func Frames(data ...string) string {
 
 // Delta makes a frame of one choice.
 func Delta(delta, finish string) string {
-	return `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"v","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
+	return `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"v","choices":[` +
+		`{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
 }
 
 // CheckUsage checks that the counts that were read from data hold together.
 func CheckUsage(t *testing.T, data []byte, u wire.Usage) {
 	t.Helper()
 	if u.Prompt < 0 || u.Cached < 0 || u.CacheWrite < 0 || u.CacheWrite1h < 0 || u.Completion < 0 || u.Reasoning < 0 ||
-		u.Cached+u.CacheWrite+u.CacheWrite1h > u.Prompt || u.Reasoning > u.Completion || u.Prompt > rawjson.MaxCount || u.Completion > rawjson.MaxCount {
+		u.Cached+u.CacheWrite+u.CacheWrite1h > u.Prompt || u.Reasoning > u.Completion ||
+		u.Prompt > rawjson.MaxCount || u.Completion > rawjson.MaxCount {
 		t.Fatalf("%s: usage %+v", data, u)
 	}
 }

@@ -100,12 +100,15 @@ func FuzzGeminiAnswer(f *testing.F) {
 // call has its result.
 func FuzzAsGemini(f *testing.F) {
 	for _, messages := range []string{
-		hi, calls + "," + forB + "," + hi, spoken + "," + calls + "," + forA + "," + calls, `{"role":"system","content":[{"text":"a"},{"text":"b"}]}`,
+		hi, calls + "," + forB + "," + hi, spoken + "," + calls + "," + forA + "," + calls,
+		`{"role":"system","content":[{"text":"a"},{"text":"b"}]}`,
 		`{"role":"assistant","content":[{"type":"refusal","refusal":"r"}],"function_call":{"name":"f","arguments":{"a":1}}},{"role":"function","name":"f","content":"{\"a\":1}"}`,
 		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image\/png;x=\u0041;base64,AA\u0042"}},{"type":"file","file":{"file_data":"DATA:a/b;base64,Q"}}]}`,
 	} {
-		f.Add([]byte(`{"model":"m","messages":[`+messages+`],"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":{"type":"function","function":{"name":"f"}}}`), "gemini-3")
-		f.Add([]byte(`{"model":"m","messages":[`+messages+`],"stop":["",null,"a"],"seed":1e3,"modalities":["image"],"image_config":{"image_size":null},"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"reasoning_effort":"high","n":3,"max_tokens":99999999999999999999}`), "gemini-2.5-pro")
+		f.Add([]byte(`{"model":"m","messages":[`+messages+`],"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":{"type":"function","function":{"name":"f"}}}`),
+			"gemini-3")
+		f.Add([]byte(`{"model":"m","messages":[`+messages+`],"stop":["",null,"a"],"seed":1e3,"modalities":["image"],"image_config":{"image_size":null},"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"reasoning_effort":"high","n":3,"max_tokens":99999999999999999999}`),
+			"gemini-2.5-pro")
 	}
 	f.Fuzz(func(t *testing.T, body []byte, model string) {
 		r, err := completions.Open(body)

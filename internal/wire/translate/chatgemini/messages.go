@@ -110,9 +110,11 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 	for k, call := range rawjson.Elements(rawjson.Field(message, "tool_calls")) {
 		function := rawjson.Field(call, "function")
 		if function == nil {
-			return cannotGemini(fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k), "is required: this model takes calls of functions only.")
+			return cannotGemini(fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k),
+				"is required: this model takes calls of functions only.")
 		}
-		if parts, err = c.appendCall(parts, function, rawjson.Unquote(rawjson.Field(call, "id")), fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k)); err != nil {
+		if parts, err = c.appendCall(parts, function, rawjson.Unquote(rawjson.Field(call, "id")),
+			fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k)); err != nil {
 			return err
 		}
 	}
@@ -285,7 +287,8 @@ func geminiParts(dst, content []byte, index int) ([]byte, error) {
 			}
 			dst = rawjson.Put(dst, ",", inline, "")
 		case "file":
-			inline, err := geminiInline(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"), "file, such as data:application/pdf;base64,…")
+			inline, err := geminiInline(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"),
+				"file, such as data:application/pdf;base64,…")
 			if err != nil {
 				return nil, err
 			}

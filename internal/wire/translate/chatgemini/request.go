@@ -82,7 +82,8 @@ func cannotGemini(param, format string, args ...any) error {
 // counterpart.
 func (r chatOnGemini) refuseForGemini() error {
 	if len(r.Tools) > 0 {
-		return cannotGemini(r.Tools[0].Param, "asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
+		return cannotGemini(r.Tools[0].Param,
+			"asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
 	}
 	for _, o := range r.Options {
 		if o.Param == "modalities" {

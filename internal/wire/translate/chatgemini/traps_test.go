@@ -92,8 +92,9 @@ func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 		calls + "," + forB + "," + hi:   {"model:Call,Call user:Response,Response user:text", 1},
 		calls + "," + hi:                {"model:Call,Call user:Response,Response user:text", 2},
 		calls:                           {"model:Call,Call user:Response,Response", 2},
-		calls + "," + forA + "," + forB + "," + spoken:                    {"model:Call,Call user:Response,Response model:text", 0},
-		calls + "," + forA + "," + calls + "," + forA + "," + forB:        {"model:Call,Call user:Response,Response model:Call,Call user:Response,Response", 1},
+		calls + "," + forA + "," + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 0},
+		calls + "," + forA + "," + calls + "," + forA + "," + forB: {"model:Call,Call user:Response,Response model:Call,Call user:Response,Response",
+			1},
 		calls + `,{"role":"system","content":"s"},` + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 1},
 	} {
 		sent, body := sendGemini(t, hi+","+messages, "")
@@ -103,7 +104,8 @@ func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 		if got := strings.Count(body, `{"result":"(no result)"}`); got != want.missing {
 			t.Errorf("%s\n%d results stand for none, want %d: %s", messages, got, want.missing, body)
 		}
-		if first := strings.Index(body, `"functionResponse":{"id":"a","name":"f"`); first < 0 || first > strings.Index(body, `"functionResponse":{"id":"b","name":"g"`) {
+		if first := strings.Index(body, `"functionResponse":{"id":"a","name":"f"`); first < 0 || first > strings.Index(body,
+			`"functionResponse":{"id":"b","name":"g"`) {
 			t.Errorf("results are not in the order of the calls: %s", body)
 		}
 	}
@@ -143,8 +145,10 @@ func TestGeminiTrapEmptyContent(t *testing.T) {
 func TestGeminiTrapSchemaDialect(t *testing.T) {
 	t.Parallel()
 	const schema = `{"$schema":"x","type":"object","properties":{"a":{"type":["string","null"],"const":"b"},"n":{"$ref":"#/$defs/n"}},"oneOf":[{}],"additionalProperties":false, "$defs":{"n":{"exclusiveMinimum":1.0}}}`
-	_, body := sendGemini(t, hi, `,"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":`+schema+`}}`)
-	for _, want := range []string{`"parametersJsonSchema":` + schema, `"responseJsonSchema":` + schema, `"responseMimeType":"application/json"`} {
+	_, body := sendGemini(t, hi,
+		`,"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":`+schema+`}}`)
+	for _, want := range []string{`"parametersJsonSchema":` + schema, `"responseJsonSchema":` + schema,
+		`"responseMimeType":"application/json"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in %s", want, body)
 		}
@@ -159,7 +163,8 @@ func TestGeminiTrapSignatures(t *testing.T) {
 		"gemini-3-pro": 2, "gemini-3.1-flash": 2, "gemini-flash-latest": 2, "gemini-10-pro": 2, "models/gemini-4": 2,
 		"gemini-2.5-pro": 0, "models/gemini-2.0-flash": 0, "gemini-1.5-pro": 0, "gemini-2": 0,
 	} {
-		body, err := toGemini(t, `{"model":"m","messages":[`+hi+","+calls+","+forA+","+forB+","+calls+`]}`, wire.Translation{Edits: wire.Edits{Model: model}})
+		body, err := toGemini(t, `{"model":"m","messages":[`+hi+","+calls+","+forA+","+forB+","+calls+`]}`,
+			wire.Translation{Edits: wire.Edits{Model: model}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +172,8 @@ func TestGeminiTrapSignatures(t *testing.T) {
 			t.Errorf("%s: %d stand-ins, want %d: %s", model, got, want, body)
 		}
 	}
-	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"SECRET"},{"functionCall":{"name":"f"},"thoughtSignature":"SECRET"}]}}]}`), someAnswer(), wire.Usage{})
+	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"SECRET"},{"functionCall":{"name":"f"},"thoughtSignature":"SECRET"}]}}]}`),
+		someAnswer(), wire.Usage{})
 	if err != nil || strings.Contains(string(out), "SECRET") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -243,11 +249,14 @@ func TestGeminiTrapNumbers(t *testing.T) {
 	t.Parallel()
 	const numbers = `{"a":12345678901234567890,"b":1.0,"c":1.5e+30,"d":-0}`
 	quoted, _ := json.Marshal(numbers)
-	_, body := sendGemini(t, hi+`,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":`+string(quoted)+`}}]},{"role":"tool","tool_call_id":"a","content":`+string(quoted)+`}`, "")
+	_, body := sendGemini(t,
+		hi+`,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":`+string(quoted)+`}}]},{"role":"tool","tool_call_id":"a","content":`+string(quoted)+`}`,
+		"")
 	if !strings.Contains(body, `"args":`+numbers) || !strings.Contains(body, `"response":`+numbers) {
 		t.Errorf("sent %s", body)
 	}
-	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+numbers+`}}]}}]}`), someAnswer(), wire.Usage{})
+	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+numbers+`}}]}}]}`),
+		someAnswer(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"arguments":`+string(quoted)) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -258,15 +267,23 @@ func TestGeminiTrapNumbers(t *testing.T) {
 func TestGeminiTrapUsage(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]wire.Usage{
-		`"promptTokenCount":10,"cachedContentTokenCount":4,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":20,"totalTokenCount":38`: {Prompt: 15, Cached: 4, Completion: 23, Reasoning: 20},
-		`"promptTokenCount":10,"thoughtsTokenCount":20,"totalTokenCount":30`:                                                                                  {Prompt: 10, Completion: 20, Reasoning: 20},
-		`"promptTokenCount":10,"totalTokenCount":13`:                                                                                                          {Prompt: 10, Completion: 3},
-		`"promptTokenCount":10,"candidatesTokenCount":0,"totalTokenCount":10`:                                                                                 {Prompt: 10},
-		`"promptTokenCount":10,"candidatesTokenCount":3,"cachedContentTokenCount":99`:                                                                         {Prompt: 10, Cached: 10, Completion: 3},
-		`"promptTokenCount":10,"candidatesTokenCount":3,"totalTokenCount":99`:                                                                                 {Prompt: 10, Completion: 3},
-		`"promptTokenCount":1e30,"candidatesTokenCount":1e30,"thoughtsTokenCount":1e30`:                                                                       {Prompt: 1 << 40, Completion: 1 << 40, Reasoning: 1 << 40},
-		`"promptTokenCount":10,"cachedContentTokenCount":-4,"toolUsePromptTokenCount":-5,"candidatesTokenCount":3,"thoughtsTokenCount":-20`:                   {Prompt: 10, Completion: 3},
-		`"promptTokenCount":10,"candidatesTokenCount":-3,"totalTokenCount":13`:                                                                                {Prompt: 10, Completion: 3},
+		`"promptTokenCount":10,"cachedContentTokenCount":4,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":20,"totalTokenCount":38`: {Prompt: 15,
+			Cached: 4, Completion: 23, Reasoning: 20},
+		`"promptTokenCount":10,"thoughtsTokenCount":20,"totalTokenCount":30`: {Prompt: 10,
+			Completion: 20, Reasoning: 20},
+		`"promptTokenCount":10,"totalTokenCount":13`: {Prompt: 10,
+			Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":0,"totalTokenCount":10`: {Prompt: 10},
+		`"promptTokenCount":10,"candidatesTokenCount":3,"cachedContentTokenCount":99`: {Prompt: 10,
+			Cached: 10, Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":3,"totalTokenCount":99`: {Prompt: 10,
+			Completion: 3},
+		`"promptTokenCount":1e30,"candidatesTokenCount":1e30,"thoughtsTokenCount":1e30`: {Prompt: 1 << 40,
+			Completion: 1 << 40, Reasoning: 1 << 40},
+		`"promptTokenCount":10,"cachedContentTokenCount":-4,"toolUsePromptTokenCount":-5,"candidatesTokenCount":3,"thoughtsTokenCount":-20`: {Prompt: 10,
+			Completion: 3},
+		`"promptTokenCount":10,"candidatesTokenCount":-3,"totalTokenCount":13`: {Prompt: 10,
+			Completion: 3},
 	} {
 		a, err := gemini.ReadAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
 		if err != nil {
@@ -277,11 +294,14 @@ func TestGeminiTrapUsage(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]wire.Usage{
-		``: {}, `"totalTokenCount":13`: {}, `"candidatesTokenCount":3`: {Completion: 3}, `"promptTokenCount":"10","candidatesTokenCount":3`: {Completion: 3},
-		`"promptTokenCount":-1,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"totalTokenCount":9,"serviceTier":"PRIORITY"`: {Completion: 3, ServiceTier: "priority"},
-		`"promptTokenCount":10,"candidatesTokenCount":-3`:                                                                         {Prompt: 10},
-		`"promptTokenCount":10,"cachedContentTokenCount":4`:                                                                       {Prompt: 10, Cached: 4},
-		`"promptTokenCount":10,"totalTokenCount":10`:                                                                              {Prompt: 10},
+		``: {}, `"totalTokenCount":13`: {}, `"candidatesTokenCount":3`: {Completion: 3},
+		`"promptTokenCount":"10","candidatesTokenCount":3`: {Completion: 3},
+		`"promptTokenCount":-1,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"totalTokenCount":9,"serviceTier":"PRIORITY"`: {Completion: 3,
+			ServiceTier: "priority"},
+		`"promptTokenCount":10,"candidatesTokenCount":-3`: {Prompt: 10},
+		`"promptTokenCount":10,"cachedContentTokenCount":4`: {Prompt: 10,
+			Cached: 4},
+		`"promptTokenCount":10,"totalTokenCount":10`: {Prompt: 10},
 	} {
 		a, err := gemini.ReadAnswer([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{` + raw + `}}`))
 		if err != nil {
@@ -303,13 +323,20 @@ func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
 		want  wire.Usage
 		known bool
 	}{
-		{`{"candidates":[{"content":{"parts":[{"text":"Hm, hm, hm.","thought":true}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9}, false},
-		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
-		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`, wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
-		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"candidatesTokenCount":4}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
-		{`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90}}`, wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
-		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90,"candidatesTokenCount":5}}`, wire.Usage{Prompt: 9, Completion: 95, Reasoning: 90}, true},
-		{`{"usageMetadata":{"promptTokenCount":0,"candidatesTokenCount":0,"totalTokenCount":0}}`, wire.Usage{Prompt: 9, Completion: 95, Reasoning: 90}, true},
+		{`{"candidates":[{"content":{"parts":[{"text":"Hm, hm, hm.","thought":true}]}}],"usageMetadata":{"promptTokenCount":9}}`,
+			wire.Usage{Prompt: 9}, false},
+		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`,
+			wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
+		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`,
+			wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"candidatesTokenCount":4}}`, wire.Usage{Prompt: 9,
+			Completion: 74, Reasoning: 70}, false},
+		{`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90}}`,
+			wire.Usage{Prompt: 9, Completion: 74, Reasoning: 70}, false},
+		{`{"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":90,"candidatesTokenCount":5}}`, wire.Usage{Prompt: 9,
+			Completion: 95, Reasoning: 90}, true},
+		{`{"usageMetadata":{"promptTokenCount":0,"candidatesTokenCount":0,"totalTokenCount":0}}`, wire.Usage{Prompt: 9,
+			Completion: 95, Reasoning: 90}, true},
 	} {
 		if _, err := m.Read(sse.Event{Data: []byte(step.event)}); err != nil {
 			t.Fatal(err)
@@ -367,7 +394,8 @@ func TestGeminiTrapRefusals(t *testing.T) {
 // What other forms have no word for is left out; a refusal is text.
 func TestGeminiTrapWordsOfOneForm(t *testing.T) {
 	t.Parallel()
-	sent, body := sendGemini(t, `{"role":"developer","content":"D","name":"n"},{"role":"user","content":"hi","name":"Ann"},{"role":"assistant","content":null,"refusal":"No","annotations":[{"type":"url_citation"}],"reasoning_content":"hm"}`,
+	sent, body := sendGemini(t,
+		`{"role":"developer","content":"D","name":"n"},{"role":"user","content":"hi","name":"Ann"},{"role":"assistant","content":null,"refusal":"No","annotations":[{"type":"url_citation"}],"reasoning_content":"hm"}`,
 		`,"prediction":{"type":"content","content":"x"},"verbosity":"low","metadata":{"a":"b"},"store":true,"parallel_tool_calls":false,"prompt_cache_key":"k","stream_options":null,"tool_choice":"auto","modalities":["text"],"response_format":{"type":"text"}`)
 	if want := `{"systemInstruction":{"parts":[{"text":"D"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"No"}]}]}`; body != want {
 		t.Errorf("%s\nsent %s\nwant %s", sent.shape(), body, want)
@@ -391,7 +419,8 @@ func TestGeminiTrapThinking(t *testing.T) {
 		{"gemini-2.5-flash", `"medium"`, true, `{"thinkingBudget":8192,"includeThoughts":true}`},
 		{"gemini-3-pro", `null`, false, ``},
 	} {
-		body, err := toGemini(t, `{"model":"m","messages":[`+hi+`],"reasoning_effort":`+tt.effort+`}`, wire.Translation{Edits: wire.Edits{Model: tt.model}, Reasoning: tt.reasoning})
+		body, err := toGemini(t, `{"model":"m","messages":[`+hi+`],"reasoning_effort":`+tt.effort+`}`,
+			wire.Translation{Edits: wire.Edits{Model: tt.model}, Reasoning: tt.reasoning})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -409,10 +438,12 @@ func TestGeminiTrapThinking(t *testing.T) {
 // images are. Reasons of an end that means failure count only without content.
 func TestGeminiTrapFirstToken(t *testing.T) {
 	t.Parallel()
-	const thought, call, image = `{"text":"x","thought":true}`, `{"functionCall":{"name":"f"}}`, `{"inlineData":{"mimeType":"image/png","data":"AA"}}`
+	const thought, call, image = `{"text":"x","thought":true}`, `{"functionCall":{"name":"f"}}`,
+		`{"inlineData":{"mimeType":"image/png","data":"AA"}}`
 	for part, token := range map[string]bool{
 		`{"text":""}`: false, `{"text":"","thoughtSignature":"AA"}`: false, `{"inlineData":{"mimeType":"audio/wav","data":"AA"}}`: false,
-		`{"executableCode":{"code":"x"}}`: false, `{"text":null}`: false, `{"text":7}`: false, `{"inlineData":{"mimeType":"image/png","data":"AA"},"thought":true}`: false,
+		`{"executableCode":{"code":"x"}}`: false, `{"text":null}`: false, `{"text":7}`: false,
+		`{"inlineData":{"mimeType":"image/png","data":"AA"},"thought":true}`: false,
 		`{"text":"x"}`: true, thought: true, call: true, image: true,
 	} {
 		f, err := gemini.NewMeter(1).Read(sse.Event{Data: []byte(`{"candidates":[{"content":{"role":"model","parts":[` + part + `]}}]}`)})
@@ -484,7 +515,8 @@ func TestGeminiProbe(t *testing.T) {
 	for _, reasoning := range []bool{false, true} {
 		body, ok := wire.Probe(wire.FormGemini, "gemini-3-pro", reasoning, "")
 		var sent geminiSent
-		if err := json.Unmarshal(body, &sent); err != nil || !ok || sent.shape() != "user:text" || sent.GenerationConfig["maxOutputTokens"] == nil {
+		if err := json.Unmarshal(body,
+			&sent); err != nil || !ok || sent.shape() != "user:text" || sent.GenerationConfig["maxOutputTokens"] == nil {
 			t.Errorf("%v, %t: %s", err, ok, body)
 		}
 	}

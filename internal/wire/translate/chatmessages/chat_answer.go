@@ -56,7 +56,8 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 		count++
 	}
 	out := make([]byte, 0, len(body)+512)
-	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`, rawjson.Quote(messageID(id)), rawjson.Quote(id.Model))
+	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`,
+		rawjson.Quote(messageID(id)), rawjson.Quote(id.Model))
 	if len(thought) > 0 {
 		out = rawjson.Put(out, `{"type":"thinking","thinking":"`, thought, `","signature":""},`)
 	}

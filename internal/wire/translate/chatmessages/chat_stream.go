@@ -111,7 +111,8 @@ func (w *messagesStream) begin(dst []byte) []byte {
 	}
 	w.begun = true
 	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
-	dst = fmt.Appendf(dst, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`,
+	dst = fmt.Appendf(dst,
+		`{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`,
 		rawjson.Quote(messageID(w.id)), rawjson.Quote(w.id.Model))
 	return append(appendSplitUsage(dst, wire.Usage{}), "}}\n\n"...)
 }
@@ -357,7 +358,8 @@ func (w *messagesStream) finish(dst []byte, reason string) []byte {
 // give gives an answer up that is larger than any model's: it ends in an
 // error.
 func (w *messagesStream) give(dst []byte) []byte {
-	return w.Fail(dst, fault.New(fault.UpstreamError, "The model's answer holds more tool calls at once than can be passed on. Please try again."))
+	return w.Fail(dst, fault.New(fault.UpstreamError,
+		"The model's answer holds more tool calls at once than can be passed on. Please try again."))
 }
 
 // End appends what closes a stream that has finished, with u as its usage. A

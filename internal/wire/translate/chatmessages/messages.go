@@ -74,7 +74,8 @@ func (r chatOnMessages) messagesLimit(t wire.Translation) int64 {
 
 // assemble writes the body. Cache breakpoints are kept in the order in which
 // the form reads them: tools, system, messages.
-func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, thought thought, format []byte) ([]byte, error) {
+func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, thought thought,
+	format []byte) ([]byte, error) {
 	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
 	out = rawjson.Put(out, `{"model":`, rawjson.Quote(t.Model), "")

@@ -41,7 +41,8 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	}
 	reason := chatFinish(rawjson.Unquote(rawjson.Field(body, "stop_reason")), count > 0)
 	out := make([]byte, 0, len(body)+512)
-	out = fmt.Appendf(out, `{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
+	out = fmt.Appendf(out,
+		`{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
 		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
 	if said || count == 0 {
 		out = rawjson.Put(out, `"`, text, `"`)

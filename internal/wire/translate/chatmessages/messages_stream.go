@@ -166,7 +166,8 @@ func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	w.open = append(w.open, openBlock{index: index, call: call, any: whole, whole: whole})
 	w.calls++
 	dst = append(w.begin(dst), w.head...)
-	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call, callID(rawjson.Field(block, "id"), w.id, call))
+	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call,
+		callID(rawjson.Field(block, "id"), w.id, call))
 	dst = appendInside(dst, rawjson.Field(block, "name"))
 	dst = rawjson.Put(dst, `","arguments":""}}]}`, w.tail, "")
 	if whole {

@@ -81,7 +81,8 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"g","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"h","arguments":"{\"input\":\"\"}"}}]},` +
 			`{"role":"tool","tool_call_id":"c","content":"2"},{"role":"tool","tool_call_id":"d","content":"(no result)"}],"max_tokens":9}`,
 	} {
-		got, err := New(askResponses(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor", Limit: 50, LimitField: "max_tokens"}})
+		got, err := New(askResponses(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor",
+			Limit: 50, LimitField: "max_tokens"}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s, %v\ngot  %s\nwant %s", body, err, got, want)
 			continue

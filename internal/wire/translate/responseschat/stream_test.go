@@ -197,8 +197,10 @@ func FuzzResponsesFromChat(f *testing.F) {
 		}
 	}
 	half := wiretest.Delta(`{"content":"x"}`, "null")
-	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"content":"a\ud83d"}}]}`, `{"choices":[{"delta":{"content":"\ude00`+"\xff\x01"+`"}}]}`)))
-	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"function_call":{"arguments":"{"}}}]}`, `{"choices":[{"delta":{"function_call":{"name":"note","arguments":"}"}},"finish_reason":"stop"}]}`)))
+	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"content":"a\ud83d"}}]}`,
+		`{"choices":[{"delta":{"content":"\ude00`+"\xff\x01"+`"}}]}`)))
+	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"function_call":{"arguments":"{"}}}]}`,
+		`{"choices":[{"delta":{"function_call":{"name":"note","arguments":"}"}},"finish_reason":"stop"}]}`)))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		r := askResponses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},{"type":"function","name":"get_weather"}]}`)
 		out := onChat(stream, r)
@@ -269,7 +271,8 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"at once":      wiretest.Frames(stop, "[DONE]"),
 		"in one frame": wiretest.Frames(word, wiretest.Delta(`{"content":"end"}`, `"stop"`)),
 	} {
-		reader, m, w := sse.NewReader(strings.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity, askResponses(t, `{"input":"x","stream":true}`))
+		reader, m, w := sse.NewReader(strings.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity,
+			askResponses(t, `{"input":"x","stream":true}`))
 		var out []byte
 		held := -1
 		for {

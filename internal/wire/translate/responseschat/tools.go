@@ -110,7 +110,8 @@ func appendCustomTool(dst, tool []byte) []byte {
 		dst = rawjson.AppendMember(dst, "description", rawjson.Quote(about))
 	}
 	return append(rawjson.AppendMember(dst, "parameters", ""),
-		`{"type":"object","properties":{"`+inputName+`":{"type":"string","description":"The input of the tool, as it is."}},"required":["`+inputName+`"],"additionalProperties":false}`...)
+		`{"type":"object","properties":{"`+inputName+`":{"type":"string","description":"The input of the tool, as it is."}},`+
+			`"required":["`+inputName+`"],"additionalProperties":false}`...)
 }
 
 // appendChatChoice writes tool_choice. Of allowed tools only those are sent
