@@ -65,7 +65,7 @@ func IsValid(data []byte) bool {
 	return i != invalid && s.space(i) == len(data)
 }
 
-// Checker is isValid with a memory, so that the checks of many events do not
+// Checker is IsValid with a memory, so that the checks of many events do not
 // allocate. Not for concurrent use.
 type Checker struct{ scanner scanner }
 

@@ -124,7 +124,7 @@ func readResponse(object []byte) (r responseBody) {
 	return r
 }
 
-// readResponsesUsage is readUsage with the parts that were written to the
+// readResponsesUsage is form.ReadUsage with the parts that were written to the
 // provider's cache for longer than the ordinary time, as this form tells them.
 func readResponsesUsage(raw []byte) form.Report {
 	u := form.ReadUsage(raw)

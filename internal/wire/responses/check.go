@@ -271,7 +271,7 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 	return nil
 }
 
-// hostedTool is hostedTool with the tools that only this form has.
+// hostedTool is form.HostedTool with the tools that only this form has.
 func hostedTool(kind string) string {
 	if name := form.HostedTool(kind); name != "" {
 		return name

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// CheckName is checkCase for one key, among fields that may have capitals.
+// CheckName is Request.CheckCase for one key, among fields that may have capitals.
 func CheckName(name string, fields []string) error {
 	if slices.Contains(fields, name) {
 		return nil
