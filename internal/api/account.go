@@ -16,6 +16,13 @@ import (
 // readTimeout bounds the queries below.
 const readTimeout = 10 * time.Second
 
+// reading is the context of what is asked of the database before an answer. It
+// outlives the client: one that has closed its own side may still read, and one
+// that is gone is no failure of ours.
+func (x *exchange) reading() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(x.r.Context()), readTimeout)
+}
+
 // models answers GET /v1/models: all models but the retired, in the order of
 // the catalog, the same for every key. `created` is when the catalog revision
 // was applied that offers them.
@@ -27,7 +34,7 @@ func (d *desk) models(x *exchange) error {
 		OwnedBy string `json:"owned_by"`
 	}
 	snapshot := d.Catalog.Current()
-	created, err := d.appliedAt(x.r.Context(), snapshot.Revision)
+	created, err := d.appliedAt(x, snapshot.Revision)
 	if err != nil {
 		return away(err)
 	}
@@ -48,11 +55,11 @@ type revisionTime struct{ revision, seconds int64 }
 
 // appliedAt returns when a revision was applied, in Unix seconds. It asks the
 // database once a revision.
-func (d *desk) appliedAt(ctx context.Context, revision int64) (int64, error) {
+func (d *desk) appliedAt(x *exchange, revision int64) (int64, error) {
 	if known := d.applied.Load(); known != nil && known.revision == revision {
 		return known.seconds, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := x.reading()
 	defer cancel()
 	at := &revisionTime{revision: revision}
 	err := d.DB.View(ctx, func(tx *store.Tx) error {
@@ -135,7 +142,7 @@ func (d *desk) creditGrants(x *exchange) error {
 
 // readUsage reads balance and totals of the caller's account in one snapshot.
 func (d *desk) readUsage(x *exchange) (ledger.Usage, error) {
-	ctx, cancel := context.WithTimeout(x.r.Context(), readTimeout)
+	ctx, cancel := x.reading()
 	defer cancel()
 	var u ledger.Usage
 	err := d.DB.View(ctx, func(tx *store.Tx) (err error) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -119,7 +120,8 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 		return fault.New(fault.MissingAPIKey,
 			"No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
 	}
-	ctx := x.r.Context()
+	ctx, done := x.reading()
+	defer done()
 	var err error
 	if fresh {
 		x.principal, err = d.Keys.Authenticate(ctx, secret, x.from, true)
@@ -198,7 +200,7 @@ func (d *desk) slow(x *exchange) {
 	}
 	x.body.held.release()
 	x.body = body{}
-	if !d.WrongKeys.Wait(x.r.Context(), x.from) {
+	if !d.WrongKeys.Wait(context.WithoutCancel(x.r.Context()), x.from) { // who hangs up does not wait less
 		x.w.Header().Set("Connection", "close")
 	}
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 
 	"tollgate/internal/catalog"
@@ -19,7 +18,7 @@ func (d *desk) poll(x *exchange, kind catalog.Kind) error {
 	if !isID(x.id) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, shown(x.id))
 	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), readTimeout)
+	ctx, cancel := x.reading()
 	defer cancel()
 	body, err := d.Jobs.Body(ctx, x.principal.Account, string(kind), x.id)
 	if err != nil {

@@ -107,7 +107,7 @@ func (d *desk) nativeModels(x *exchange) error {
 		limit = n
 	}
 	snapshot := d.Catalog.Current()
-	created, err := d.appliedAt(x.r.Context(), snapshot.Revision)
+	created, err := d.appliedAt(x, snapshot.Revision)
 	if err != nil {
 		return away(err)
 	}

@@ -219,7 +219,7 @@ func (d *desk) recall(x *exchange, request submission, j *judged) error {
 	if err != nil || key == "" {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), readTimeout)
+	ctx, cancel := x.reading()
 	defer cancel()
 	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.route.path)
 	j.accepted, err = d.Jobs.Known(ctx, j.Account, key, j.Fingerprint)

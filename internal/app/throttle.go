@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 
 	"tollgate/internal/api"
@@ -29,7 +30,8 @@ func (a *App) slowGuesses(allowed limit.Allowance) func(w http.ResponseWriter, r
 		if r.Header.Get("Authorization") == "" {
 			return
 		}
-		if !throttle.Wait(r.Context(), api.ClientAddress(r, a.settings.TrustedProxies)) {
+		// Who hangs up does not wait less.
+		if !throttle.Wait(context.WithoutCancel(r.Context()), api.ClientAddress(r, a.settings.TrustedProxies)) {
 			w.Header().Set("Connection", "close")
 		}
 	}

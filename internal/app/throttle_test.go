@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -16,9 +17,15 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	t.Parallel()
 	a := &App{settings: &Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, metrics: newMetrics("test")}
 	waits := 0 // of the request at hand
+	left := 0  // waits that end at once
 	allowed := wrongTokens()
 	allowed.Now = func() time.Time { return time.Unix(1_000_000, 0) }
-	allowed.Sleep = func(context.Context, time.Duration) { waits++ }
+	allowed.Sleep = func(ctx context.Context, _ time.Duration) {
+		waits++
+		if ctx.Err() != nil {
+			left++
+		}
+	}
 	const token = "operator-token-of-the-test"
 	guessed := a.slowGuesses(allowed)
 	f := &front{token: token, wrong: guessed, metrics: named("metrics"), admin: admin.New(admin.Options{Token: token, WrongToken: guessed})}
@@ -45,7 +52,17 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 		send("/metrics", "", alice, 401, 0)
 		send("/metrics", "Bearer wrong", bob, 401, 0)
 	}
-	const line = `tollgate_wrong_keys_delayed_total{secret="admin_token"} 6`
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil)
+	r.Header.Set("Authorization", "Bearer wrong")
+	r.Header.Set("X-Forwarded-For", alice)
+	r.RemoteAddr = "192.0.2.9:1"
+	f.ServeHTTP(httptest.NewRecorder(), r)
+	if left != 0 {
+		t.Error("who hangs up waits less")
+	}
+	const line = `tollgate_wrong_keys_delayed_total{secret="admin_token"} 7`
 	if body := ask(a.metrics.handler(), "GET", "/metrics").Body.String(); !strings.Contains(body, line) {
 		t.Errorf("no %s", line)
 	}
