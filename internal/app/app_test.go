@@ -339,6 +339,34 @@ func TestMissingDatabase(t *testing.T) {
 	}
 }
 
+// TestCommandBesideAnOlderService finds a file that its service has not migrated
+// as far as the command needs it.
+func TestCommandBesideAnOlderService(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	s := testSettings(t, url, "")
+	p := serve(t, s)
+	defer p.stop(t)
+	db, err := OpenDatabase(t.Context(), s, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM goose_db_version)`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenDatabase(t.Context(), s, false)
+	var fault *SettingError
+	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, ErrOlderService) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.SQLite(t), "metrics_listen: 127.0.0.1:0"))

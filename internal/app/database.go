@@ -29,6 +29,10 @@ func (e *SettingError) Unwrap() error { return e.Err }
 // run before there is one.
 var ErrNoDatabase = errors.New("does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
 
+// ErrOlderService means that a command was run beside a service that has not
+// brought the schema as far as the command needs it.
+var ErrOlderService = errors.New("is served by an older version, or one that is just starting: restart the service with this version first")
+
 // OpenDatabase opens the database for a command that runs beside the service,
 // with a current schema. A missing SQLite file is created only if create says
 // so. Errors are SettingErrors; the caller closes the database.
@@ -44,7 +48,12 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 	}
 	release, err := db.LockFile()
 	switch {
-	case errors.Is(err, store.ErrServed): // who serves the file has migrated it
+	case errors.Is(err, store.ErrServed): // who serves the file has migrated it as far as it knows
+		if current, err := db.Migrated(ctx); err != nil {
+			return nil, errors.Join(&SettingError{"database", err}, db.Close())
+		} else if !current {
+			return nil, errors.Join(&SettingError{"database", fmt.Errorf("%s %w", s.Database, ErrOlderService)}, db.Close())
+		}
 		return db, nil
 	case err != nil:
 		return nil, errors.Join(&SettingError{"database", err}, db.Close())

@@ -19,9 +19,33 @@ var migrations embed.FS
 // PostgreSQL one works and the others wait; on SQLite the caller's LockFile lets only
 // one process in. It does nothing when the schema is current.
 func (db *DB) Migrate(ctx context.Context) error {
+	provider, err := db.migrator()
+	if err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", pooled(err))
+	}
+	return nil
+}
+
+// Migrated tells whether Migrate would do nothing.
+func (db *DB) Migrated(ctx context.Context) (bool, error) {
+	provider, err := db.migrator()
+	if err != nil {
+		return false, err
+	}
+	pending, err := provider.HasPending(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for migrations: %w", pooled(err))
+	}
+	return !pending, nil
+}
+
+func (db *DB) migrator() (*goose.Provider, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+		return nil, fmt.Errorf("read the migrations: %w", err)
 	}
 	dialect := goose.DialectSQLite3
 	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
@@ -31,12 +55,9 @@ func (db *DB) Migrate(ctx context.Context) error {
 	}
 	provider, err := goose.NewProvider(dialect, db.write, files, opts...)
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, fmt.Errorf("migrate: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", pooled(err))
-	}
-	return nil
+	return provider, nil
 }
 
 // migrationLock lets one node at a time migrate. It is a lock of a transaction
