@@ -304,7 +304,11 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	}
 	if a.private != nil {
 		a.private.open(a.back, failed)
-		a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.reachable())
+		if a.settings.AdminToken == "" {
+			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.private.reachable())
+		} else {
+			a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.reachable())
+		}
 	}
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.reachable()); err != nil {
 		return err

@@ -39,6 +39,16 @@ func TestShortTokens(t *testing.T) {
 	}
 }
 
+// TestAdminListenWithoutToken: the operator API is nowhere, and the start says why.
+func TestAdminListenWithoutToken(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testSettings(t, storetest.SQLite(t), "admin_listen: 127.0.0.1:0"))
+	defer p.stop(t)
+	if got := p.err.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "admin_token is not set") {
+		t.Errorf("no warning in %s", got)
+	}
+}
+
 // TestAdminListen: what the operator's token is for is on its address alone, and
 // on the other as if it did not exist.
 func TestAdminListen(t *testing.T) {
