@@ -42,6 +42,7 @@ func tricks() []trick {
 		{"brackets", (*foe).brackets},
 		{"wrong keys", (*foe).wrongKeys}, {"a stream that nobody reads", (*foe).unread}, {"a huge form", (*foe).hugeForm},
 		{"references that come slowly", (*foe).slowReference},
+		{"references of 29 MiB", (*foe).largeReference},
 		{"twenty submissions at once", (*foe).twins}, {"no balance", (*foe).noBalance}, {"leaving early", (*foe).leave},
 	}
 }
@@ -242,6 +243,13 @@ func (f *foe) hugeForm(ctx context.Context, _ *rand.Rand) {
 
 func (f *foe) slowReference(ctx context.Context, _ *rand.Rand) {
 	body := fmt.Sprintf(`{"model":"easel","prompt":"x","image":[%q,%q,%q]}`, f.slow+"/a.png", f.slow+"/b.png", f.slow+"/c.png")
+	f.post(ctx, "/v1/images/generations", f.rich, "application/json", strings.NewReader(body), int64(len(body)))
+}
+
+// largeReference has references fetched that are as large as they may be.
+func (f *foe) largeReference(ctx context.Context, _ *rand.Rand) {
+	one := fmt.Sprintf("%q", f.slow+"/large.png")
+	body := `{"model":"easel","prompt":"x","image":[` + strings.Join([]string{one, one, one, one}, ",") + `]}`
 	f.post(ctx, "/v1/images/generations", f.rich, "application/json", strings.NewReader(body), int64(len(body)))
 }
 

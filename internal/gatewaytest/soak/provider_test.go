@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
 )
 
 // What the healthy provider reports of every answer, and so what it costs.
@@ -233,11 +234,16 @@ func bomb(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 	_ = packed.Close()
 }
 
-// newSlowHost serves references that come too slowly.
-func newSlowHost(t *testing.T) string {
+// newHost serves references that come too slowly, or are as large as they may be.
+func newHost(t *testing.T) string {
 	done := make(chan struct{})
+	large := append(fakestudio.Picture(5), make([]byte, 29<<20)...)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "image/png")
+		if r.URL.Path == "/large.png" {
+			_, _ = w.Write(large)
+			return
+		}
 		_, _ = io.WriteString(w, "\x89PNG\r\n")
 		_ = http.NewResponseController(w).Flush()
 		select {

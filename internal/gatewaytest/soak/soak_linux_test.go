@@ -97,7 +97,7 @@ func prepare(t *testing.T) *soak {
 		s.good = append(s.good, &good{url: s.process.URL, account: account, key: key, client: clientFrom(fmt.Sprintf("127.0.1.%d",
 			n+1), time.Minute), statuses: map[string]int{}})
 	}
-	slow, host := newSlowHost(t), strings.TrimPrefix(s.process.URL, "http://")
+	slow, host := newHost(t), strings.TrimPrefix(s.process.URL, "http://")
 	for n := range foes {
 		_, rich := s.account(credit)
 		_, poor := s.account(0)
