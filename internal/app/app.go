@@ -19,6 +19,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
+	"tollgate/internal/alert"
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
@@ -113,9 +114,11 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	keys := account.NewKeys(account.KeysOptions{DB: db, Log: a.log})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
 	a.life.loop("uses of keys", keys.Run)
+	alerts := alert.New(s.AlertURL, a.log, nil)
+	a.life.loop("alerts", alerts.Run)
 	lines := line.New(line.Options{
 		Open: adapters.New(adapters.Options{Strangers: guard.Transport()}).Open, Current: watcher.Current, DB: db, Epoch: books.Epoch,
-		AlertURL: s.AlertURL, Log: a.log, Registry: a.metrics.registry,
+		Alerts: alerts, Log: a.log, Registry: a.metrics.registry,
 	})
 	if err := lines.Refresh(ctx); err != nil {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)

@@ -17,7 +17,6 @@ package line
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
@@ -43,9 +43,9 @@ type Options struct {
 	DB *store.DB
 	// Epoch names this life of the node (ledger.Epoch); required with DB.
 	Epoch func() string
-	// AlertURL gets a POST when a line leaves or returns to service; empty:
-	// nobody does.
-	AlertURL string
+	// Alerts get an alert when a line leaves or returns to service; nil: nobody
+	// is told. Whoever made them lets them run.
+	Alerts *alert.Sender
 	// Log gets a line when a line leaves or returns to service.
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
@@ -53,8 +53,6 @@ type Options struct {
 	// Registry gets the metrics tollgate_line_*; nil shows them nowhere. It
 	// must not have them already.
 	Registry prometheus.Registerer
-	// AlertTransport carries the alerts; nil makes one.
-	AlertTransport http.RoundTripper
 }
 
 // Lines walks the lines of models on this node. It is safe for concurrent use.
@@ -65,7 +63,7 @@ type Lines struct {
 	log     *slog.Logger
 	metrics *metrics
 	slots   *slots
-	alerts  *alerts
+	alerts  *alert.Sender
 	db      *store.DB
 	epoch   func() string
 
@@ -90,13 +88,16 @@ func New(o Options) *Lines {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Alerts == nil {
+		o.Alerts = alert.New("", o.Log, nil)
+	}
 	if o.Current == nil {
 		none := &catalog.Snapshot{}
 		o.Current = func() *catalog.Snapshot { return none }
 	}
 	l := &Lines{
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
-		slots: newSlots(o.DB, o.Epoch, o.Log), alerts: newAlerts(o.AlertURL, o.Log, o.AlertTransport),
+		slots: newSlots(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
 		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
 		former:  &fleet{revision: -1},
 		tallies: map[string]*tally{}, known: map[string]*catalog.Line{}, controls: map[string]control{},

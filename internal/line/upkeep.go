@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"tollgate/internal/alert"
 	"tollgate/internal/store"
 )
 
@@ -22,7 +23,6 @@ const (
 func (l *Lines) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { l.alerts.run(ctx) })
 	group.Go(func() { l.slots.handOn(ctx) })
 	p := newProber(l)
 	defer p.running.Wait()
@@ -137,6 +137,6 @@ func (l *Lines) tell(line string, changes []change) {
 		} else {
 			l.log.Warn("line: out of service", "line", line, "model", c.model, "state", c.state, "cause", c.cause)
 		}
-		l.alerts.send(Alert{Line: line, Model: c.model, State: c.state, Cause: c.cause, At: l.now().Unix()})
+		l.alerts.Send(alert.Alert{Line: line, Model: c.model, State: c.state, Cause: c.cause, At: l.now().Unix()})
 	}
 }

@@ -2,6 +2,7 @@ package line
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
 	"tollgate/internal/id"
 	"tollgate/internal/store"
@@ -25,7 +27,7 @@ type ear struct {
 }
 
 func (r *ear) RoundTrip(req *http.Request) (*http.Response, error) {
-	var a Alert
+	var a alert.Alert
 	if err := json.NewDecoder(req.Body).Decode(&a); err != nil {
 		return nil, err
 	}
@@ -63,9 +65,10 @@ func TestOperatorsWord(t *testing.T) {
 			if err := db.RegisterNode(t.Context(), epoch); err != nil {
 				t.Fatal(err)
 			}
+			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
 			l := New(Options{Open: func(upstream.Target) (upstream.Adapter, error) { return nil, nil }, Current: func() *catalog.Snapshot { return s },
-				DB: db, Epoch: func() string { return epoch }, AlertURL: "http://alerts.test/", AlertTransport: alerts})
-			go l.alerts.run(t.Context())
+				DB: db, Epoch: func() string { return epoch }, Alerts: sender})
+			go sender.Run(t.Context())
 			return l, alerts
 		}
 		l, alerts := node()

@@ -1,4 +1,11 @@
-package line
+// Package alert owns the alerts about lines: what is posted to the setting
+// alert_url, in which order, and what becomes of what is not taken.
+//
+// Invariants:
+//   - Whoever sends an alert never waits for its receiver.
+//   - What waits is bounded; what is dropped or not taken is logged.
+//   - The receiver's address is a secret and in no log.
+package alert
 
 import (
 	"bytes"
@@ -18,16 +25,16 @@ import (
 
 // Limits of the alerts.
 const (
-	alertQueue    = 1000             // alerts that wait
-	alertDeadline = 10 * time.Second // of one try: dial, request and answer
-	alertAnswer   = 4 << 10          // bytes of an answer that are read
-	alertHeader   = 16 << 10         // bytes of an answer's header
-	alertLinger   = 2 * time.Second  // for what waits when the node stops
-	alertCause    = 300              // bytes of an error in the log
+	maxQueue  = 1000             // alerts that wait
+	deadline  = 10 * time.Second // of one try: dial, request and answer
+	maxAnswer = 4 << 10          // bytes of an answer that are read
+	maxHeader = 16 << 10         // bytes of an answer's header
+	stopWait  = 2 * time.Second  // for what waits when the node stops
+	maxCause  = 300              // bytes of an error in the log
 )
 
-// alertWaits are the pauses before the second try and the third, the last.
-func alertWaits() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
+// pauses are those before the second try and the third, the last.
+func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
 // Alert says that a line, or one model on it, left service or returned to it,
 // as this node sees it. It is posted to the setting alert_url as it stands here.
@@ -39,9 +46,9 @@ type Alert struct {
 	At    int64  `json:"at"`    // Unix seconds
 }
 
-// alerts posts alerts to one address. Its address is a secret, since who knows
-// it can post there too: it never reaches the log.
-type alerts struct {
+// Sender posts alerts to one address (operator.md, Lines). The address is a
+// secret, since who knows it can post there too: it never reaches the log.
+type Sender struct {
 	url       *url.URL // nil: there is no address, so nothing is kept or posted
 	secrets   []string // parts of the address that errors may repeat
 	transport http.RoundTripper
@@ -50,85 +57,85 @@ type alerts struct {
 	dropped   atomic.Int64 // since the queue was last empty
 }
 
-// newAlerts makes the sender for an address; with an empty one it does nothing.
+// New makes the sender for an address; with an empty one it does nothing.
 // A nil transport is one of its own, which asks no proxy of the environment.
-func newAlerts(address string, log *slog.Logger, transport http.RoundTripper) *alerts {
+func New(address string, log *slog.Logger, transport http.RoundTripper) *Sender {
 	if transport == nil {
-		transport = alertTransport()
+		transport = newTransport()
 	}
-	a := &alerts{transport: transport, log: log, queue: make(chan Alert, alertQueue)}
+	s := &Sender{transport: transport, log: log, queue: make(chan Alert, maxQueue)}
 	if address == "" {
-		return a
+		return s
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		log.Error("alert_url is no address, so there are no alerts") // settings are read with care: a mistake of ours
-		return a
+		return s
 	}
-	a.url, a.secrets = u, secretsOf(address, u)
-	return a
+	s.url, s.secrets = u, secretsOf(address, u)
+	return s
 }
 
-// alertTransport makes one connection an alert: they are rare, and one that has
+// newTransport makes one connection an alert: they are rare, and one that has
 // waited for hours may be dead without anybody knowing.
-func alertTransport() http.RoundTripper {
-	dialer := &net.Dialer{Timeout: alertDeadline}
+func newTransport() http.RoundTripper {
+	dialer := &net.Dialer{Timeout: deadline}
 	return &http.Transport{
 		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
-		TLSHandshakeTimeout:    alertDeadline,
-		MaxResponseHeaderBytes: alertHeader,
+		TLSHandshakeTimeout:    deadline,
+		MaxResponseHeaderBytes: maxHeader,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 	}
 }
 
-// send hands an alert over to run. It never waits: when too many wait already
+// Send hands an alert over to Run. It never waits: when too many wait already
 // the alert is dropped, which the log says once until no more wait.
-func (a *alerts) send(alert Alert) {
-	if a.url == nil {
+func (s *Sender) Send(alert Alert) {
+	if s.url == nil {
 		return
 	}
 	select {
-	case a.queue <- alert:
+	case s.queue <- alert:
 	default:
-		if a.dropped.Add(1) == 1 {
-			a.log.Warn("alerts about lines are dropped: too many wait for alert_url", "waiting", alertQueue)
+		if s.dropped.Add(1) == 1 {
+			s.log.Warn("alerts about lines are dropped: too many wait for alert_url", "waiting", maxQueue)
 		}
 	}
 }
 
-// run posts alerts in their order until ctx ends; what waits then, or is being
+// Run posts alerts in their order until ctx ends; what waits then, or is being
 // posted, has two seconds more. It is called once.
-func (a *alerts) run(ctx context.Context) {
-	if a.url == nil {
+func (s *Sender) Run(ctx context.Context) {
+	if s.url == nil {
 		return
 	}
-	work, cancel := linger(ctx, alertLinger)
+	work, cancel := linger(ctx, stopWait)
 	defer cancel()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case alert := <-a.queue:
-			a.post(work, ctx.Done(), alert)
-			a.count()
+		case alert := <-s.queue:
+			s.post(work, ctx.Done(), alert)
+			s.count()
 		}
 	}
-	for work.Err() == nil && len(a.queue) > 0 { // nobody else takes from it
-		a.post(work, ctx.Done(), <-a.queue)
+	for work.Err() == nil && len(s.queue) > 0 { // nobody else takes from it
+		s.post(work, ctx.Done(), <-s.queue)
 	}
-	if n := len(a.queue); n > 0 {
-		a.log.Warn("alerts about lines were not posted before the stop", "alerts", n)
+	if n := len(s.queue); n > 0 {
+		s.log.Warn("alerts about lines were not posted before the stop", "alerts", n)
 	}
 }
 
 // count logs how many alerts were dropped, once no more wait.
-func (a *alerts) count() {
-	if len(a.queue) > 0 {
+func (s *Sender) count() {
+	if len(s.queue) > 0 {
 		return
 	}
-	if n := a.dropped.Swap(0); n > 0 {
-		a.log.Warn("alerts about lines were dropped", "alerts", n)
+	if n := s.dropped.Swap(0); n > 0 {
+		s.log.Warn("alerts about lines were dropped", "alerts", n)
 	}
 }
 
@@ -157,23 +164,23 @@ func linger(ctx context.Context, d time.Duration) (context.Context, context.Canc
 
 // post tries until the alert is taken, at most three times. A stop cuts the
 // pauses short.
-func (a *alerts) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
+func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 	body, err := json.Marshal(alert)
 	if err != nil {
-		a.log.Error("an alert about a line that is no JSON", "line", alert.Line, "error", err)
+		s.log.Error("an alert about a line that is no JSON", "line", alert.Line, "error", err)
 		return
 	}
-	waits := alertWaits()
+	pauses := pauses()
 	for try := 0; ; try++ {
-		if err = a.try(ctx, body); err == nil {
+		if err = s.try(ctx, body); err == nil {
 			return
 		}
-		if try == len(waits) || ctx.Err() != nil {
-			a.log.Warn("an alert about a line was not taken by alert_url",
-				"line", alert.Line, "model", alert.Model, "state", alert.State, "tries", try+1, "error", a.redact(err))
+		if try == len(pauses) || ctx.Err() != nil {
+			s.log.Warn("an alert about a line was not taken by alert_url",
+				"line", alert.Line, "model", alert.Model, "state", alert.State, "tries", try+1, "error", s.redact(err))
 			return
 		}
-		pause := time.NewTimer(waits[try])
+		pause := time.NewTimer(pauses[try])
 		select {
 		case <-pause.C:
 		case <-stop:
@@ -185,10 +192,10 @@ func (a *alerts) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 
 // try posts a body once. It goes past http.Client, which would follow
 // redirects to wherever the receiver says.
-func (a *alerts) try(ctx context.Context, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, alertDeadline)
+func (s *Sender) try(ctx context.Context, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	bare := *a.url
+	bare := *s.url
 	bare.User = nil
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, bare.String(), bytes.NewReader(body))
 	if err != nil {
@@ -196,18 +203,18 @@ func (a *alerts) try(ctx context.Context, body []byte) error {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "tollgate")
-	if user := a.url.User; user != nil {
+	if user := s.url.User; user != nil {
 		password, _ := user.Password()
 		r.SetBasicAuth(user.Username(), password)
 	}
-	answer, err := a.transport.RoundTrip(r)
+	answer, err := s.transport.RoundTrip(r)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 	// What it says does not matter, but a connection that is closed before the
 	// end of the answer looks like a failure to the receiver.
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, alertAnswer))
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return fmt.Errorf("answered with status %d", answer.StatusCode)
 	}
@@ -230,14 +237,14 @@ func secretsOf(address string, u *url.URL) []string {
 
 // redact returns an error without the address, which net/http puts into its
 // own and a receiver may repeat.
-func (a *alerts) redact(err error) string {
+func (s *Sender) redact(err error) string {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	text := err.Error()
-	for _, secret := range a.secrets {
+	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}
-	return strings.ToValidUTF8(text[:min(len(text), alertCause)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxCause)], "")
 }

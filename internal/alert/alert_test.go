@@ -1,4 +1,4 @@
-package line
+package alert
 
 import (
 	"bytes"
@@ -16,7 +16,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pipes is a network in memory, so that a server can stand in a bubble.
 type pipes struct {
@@ -105,12 +109,12 @@ func (r *receiver) got() []string {
 
 // start runs the sender until the returned function is called, which waits for
 // its end.
-func start(a *alerts) (stop func()) {
+func start(a *Sender) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.run(ctx)
+		a.Run(ctx)
 	}()
 	return func() {
 		cancel()
@@ -142,14 +146,14 @@ func newDiary() (*diary, *slog.Logger) {
 }
 
 const (
-	alertAddress = "http://user:hunter2@alerts.example/services/T0/secret-path?token=secret-query"
-	alertSecret  = "secret"
+	secretAddress = "http://user:hunter2@alerts.example/services/T0/secret-path?token=secret-query"
+	secretPart    = "secret"
 )
 
 // clean fails if the log tells the address.
 func clean(t *testing.T, d *diary) {
 	t.Helper()
-	for _, secret := range []string{alertSecret, "hunter2", "/services"} {
+	for _, secret := range []string{secretPart, "hunter2", "/services"} {
 		if strings.Contains(d.String(), secret) {
 			t.Errorf("the log tells %q: %s", secret, d)
 		}
@@ -161,17 +165,18 @@ func TestAlertsArePostedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, log := newDiary()
 		r := receive(t, func(_ int, w http.ResponseWriter, r *http.Request) {
-			if user, password, _ := r.BasicAuth(); r.URL.String() != "/services/T0/secret-path?token=secret-query" || user != "user" || password != "hunter2" {
+			user, password, _ := r.BasicAuth()
+			if r.URL.String() != "/services/T0/secret-path?token=secret-query" || user != "user" || password != "hunter2" {
 				t.Errorf("posted to %s as %q", r.URL, user)
 			}
 			w.WriteHeader(http.StatusAccepted)
 		})
 		defer r.close()
-		a := newAlerts(alertAddress, log, r.transport)
-		a.send(Alert{Line: "main", State: "circuit_open", Cause: "5 failures in a row", At: 1700000000})
+		a := New(secretAddress, log, r.transport)
+		a.Send(Alert{Line: "main", State: "circuit_open", Cause: "5 failures in a row", At: 1700000000})
 		stop := start(a)
-		a.send(Alert{Line: "main", Model: "swift-1", State: "model_out", Cause: "no such model", At: 1700000001})
-		a.send(Alert{Line: "main", State: "in_service", At: 1700000002})
+		a.Send(Alert{Line: "main", Model: "swift-1", State: "model_out", Cause: "no such model", At: 1700000001})
+		a.Send(Alert{Line: "main", State: "in_service", At: 1700000002})
 		synctest.Wait()
 		want := []string{
 			`{"line":"main","model":"","state":"circuit_open","cause":"5 failures in a row","at":1700000000}`,
@@ -256,11 +261,11 @@ func TestAlertTries(t *testing.T) {
 				d, log := newDiary()
 				r := receive(t, tt.answer)
 				defer r.close()
-				a := newAlerts(alertAddress, log, r.transport)
+				a := New(secretAddress, log, r.transport)
 				began := time.Now()
 				stop := start(a)
-				a.send(Alert{Line: "first", Model: "swift-1", State: "model_out"})
-				a.send(Alert{Line: "second"})
+				a.Send(Alert{Line: "first", Model: "swift-1", State: "model_out"})
+				a.Send(Alert{Line: "second"})
 				time.Sleep(time.Minute) // on the bubble's clock
 				stop()
 				got := r.got()
@@ -295,12 +300,12 @@ func TestFullAlerts(t *testing.T) {
 		open := make(chan struct{})
 		r := receive(t, func(int, http.ResponseWriter, *http.Request) { <-open })
 		defer r.close()
-		a := newAlerts(alertAddress, log, r.transport)
+		a := New(secretAddress, log, r.transport)
 		stop := start(a)
-		a.send(Alert{Line: "first"})
+		a.Send(Alert{Line: "first"})
 		synctest.Wait() // it is being posted
-		for range alertQueue + 7 {
-			a.send(Alert{Line: "next"})
+		for range maxQueue + 7 {
+			a.Send(Alert{Line: "next"})
 		}
 		if text := d.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "waiting=1000") {
 			t.Errorf("log %s", text)
@@ -308,7 +313,7 @@ func TestFullAlerts(t *testing.T) {
 		close(open)
 		synctest.Wait()
 		stop()
-		if got := len(r.got()); got != alertQueue+1 {
+		if got := len(r.got()); got != maxQueue+1 {
 			t.Errorf("%d were posted", got)
 		}
 		if text := d.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "alerts=7") {
@@ -334,7 +339,7 @@ func TestAlertsAtStop(t *testing.T) {
 				w.WriteHeader(500)
 			}
 		}, 0, 5, ""},
-		{"slow", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, alertLinger, 1, "alerts=2"},
+		{"slow", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, stopWait, 1, "alerts=2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -342,10 +347,10 @@ func TestAlertsAtStop(t *testing.T) {
 				d, log := newDiary()
 				r := receive(t, tt.answer)
 				defer r.close()
-				a := newAlerts(alertAddress, log, r.transport)
+				a := New(secretAddress, log, r.transport)
 				stop := start(a)
 				for range 3 {
-					a.send(Alert{Line: "main"})
+					a.Send(Alert{Line: "main"})
 				}
 				began := time.Now()
 				stop()
@@ -375,9 +380,9 @@ func TestAlertsAtStopWhileWaiting(t *testing.T) {
 			}
 		})
 		defer r.close()
-		a := newAlerts(alertAddress, log, r.transport)
+		a := New(secretAddress, log, r.transport)
 		stop := start(a)
-		a.send(Alert{Line: "main"})
+		a.Send(Alert{Line: "main"})
 		synctest.Wait() // it waits for its second try
 		began := time.Now()
 		stop()
@@ -390,18 +395,18 @@ func TestAlertsAtStopWhileWaiting(t *testing.T) {
 func TestNoAddressNoAlerts(t *testing.T) {
 	t.Parallel()
 	d, log := newDiary()
-	a := newAlerts("", log, nil)
-	for range alertQueue + 1 {
-		a.send(Alert{Line: "main"})
+	a := New("", log, nil)
+	for range maxQueue + 1 {
+		a.Send(Alert{Line: "main"})
 	}
-	a.run(t.Context()) // returns at once
+	a.Run(t.Context()) // returns at once
 	if len(a.queue) > 0 || d.String() != "" {
 		t.Errorf("%d wait, log %s", len(a.queue), d)
 	}
-	a = newAlerts("http://secret host", log, nil)
-	a.send(Alert{Line: "main"})
-	a.run(t.Context())
-	if text := d.String(); strings.Contains(text, alertSecret) || !strings.Contains(text, "alert_url") {
+	a = New("http://secret host", log, nil)
+	a.Send(Alert{Line: "main"})
+	a.Run(t.Context())
+	if text := d.String(); strings.Contains(text, secretPart) || !strings.Contains(text, "alert_url") {
 		t.Errorf("log %s", text)
 	}
 }
@@ -410,7 +415,7 @@ func TestNoAddressNoAlerts(t *testing.T) {
 // proxy.
 func TestAlertOverNetwork(t *testing.T) {
 	t.Parallel()
-	if own, ok := alertTransport().(*http.Transport); !ok || own.Proxy != nil {
+	if own, ok := newTransport().(*http.Transport); !ok || own.Proxy != nil {
 		t.Error("the transport asks a proxy")
 	}
 	bodies := make(chan string, 1)
@@ -420,9 +425,9 @@ func TestAlertOverNetwork(t *testing.T) {
 	}))
 	defer server.Close()
 	d, log := newDiary()
-	a := newAlerts(server.URL, log, nil)
+	a := New(server.URL, log, nil)
 	stop := start(a)
-	a.send(Alert{Line: "main", At: 1})
+	a.Send(Alert{Line: "main", At: 1})
 	if got := <-bodies; got != `{"line":"main","model":"","state":"","cause":"","at":1}` {
 		t.Errorf("posted %s", got)
 	}
@@ -436,17 +441,17 @@ func TestAlertOverNetwork(t *testing.T) {
 func TestAlertErrorsHideTheAddress(t *testing.T) {
 	t.Parallel()
 	_, log := newDiary()
-	a := newAlerts(alertAddress, log, nil)
+	a := New(secretAddress, log, nil)
 	for _, err := range []error{
-		&url.Error{Op: "Post", URL: alertAddress, Err: errors.New("refused")},
-		fmt.Errorf("wrapped: %w", &url.Error{Op: "Post", URL: alertAddress, Err: errors.New("refused " + alertAddress)}),
-		errors.New("refused at " + alertAddress),
+		&url.Error{Op: "Post", URL: secretAddress, Err: errors.New("refused")},
+		fmt.Errorf("wrapped: %w", &url.Error{Op: "Post", URL: secretAddress, Err: errors.New("refused " + secretAddress)}),
+		errors.New("refused at " + secretAddress),
 		errors.New("refused /services/T0/secret-path?token=secret-query"),
 		errors.New("refused token=secret-query for user:hunter2"),
 		errors.New("refused " + strings.Repeat("é", 1000)),
 	} {
 		text := a.redact(err)
-		if strings.Contains(text, alertSecret) || strings.Contains(text, "hunter2") || !strings.Contains(text, "refused") || len(text) > alertCause {
+		if strings.Contains(text, secretPart) || strings.Contains(text, "hunter2") || !strings.Contains(text, "refused") || len(text) > maxCause {
 			t.Errorf("%v shows as %q", err, text)
 		}
 	}
