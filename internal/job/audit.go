@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
 	"tollgate/internal/money"
+	"tollgate/internal/slot"
 	"tollgate/internal/store"
 )
 
@@ -127,7 +127,7 @@ func (a *audit) end() error {
 // running compares open holds and slots with the jobs that run.
 func (a *audit) running(tx *store.Tx) error {
 	holds := a.books.JobHolds()
-	slots, err := line.SlotsTx(tx)
+	slots, err := slot.JobsTx(tx)
 	if err != nil {
 		return err
 	}

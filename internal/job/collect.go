@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/line"
 	"tollgate/internal/media"
+	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 )
@@ -248,7 +248,7 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 	if err != nil || changed == 0 {
 		return 0, err
 	}
-	return changed, line.LeaveTx(tx, id)
+	return changed, slot.GiveTx(tx, id)
 }
 
 // open names the lines that take jobs of a model now or soon.

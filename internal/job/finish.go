@@ -6,9 +6,9 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
+	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -114,7 +114,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8 WHERE id = $9`,
 		status, code, p.line, text(trace), string(e.body), int64(min(cost, e.rec.held)), p.startedMS, nowMS, e.rec.id)
 	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.id)
-	line.Leave(q, e.rec.id)
+	slot.Give(q, e.rec.id)
 	media.Drop(q, e.rec.id, nowMS)
 	e.jobs.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
 		Account: e.rec.account, Type: e.rec.event(e.fail == nil), Body: e.body, Callback: e.rec.callback,

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
+	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 )
@@ -205,7 +206,7 @@ func (s *starting) freeTx(tx *store.Tx) error {
 		free := s.room
 		if b.Line.MaxConcurrent > 0 {
 			var err error
-			if free, err = line.FreeTx(tx, b.Line.ID, b.Line.MaxConcurrent); err != nil {
+			if free, err = slot.FreeTx(tx, b.Line.ID, b.Line.MaxConcurrent); err != nil {
 				return err
 			}
 		}
@@ -273,7 +274,7 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	if err != nil || changed == 0 { // another node was faster
 		return err
 	}
-	if err := line.TakeTx(tx, p.line, rec.id); err != nil {
+	if err := slot.TakeTx(tx, p.line, rec.id); err != nil {
 		return err
 	}
 	s.free[p.line]--

@@ -7,7 +7,6 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
-	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -149,55 +148,6 @@ func (v *Voyage) End() {
 	if v.berth.Trial {
 		t.endTrial()
 	}
-}
-
-// FreeTx returns how many more jobs a line with the given max_concurrent, more
-// than 0, may take: what neither jobs nor the grants of living nodes have. Until
-// the transaction ends nobody else takes any, so call it for several lines in
-// ascending order of their ids.
-func FreeTx(tx *store.Tx, line string, limit int) (int, error) {
-	if err := tx.Serialize(slotLock + line); err != nil {
-		return 0, err
-	}
-	r, err := readRows(tx, line, "")
-	if err != nil {
-		return 0, err
-	}
-	return max(limit-r.jobs-r.others, 0), nil
-}
-
-// TakeTx gives a job a slot of a line; LeaveTx and Leave take it back. A job has
-// at most one, and taking it twice changes nothing.
-func TakeTx(tx *store.Tx, line, job string) error {
-	_, err := tx.Exec(`INSERT INTO line_job (job, line) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET line = excluded.line`, job, line)
-	return err
-}
-
-// LeaveTx gives back the slot of a job, if it has one.
-func LeaveTx(tx *store.Tx, job string) error {
-	_, err := tx.Exec(`DELETE FROM line_job WHERE job = $1`, job)
-	return err
-}
-
-// Leave is LeaveTx as a statement of a batch.
-func Leave(q *store.Batch, job string) { q.Exec(nil, `DELETE FROM line_job WHERE job = $1`, job) }
-
-// SlotsTx returns which jobs have a slot, by the job's id, for the audit.
-func SlotsTx(tx *store.Tx) (map[string]string, error) {
-	rows, err := tx.Query(`SELECT job, line FROM line_job`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	slots := map[string]string{}
-	for rows.Next() {
-		var job, line string
-		if err := rows.Scan(&job, &line); err != nil {
-			return nil, err
-		}
-		slots[job] = line
-	}
-	return slots, rows.Err()
 }
 
 // NoMaker is the trouble of a line that could not be opened.

@@ -68,7 +68,7 @@ func (f *flight) end() {
 		t.endTrial()
 	}
 	if f.slot {
-		f.lines.slots.give(f.seat.line.ID)
+		f.lines.slots.Give(f.seat.line.ID)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
+	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
@@ -62,7 +63,7 @@ type Lines struct {
 	now     func() time.Time
 	log     *slog.Logger
 	metrics *metrics
-	slots   *slots
+	slots   *slot.Slots
 	alerts  *alert.Sender
 	db      *store.DB
 	epoch   func() string
@@ -97,7 +98,7 @@ func New(o Options) *Lines {
 	}
 	l := &Lines{
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
-		slots: newSlots(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
+		slots: slot.New(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
 		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
 		former:  &fleet{revision: -1},
 		tallies: map[string]*tally{}, known: map[string]*catalog.Line{}, controls: map[string]control{},

@@ -122,10 +122,10 @@ func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstrea
 		return nil
 	}
 	if ln.MaxConcurrent > 0 {
-		if !p.lines.slots.take(ctx, ln.ID, ln.MaxConcurrent) {
+		if !p.lines.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
 			return upstream.Fail(fault.UpstreamBusy, errors.New("no free slot for a probe"))
 		}
-		defer p.lines.slots.give(ln.ID)
+		defer p.lines.slots.Give(ln.ID)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait), fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()

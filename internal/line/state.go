@@ -88,7 +88,7 @@ func (l *Lines) state(now time.Time, seat *seat) State {
 	ln := seat.line
 	state := State{Line: ln.ID, Provider: ln.Provider, State: stateInService, MaxConcurrent: ln.MaxConcurrent}
 	if ln.MaxConcurrent > 0 {
-		state.Granted = l.slots.granted(ln.ID)
+		state.Granted = l.slots.Granted(ln.ID)
 	}
 	seat.tally.report(now, &state)
 	why := ""

@@ -23,7 +23,7 @@ const (
 func (l *Lines) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { l.slots.handOn(ctx) })
+	group.Go(func() { l.slots.HandOn(ctx) })
 	p := newProber(l)
 	defer p.running.Wait()
 	tick := time.NewTicker(stepEvery)
@@ -43,7 +43,7 @@ func (l *Lines) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		p.step(ctx)
-		err := errors.Join(l.Refresh(ctx), l.slots.tidy(ctx))
+		err := errors.Join(l.Refresh(ctx), l.slots.Tidy(ctx))
 		if now := l.now(); shared && now.Sub(reported) >= reportEvery {
 			reported = now
 			err = errors.Join(err, l.Report(ctx))

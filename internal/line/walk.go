@@ -138,7 +138,7 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 		return nil
 	}
 	capped := ln.MaxConcurrent > 0
-	if capped && !l.slots.take(ctx, ln.ID, ln.MaxConcurrent) {
+	if capped && !l.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
 		if trial {
 			t.endTrial()
 		}

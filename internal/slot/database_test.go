@@ -1,4 +1,4 @@
-package line
+package slot
 
 import (
 	"context"
@@ -19,14 +19,14 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var clock slotClock
-		a := newSlotNode(t, db, &clock, "a")
+		var clock testClock
+		a := newTestNode(t, db, &clock, "a")
 		a.gives("l", a.takes("l", 40, 8))
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 		// Within the grant nothing is asked.
-		had := a.granted("l")
+		had := a.Granted("l")
 		if got := a.takes("l", 40, 40); got != had || had < 8 {
 			t.Errorf("%d taken of a grant of %d", got, had)
 		}
@@ -35,7 +35,7 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 			if a.takes("l", 40, 1) != 0 || a.takes("m", 40, 1) != 0 {
 				t.Error("granted without the database")
 			}
-			if a.tidy(ctx) == nil {
+			if a.Tidy(ctx) == nil {
 				t.Error("the upkeep says nothing of the outage")
 			}
 		}
@@ -49,8 +49,8 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 func TestSlotsWithASlowDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a := newSlotNode(t, db, &clock, "a")
+		var clock testClock
+		a := newTestNode(t, db, &clock, "a")
 		a.timeout = 50 * time.Millisecond
 		release := occupy(t, db, "l")
 		if a.takes("l", 2, 1) != 0 || a.log.Len() == 0 {
@@ -67,20 +67,20 @@ func TestSlotsWithASlowDatabase(t *testing.T) {
 
 func TestSlotsWithoutANode(t *testing.T) {
 	t.Parallel()
-	s := newSlots(nil, nil, nil)
+	s := New(nil, nil, nil)
 	ctx := context.Background()
 	for _, want := range []bool{true, true, false} {
-		if s.take(ctx, "l", 2) != want {
+		if s.Take(ctx, "l", 2) != want {
 			t.Error("a node alone grants itself the limit")
 		}
 	}
-	s.give("l")
-	if !s.take(ctx, "l", 2) || s.granted("l") != 2 {
+	s.Give("l")
+	if !s.Take(ctx, "l", 2) || s.Granted("l") != 2 {
 		t.Error("a slot that was given cannot be taken")
 	}
-	s.give("l")
-	s.give("l")
-	if err := s.tidy(ctx); err != nil || len(s.pools) != 0 {
+	s.Give("l")
+	s.Give("l")
+	if err := s.Tidy(ctx); err != nil || len(s.pools) != 0 {
 		t.Errorf("%d lines in memory, %v", len(s.pools), err)
 	}
 }
@@ -88,8 +88,8 @@ func TestSlotsWithoutANode(t *testing.T) {
 func TestSlotsAreAskedForTogether(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a := newSlotNode(t, db, &clock, "a")
+		var clock testClock
+		a := newTestNode(t, db, &clock, "a")
 		release := occupy(t, db, "l")
 		state := func(ok func(p *pool) bool) func() bool {
 			return func() bool {
@@ -101,12 +101,12 @@ func TestSlotsAreAskedForTogether(t *testing.T) {
 		}
 		leaves, leave := context.WithCancel(context.Background())
 		first := make(chan bool, 1)
-		go func() { first <- a.take(leaves, "l", 80) }()
+		go func() { first <- a.Take(leaves, "l", 80) }()
 		until(t, "the first taker asks", state(func(p *pool) bool { return p.asking != nil }))
 		// One that waits for another's ask leaves at once.
 		impatient, end := context.WithCancel(context.Background())
 		second := make(chan bool, 1)
-		go func() { second <- a.take(impatient, "l", 80) }()
+		go func() { second <- a.Take(impatient, "l", 80) }()
 		until(t, "the second taker waits", state(func(p *pool) bool { return p.waiters == 2 }))
 		end()
 		if <-second {
@@ -115,7 +115,7 @@ func TestSlotsAreAskedForTogether(t *testing.T) {
 		// The one that asks leaves too, which the others do not notice.
 		others := make(chan bool)
 		for range 5 {
-			go func() { others <- a.take(context.Background(), "l", 80) }()
+			go func() { others <- a.Take(context.Background(), "l", 80) }()
 		}
 		until(t, "all wait", state(func(p *pool) bool { return p.waiters == 6 }))
 		leave()

@@ -1,4 +1,4 @@
-package line
+package slot
 
 import (
 	"bytes"
@@ -12,24 +12,28 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
 
-// slotClock is a clock that several nodes read and a test moves.
-type slotClock struct{ ns atomic.Int64 }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func (c *slotClock) now() time.Time          { return time.Unix(1_700_000_000, c.ns.Load()) }
-func (c *slotClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+// testClock is a clock that several nodes read and a test moves.
+type testClock struct{ ns atomic.Int64 }
 
-// slotNode is one node's slots under an epoch that the test changes.
-type slotNode struct {
-	*slots
-	db    *store.DB
-	life  atomic.Pointer[string]
-	lives int
-	name  string
-	log   bytes.Buffer
+func (c *testClock) now() time.Time          { return time.Unix(1_700_000_000, c.ns.Load()) }
+func (c *testClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+
+// testNode is one node's slots under an epoch that the test changes.
+type testNode struct {
+	*Slots
+	db     *store.DB
+	epoch  atomic.Pointer[string]
+	epochs int
+	name   string
+	log    bytes.Buffer
 }
 
 // failer is what tests and properties have in common.
@@ -39,10 +43,10 @@ type failer interface {
 	Errorf(format string, args ...any)
 }
 
-func newSlotNode(t failer, db *store.DB, clock *slotClock, name string) *slotNode {
+func newTestNode(t failer, db *store.DB, clock *testClock, name string) *testNode {
 	t.Helper()
-	n := &slotNode{db: db, name: name}
-	n.slots = newSlots(db, func() string { return *n.life.Load() }, slog.New(slog.NewTextHandler(&n.log, nil)))
+	n := &testNode{db: db, name: name}
+	n.Slots = New(db, func() string { return *n.epoch.Load() }, slog.New(slog.NewTextHandler(&n.log, nil)))
 	n.now = clock.now
 	n.rest = 0
 	n.timeout = 20 * time.Second // the tests own time; those about the bound set it
@@ -50,59 +54,59 @@ func newSlotNode(t failer, db *store.DB, clock *slotClock, name string) *slotNod
 	return n
 }
 
-// begin begins a new life of the node.
-func (n *slotNode) begin(t failer) {
+// begin begins a new epoch of the node.
+func (n *testNode) begin(t failer) {
 	t.Helper()
-	n.lives++
-	epoch := fmt.Sprintf("%s-%d", n.name, n.lives)
+	n.epochs++
+	epoch := fmt.Sprintf("%s-%d", n.name, n.epochs)
 	if err := n.db.RegisterNode(context.Background(), epoch); err != nil {
 		t.Fatal(err)
 	}
-	n.life.Store(&epoch)
+	n.epoch.Store(&epoch)
 }
 
 // die declares the node dead, which it does not know.
-func (n *slotNode) die(t failer) {
+func (n *testNode) die(t failer) {
 	t.Helper()
-	if dead, err := n.db.Fence(context.Background(), *n.life.Load(), 0); err != nil || !dead {
+	if dead, err := n.db.Fence(context.Background(), *n.epoch.Load(), 0); err != nil || !dead {
 		t.Fatal(dead, err)
 	}
 }
 
 // forgotten declares the node dead and removes its row, as the sweep does.
-func (n *slotNode) forgotten(t failer) {
+func (n *testNode) forgotten(t failer) {
 	t.Helper()
 	n.die(t)
-	if err := n.db.LeaveNode(context.Background(), *n.life.Load()); err != nil {
+	if err := n.db.LeaveNode(context.Background(), *n.epoch.Load()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // takes takes as often as it can, at most so many times, and returns how often.
-func (n *slotNode) takes(line string, limit, most int) int {
-	for i := range most {
-		if !n.take(context.Background(), line, limit) {
+func (n *testNode) takes(line string, limit, highest int) int {
+	for i := range highest {
+		if !n.Take(context.Background(), line, limit) {
 			return i
 		}
 	}
-	return most
+	return highest
 }
 
-func (n *slotNode) gives(line string, times int) {
+func (n *testNode) gives(line string, times int) {
 	for range times {
-		n.give(line)
+		n.Give(line)
 	}
 }
 
-func (n *slotNode) tidied(t failer) {
+func (n *testNode) tidied(t failer) {
 	t.Helper()
-	if err := n.tidy(context.Background()); err != nil {
+	if err := n.Tidy(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // handed hands on all that the node does not use.
-func (n *slotNode) handed(t *testing.T) {
+func (n *testNode) handed(t *testing.T) {
 	t.Helper()
 	for len(n.spare) > 0 {
 		if err := n.hand(t.Context(), <-n.spare); err != nil {
@@ -185,15 +189,15 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 			calls   = 4 // of each caller
 		)
 		var (
-			clock           slotClock
-			nodes           []*slotNode
-			inFlight, most  atomic.Int64
-			working, upkeep sync.WaitGroup
+			clock             testClock
+			nodes             []*testNode
+			inFlight, highest atomic.Int64
+			working, upkeep   sync.WaitGroup
 		)
 		deadline := time.Now().Add(20 * time.Second)
 		done := make(chan struct{})
 		for i := range 3 {
-			n := newSlotNode(t, db, &clock, fmt.Sprint("node", i))
+			n := newTestNode(t, db, &clock, fmt.Sprint("node", i))
 			nodes = append(nodes, n)
 			upkeep.Go(func() {
 				for {
@@ -202,7 +206,7 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 						return
 					default:
 						clock.advance(50 * time.Millisecond)
-						if err := n.tidy(context.Background()); err != nil {
+						if err := n.Tidy(context.Background()); err != nil {
 							t.Error(err)
 						}
 						runtime.Gosched()
@@ -214,18 +218,18 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 			n := nodes[i%len(nodes)]
 			working.Go(func() {
 				for left := calls; left > 0; runtime.Gosched() {
-					if !n.take(context.Background(), "l", limit) {
+					if !n.Take(context.Background(), "l", limit) {
 						continue
 					}
 					now := inFlight.Add(1)
-					for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+					for seen := highest.Load(); now > seen && !highest.CompareAndSwap(seen, now); seen = highest.Load() {
 					}
 					// The first calls end when the line is full, which it has to be once.
-					for held := rand.IntN(200); (held > 0 || most.Load() < limit) && time.Now().Before(deadline); held-- {
+					for held := rand.IntN(200); (held > 0 || highest.Load() < limit) && time.Now().Before(deadline); held-- {
 						runtime.Gosched()
 					}
 					inFlight.Add(-1)
-					n.give("l")
+					n.Give("l")
 					left--
 				}
 			})
@@ -233,8 +237,8 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 		working.Wait()
 		close(done)
 		upkeep.Wait()
-		if most.Load() != limit {
-			t.Errorf("at most %d calls were in flight; want %d, no more and no less", most.Load(), limit)
+		if highest.Load() != limit {
+			t.Errorf("at most %d calls were in flight; want %d, no more and no less", highest.Load(), limit)
 		}
 		for _, n := range nodes {
 			if n.log.Len() > 0 {
@@ -247,8 +251,8 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 func TestSlotsOfASmallCap(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a, b := newSlotNode(t, db, &clock, "a"), newSlotNode(t, db, &clock, "b")
+		var clock testClock
+		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
 		if a.takes("l", 2, 1) != 1 || b.takes("l", 2, 1) != 1 {
 			t.Fatal("each node gets one of two slots")
 		}
@@ -258,7 +262,7 @@ func TestSlotsOfASmallCap(t *testing.T) {
 		if got := rowsOf(t, db, "l"); got["a-1"] != (grant{1, 1}) || got["b-1"] != (grant{1, 1}) {
 			t.Errorf("rows %v; want 1 granted and 1 wanted each", got)
 		}
-		a.give("l")
+		a.Give("l")
 		if b.takes("l", 2, 1) != 0 {
 			t.Error("the slot that the other node still has was taken")
 		}
@@ -279,8 +283,8 @@ func TestSlotsOfASmallCap(t *testing.T) {
 func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a, b := newSlotNode(t, db, &clock, "a"), newSlotNode(t, db, &clock, "b")
+		var clock testClock
+		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
 		if a.takes("l", 4, 9) != 4 || b.takes("l", 4, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
@@ -290,11 +294,11 @@ func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 			a.tidied(t)
 			b.tidied(t)
 			b.takes("l", 4, 9)
-			a.give("l")
+			a.Give("l")
 			a.takes("l", 4, 1)
 		}
-		if a.granted("l") != 2 || b.granted("l") != 2 {
-			t.Errorf("%d and %d slots; want half of them for the node that came later", a.granted("l"), b.granted("l"))
+		if a.Granted("l") != 2 || b.Granted("l") != 2 {
+			t.Errorf("%d and %d slots; want half of them for the node that came later", a.Granted("l"), b.Granted("l"))
 		}
 	})
 }
@@ -302,8 +306,8 @@ func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a, b := newSlotNode(t, db, &clock, "a"), newSlotNode(t, db, &clock, "b")
+		var clock testClock
+		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
 		if a.takes("l", 3, 9) != 3 || b.takes("l", 3, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
@@ -321,7 +325,7 @@ func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 			clock.advance(unusedFor)
 			a.tidied(t)
 		}
-		if a.takes("l", 3, 1) != 0 || a.granted("l") != 0 {
+		if a.takes("l", 3, 1) != 0 || a.Granted("l") != 0 {
 			t.Error("a node that was declared dead was granted a slot")
 		}
 		if got := rowsOf(t, db, "l"); len(got) != 1 || a.log.Len() > 0 {
@@ -330,25 +334,25 @@ func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 	})
 }
 
-func TestSlotsOfANewLife(t *testing.T) {
+func TestSlotsOfANewEpoch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a, b := newSlotNode(t, db, &clock, "a"), newSlotNode(t, db, &clock, "b")
+		var clock testClock
+		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
 		if a.takes("l", 4, 3) != 3 {
 			t.Fatal("not granted")
 		}
 		a.die(t)
 		a.begin(t)
-		if a.granted("l") != 0 {
+		if a.Granted("l") != 0 {
 			t.Error("a grant outlived its epoch")
 		}
 		if b.takes("l", 4, 1) != 1 {
-			t.Fatal("the slots of the former life are not free")
+			t.Fatal("the slots of the former epoch are not free")
 		}
 		// Its three calls still run, so of the three free slots none is for a new call.
-		if a.takes("l", 4, 1) != 0 || a.granted("l") != 3 {
-			t.Errorf("%d granted; want the three for the calls in flight", a.granted("l"))
+		if a.takes("l", 4, 1) != 0 || a.Granted("l") != 3 {
+			t.Errorf("%d granted; want the three for the calls in flight", a.Granted("l"))
 		}
 		a.gives("l", 2)
 		if a.takes("l", 4, 9) != 2 {
@@ -364,8 +368,8 @@ func TestSlotsOfANewLife(t *testing.T) {
 func TestSlotsFollowTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a, b := newSlotNode(t, db, &clock, "a"), newSlotNode(t, db, &clock, "b")
+		var clock testClock
+		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
 		if a.takes("l", 6, 4) != 4 || b.takes("l", 6, 9) != 2 {
 			t.Fatal("not granted")
 		}
@@ -373,19 +377,19 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 		if a.takes("l", 3, 1) != 0 || b.takes("l", 3, 1) != 0 {
 			t.Error("granted over a limit that was lowered")
 		}
-		inFlight := map[*slotNode]int{a: 4, b: 2}
+		inFlight := map[*testNode]int{a: 4, b: 2}
 		for range 6 {
 			clock.advance(time.Second)
 			for n := range inFlight {
 				n.tidied(t)
 				if inFlight[n] > 0 {
-					n.give("l")
+					n.Give("l")
 					inFlight[n]--
 				}
 				inFlight[n] += n.takes("l", 3, 9)
 			}
 		}
-		if all := a.granted("l") + b.granted("l"); all > 3 || inFlight[a]+inFlight[b] != 3 {
+		if all := a.Granted("l") + b.Granted("l"); all > 3 || inFlight[a]+inFlight[b] != 3 {
 			t.Errorf("%d granted, %d in flight; want 3", all, inFlight[a]+inFlight[b])
 		}
 		// Raised: at once, in spite of asks in vain a moment ago.
@@ -399,8 +403,8 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 func TestSlotsLoweredWithoutUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a := newSlotNode(t, db, &clock, "a")
+		var clock testClock
+		a := newTestNode(t, db, &clock, "a")
 		a.gives("l", a.takes("l", 10, 10))
 		if a.takes("l", 4, 9) != 4 {
 			t.Error("the grant did not serve a lower limit")
@@ -416,25 +420,25 @@ func TestSlotsLoweredWithoutUse(t *testing.T) {
 func TestSlotsUnusedGoBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a := newSlotNode(t, db, &clock, "a")
+		var clock testClock
+		a := newTestNode(t, db, &clock, "a")
 		step := func() {
 			clock.advance(time.Second)
 			a.tidied(t)
 		}
-		if a.takes("l", 16, 12) != 12 || a.granted("l") != 12 {
-			t.Fatalf("%d granted; want 12", a.granted("l")) // the last ask was for the tenth call and 2 beyond
+		if a.takes("l", 16, 12) != 12 || a.Granted("l") != 12 {
+			t.Fatalf("%d granted; want 12", a.Granted("l")) // the last ask was for the tenth call and 2 beyond
 		}
 		a.gives("l", 9)
 		step()
-		if a.granted("l") != 12 {
+		if a.Granted("l") != 12 {
 			t.Error("given back after a second")
 		}
 		step() // the end of the time in which 12 were in use
 		step()
 		step()
-		if got := rowsOf(t, db, "l"); a.granted("l") != 5 || got["a-1"] != (grant{5, 0}) {
-			t.Errorf("%d granted, rows %v; want 3 in use and 2 beyond", a.granted("l"), got)
+		if got := rowsOf(t, db, "l"); a.Granted("l") != 5 || got["a-1"] != (grant{5, 0}) {
+			t.Errorf("%d granted, rows %v; want 3 in use and 2 beyond", a.Granted("l"), got)
 		}
 		clock.advance(idleFor) // a line in use is not idle
 		step()
@@ -442,8 +446,8 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		for range 4 {
 			step()
 		}
-		if a.granted("l") != 2 {
-			t.Errorf("%d granted; want the headroom", a.granted("l"))
+		if a.Granted("l") != 2 {
+			t.Errorf("%d granted; want the headroom", a.Granted("l"))
 		}
 		clock.advance(idleFor)
 		step()
@@ -459,16 +463,16 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 func TestSlotsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		clock := &slotClock{}
-		a := newSlotNode(t, db, clock, "a")
+		clock := &testClock{}
+		a := newTestNode(t, db, clock, "a")
 		a.takes("alone", 1, 1)
-		a.give("alone")
+		a.Give("alone")
 		if n := len(a.spare); n != 0 {
 			t.Errorf("%d lines are to be handed on without another node", n)
 		}
-		b := newSlotNode(t, db, clock, "b")
+		b := newTestNode(t, db, clock, "b")
 		for i := range 6 {
-			n := []*slotNode{a, b}[i%2]
+			n := []*testNode{a, b}[i%2]
 			if n.takes("line", 3, 4) != 3 {
 				t.Fatalf("in turn %d the line is not free", i)
 			}
@@ -488,20 +492,20 @@ func TestSlotsAreHandedOn(t *testing.T) {
 		if err := a.hand(t.Context(), <-a.spare); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.granted("line"); got != 2 {
+		if got := a.Granted("line"); got != 2 {
 			t.Errorf("%d slots are left of 2 that were in use", got)
 		}
 		a.handed(t)
 		a.takes("small", 20, 1)
-		a.give("small")
+		a.Give("small")
 		a.handed(t)
-		if got := a.granted("small"); got != 0 {
+		if got := a.Granted("small"); got != 0 {
 			t.Errorf("%d slots are left of a small line that is not used", got)
 		}
 		a.takes("large", 80, 1)
-		a.give("large")
+		a.Give("large")
 		a.handed(t)
-		if got := a.granted("large"); got != 10 {
+		if got := a.Granted("large"); got != 10 {
 			t.Errorf("%d slots are left of a large line, want its headroom of 10", got)
 		}
 	})
@@ -512,14 +516,14 @@ func TestSlotsAreHandedOn(t *testing.T) {
 func TestShortRest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		clock := &slotClock{}
-		a, b := newSlotNode(t, db, clock, "a"), newSlotNode(t, db, clock, "b")
+		clock := &testClock{}
+		a, b := newTestNode(t, db, clock, "a"), newTestNode(t, db, clock, "b")
 		b.rest = time.Second
 		a.takes("line", 1, 1)
 		got := make(chan bool)
-		go func() { got <- b.take(context.Background(), "line", 1) }()
+		go func() { got <- b.Take(context.Background(), "line", 1) }()
 		until(t, "b wants a slot", func() bool { return len(rowsOf(t, db, "line")) == 2 })
-		a.give("line")
+		a.Give("line")
 		a.handed(t)
 		if !<-got {
 			t.Error("the slot that a handed on is not b's")
@@ -530,8 +534,8 @@ func TestShortRest(t *testing.T) {
 func TestSlotsWantedNoLonger(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock slotClock
-		a, b := newSlotNode(t, db, &clock, "a"), newSlotNode(t, db, &clock, "b")
+		var clock testClock
+		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
 		if a.takes("l", 2, 9) != 2 || b.takes("l", 2, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}

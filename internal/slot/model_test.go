@@ -1,4 +1,4 @@
-package line
+package slot
 
 import (
 	"context"
@@ -17,22 +17,22 @@ func TestClaim(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		d    demand
-		r    rows
+		r    lineRows
 		want grant
 	}{
-		{"the first call", demand{limit: 2, waiters: 1}, rows{}, grant{1, 0}},
-		{"headroom", demand{limit: 80, waiters: 1}, rows{}, grant{11, 0}},
-		{"no headroom while others are short", demand{limit: 80, waiters: 1}, rows{wants: 1}, grant{1, 0}},
-		{"no more than others leave", demand{limit: 10, granted: 7, inUse: 7, waiters: 2}, rows{nodes: 1, others: 1, wants: 1}, grant{8, 1}},
-		{"an equal share in any case", demand{limit: 10, granted: 3, inUse: 3, waiters: 3}, rows{nodes: 1, others: 5, wants: 5}, grant{5, 1}},
-		{"part of the headroom", demand{limit: 80, waiters: 1}, rows{others: 75}, grant{5, 0}},
-		{"more takers than slots", demand{limit: 4, waiters: 100}, rows{}, grant{4, 0}},
-		{"what is free", demand{limit: 4, granted: 1, inUse: 1, waiters: 9}, rows{others: 2}, grant{2, 2}},
-		{"nothing is free", demand{limit: 4, granted: 1, inUse: 1, waiters: 1}, rows{others: 3}, grant{1, 1}},
-		{"a lowered limit takes nothing", demand{limit: 2, granted: 3, inUse: 1, waiters: 1}, rows{others: 3}, grant{3, 0}},
-		{"a lowered limit gives nothing", demand{limit: 2, granted: 1, inUse: 1, waiters: 1}, rows{others: 3}, grant{1, 1}},
-		{"calls of a former life", demand{limit: 4, inUse: 3, waiters: 1}, rows{others: 2}, grant{2, 2}},
-		{"a row that said more", demand{limit: 4, granted: 1, inUse: 1, waiters: 1}, rows{own: grant{4, 0}}, grant{2, 0}},
+		{"the first call", demand{limit: 2, waiters: 1}, lineRows{}, grant{1, 0}},
+		{"headroom", demand{limit: 80, waiters: 1}, lineRows{}, grant{11, 0}},
+		{"no headroom while others are short", demand{limit: 80, waiters: 1}, lineRows{wants: 1}, grant{1, 0}},
+		{"no more than others leave", demand{limit: 10, granted: 7, inUse: 7, waiters: 2}, lineRows{nodes: 1, others: 1, wants: 1}, grant{8, 1}},
+		{"an equal share in any case", demand{limit: 10, granted: 3, inUse: 3, waiters: 3}, lineRows{nodes: 1, others: 5, wants: 5}, grant{5, 1}},
+		{"part of the headroom", demand{limit: 80, waiters: 1}, lineRows{others: 75}, grant{5, 0}},
+		{"more takers than slots", demand{limit: 4, waiters: 100}, lineRows{}, grant{4, 0}},
+		{"what is free", demand{limit: 4, granted: 1, inUse: 1, waiters: 9}, lineRows{others: 2}, grant{2, 2}},
+		{"nothing is free", demand{limit: 4, granted: 1, inUse: 1, waiters: 1}, lineRows{others: 3}, grant{1, 1}},
+		{"a lowered limit takes nothing", demand{limit: 2, granted: 3, inUse: 1, waiters: 1}, lineRows{others: 3}, grant{3, 0}},
+		{"a lowered limit gives nothing", demand{limit: 2, granted: 1, inUse: 1, waiters: 1}, lineRows{others: 3}, grant{1, 1}},
+		{"calls of a former epoch", demand{limit: 4, inUse: 3, waiters: 1}, lineRows{others: 2}, grant{2, 2}},
+		{"a row that said more", demand{limit: 4, granted: 1, inUse: 1, waiters: 1}, lineRows{own: grant{4, 0}}, grant{2, 0}},
 	} {
 		if got := claim(tt.d, tt.r); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
@@ -45,18 +45,18 @@ func TestGivingUp(t *testing.T) {
 	for _, tt := range []struct {
 		name               string
 		limit, granted     int
-		r                  rows
+		r                  lineRows
 		excess, concession int
 	}{
-		{"within the limit", 10, 5, rows{nodes: 1, others: 5}, 0, 0},
-		{"half of the excess", 4, 5, rows{nodes: 1, others: 5}, 3, 0},
-		{"all of the excess", 4, 10, rows{}, 6, 0},
-		{"nothing to give up", 4, 0, rows{nodes: 1, others: 8}, 0, 0},
-		{"down to an equal share", 4, 4, rows{nodes: 1, wants: 9}, 0, 2},
-		{"what is wanted", 4, 4, rows{nodes: 1, wants: 1}, 0, 1},
-		{"what is free serves first", 10, 7, rows{nodes: 1, others: 1, wants: 3}, 0, 1},
-		{"no more than a share", 3, 2, rows{nodes: 1, others: 1, wants: 1}, 0, 0},
-		{"more nodes than slots", 1, 1, rows{nodes: 4, wants: 4}, 0, 0},
+		{"within the limit", 10, 5, lineRows{nodes: 1, others: 5}, 0, 0},
+		{"half of the excess", 4, 5, lineRows{nodes: 1, others: 5}, 3, 0},
+		{"all of the excess", 4, 10, lineRows{}, 6, 0},
+		{"nothing to give up", 4, 0, lineRows{nodes: 1, others: 8}, 0, 0},
+		{"down to an equal share", 4, 4, lineRows{nodes: 1, wants: 9}, 0, 2},
+		{"what is wanted", 4, 4, lineRows{nodes: 1, wants: 1}, 0, 1},
+		{"what is free serves first", 10, 7, lineRows{nodes: 1, others: 1, wants: 3}, 0, 1},
+		{"no more than a share", 3, 2, lineRows{nodes: 1, others: 1, wants: 1}, 0, 0},
+		{"more nodes than slots", 1, 1, lineRows{nodes: 4, wants: 4}, 0, 0},
 	} {
 		if got := excess(tt.limit, tt.granted, tt.r); got != tt.excess {
 			t.Errorf("%s: excess %d, want %d", tt.name, got, tt.excess)
@@ -67,30 +67,30 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// slotModel is what the property knows about three nodes.
-type slotModel struct {
+// model is what the property knows about three nodes.
+type model struct {
 	db     *store.DB
-	clock  slotClock
+	clock  testClock
 	line   string
 	limit  int
-	nodes  []*slotNode
+	nodes  []*testNode
 	inUse  []int
-	reborn []int // calls of former lives that may still be among inUse
+	reborn []int // calls of former epochs that may still be among inUse
 	sum    int   // granted to the living, at the last look
 }
 
 // check holds the rows and the nodes against the invariants.
-func (m *slotModel) check(t *rapid.T) {
+func (m *model) check(t *rapid.T) {
 	all := rowsOf(t, m.db, m.line)
 	sum := 0
 	for i, n := range m.nodes {
-		row := all[*n.life.Load()].granted
+		row := all[*n.epoch.Load()].granted
 		sum += row
-		if n.granted(m.line) > row {
-			t.Errorf("%s believes to have %d slots, its row says %d", n.name, n.granted(m.line), row)
+		if n.Granted(m.line) > row {
+			t.Errorf("%s believes to have %d slots, its row says %d", n.name, n.Granted(m.line), row)
 		}
-		if fresh := m.inUse[i] - m.reborn[i]; fresh > n.granted(m.line) {
-			t.Errorf("%s has %d calls in flight and %d slots", n.name, fresh, n.granted(m.line))
+		if fresh := m.inUse[i] - m.reborn[i]; fresh > n.Granted(m.line) {
+			t.Errorf("%s has %d calls in flight and %d slots", n.name, fresh, n.Granted(m.line))
 		}
 	}
 	if sum > max(m.limit, m.sum) {
@@ -101,7 +101,7 @@ func (m *slotModel) check(t *rapid.T) {
 
 // rest ends all calls and lets the line fall idle: nothing may be left, and a
 // node can have all slots.
-func (m *slotModel) rest(t *rapid.T) {
+func (m *model) rest(t *rapid.T) {
 	for i, n := range m.nodes {
 		n.gives(m.line, m.inUse[i])
 		m.inUse[i] = 0
@@ -137,11 +137,11 @@ func TestSlotsKeepTheirInvariants(t *testing.T) {
 		var run int
 		rapid.Check(t, func(t *rapid.T) {
 			run++
-			m := &slotModel{db: db, line: fmt.Sprint("line", run), limit: 3, inUse: make([]int, 3), reborn: make([]int, 3)}
+			m := &model{db: db, line: fmt.Sprint("line", run), limit: 3, inUse: make([]int, 3), reborn: make([]int, 3)}
 			for i := range 3 {
-				m.nodes = append(m.nodes, newSlotNode(t, db, &m.clock, fmt.Sprintf("r%d-node%d", run, i)))
+				m.nodes = append(m.nodes, newTestNode(t, db, &m.clock, fmt.Sprintf("r%d-node%d", run, i)))
 			}
-			draw := func(t *rapid.T) (int, *slotNode) {
+			draw := func(t *rapid.T) (int, *testNode) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
 				return i, m.nodes[i]
 			}
@@ -167,7 +167,7 @@ func TestSlotsKeepTheirInvariants(t *testing.T) {
 				"limit": func(t *rapid.T) {
 					m.limit = rapid.IntRange(1, 12).Draw(t, "limit")
 				},
-				"new life": func(t *rapid.T) {
+				"new epoch": func(t *rapid.T) {
 					i, n := draw(t)
 					n.forgotten(t)
 					n.begin(t)
@@ -188,8 +188,8 @@ func BenchmarkSlots(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var clock slotClock
-	n := newSlotNode(b, db, &clock, "a")
+	var clock testClock
+	n := newTestNode(b, db, &clock, "a")
 	if n.takes("l", 1000, 900) != 900 {
 		b.Fatal("not granted")
 	}
@@ -200,21 +200,21 @@ func BenchmarkSlots(b *testing.B) {
 	b.Run("one caller", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if !n.take(ctx, "l", 1000) {
+			if !n.Take(ctx, "l", 1000) {
 				b.Fatal("busy")
 			}
-			n.give("l")
+			n.Give("l")
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if !n.take(ctx, "l", 1000) {
+				if !n.Take(ctx, "l", 1000) {
 					b.Error("busy")
 					return
 				}
-				n.give("l")
+				n.Give("l")
 			}
 		})
 	})

@@ -1,0 +1,155 @@
+package slot
+
+import (
+	"context"
+	"errors"
+
+	"tollgate/internal/store"
+)
+
+// wait takes part in a few asks, its own or others', and tries again after each.
+// Callers hold mu; it is free while wait waits.
+func (s *Slots) wait(ctx context.Context, line string, p *pool, limit int) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	for range 4 {
+		if p.inUse >= limit {
+			return false
+		}
+		if limit <= p.denied.limit && s.now().Sub(p.denied.at) < askPause {
+			break
+		}
+		if p.asking == nil {
+			s.ask(ctx, line, p, limit)
+		} else {
+			asking := p.asking
+			s.mu.Unlock()
+			select {
+			case <-asking:
+			case <-ctx.Done():
+			}
+			s.mu.Lock()
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		if p.take(limit) {
+			return true
+		}
+	}
+	p.refusedAt = s.now()
+	return false
+}
+
+// ask asks the database for what the waiting takers need, and once more after a
+// moment if other nodes have what is missing: they hand on what they do not use.
+// Others may wait for the same answer, so it goes on when the taker that asks
+// has left. Callers hold mu; it is free meanwhile.
+func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
+	ctx = context.WithoutCancel(ctx)
+	claims := func(r lineRows) grant {
+		return claim(demand{limit: limit, granted: p.granted, inUse: p.inUse, waiters: p.waiters}, r)
+	}
+	err := s.exchange(ctx, line, p, limit, claims)
+	if err == nil && p.shared && p.wanted > 0 && s.rest > 0 {
+		s.idle(ctx, p)
+		if p.short(limit) {
+			err = s.exchange(ctx, line, p, limit, claims)
+		}
+	}
+	if err != nil || p.wanted > 0 {
+		p.denied.at, p.denied.limit = s.now(), limit
+	}
+	if err == nil || errors.Is(err, store.ErrFenced) { // the ledger says that the node was fenced, and mends it
+		return
+	}
+	now := s.now()
+	warn := !s.away && now.Sub(s.warnedAt) >= outageQuiet
+	s.away = true
+	if warn {
+		s.warnedAt = now
+		s.mu.Unlock() // whoever reads the log may be slow
+		s.log.Warn("slot: the database grants no slots; capped lines are busy beyond what this node has", "line", line, "error", err)
+		s.mu.Lock()
+	}
+}
+
+// idle waits for other nodes while takers wait for it. Callers hold mu; it is
+// free meanwhile.
+func (s *Slots) idle(ctx context.Context, p *pool) {
+	asking := make(chan struct{})
+	p.asking = asking
+	s.mu.Unlock()
+	pause(ctx, s.rest)
+	s.mu.Lock()
+	p.asking = nil
+	close(asking)
+}
+
+// exchange changes the row of this node by what decide makes of all rows of
+// the line, and takes over what it says then. decide may be called several
+// times, under mu. Callers hold mu, and nothing may be under way for the line;
+// mu is free while the database works.
+func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, decide func(lineRows) grant) error {
+	var (
+		epoch  = s.epoch
+		asking = make(chan struct{})
+		seen   lineRows
+		next   grant
+	)
+	p.asking = asking
+	err := func() error {
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			p.asking = nil
+			close(asking)
+		}()
+		return s.update(ctx, line, epoch, func(r lineRows) grant {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			seen, next = r, decide(r)
+			return next
+		})
+	}()
+	s.renew()
+	switch {
+	case s.epoch != epoch: // granted to a former epoch
+		if err == nil {
+			err = store.ErrFenced
+		}
+	case errors.Is(err, store.ErrFenced):
+		p.void()
+	case err != nil: // it may have been committed: the row may say more
+		p.due = true
+	default:
+		s.away = false
+		p.shared = seen.alive > 0
+		p.granted, p.wanted, p.due = next.granted, next.wanted, false
+		p.lower(max(excess(limit, next.granted, seen), concession(limit, next.granted, seen)))
+	}
+	return err
+}
+
+// update runs the transaction that changes the row of an epoch. It deletes the
+// rows of dead nodes that it meets. ErrFenced: the epoch is dead itself.
+func (s *Slots) update(ctx context.Context, line, epoch string, decide func(lineRows) grant) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	select {
+	case s.connections <- struct{}{}:
+		defer func() { <-s.connections }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.Serialize(lockName + line); err != nil {
+			return err
+		}
+		r, err := readTx(tx, line, epoch)
+		if err != nil {
+			return err
+		}
+		return r.writeTx(tx, line, epoch, decide(r))
+	})
+}

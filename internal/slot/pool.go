@@ -1,0 +1,92 @@
+package slot
+
+import (
+	"time"
+)
+
+// pool is one line's slots on this node.
+type pool struct {
+	limit     int // of the latest taker
+	inUse     int // calls in flight, also those begun under a former epoch
+	granted   int // what inUse may reach
+	highWater int // the highest inUse since `since`
+	waiters   int // takers that have found the grant empty and are not answered
+
+	asking chan struct{} // closed when the transaction under way has ended; nil: none
+	denied struct {      // the last ask that brought less than was needed
+		at    time.Time
+		limit int
+	}
+	refusedAt      time.Time // when a taker was last sent away and none was free since; zero: never
+	wanted         int       // what the row says
+	shed           int       // how much of the grant goes back as calls end
+	due            bool      // the row may differ from this, or the limit was lowered
+	shared         bool      // another node lived at the last transaction
+	spared         bool      // the line is in spare
+	spareHighWater int       // the highest inUse since then
+	since          time.Time // the beginning of highWater's time
+	usedAt         time.Time // the end of the last such time that saw a call
+}
+
+// void drops the grant; the calls in flight still count.
+func (p *pool) void() {
+	p.granted, p.wanted, p.shed, p.due = 0, 0, 0, false
+	p.denied.limit = 0
+}
+
+// take spends one slot of the grant.
+func (p *pool) take(limit int) bool {
+	if p.inUse >= min(p.granted, limit) {
+		return false
+	}
+	p.inUse++
+	p.highWater, p.spareHighWater = max(p.highWater, p.inUse), max(p.spareHighWater, p.inUse)
+	return true
+}
+
+// short reports whether takers wait for more than the node was granted, though
+// its own calls are fewer than the limit.
+func (p *pool) short(limit int) bool {
+	return p.inUse < limit && p.inUse+p.waiters > p.granted
+}
+
+// tidy takes back what is not used and reports whether the row has to follow.
+func (p *pool) tidy(now time.Time, wanted bool) bool {
+	if p.unused() > 0 {
+		p.refusedAt = time.Time{}
+	}
+	keep := p.granted
+	if now.Sub(p.since) >= unusedFor {
+		keep = p.highWater
+		if p.highWater > 0 {
+			p.usedAt = now
+		}
+		if now.Sub(p.usedAt) < idleFor {
+			keep += headroom(p.limit)
+		}
+		p.since, p.highWater = now, p.inUse
+	}
+	if wanted {
+		keep = p.inUse
+	}
+	if keep = max(keep, p.inUse); p.granted > keep {
+		p.granted = keep
+		p.due = true
+	}
+	return p.due || p.shed > 0 || (wanted && p.granted > 0) || (p.wanted > 0 && !p.waited(now))
+}
+
+// waited reports whether this node was short of slots a moment ago.
+func (p *pool) waited(now time.Time) bool { return now.Sub(p.refusedAt) < unusedFor }
+
+// unused returns how much of the grant is free.
+func (p *pool) unused() int { return max(p.granted-p.inUse-p.waiters, 0) }
+
+// lower gives up n slots: now, as far as they are not used, and later as calls
+// end.
+func (p *pool) lower(n int) {
+	now := min(n, p.unused())
+	p.granted -= now
+	p.due = p.due || now > 0
+	p.shed = n - now
+}

@@ -1,0 +1,80 @@
+package slot
+
+import "tollgate/internal/store"
+
+// lineRows is what the rows of a line say.
+type lineRows struct {
+	own    grant
+	alive  int      // other living nodes
+	nodes  int      // other living nodes with a row
+	others int      // granted to them
+	wants  int      // wanted by them
+	dead   []string // epochs of the other rows
+	jobs   int      // slots that jobs have
+}
+
+// readTx reads the rows of a line as an epoch sees them, or with an empty epoch
+// as nobody's. ErrFenced: the epoch is not among the living.
+func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
+	nodes, err := store.NodesTx(tx)
+	if err != nil {
+		return lineRows{}, err
+	}
+	living := make(map[string]bool, len(nodes))
+	var r lineRows
+	if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job WHERE line = $1`, line).Scan(&r.jobs); err != nil {
+		return lineRows{}, err
+	}
+	for _, node := range nodes {
+		living[node.Epoch] = !node.Dead
+		if !node.Dead && node.Epoch != epoch {
+			r.alive++
+		}
+	}
+	if epoch != "" && !living[epoch] {
+		return lineRows{}, store.ErrFenced
+	}
+	found, err := tx.Query(`SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
+	if err != nil {
+		return lineRows{}, err
+	}
+	defer found.Close()
+	for found.Next() {
+		var owner string
+		var g grant
+		if err := found.Scan(&owner, &g.granted, &g.wanted); err != nil {
+			return lineRows{}, err
+		}
+		switch {
+		case owner == epoch:
+			r.own = g
+		case living[owner]:
+			r.nodes++
+			r.others += g.granted
+			r.wants += g.wanted
+		default:
+			r.dead = append(r.dead, owner)
+		}
+	}
+	return r, found.Err()
+}
+
+// writeTx makes the row of an epoch say what is granted next.
+func (r lineRows) writeTx(tx *store.Tx, line, epoch string, next grant) error {
+	if len(r.dead) > 0 {
+		if _, err := tx.Exec(`DELETE FROM line_slot WHERE line = $1 AND `+tx.In("epoch", 2), line, store.List(r.dead)); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch next {
+	case r.own:
+	case grant{}:
+		_, err = tx.Exec(`DELETE FROM line_slot WHERE line = $1 AND epoch = $2`, line, epoch)
+	default:
+		_, err = tx.Exec(`INSERT INTO line_slot (line, epoch, granted, wanted) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (line, epoch) DO UPDATE SET granted = excluded.granted, wanted = excluded.wanted`,
+			line, epoch, next.granted, next.wanted)
+	}
+	return err
+}
