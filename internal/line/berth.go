@@ -22,7 +22,7 @@ type Berth struct {
 	Trial bool
 
 	lines *Lines
-	seat  *seat
+	entry *routingEntry
 	asked asked
 }
 
@@ -39,10 +39,10 @@ type Waiting struct {
 func (l *Lines) Berths(s *catalog.Snapshot, model string) ([]*Berth, []Waiting) {
 	var berths []*Berth
 	var waiting []Waiting
-	for _, seat := range l.fleet(s).serve[model] {
-		b, why := l.berth(seat, model)
+	for _, entry := range l.table(s).byModel[model] {
+		b, why := l.berth(entry, model)
 		if why != "" {
-			waiting = append(waiting, Waiting{Line: seat.line.ID, Why: why, Soon: why == stateCooling || why == stateHalfOpen})
+			waiting = append(waiting, Waiting{Line: entry.line.ID, Why: why, Soon: why == stateCooling || why == stateHalfOpen})
 			continue
 		}
 		berths = append(berths, b)
@@ -51,9 +51,9 @@ func (l *Lines) Berths(s *catalog.Snapshot, model string) ([]*Berth, []Waiting) 
 }
 
 // berth returns a line for a model's job, or why it takes none.
-func (l *Lines) berth(seat *seat, model string) (_ *Berth, why string) {
-	ln, t := seat.line, seat.tally
-	maker, ok := seat.adapter.(upstream.Maker)
+func (l *Lines) berth(entry *routingEntry, model string) (_ *Berth, why string) {
+	ln, t := entry.line, entry.tally
+	maker, ok := entry.adapter.(upstream.Maker)
 	switch {
 	case ln.Out != "" || !ok:
 		return nil, stateOutOfService
@@ -67,24 +67,24 @@ func (l *Lines) berth(seat *seat, model string) (_ *Berth, why string) {
 	if trial {
 		t.endTrial() // the place is taken again by Sail
 	}
-	return &Berth{Line: ln, Maker: maker, ProviderModel: ln.Models[model], Trial: trial, lines: l, seat: seat, asked: asked{model: model, life: life}}, ""
+	return &Berth{Line: ln, Maker: maker, ProviderModel: ln.Models[model], Trial: trial, lines: l, entry: entry, asked: asked{model: model, life: life}}, ""
 }
 
 // MakerOf returns a line of a snapshot, in whatever state, for a job that has
 // been submitted there. nil: the snapshot has no such line that could make
 // anything on this node.
 func (l *Lines) MakerOf(s *catalog.Snapshot, line, model string) *Berth {
-	f := l.fleet(s)
-	i := slices.IndexFunc(f.seats, func(seat *seat) bool { return seat.line.ID == line })
+	f := l.table(s)
+	i := slices.IndexFunc(f.entries, func(entry *routingEntry) bool { return entry.line.ID == line })
 	if i < 0 {
 		return nil
 	}
-	seat := f.seats[i]
-	maker, ok := seat.adapter.(upstream.Maker)
-	if !ok || seat.line.Out != "" {
+	entry := f.entries[i]
+	maker, ok := entry.adapter.(upstream.Maker)
+	if !ok || entry.line.Out != "" {
 		return nil
 	}
-	return &Berth{Line: seat.line, Maker: maker, ProviderModel: seat.line.Models[model], lines: l, seat: seat, asked: asked{model: model, life: seat.tally.life.Load()}}
+	return &Berth{Line: entry.line, Maker: maker, ProviderModel: entry.line.Models[model], lines: l, entry: entry, asked: asked{model: model, life: entry.tally.life.Load()}}
 }
 
 // Voyage is a job's attempt on a line, for the line's state. It is used by one
@@ -98,7 +98,7 @@ type Voyage struct {
 
 // Sail begins an attempt for an account: the line counts as busy until End.
 func (b *Berth) Sail(account string) *Voyage {
-	t := b.seat.tally
+	t := b.entry.tally
 	t.inFlight.Add(1)
 	t.metrics.inFlight.Inc()
 	if b.Trial {
@@ -116,8 +116,8 @@ func (b *Berth) Sail(account string) *Voyage {
 func (v *Voyage) Went() {
 	b, now := v.berth, v.berth.lines.now()
 	took := now.Sub(v.begun)
-	_, changes := b.seat.tally.answered(now, v.asked, took)
-	b.seat.tally.metrics.answered(took)
+	_, changes := b.entry.tally.answered(now, v.asked, took)
+	b.entry.tally.metrics.answered(took)
 	b.lines.tell(b.Line.ID, changes)
 }
 
@@ -128,12 +128,12 @@ func (v *Voyage) Went() {
 func (v *Voyage) Failed(t *upstream.Trouble) {
 	b := v.berth
 	t = t.Redact(b.Line.Key())
-	b.seat.tally.metrics.failed(t.Failure)
+	b.entry.tally.metrics.failed(t.Failure)
 	f := *t.Failure
 	if f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel) {
 		f.Health = upstream.HealthFail
 	}
-	b.lines.tell(b.Line.ID, b.seat.tally.failed(b.lines.now(), v.asked, &f))
+	b.lines.tell(b.Line.ID, b.entry.tally.failed(b.lines.now(), v.asked, &f))
 }
 
 // End ends the attempt; calls after the first do nothing.
@@ -142,7 +142,7 @@ func (v *Voyage) End() {
 		return
 	}
 	v.ended = true
-	t := v.berth.seat.tally
+	t := v.berth.entry.tally
 	t.inFlight.Add(-1)
 	t.metrics.inFlight.Dec()
 	if v.berth.Trial {
@@ -163,15 +163,15 @@ func NoMaker(kind string) *upstream.Trouble {
 // Spread orders what Berths returned for one job: by priority, and by weight
 // among equals.
 func (l *Lines) Spread(berths []*Berth, job string) []*Berth {
-	seats := make([]*seat, len(berths))
-	bySeat := make(map[*seat]*Berth, len(berths))
+	entries := make([]*routingEntry, len(berths))
+	byEntry := make(map[*routingEntry]*Berth, len(berths))
 	for i, b := range berths {
-		seats[i], bySeat[b.seat] = b.seat, b
+		entries[i], byEntry[b.entry] = b.entry, b
 	}
 	var few [4]candidate
 	out := make([]*Berth, 0, len(berths))
-	for _, c := range order(few[:0], seats, wire.Hash(job)) {
-		out = append(out, bySeat[c.seat])
+	for _, c := range order(few[:0], entries, wire.Hash(job)) {
+		out = append(out, byEntry[c.entry])
 	}
 	return out
 }

@@ -16,8 +16,8 @@ import (
 func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Call, error)) (n int64, known bool, err error) {
 	var few [4]candidate
 	for _, c := range order(few[:0], l.taking(r), r.Conversation) {
-		ln, t := c.seat.line, c.seat.tally
-		counter, ok := c.seat.adapter.(upstream.TokenCounter)
+		ln, t := c.entry.line, c.entry.tally
+		counter, ok := c.entry.adapter.(upstream.TokenCounter)
 		form := speaks(ln, r.Form)
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue

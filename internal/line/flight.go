@@ -15,7 +15,7 @@ import (
 // until then the line counts as busy and its slot is taken.
 type flight struct {
 	lines *Lines
-	seat  *seat
+	entry *routingEntry
 	form  wire.Form
 	asked asked
 	trial bool
@@ -31,7 +31,7 @@ type flight struct {
 
 // Chat implements upstream.Adapter.
 func (f *flight) Chat(ctx context.Context, call upstream.Call) (*upstream.Answer, error) {
-	answer, err := f.seat.adapter.Chat(ctx, call)
+	answer, err := f.entry.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func (f *flight) Close() error {
 
 // begin makes the line busy.
 func (f *flight) begin() {
-	f.seat.tally.inFlight.Add(1)
-	f.seat.tally.metrics.inFlight.Inc()
+	f.entry.tally.inFlight.Add(1)
+	f.entry.tally.metrics.inFlight.Inc()
 }
 
 // end gives back what the flight took, once.
@@ -61,30 +61,30 @@ func (f *flight) end() {
 	if f.ended.Swap(true) {
 		return
 	}
-	t := f.seat.tally
+	t := f.entry.tally
 	t.inFlight.Add(-1)
 	t.metrics.inFlight.Dec()
 	if f.trial {
 		t.endTrial()
 	}
 	if f.slot {
-		f.lines.slots.Give(f.seat.line.ID)
+		f.lines.slots.Give(f.entry.line.ID)
 	}
 }
 
 // answered records that the answer began.
 func (f *flight) answered(now time.Time, firstByte time.Duration) {
-	n, changes := f.seat.tally.answered(now, f.asked, firstByte)
+	n, changes := f.entry.tally.answered(now, f.asked, firstByte)
 	f.number, f.counted = n, true
-	f.seat.tally.metrics.answered(firstByte)
-	f.lines.tell(f.seat.line.ID, changes)
+	f.entry.tally.metrics.answered(firstByte)
+	f.lines.tell(f.entry.line.ID, changes)
 }
 
 // failed records that the attempt failed.
 func (f *flight) failed(now time.Time, failure *upstream.Failure) {
-	t := f.seat.tally
+	t := f.entry.tally
 	t.metrics.failed(failure)
-	f.lines.tell(f.seat.line.ID, t.failed(now, f.asked, failure))
+	f.lines.tell(f.entry.line.ID, t.failed(now, f.asked, failure))
 	f.lines.doubt(failure)
 }
 
@@ -93,8 +93,8 @@ func (f *flight) broke(failure *upstream.Failure) {
 	if failure.Health == upstream.HealthNone || !f.counted || f.broken.Swap(true) {
 		return
 	}
-	t := f.seat.tally
+	t := f.entry.tally
 	t.metrics.broke(failure)
-	f.lines.tell(f.seat.line.ID, t.broke(f.lines.now(), f.asked, f.number, failure))
+	f.lines.tell(f.entry.line.ID, t.broke(f.lines.now(), f.asked, f.number, failure))
 	f.lines.doubt(failure)
 }

@@ -70,14 +70,14 @@ type Lines struct {
 
 	doubted chan struct{} // wakes Run: a failure left a doubt
 
-	newest atomic.Pointer[fleet] // of the newest revision seen
+	newest atomic.Pointer[routingTable] // of the newest revision seen
 
 	refreshing sync.Mutex // held over the reading and the taking in of controls
 
 	mu       sync.Mutex
-	former   *fleet                   // of the revision before it, for requests that began on it
+	former   *routingTable            // of the revision before it, for requests that began on it
 	tallies  map[string]*tally        // by line id
-	known    map[string]*catalog.Line // as of the newest fleet, by id
+	known    map[string]*catalog.Line // as of the newest table, by id
 	controls map[string]control       // the operator's word, by line id
 }
 
@@ -100,10 +100,10 @@ func New(o Options) *Lines {
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
 		slots: slot.New(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
 		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
-		former:  &fleet{revision: -1},
+		former:  &routingTable{revision: -1},
 		tallies: map[string]*tally{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
-	l.newest.Store(&fleet{revision: -1})
+	l.newest.Store(&routingTable{revision: -1})
 	return l
 }
 
@@ -205,10 +205,10 @@ func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Con
 }
 
 // taking returns the lines of the model that may get the request.
-func (l *Lines) taking(r Request) []*seat {
-	seats := l.fleet(r.Snapshot).serve[r.Model.ID]
+func (l *Lines) taking(r Request) []*routingEntry {
+	entries := l.table(r.Snapshot).byModel[r.Model.ID]
 	if len(r.Routing) == 0 {
-		return seats
+		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(seats), func(s *seat) bool { return !s.line.Takes(r.Form, r.Routing) })
+	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.Takes(r.Form, r.Routing) })
 }

@@ -9,7 +9,7 @@ import (
 
 // candidate is a line that a walk may ask.
 type candidate struct {
-	seat    *seat
+	entry   *routingEntry
 	place   int // in the walk, from 1
 	luck    float64
 	form    wire.Form // to be spoken with it; empty: none
@@ -22,14 +22,14 @@ type candidate struct {
 // long as it is there, and find their provider's prompt cache warm. The shares
 // of lines are their weights', and a line that is lost moves none but its own
 // conversations (rendezvous hashing).
-func order(buf []candidate, seats []*seat, conversation uint64) []candidate {
+func order(buf []candidate, entries []*routingEntry, conversation uint64) []candidate {
 	from := 0
-	for i, s := range seats {
-		if i > from && s.line.Priority != seats[from].line.Priority {
+	for i, s := range entries {
+		if i > from && s.line.Priority != entries[from].line.Priority {
 			rank(buf[from:], conversation)
 			from = i
 		}
-		buf = append(buf, candidate{seat: s})
+		buf = append(buf, candidate{entry: s})
 	}
 	rank(buf[from:], conversation)
 	for i := range buf {
@@ -44,7 +44,7 @@ func rank(lines []candidate, conversation uint64) {
 		return
 	}
 	for i := range lines {
-		lines[i].luck = luck(lines[i].seat.hash, conversation, lines[i].seat.line.Weight)
+		lines[i].luck = luck(lines[i].entry.hash, conversation, lines[i].entry.line.Weight)
 	}
 	slices.SortStableFunc(lines, func(a, b candidate) int {
 		switch {

@@ -9,11 +9,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// seats makes lines of given priorities and weights.
-func seats(specs ...catalog.LineSpec) []*seat {
-	var out []*seat
+// testEntries makes lines of given priorities and weights.
+func testEntries(specs ...catalog.LineSpec) []*routingEntry {
+	var out []*routingEntry
 	for _, spec := range specs {
-		out = append(out, &seat{line: &catalog.Line{LineSpec: spec}, hash: wire.Hash(spec.ID)})
+		out = append(out, &routingEntry{line: &catalog.Line{LineSpec: spec}, hash: wire.Hash(spec.ID)})
 	}
 	return out
 }
@@ -23,21 +23,21 @@ func ranked(id string, priority, weight int) catalog.LineSpec {
 }
 
 // firsts counts which line comes first, over many conversations.
-func firsts(seats []*seat, conversations int) map[string]int {
+func firsts(entries []*routingEntry, conversations int) map[string]int {
 	counts := map[string]int{}
 	for i := range conversations {
-		counts[order(nil, seats, uint64(i))[0].seat.line.ID]++
+		counts[order(nil, entries, uint64(i))[0].entry.line.ID]++
 	}
 	return counts
 }
 
 func TestPriorityComesFirst(t *testing.T) {
 	t.Parallel()
-	lines := seats(ranked("a", 1, 1), ranked("b", 1, 1), ranked("c", 2, 1000), ranked("d", 3, 1))
+	lines := testEntries(ranked("a", 1, 1), ranked("b", 1, 1), ranked("c", 2, 1000), ranked("d", 3, 1))
 	for conversation := range uint64(200) {
 		walk := order(nil, lines, conversation)
-		if walk[2].seat.line.ID != "c" || walk[3].seat.line.ID != "d" {
-			t.Fatalf("conversation %d: %s before the first priority", conversation, walk[2].seat.line.ID)
+		if walk[2].entry.line.ID != "c" || walk[3].entry.line.ID != "d" {
+			t.Fatalf("conversation %d: %s before the first priority", conversation, walk[2].entry.line.ID)
 		}
 		for i, c := range walk {
 			if c.place != i+1 {
@@ -51,7 +51,7 @@ func TestPriorityComesFirst(t *testing.T) {
 func TestWeightsAreShares(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	counts := firsts(seats(ranked("a", 1, 100), ranked("b", 1, 300), ranked("c", 1, 600)), n)
+	counts := firsts(testEntries(ranked("a", 1, 100), ranked("b", 1, 300), ranked("c", 1, 600)), n)
 	for id, want := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
 		got := float64(counts[id]) / n
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(got-want) > 5*sigma {
@@ -64,11 +64,11 @@ func TestWeightsAreShares(t *testing.T) {
 // over the lines that are left.
 func TestALostLineMovesItsOwnConversations(t *testing.T) {
 	t.Parallel()
-	all := seats(ranked("a", 1, 100), ranked("b", 1, 100), ranked("c", 1, 100), ranked("d", 1, 100))
+	all := testEntries(ranked("a", 1, 100), ranked("b", 1, 100), ranked("c", 1, 100), ranked("d", 1, 100))
 	without := all[1:]
 	moved := map[string]int{}
 	for conversation := range uint64(4000) {
-		before, after := order(nil, all, conversation)[0].seat.line.ID, order(nil, without, conversation)[0].seat.line.ID
+		before, after := order(nil, all, conversation)[0].entry.line.ID, order(nil, without, conversation)[0].entry.line.ID
 		switch {
 		case before == "a":
 			moved[after]++
@@ -87,13 +87,13 @@ func TestALostLineMovesItsOwnConversations(t *testing.T) {
 // catalog's order of lines is.
 func TestOrderStays(t *testing.T) {
 	t.Parallel()
-	one := seats(ranked("a", 1, 5), ranked("b", 1, 7), ranked("c", 1, 9))
-	two := seats(ranked("c", 1, 9), ranked("a", 1, 5), ranked("b", 1, 7))
+	one := testEntries(ranked("a", 1, 5), ranked("b", 1, 7), ranked("c", 1, 9))
+	two := testEntries(ranked("c", 1, 9), ranked("a", 1, 5), ranked("b", 1, 7))
 	for conversation := range uint64(500) {
 		x, y := order(nil, one, conversation), order(nil, two, conversation)
 		for i := range x {
-			if x[i].seat.line.ID != y[i].seat.line.ID {
-				t.Fatalf("conversation %d: %s or %s at %d", conversation, x[i].seat.line.ID, y[i].seat.line.ID, i)
+			if x[i].entry.line.ID != y[i].entry.line.ID {
+				t.Fatalf("conversation %d: %s or %s at %d", conversation, x[i].entry.line.ID, y[i].entry.line.ID, i)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func TestOrderStays(t *testing.T) {
 
 // TestOrderOfOne costs nothing.
 func TestOrderOfOne(t *testing.T) {
-	lines := seats(ranked("a", 1, 1))
+	lines := testEntries(ranked("a", 1, 1))
 	allocs := testing.AllocsPerRun(100, func() {
 		var few [4]candidate
 		if walk := order(few[:0], lines, 7); len(walk) != 1 {
@@ -119,7 +119,7 @@ func BenchmarkOrder(b *testing.B) {
 		for i := range n {
 			specs = append(specs, ranked(fmt.Sprint(i), 1, 100))
 		}
-		lines := seats(specs...)
+		lines := testEntries(specs...)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			var few [4]candidate

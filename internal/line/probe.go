@@ -40,8 +40,8 @@ func newProber(l *Lines) *prober {
 func (p *prober) step(ctx context.Context) {
 	l := p.lines
 	now := l.now()
-	for _, seat := range l.fleet(l.current()).seats {
-		ln, t := seat.line, seat.tally
+	for _, entry := range l.table(l.current()).entries {
+		ln, t := entry.line, entry.tally
 		if t.sound.Load() || t.drained.Load() || !ln.Enabled || ln.Out != "" {
 			continue
 		}
@@ -56,13 +56,13 @@ func (p *prober) step(ctx context.Context) {
 			return nil
 		})
 		if whole {
-			p.probe(ctx, seat, p.pick(ln), func(h *health, f *upstream.Failure) []change { return h.probed(l.now(), life, f) })
+			p.probe(ctx, entry, p.pick(ln), func(h *health, f *upstream.Failure) []change { return h.probed(l.now(), life, f) })
 		}
 		for _, model := range models {
-			p.probe(ctx, seat, l.model(model), func(h *health, f *upstream.Failure) []change { return h.probedModel(l.now(), model, f) })
+			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.probedModel(l.now(), model, f) })
 		}
 		for _, model := range doubts {
-			p.probe(ctx, seat, l.model(model), func(h *health, f *upstream.Failure) []change { return h.resolved(l.now(), life, model, f) })
+			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.resolved(l.now(), life, model, f) })
 		}
 	}
 }
@@ -91,29 +91,29 @@ func (l *Lines) model(id string) *catalog.Model {
 
 // probe asks a line for a model in the background and lets its health take in
 // the result.
-func (p *prober) probe(ctx context.Context, seat *seat, m *catalog.Model, result func(*health, *upstream.Failure) []change) {
+func (p *prober) probe(ctx context.Context, entry *routingEntry, m *catalog.Model, result func(*health, *upstream.Failure) []change) {
 	l := p.lines
 	p.running.Go(func() {
 		var f *upstream.Failure
 		select {
 		case p.places <- struct{}{}:
 			defer func() { <-p.places }()
-			f = p.ask(ctx, seat, m)
+			f = p.ask(ctx, entry, m)
 		case <-ctx.Done():
 			f = upstream.Interrupted(ctx, ctx.Err())
 		}
 		if f != nil {
-			f.Redact(seat.line.Key())
+			f.Redact(entry.line.Key())
 		}
-		l.metrics.probed(seat.line.ID, f)
-		l.tell(seat.line.ID, seat.tally.change(func(h *health) []change { return result(h, f) }))
+		l.metrics.probed(entry.line.ID, f)
+		l.tell(entry.line.ID, entry.tally.change(func(h *health) []change { return result(h, f) }))
 	})
 }
 
 // ask makes one probe; nil: the line answers. A line without a chat model is
 // tried by the next job instead.
-func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstream.Failure {
-	ln := seat.line
+func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model) *upstream.Failure {
+	ln := entry.line
 	if m == nil || m.Kind != catalog.KindChat || len(ln.Forms) == 0 {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (p *prober) ask(ctx context.Context, seat *seat, m *catalog.Model) *upstrea
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait), fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := seat.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
+	answer, err := entry.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte

@@ -75,29 +75,29 @@ const causeDrained = "drained by the operator"
 // in the order of the document.
 func (l *Lines) States() []State {
 	now := l.now()
-	f := l.fleet(l.current())
-	states := make([]State, 0, len(f.seats))
-	for _, seat := range f.seats {
-		states = append(states, l.state(now, seat))
+	f := l.table(l.current())
+	states := make([]State, 0, len(f.entries))
+	for _, entry := range f.entries {
+		states = append(states, l.state(now, entry))
 	}
 	return states
 }
 
 // state returns the state of one line.
-func (l *Lines) state(now time.Time, seat *seat) State {
-	ln := seat.line
+func (l *Lines) state(now time.Time, entry *routingEntry) State {
+	ln := entry.line
 	state := State{Line: ln.ID, Provider: ln.Provider, State: stateInService, MaxConcurrent: ln.MaxConcurrent}
 	if ln.MaxConcurrent > 0 {
 		state.Granted = l.slots.Granted(ln.ID)
 	}
-	seat.tally.report(now, &state)
+	entry.tally.report(now, &state)
 	why := ""
 	switch {
 	case !ln.Enabled:
 		state.State = stateDisabled
 	case ln.Out != "":
 		state.State, why = stateOutOfService, ln.Out
-	case seat.tally.drained.Load():
+	case entry.tally.drained.Load():
 		state.State, why = stateDrained, causeDrained
 	default:
 		return state

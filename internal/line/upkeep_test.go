@@ -102,10 +102,10 @@ func TestOperatorsWord(t *testing.T) {
 		}
 
 		// All that can be held against a line, and a drain on top of it.
-		seat := l.fleet(s).seats[0]
-		swift := asked{model: "swift", life: seat.tally.health.life}
-		l.tell("a", seat.tally.failed(time.Now(), swift, missing()))
-		l.tell("a", seat.tally.failed(time.Now(), swift, account()))
+		entry := l.table(s).entries[0]
+		swift := asked{model: "swift", life: entry.tally.health.life}
+		l.tell("a", entry.tally.failed(time.Now(), swift, missing()))
+		l.tell("a", entry.tally.failed(time.Now(), swift, account()))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {
 			t.Errorf("told %s", got)
 		}

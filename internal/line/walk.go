@@ -26,8 +26,8 @@ type walk struct {
 	candidates []candidate
 	attempts   []Attempt
 	failures   []*upstream.Failure
-	filtered   []*seat // whose check stopped the prompt
-	unfit      error   // why a line's form could not express the request
+	filtered   []*routingEntry // whose check stopped the prompt
+	unfit      error           // why a line's form could not express the request
 }
 
 // run asks one line after the other. Lines on trial that were left to other
@@ -93,7 +93,7 @@ func (w *walk) next(press bool) *candidate {
 		if c.asked || press && c.skipped != stateHalfOpen || !press && c.skipped != "" {
 			continue
 		}
-		if !w.isFiltered(c.seat) {
+		if !w.isFiltered(c.entry) {
 			return c
 		}
 		if second == nil {
@@ -104,7 +104,7 @@ func (w *walk) next(press bool) *candidate {
 }
 
 // isFiltered tells whether a line's provider has already stopped the prompt.
-func (w *walk) isFiltered(s *seat) bool {
+func (w *walk) isFiltered(s *routingEntry) bool {
 	for _, other := range w.filtered {
 		if other.line.Provider == s.line.Provider && other.host == s.host {
 			return true
@@ -115,7 +115,7 @@ func (w *walk) isFiltered(s *seat) bool {
 
 // board takes a place on a line, nil if there is none: c says why then.
 func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
-	l, ln, t := w.lines, c.seat.line, c.seat.tally
+	l, ln, t := w.lines, c.entry.line, c.entry.tally
 	c.form = speaks(ln, w.request.Form)
 	switch {
 	case ln.Out != "":
@@ -148,7 +148,7 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 	}
 	c.asked = true
 	f := &flight{
-		lines: l, seat: c.seat, form: c.form, trial: trial, slot: capped,
+		lines: l, entry: c.entry, form: c.form, trial: trial, slot: capped,
 		asked: asked{model: w.request.Model.ID, account: w.request.Account, life: life},
 	}
 	f.begin()
@@ -158,7 +158,7 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 // visit makes the attempt on one line and counts how it went. over tells that
 // the walk has ended, with what Try returns.
 func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Context, on On) error) (over bool, err error) {
-	l, ln := w.lines, f.seat.line
+	l, ln := w.lines, f.entry.line
 	start := l.now()
 	err = attempt(ctx, On{Line: ln, Adapter: f, Form: f.form, ProviderModel: ln.Models[f.asked.model], flight: f})
 	if err != nil || f.body == nil {
@@ -194,7 +194,7 @@ func (w *walk) trace(a Attempt) {
 // failed takes in an attempt's error: a failure of the line, which is judged, or
 // what ends the walk.
 func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt, err error) (over bool, _ error) {
-	ln := f.seat.line
+	ln := f.entry.line
 	var (
 		failure *upstream.Failure
 		unfit   Unfit
@@ -218,7 +218,7 @@ func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt,
 	f.failed(end, failure)
 	w.failures = append(w.failures, failure)
 	if failure.Code == fault.UpstreamPromptFilter {
-		w.filtered = append(w.filtered, f.seat)
+		w.filtered = append(w.filtered, f.entry)
 	}
 	if failure.Final() {
 		return true, verdict(w.failures)
@@ -230,7 +230,7 @@ func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt,
 func (w *walk) skips() {
 	for i := range w.candidates {
 		if c := &w.candidates[i]; !c.asked {
-			w.trace(Attempt{Line: c.seat.line.ID, Skipped: c.skipped})
+			w.trace(Attempt{Line: c.entry.line.ID, Skipped: c.skipped})
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"tollgate/internal/wire"
 )
 
-// fleet is one revision of the catalog, ready to be walked. It never changes.
-type fleet struct {
+// routingTable is one revision of the catalog, ready to be walked. It never changes.
+type routingTable struct {
 	revision int64
-	seats    []*seat            // in the order of the document
-	serve    map[string][]*seat // by model: enabled lines, lowest priority first
+	entries  []*routingEntry            // in the order of the document
+	byModel  map[string][]*routingEntry // by model: enabled lines, lowest priority first
 }
 
-// seat is a line of a fleet.
-type seat struct {
+// routingEntry is a line of a routing table.
+type routingEntry struct {
 	line    *catalog.Line
 	adapter upstream.Adapter
 	tally   *tally
@@ -27,9 +27,9 @@ type seat struct {
 	host    string // of its address
 }
 
-// fleet returns the fleet of a snapshot. Those of the two newest revisions are
+// table returns the routing table of a snapshot. Those of the two newest revisions are
 // kept; a request on an older one gets one of its own.
-func (l *Lines) fleet(s *catalog.Snapshot) *fleet {
+func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 	if f := l.newest.Load(); f.revision == s.Revision {
 		return f
 	}
@@ -42,16 +42,16 @@ func (l *Lines) fleet(s *catalog.Snapshot) *fleet {
 	case s.Revision == l.former.revision:
 		return l.former
 	case s.Revision < newest.revision:
-		return l.build(s)
+		return l.buildTable(s)
 	}
-	f := l.build(s)
-	for _, seat := range f.seats {
-		id := seat.line.ID
-		if before := l.known[id]; before != nil && !same(before, seat.line) {
+	f := l.buildTable(s)
+	for _, entry := range f.entries {
+		id := entry.line.ID
+		if before := l.known[id]; before != nil && !same(before, entry.line) {
 			// What was learnt was about another provider, or another name there.
-			l.tell(id, seat.tally.change(func(h *health) []change { return h.clear(l.now()) }))
+			l.tell(id, entry.tally.change(func(h *health) []change { return h.clear(l.now()) }))
 		}
-		l.known[id] = seat.line
+		l.known[id] = entry.line
 	}
 	l.former = newest
 	l.newest.Store(f)
@@ -59,17 +59,17 @@ func (l *Lines) fleet(s *catalog.Snapshot) *fleet {
 	return f
 }
 
-// build makes the fleet of a snapshot. Callers hold mu.
-func (l *Lines) build(s *catalog.Snapshot) *fleet {
-	f := &fleet{revision: s.Revision, serve: map[string][]*seat{}}
-	byID := make(map[string]*seat, len(s.AllLines()))
+// buildTable makes the routing table of a snapshot. Callers hold mu.
+func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
+	f := &routingTable{revision: s.Revision, byModel: map[string][]*routingEntry{}}
+	byID := make(map[string]*routingEntry, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
-		byID[ln.ID] = &seat{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
-		f.seats = append(f.seats, byID[ln.ID])
+		byID[ln.ID] = &routingEntry{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
+		f.entries = append(f.entries, byID[ln.ID])
 	}
 	for _, m := range s.Models() {
 		for _, ln := range s.Lines(m.ID) {
-			f.serve[m.ID] = append(f.serve[m.ID], byID[ln.ID])
+			f.byModel[m.ID] = append(f.byModel[m.ID], byID[ln.ID])
 		}
 	}
 	return f
@@ -111,12 +111,12 @@ func (l *Lines) tally(ln *catalog.Line) *tally {
 	return t
 }
 
-// forget drops the tallies of lines that the newest fleet does not have.
+// forget drops the tallies of lines that the newest table does not have.
 // Callers hold mu.
-func (l *Lines) forget(f *fleet) {
-	exists := make(map[string]bool, len(f.seats))
-	for _, seat := range f.seats {
-		exists[seat.line.ID] = true
+func (l *Lines) forget(f *routingTable) {
+	exists := make(map[string]bool, len(f.entries))
+	for _, entry := range f.entries {
+		exists[entry.line.ID] = true
 	}
 	for id := range l.tallies {
 		if !exists[id] {
