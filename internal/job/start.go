@@ -210,7 +210,7 @@ func (s *starting) freeTx(tx *store.Tx) error {
 				return err
 			}
 		}
-		if b.Trial {
+		if b.HalfOpen {
 			free = min(free, 1)
 		}
 		s.free[b.Line.ID] = free

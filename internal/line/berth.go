@@ -17,9 +17,9 @@ type Berth struct {
 	Maker upstream.Maker
 	// ProviderModel is the provider's name of the model.
 	ProviderModel string
-	// Trial says that the line is on trial: it is given one job at a time, and
+	// HalfOpen says that the line is: it is given one job at a time, and
 	// the Voyage on it must end.
-	Trial bool
+	HalfOpen bool
 
 	lines *Lines
 	entry *routingEntry
@@ -29,7 +29,7 @@ type Berth struct {
 // Waiting is a line that takes no job now.
 type Waiting struct {
 	Line string
-	// Soon says that it takes some again by itself: it cools, or is on trial.
+	// Soon says that it takes some again by itself: it cools, or is half-open.
 	Soon bool
 	Why  string // a word of State.State
 }
@@ -52,7 +52,7 @@ func (l *Lines) Berths(s *catalog.Snapshot, model string) ([]*Berth, []Waiting) 
 
 // berth returns a line for a model's job, or why it takes none.
 func (l *Lines) berth(entry *routingEntry, model string) (_ *Berth, why string) {
-	ln, t := entry.line, entry.tally
+	ln, t := entry.line, entry.stats
 	maker, ok := entry.adapter.(upstream.Maker)
 	switch {
 	case ln.Out != "" || !ok:
@@ -60,14 +60,24 @@ func (l *Lines) berth(entry *routingEntry, model string) (_ *Berth, why string) 
 	case t.drained.Load():
 		return nil, stateDrained
 	}
-	why, life, trial := t.refuses(l.now, model, false)
+	why, generation, isHalfOpen := t.refuses(l.now, model, false)
 	if why != "" {
 		return nil, why
 	}
-	if trial {
-		t.endTrial() // the place is taken again by Sail
+	if isHalfOpen {
+		t.endHalfOpen() // its place is taken again by Sail
 	}
-	return &Berth{Line: ln, Maker: maker, ProviderModel: ln.Models[model], Trial: trial, lines: l, entry: entry, asked: asked{model: model, life: life}}, ""
+	b := newBerth(l, entry, maker, model, generation)
+	b.HalfOpen = isHalfOpen
+	return b, ""
+}
+
+// newBerth makes the berth of a line that can make what jobs ask for.
+func newBerth(l *Lines, entry *routingEntry, maker upstream.Maker, model string, generation uint64) *Berth {
+	return &Berth{
+		Line: entry.line, Maker: maker, ProviderModel: entry.line.Models[model],
+		lines: l, entry: entry, asked: asked{model: model, generation: generation},
+	}
 }
 
 // MakerOf returns a line of a snapshot, in whatever state, for a job that has
@@ -84,7 +94,7 @@ func (l *Lines) MakerOf(s *catalog.Snapshot, line, model string) *Berth {
 	if !ok || entry.line.Out != "" {
 		return nil
 	}
-	return &Berth{Line: entry.line, Maker: maker, ProviderModel: entry.line.Models[model], lines: l, entry: entry, asked: asked{model: model, life: entry.tally.life.Load()}}
+	return newBerth(l, entry, maker, model, entry.stats.generation.Load())
 }
 
 // Voyage is a job's attempt on a line, for the line's state. It is used by one
@@ -98,12 +108,12 @@ type Voyage struct {
 
 // Sail begins an attempt for an account: the line counts as busy until End.
 func (b *Berth) Sail(account string) *Voyage {
-	t := b.entry.tally
+	t := b.entry.stats
 	t.inFlight.Add(1)
 	t.metrics.inFlight.Inc()
-	if b.Trial {
+	if b.HalfOpen {
 		t.mu.Lock()
-		t.trials++
+		t.halfOpenRequests++
 		t.mu.Unlock()
 	}
 	asked := b.asked
@@ -116,8 +126,8 @@ func (b *Berth) Sail(account string) *Voyage {
 func (v *Voyage) Went() {
 	b, now := v.berth, v.berth.lines.now()
 	took := now.Sub(v.begun)
-	_, changes := b.entry.tally.answered(now, v.asked, took)
-	b.entry.tally.metrics.answered(took)
+	_, changes := b.entry.stats.answered(now, v.asked, took)
+	b.entry.stats.metrics.answered(took)
 	b.lines.tell(b.Line.ID, changes)
 }
 
@@ -128,12 +138,12 @@ func (v *Voyage) Went() {
 func (v *Voyage) Failed(t *upstream.Trouble) {
 	b := v.berth
 	t = t.Redact(b.Line.Key())
-	b.entry.tally.metrics.failed(t.Failure)
+	b.entry.stats.metrics.failed(t.Failure)
 	f := *t.Failure
 	if f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel) {
 		f.Health = upstream.HealthFail
 	}
-	b.lines.tell(b.Line.ID, b.entry.tally.failed(b.lines.now(), v.asked, &f))
+	b.lines.tell(b.Line.ID, b.entry.stats.failed(b.lines.now(), v.asked, &f))
 }
 
 // End ends the attempt; calls after the first do nothing.
@@ -142,11 +152,11 @@ func (v *Voyage) End() {
 		return
 	}
 	v.ended = true
-	t := v.berth.entry.tally
+	t := v.berth.entry.stats
 	t.inFlight.Add(-1)
 	t.metrics.inFlight.Dec()
-	if v.berth.Trial {
-		t.endTrial()
+	if v.berth.HalfOpen {
+		t.endHalfOpen()
 	}
 }
 
@@ -168,7 +178,7 @@ func (l *Lines) Spread(berths []*Berth, job string) []*Berth {
 	for i, b := range berths {
 		entries[i], byEntry[b.entry] = b.entry, b
 	}
-	var few [4]candidate
+	var few [4]ranked
 	out := make([]*Berth, 0, len(berths))
 	for _, c := range order(few[:0], entries, wire.Hash(job)) {
 		out = append(out, byEntry[c.entry])

@@ -12,9 +12,9 @@ import (
 type control struct {
 	// drained lines get no new requests; what runs on them ends as it will.
 	drained bool
-	// generation grows with each resume: a node that sees it grow forgets what
+	// resumes grows with each resume: a node that sees it grow forgets what
 	// it held against the line.
-	generation int64
+	resumes int64
 }
 
 // DrainTx takes a line out of use on every node, from the time on at which the
@@ -55,7 +55,7 @@ func controlsTx(tx *store.Tx) (map[string]control, error) {
 			drained int64
 			c       control
 		)
-		if err := rows.Scan(&line, &drained, &c.generation); err != nil {
+		if err := rows.Scan(&line, &drained, &c.resumes); err != nil {
 			return nil, fmt.Errorf("read what was decided about lines: %w", err)
 		}
 		c.drained = drained != 0

@@ -29,10 +29,10 @@ func TestControls(t *testing.T) {
 			{"nothing was decided", func(*store.Tx) error { return nil }, map[string]control{}},
 			{"drain", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {drained: true}}},
 			{"drain again", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {drained: true}}},
-			{"resume another", func(tx *store.Tx) error { return ResumeTx(tx, "b") }, map[string]control{"a": {drained: true}, "b": {generation: 1}}},
-			{"resume", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {generation: 1}, "b": {generation: 1}}},
-			{"resume again", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {generation: 2}, "b": {generation: 1}}},
-			{"a drain keeps the generation", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {true, 2}, "b": {generation: 1}}},
+			{"resume another", func(tx *store.Tx) error { return ResumeTx(tx, "b") }, map[string]control{"a": {drained: true}, "b": {resumes: 1}}},
+			{"resume", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {resumes: 1}, "b": {resumes: 1}}},
+			{"resume again", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {resumes: 2}, "b": {resumes: 1}}},
+			{"a drain keeps the resumes", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {true, 2}, "b": {resumes: 1}}},
 		} {
 			update(t, db, step.do)
 			var got map[string]control

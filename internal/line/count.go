@@ -14,18 +14,18 @@ import (
 // says nothing about a line's health. What a provider says against a request
 // that was translated for it is not the client's affair.
 func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Call, error)) (n int64, known bool, err error) {
-	var few [4]candidate
+	var few [4]ranked
 	for _, c := range order(few[:0], l.taking(r), r.Conversation) {
-		ln, t := c.entry.line, c.entry.tally
+		ln, t := c.entry.line, c.entry.stats
 		counter, ok := c.entry.adapter.(upstream.TokenCounter)
 		form := speaks(ln, r.Form)
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue
 		}
-		if why, _, trial := t.refuses(l.now, r.Model.ID, false); why != "" {
+		if why, _, isHalfOpen := t.refuses(l.now, r.Model.ID, false); why != "" {
 			continue
-		} else if trial {
-			t.endTrial()
+		} else if isHalfOpen {
+			t.endHalfOpen()
 		}
 		ask, err := call(On{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
 		if err != nil {

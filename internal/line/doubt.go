@@ -15,14 +15,14 @@ const (
 	doubtAgain = time.Minute
 )
 
-// blame sums up failures by who may have brought them about.
-type blame struct {
+// failureSum sums up failures by who may have brought them about.
+type failureSum struct {
 	proven   float64            // no request has
 	unproven map[string]float64 // a request of this account may have
 }
 
 // add counts a failure, by how much of one it is.
-func (b *blame) add(account string, weight float64, unproven bool) {
+func (b *failureSum) add(account string, weight float64, unproven bool) {
 	switch {
 	case weight == 0:
 	case !unproven:
@@ -36,7 +36,7 @@ func (b *blame) add(account string, weight float64, unproven bool) {
 }
 
 // all is all failures.
-func (b *blame) all() float64 {
+func (b *failureSum) all() float64 {
 	sum := b.proven
 	for _, n := range b.unproven {
 		sum += n
@@ -46,7 +46,7 @@ func (b *blame) all() float64 {
 
 // counted is what stands against the line: the unproven failures of the account
 // that has most of them do not, for it may have brought them about alone.
-func (b *blame) counted() float64 {
+func (b *failureSum) counted() float64 {
 	most := 0.0
 	for _, n := range b.unproven {
 		most = max(most, n)
@@ -91,9 +91,10 @@ func (h *health) dueDoubts(now time.Time) (models []string) {
 	return models
 }
 
-// resolved takes in the probe of a model in doubt that began during life. What it
+// resolved takes in the probe of a model in doubt that began in a generation.
+// What it
 // met is proven, since no client had a hand in it.
-func (h *health) resolved(now time.Time, life uint64, model string, f *upstream.Failure) []change {
+func (h *health) resolved(now time.Time, generation uint64, model string, f *upstream.Failure) []change {
 	d := h.doubts[model]
 	if d == nil || !d.probing {
 		return nil
@@ -101,10 +102,10 @@ func (h *health) resolved(now time.Time, life uint64, model string, f *upstream.
 	circuit := d.circuit
 	*d = doubt{next: now.Add(doubtAgain)}
 	switch {
-	case life != h.life:
+	case generation != h.generation:
 		return nil
 	case f == nil:
-		h.streak = blame{}
+		h.streak = failureSum{}
 		return nil
 	}
 	switch f.Health {

@@ -25,7 +25,7 @@ func stalled() *upstream.Failure {
 // doubts takes the models that are to be probed because they are in doubt.
 func (p *patient) doubts(want ...string) {
 	p.Helper()
-	p.note(p.tally.change(func(h *health) []change {
+	p.note(p.stats.change(func(h *health) []change {
 		whole, models, doubts := h.due(p.now)
 		if whole || models != nil || !slices.Equal(doubts, want) {
 			p.Errorf("probes of the line: %t, of missing models: %q, of doubts: %q; want of doubts %q", whole, models, doubts, want)
@@ -37,7 +37,7 @@ func (p *patient) doubts(want ...string) {
 // resolve lets the probe of the model in doubt end.
 func (p *patient) resolve(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.tally.change(func(h *health) []change { return h.resolved(p.now, h.life, "m", f) }))
+	p.note(p.stats.change(func(h *health) []change { return h.resolved(p.now, h.generation, "m", f) }))
 }
 
 // TestOneAccountOpensNoCircuit: what an account's requests can bring about does
@@ -82,13 +82,13 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	for i := 0; p.tally.health.condition == healthy; i++ {
+	for i := 0; p.stats.health.condition == healthy; i++ {
 		if i > 30 {
 			t.Fatal("half of the attempts fail, and the circuit stays closed")
 		}
 		p.account = string(rune('a' + i%3))
 		p.do(stalled())
-		if p.tally.health.condition == healthy {
+		if p.stats.health.condition == healthy {
 			p.do(nil)
 		}
 	}
@@ -159,10 +159,10 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	probes := 0
 	for range 600 {
 		p.do(maybe(missing()))
-		p.tally.change(func(h *health) []change {
+		p.stats.change(func(h *health) []change {
 			if _, _, doubts := h.due(p.now); doubts != nil {
 				probes++
-				return h.resolved(p.now, h.life, "m", nil)
+				return h.resolved(p.now, h.generation, "m", nil)
 			}
 			return nil
 		})
@@ -176,7 +176,7 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	p.resolve(nil)
 	p.now = p.now.Add(time.Minute)
 	p.doubts()
-	if !p.tally.sound.Load() || len(p.tally.health.doubts) != 0 {
+	if !p.stats.sound.Load() || len(p.stats.health.doubts) != 0 {
 		t.Error("doubts are kept")
 	}
 	p.wants("in_service", "")
@@ -189,9 +189,9 @@ func TestDoubtsOfFormerLives(t *testing.T) {
 	p := newPatient(t)
 	p.do(maybe(account()))
 	p.doubts("m")
-	life := p.tally.health.life
+	generation := p.stats.health.generation
 	p.do(limited(429, 30*time.Second))
-	p.note(p.tally.change(func(h *health) []change { return h.resolved(p.now, life, "m", account()) }))
+	p.note(p.stats.change(func(h *health) []change { return h.resolved(p.now, generation, "m", account()) }))
 	p.wants("cooling", "cooling")
 	p.now = p.now.Add(30 * time.Second)
 	p.wants("in_service", "")
@@ -202,14 +202,14 @@ func TestDoubtsOfFormerLives(t *testing.T) {
 	p.now = p.now.Add(20 * time.Second)
 	p.wants("in_service", "")
 	p.doubts("m")
-	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) })) // resumed by the operator
+	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) })) // resumed by the operator
 	p.resolve(account())
 	p.wants("in_service", "")
 }
 
-// TestATrialIsNotEndedByOneAccount: what a request can bring about does not send
-// a line on trial back.
-func TestATrialIsNotEndedByOneAccount(t *testing.T) {
+// TestHalfOpenIsNotEndedByOneAccount: what a request can bring about does not send
+// a half-open line back.
+func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 5 {
@@ -231,7 +231,7 @@ func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 20 {
-		p.note(p.tally.failed(p.now, asked{model: "m", account: "a", life: p.tally.health.life, job: true}, stalled()))
+		p.note(p.stats.failed(p.now, asked{model: "m", account: "a", generation: p.stats.health.generation, job: true}, stalled()))
 	}
 	p.doubts()
 	p.wants("in_service", "")

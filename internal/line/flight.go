@@ -14,17 +14,17 @@ import (
 // body of its answer. It ends when the attempt failed or the body is closed;
 // until then the line counts as busy and its slot is taken.
 type flight struct {
-	lines *Lines
-	entry *routingEntry
-	form  wire.Form
-	asked asked
-	trial bool
-	slot  bool
+	lines    *Lines
+	entry    *routingEntry
+	form     wire.Form
+	asked    asked
+	halfOpen bool
+	slot     bool
 
 	body  io.ReadCloser // nil while there is no answer
 	ended atomic.Bool
 
-	number  uint64 // of its outcome in the tally
+	number  uint64 // of its sample in the stats
 	counted bool   // it began with an answer
 	broken  atomic.Bool
 }
@@ -52,8 +52,8 @@ func (f *flight) Close() error {
 
 // begin makes the line busy.
 func (f *flight) begin() {
-	f.entry.tally.inFlight.Add(1)
-	f.entry.tally.metrics.inFlight.Inc()
+	f.entry.stats.inFlight.Add(1)
+	f.entry.stats.metrics.inFlight.Inc()
 }
 
 // end gives back what the flight took, once.
@@ -61,11 +61,11 @@ func (f *flight) end() {
 	if f.ended.Swap(true) {
 		return
 	}
-	t := f.entry.tally
+	t := f.entry.stats
 	t.inFlight.Add(-1)
 	t.metrics.inFlight.Dec()
-	if f.trial {
-		t.endTrial()
+	if f.halfOpen {
+		t.endHalfOpen()
 	}
 	if f.slot {
 		f.lines.slots.Give(f.entry.line.ID)
@@ -74,15 +74,15 @@ func (f *flight) end() {
 
 // answered records that the answer began.
 func (f *flight) answered(now time.Time, firstByte time.Duration) {
-	n, changes := f.entry.tally.answered(now, f.asked, firstByte)
+	n, changes := f.entry.stats.answered(now, f.asked, firstByte)
 	f.number, f.counted = n, true
-	f.entry.tally.metrics.answered(firstByte)
+	f.entry.stats.metrics.answered(firstByte)
 	f.lines.tell(f.entry.line.ID, changes)
 }
 
 // failed records that the attempt failed.
 func (f *flight) failed(now time.Time, failure *upstream.Failure) {
-	t := f.entry.tally
+	t := f.entry.stats
 	t.metrics.failed(failure)
 	f.lines.tell(f.entry.line.ID, t.failed(now, f.asked, failure))
 	f.lines.doubt(failure)
@@ -93,7 +93,7 @@ func (f *flight) broke(failure *upstream.Failure) {
 	if failure.Health == upstream.HealthNone || !f.counted || f.broken.Swap(true) {
 		return
 	}
-	t := f.entry.tally
+	t := f.entry.stats
 	t.metrics.broke(failure)
 	f.lines.tell(f.entry.line.ID, t.broke(f.lines.now(), f.asked, f.number, failure))
 	f.lines.doubt(failure)

@@ -22,8 +22,8 @@ const (
 	openWait     = 30 * time.Second
 	openWaitMost = 10 * time.Minute
 	openAgain    = 5 * time.Minute
-	// trialAnswers good answers in a row end the trial after a good probe.
-	trialAnswers = 3
+	// halfOpenAnswers good answers in a row close the circuit after a good probe.
+	halfOpenAnswers = 3
 
 	// A rate limit cools the line for as long as the provider asks, at most
 	// coolMost, else for coolFirst and twice as long each time up to coolLast.
@@ -42,9 +42,9 @@ type condition int
 
 // The conditions, from good to bad.
 const (
-	healthy condition = iota
-	cooling           // until a time, after a rate limit
-	onTrial           // a probe went well: one request at a time, if others can take the rest
+	healthy  condition = iota
+	cooling            // until a time, after a rate limit
+	halfOpen           // a probe went well: one request at a time, if others can take the rest
 	circuitOpen
 	credentialsOut
 )
@@ -54,7 +54,7 @@ func (c condition) state() string {
 	switch c {
 	case cooling:
 		return stateCooling
-	case onTrial:
+	case halfOpen:
 		return stateHalfOpen
 	case circuitOpen:
 		return stateCircuitOpen
@@ -66,20 +66,20 @@ func (c condition) state() string {
 }
 
 // health is what one node thinks of one line. Its methods decide; they know
-// neither locks nor clocks. Its owner is a tally.
+// neither locks nor clocks. Its owner is a stats.
 type health struct {
-	condition condition
-	until     time.Time // when a cooling line is asked again, and the others probed
-	since     time.Time // when the condition began
-	cause     string
-	wait      time.Duration // between probes
-	returned  time.Time     // when the line last came back into service
-	streak    blame         // failures since the last answer
-	cools     int           // rate limits since the last answer
-	good      int           // answers since the trial began
-	after     condition     // what follows on cooling: healthy, or the trial goes on
-	life      uint64        // grows with each condition: what began in an earlier one says nothing about this
-	probing   bool
+	condition  condition
+	until      time.Time // when a cooling line is asked again, and the others probed
+	since      time.Time // when the condition began
+	cause      string
+	wait       time.Duration // between probes
+	returned   time.Time     // when the line last came back into service
+	streak     failureSum    // failures since the last answer
+	cools      int           // rate limits since the last answer
+	good       int           // answers since it is half-open
+	after      condition     // what follows on cooling: healthy, or half-open
+	generation uint64        // grows with each condition: what began in an earlier one says nothing about this
+	probing    bool
 
 	models map[string]*modelHealth // the models that are out on this line
 	doubts map[string]*doubt       // by the model that a probe is to ask for
@@ -102,22 +102,22 @@ type change struct {
 }
 
 // turn begins a condition in which the streak of failures goes on.
-func (h *health) turn(c condition, now time.Time, wait time.Duration, cause string) {
+func (h *health) transition(c condition, now time.Time, wait time.Duration, cause string) {
 	h.condition, h.since, h.until, h.cause = c, now, now.Add(wait), cause
 	h.good, h.probing = 0, false
-	h.life++
+	h.generation++
 }
 
 // enter begins a condition, and a new streak.
 func (h *health) enter(c condition, now time.Time, wait time.Duration, cause string) {
-	h.turn(c, now, wait, cause)
-	h.streak = blame{}
+	h.transition(c, now, wait, cause)
+	h.streak = failureSum{}
 }
 
 // refuses says why a model is not to be asked for on the line; empty: it is.
 func (h *health) refuses(now time.Time, model string) string {
 	if h.condition == cooling && !now.Before(h.until) {
-		h.turn(h.after, now, 0, "")
+		h.transition(h.after, now, 0, "")
 	}
 	switch h.condition {
 	case cooling, circuitOpen, credentialsOut:
@@ -129,14 +129,14 @@ func (h *health) refuses(now time.Time, model string) string {
 	return ""
 }
 
-// answered takes in an answer that began during life.
-func (h *health) answered(now time.Time, life uint64) (changes []change) {
-	if life != h.life {
+// answered takes in an answer that began in a generation.
+func (h *health) answered(now time.Time, generation uint64) (changes []change) {
+	if generation != h.generation {
 		return nil
 	}
-	h.streak, h.cools = blame{}, 0
-	if h.condition == onTrial {
-		if h.good++; h.good >= trialAnswers {
+	h.streak, h.cools = failureSum{}, 0
+	if h.condition == halfOpen {
+		if h.good++; h.good >= halfOpenAnswers {
 			return h.restore(now)
 		}
 	}
@@ -151,15 +151,15 @@ func (h *health) restore(now time.Time) []change {
 }
 
 // failed takes in a failure of an attempt. recent says how much of the attempts
-// of this life, and no older than tripTime, failed.
-func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func() (fails blame, attempts int)) (changes []change) {
-	if q.life != h.life {
+// of this generation, and no older than tripTime, failed.
+func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []change) {
+	if q.generation != h.generation {
 		return nil
 	}
 	switch f.Health {
 	case upstream.HealthNone:
 		if f.Passed != nil { // it lives: it has an opinion about the request
-			h.streak = blame{}
+			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:
 		return h.limited(now, q, f, recent)
@@ -180,9 +180,9 @@ func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func
 
 // count counts a failure and opens the circuit when there were too many that
 // one account's requests cannot have brought about. What they can is probed.
-func (h *health) count(now time.Time, q asked, f *upstream.Failure, recent func() (blame, int)) []change {
-	h.streak.add(q.account, 1-score(f.Health), f.Unproven)
-	if h.condition == onTrial && !f.Unproven {
+func (h *health) count(now time.Time, q asked, f *upstream.Failure, recent func() (failureSum, int)) []change {
+	h.streak.add(q.account, 1-successOf(f.Health), f.Unproven)
+	if h.condition == halfOpen && !f.Unproven {
 		return h.open(now, f.Error())
 	}
 	if n := h.streak.counted(); n >= tripStreak {
@@ -206,7 +206,7 @@ func trips(fails float64, attempts int) bool {
 
 // open opens the circuit.
 func (h *health) open(now time.Time, cause string) []change {
-	again := h.condition == onTrial || h.condition == circuitOpen
+	again := h.condition == halfOpen || h.condition == circuitOpen
 	switch {
 	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
 		h.wait = openWait
@@ -222,7 +222,7 @@ func (h *health) open(now time.Time, cause string) []change {
 
 // limited cools the line after a rate limit. An overload that comes back is a
 // failure as well.
-func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent func() (blame, int)) []change {
+func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent func() (failureSum, int)) []change {
 	if h.cools > 0 && (f.Status == 503 || f.Status == 529) {
 		if changes := h.count(now, q, f, recent); h.condition == circuitOpen {
 			return changes
@@ -233,10 +233,10 @@ func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent fun
 		pause = min(coolFirst<<min(h.cools, 3), coolLast)
 	}
 	h.after = healthy
-	if h.condition == onTrial {
-		h.after = onTrial
+	if h.condition == halfOpen {
+		h.after = halfOpen
 	}
-	h.turn(cooling, now, pause, f.Error())
+	h.transition(cooling, now, pause, f.Error())
 	h.cools++
 	return nil // a pause of seconds is not worth a message
 }
@@ -268,8 +268,8 @@ func (h *health) clear(now time.Time) (changes []change) {
 	for model := range h.models {
 		changes = append(changes, change{model: model, state: stateInService})
 	}
-	life := h.life
-	*h = health{life: life}
+	generation := h.generation
+	*h = health{generation: generation}
 	h.enter(healthy, now, 0, "")
 	h.returned = now
 	return changes
@@ -294,10 +294,10 @@ func (h *health) due(now time.Time) (whole bool, models, doubts []string) {
 	return false, models, h.dueDoubts(now)
 }
 
-// probed takes in a probe of the whole line that began during life; f is nil
+// probed takes in a probe of the whole line that began in a generation; f is nil
 // when it went well.
-func (h *health) probed(now time.Time, life uint64, f *upstream.Failure) []change {
-	if life != h.life {
+func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) []change {
+	if generation != h.generation {
 		return nil
 	}
 	switch {
@@ -305,7 +305,7 @@ func (h *health) probed(now time.Time, life uint64, f *upstream.Failure) []chang
 		if h.condition == credentialsOut {
 			h.wait = 0
 		}
-		h.enter(onTrial, now, 0, h.cause)
+		h.enter(halfOpen, now, 0, h.cause)
 	case f.Health == upstream.HealthCredential && h.condition != credentialsOut:
 		return h.withdraw(now, f)
 	default: // the condition goes on, so what began in it stays told apart

@@ -11,17 +11,17 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// patient is a tally with a clock of its own.
+// patient is the stats of a line with a clock of its own.
 type patient struct {
 	*testing.T
-	tally   *tally
+	stats   *stats
 	now     time.Time
 	account string   // whose requests it gets
 	told    []string // what the operator was told
 }
 
 func newPatient(t *testing.T) *patient {
-	return &patient{T: t, tally: newTally("a", newMetrics(nil)), now: time.Unix(1_000_000, 0)}
+	return &patient{T: t, stats: newStats("a", newMetrics(nil)), now: time.Unix(1_000_000, 0)}
 }
 
 func (p *patient) note(changes []change) {
@@ -30,18 +30,18 @@ func (p *patient) note(changes []change) {
 	}
 }
 
-// begin starts a request for a model and returns its life; it fails the test
+// begin starts a request for a model and returns its generation; it fails the test
 // when the line refuses.
 func (p *patient) begin() uint64 {
 	p.Helper()
-	why, life, trial := p.tally.refuses(func() time.Time { return p.now }, "m", false)
+	why, generation, isHalfOpen := p.stats.refuses(func() time.Time { return p.now }, "m", false)
 	if why != "" {
 		p.Fatalf("the line refuses: %s", why)
 	}
-	if trial {
-		p.tally.endTrial()
+	if isHalfOpen {
+		p.stats.endHalfOpen()
 	}
-	return life
+	return generation
 }
 
 // do lets one request end with a failure, or an answer for nil.
@@ -50,23 +50,23 @@ func (p *patient) do(f *upstream.Failure) {
 	p.end(p.begin(), f)
 }
 
-func (p *patient) end(life uint64, f *upstream.Failure) {
+func (p *patient) end(generation uint64, f *upstream.Failure) {
 	if f == nil {
-		_, changes := p.tally.answered(p.now, asked{model: "m", account: p.account, life: life}, time.Millisecond)
+		_, changes := p.stats.answered(p.now, asked{model: "m", account: p.account, generation: generation}, time.Millisecond)
 		p.note(changes)
 		return
 	}
-	p.note(p.tally.failed(p.now, asked{model: "m", account: p.account, life: life}, f))
+	p.note(p.stats.failed(p.now, asked{model: "m", account: p.account, generation: generation}, f))
 }
 
 // probe lets the probe that must be due end.
 func (p *patient) probe(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.tally.change(func(h *health) []change {
+	p.note(p.stats.change(func(h *health) []change {
 		if whole, _, _ := h.due(p.now); !whole {
 			p.Fatal("no probe is due")
 		}
-		return h.probed(p.now, h.life, f)
+		return h.probed(p.now, h.generation, f)
 	}))
 }
 
@@ -75,10 +75,10 @@ func (p *patient) probe(f *upstream.Failure) {
 func (p *patient) wants(state, refusal string, told ...string) {
 	p.Helper()
 	var s State
-	p.tally.report(p.now, &s)
-	why, _, trial := p.tally.refuses(func() time.Time { return p.now }, "m", true)
-	if trial {
-		p.tally.endTrial()
+	p.stats.report(p.now, &s)
+	why, _, isHalfOpen := p.stats.refuses(func() time.Time { return p.now }, "m", true)
+	if isHalfOpen {
+		p.stats.endHalfOpen()
 	}
 	if s.State != state || why != refusal || !slices.Equal(p.told, told) {
 		p.Errorf("state %s, refuses %q, told %q; want %s, %q, %q", s.State, why, p.told, state, refusal, told)
@@ -132,12 +132,12 @@ func TestCircuitOpensByShare(t *testing.T) {
 		p.do(broken())
 	}
 	p.wants("in_service", "")
-	for i := 0; p.tally.sound.Load(); i++ { // one in two is not
+	for i := 0; p.stats.sound.Load(); i++ { // one in two is not
 		if i > 30 {
 			t.Fatal("half of the attempts fail, and the circuit stays closed")
 		}
 		p.do(broken())
-		if p.tally.sound.Load() {
+		if p.stats.sound.Load() {
 			p.do(nil)
 		}
 	}
@@ -158,13 +158,13 @@ func TestOldFailuresDoNotCount(t *testing.T) {
 func TestHalfFailures(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	half := upstream.Fail(fault.EmptyCompletion, errors.New("nothing"))
-	half.Unproven = false
+	isHalfOpen := upstream.Fail(fault.EmptyCompletion, errors.New("nothing"))
+	isHalfOpen.Unproven = false
 	for range 9 {
-		p.do(half)
+		p.do(isHalfOpen)
 	}
 	p.wants("in_service", "")
-	p.do(half)
+	p.do(isHalfOpen)
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -179,7 +179,7 @@ func TestHealing(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 	for _, wait := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 		p.now = p.now.Add(wait - time.Second)
-		if whole, models, _ := p.tally.health.due(p.now); whole || models != nil {
+		if whole, models, _ := p.stats.health.due(p.now); whole || models != nil {
 			t.Fatalf("probed before %s were over", wait)
 		}
 		p.now = p.now.Add(time.Second)
@@ -196,12 +196,12 @@ func TestHealing(t *testing.T) {
 	p.wants("in_service", "", "in_service")
 
 	// It fails again soon: the waits go on where they stopped. One that fails on
-	// trial had not returned, so nobody is told.
+	// a half-open line had not returned, so nobody is told.
 	for range 5 {
 		p.do(broken())
 	}
 	p.wants("circuit_open", "circuit_open", "circuit_open")
-	if left := p.tally.left(p.now); left != 10*time.Minute {
+	if left := p.stats.left(p.now); left != 10*time.Minute {
 		t.Errorf("the next probe is in %s", left)
 	}
 	p.now = p.now.Add(10 * time.Minute)
@@ -219,7 +219,7 @@ func TestHealing(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.tally.left(p.now); left != 30*time.Second {
+	if left := p.stats.left(p.now); left != 30*time.Second {
 		t.Errorf("the next probe is in %s", left)
 	}
 }
@@ -259,7 +259,7 @@ func TestStragglersDoNotAddUp(t *testing.T) {
 	}
 	p.now = p.now.Add(30 * time.Second)
 	p.probe(nil)
-	for range trialAnswers {
+	for range halfOpenAnswers {
 		p.do(nil)
 	}
 	for range 9 {
@@ -270,7 +270,7 @@ func TestStragglersDoNotAddUp(t *testing.T) {
 	p.wants("in_service", "")
 }
 
-func TestTrialTakesOneRequestAtATime(t *testing.T) {
+func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 5 {
@@ -279,18 +279,18 @@ func TestTrialTakesOneRequestAtATime(t *testing.T) {
 	p.now = p.now.Add(30 * time.Second)
 	p.probe(nil)
 	now := func() time.Time { return p.now }
-	if why, _, trial := p.tally.refuses(now, "m", false); why != "" || !trial {
+	if why, _, isHalfOpen := p.stats.refuses(now, "m", false); why != "" || !isHalfOpen {
 		t.Fatalf("the first is refused: %q", why)
 	}
-	if why, _, _ := p.tally.refuses(now, "m", false); why != "half_open" {
+	if why, _, _ := p.stats.refuses(now, "m", false); why != "half_open" {
 		t.Errorf("the second is told %q", why)
 	}
-	if why, _, trial := p.tally.refuses(now, "m", true); why != "" || !trial {
+	if why, _, isHalfOpen := p.stats.refuses(now, "m", true); why != "" || !isHalfOpen {
 		t.Errorf("one that presses is refused: %q", why)
 	}
-	p.tally.endTrial()
-	p.tally.endTrial()
-	if why, _, _ := p.tally.refuses(now, "m", false); why != "" {
+	p.stats.endHalfOpen()
+	p.stats.endHalfOpen()
+	if why, _, _ := p.stats.refuses(now, "m", false); why != "" {
 		t.Errorf("after both have ended: %q", why)
 	}
 }
@@ -319,7 +319,7 @@ func TestCooling(t *testing.T) {
 	}
 	p.do(nil) // an answer: the next pause is short again
 	p.do(limited(429, 0))
-	if left := p.tally.left(p.now); left != 5*time.Second {
+	if left := p.stats.left(p.now); left != 5*time.Second {
 		t.Errorf("after an answer the pause is %s", left)
 	}
 }
@@ -329,14 +329,14 @@ func TestCooling(t *testing.T) {
 func TestManyAreLimitedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	var lives []uint64
+	var generations []uint64
 	for range 50 {
-		lives = append(lives, p.begin())
+		generations = append(generations, p.begin())
 	}
-	for _, life := range lives {
-		p.end(life, limited(429, 0))
+	for _, generation := range generations {
+		p.end(generation, limited(429, 0))
 	}
-	if left := p.tally.left(p.now); left != 5*time.Second {
+	if left := p.stats.left(p.now); left != 5*time.Second {
 		t.Errorf("the pause is %s", left)
 	}
 }
@@ -356,8 +356,8 @@ func TestOverloadThatComesBackIsAFailure(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestCoolingOnTrial: after the pause the trial goes on.
-func TestCoolingOnTrial(t *testing.T) {
+// TestCoolingWhileHalfOpen: after the pause the line is half-open again.
+func TestCoolingWhileHalfOpen(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 5 {
@@ -394,7 +394,7 @@ func TestCredentials(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.tally.left(p.now); left != 30*time.Second {
+	if left := p.stats.left(p.now); left != 30*time.Second {
 		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
 	}
 	// A probe of an open circuit may find the credentials withdrawn.
@@ -411,11 +411,11 @@ func TestMissingModel(t *testing.T) {
 	p.end(two[0], missing())
 	p.end(two[1], missing())
 	p.wants("in_service", "model_out", "m model_out")
-	if why, _, _ := p.tally.refuses(func() time.Time { return p.now }, "other", false); why != "" {
+	if why, _, _ := p.stats.refuses(func() time.Time { return p.now }, "other", false); why != "" {
 		t.Errorf("another model is refused: %s", why)
 	}
 	due := func() []string {
-		whole, models, _ := p.tally.health.due(p.now)
+		whole, models, _ := p.stats.health.due(p.now)
 		if whole {
 			t.Error("the whole line is probed")
 		}
@@ -428,14 +428,14 @@ func TestMissingModel(t *testing.T) {
 	if models := due(); models != nil {
 		t.Errorf("probed twice at a time: %v", models)
 	}
-	p.note(p.tally.change(func(h *health) []change { return h.probedModel(p.now, "m", missing()) }))
+	p.note(p.stats.change(func(h *health) []change { return h.probedModel(p.now, "m", missing()) }))
 	p.now = p.now.Add(10*time.Minute - time.Second)
 	if models := due(); models != nil {
 		t.Errorf("probed too early: %v", models)
 	}
 	p.now = p.now.Add(time.Second)
 	due()
-	p.note(p.tally.change(func(h *health) []change { return h.probedModel(p.now, "m", nil) }))
+	p.note(p.stats.change(func(h *health) []change { return h.probedModel(p.now, "m", nil) }))
 	p.wants("in_service", "", "m in_service")
 }
 
@@ -460,15 +460,15 @@ func TestRejectionsAreNoFailures(t *testing.T) {
 func TestResume(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	life := p.begin()
+	generation := p.begin()
 	p.do(missing())
 	p.wants("in_service", "model_out", "m model_out")
-	p.end(life, account())
+	p.end(generation, account())
 	p.wants("credentials_out", "credentials_out", "credentials_out")
-	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) }))
 	p.wants("in_service", "", "in_service", "m in_service")
 	p.do(limited(429, time.Minute))
-	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) }))
 	p.wants("in_service", "")
 }
 
@@ -480,7 +480,7 @@ func TestResumeForgetsFailures(t *testing.T) {
 	for range 4 {
 		p.do(broken())
 	}
-	p.note(p.tally.change(func(h *health) []change { return h.clear(p.now) }))
+	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) }))
 	for range 4 {
 		p.do(broken())
 	}

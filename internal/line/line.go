@@ -42,7 +42,7 @@ type Options struct {
 	// DB holds what nodes share: slots, the operator's word, reports. nil: this
 	// node is alone.
 	DB *store.DB
-	// Epoch names this life of the node (ledger.Epoch); required with DB.
+	// Epoch names the node (ledger.Epoch); required with DB.
 	Epoch func() string
 	// Alerts get an alert when a line leaves or returns to service; nil: nobody
 	// is told. Whoever made them lets them run.
@@ -76,7 +76,7 @@ type Lines struct {
 
 	mu       sync.Mutex
 	former   *routingTable            // of the revision before it, for requests that began on it
-	tallies  map[string]*tally        // by line id
+	stats    map[string]*stats        // by line id
 	known    map[string]*catalog.Line // as of the newest table, by id
 	controls map[string]control       // the operator's word, by line id
 }
@@ -100,8 +100,8 @@ func New(o Options) *Lines {
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
 		slots: slot.New(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
 		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
-		former:  &routingTable{revision: -1},
-		tallies: map[string]*tally{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
+		former: &routingTable{revision: -1},
+		stats:  map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
 	l.newest.Store(&routingTable{revision: -1})
 	return l
@@ -198,7 +198,7 @@ type Attempt struct {
 // readings: No line. When ctx ends the walk ends with it, as upstream_timeout
 // for a deadline and client_closed else.
 func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
-	var few [4]candidate
+	var few [4]ranked
 	w := walk{lines: l, request: r}
 	w.candidates = order(few[:0], l.taking(r), r.Conversation)
 	return w.run(ctx, attempt)

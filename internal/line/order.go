@@ -7,11 +7,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// candidate is a line that a walk may ask.
-type candidate struct {
+// ranked is a line at its place in the order of a walk.
+type ranked struct {
 	entry   *routingEntry
 	place   int // in the walk, from 1
-	luck    float64
+	score   float64
 	form    wire.Form // to be spoken with it; empty: none
 	skipped string    // why it was not asked
 	asked   bool
@@ -22,14 +22,14 @@ type candidate struct {
 // long as it is there, and find their provider's prompt cache warm. The shares
 // of lines are their weights', and a line that is lost moves none but its own
 // conversations (rendezvous hashing).
-func order(buf []candidate, entries []*routingEntry, conversation uint64) []candidate {
+func order(buf []ranked, entries []*routingEntry, conversation uint64) []ranked {
 	from := 0
 	for i, s := range entries {
 		if i > from && s.line.Priority != entries[from].line.Priority {
 			rank(buf[from:], conversation)
 			from = i
 		}
-		buf = append(buf, candidate{entry: s})
+		buf = append(buf, ranked{entry: s})
 	}
 	rank(buf[from:], conversation)
 	for i := range buf {
@@ -38,28 +38,29 @@ func order(buf []candidate, entries []*routingEntry, conversation uint64) []cand
 	return buf
 }
 
-// rank orders lines of one priority, the luckiest first.
-func rank(lines []candidate, conversation uint64) {
+// rank orders lines of one priority, the highest score first.
+func rank(lines []ranked, conversation uint64) {
 	if len(lines) < 2 {
 		return
 	}
 	for i := range lines {
-		lines[i].luck = luck(lines[i].entry.hash, conversation, lines[i].entry.line.Weight)
+		lines[i].score = rendezvous(lines[i].entry.hash, conversation, lines[i].entry.line.Weight)
 	}
-	slices.SortStableFunc(lines, func(a, b candidate) int {
+	slices.SortStableFunc(lines, func(a, b ranked) int {
 		switch {
-		case a.luck > b.luck:
+		case a.score > b.score:
 			return -1
-		case a.luck < b.luck:
+		case a.score < b.score:
 			return 1
 		}
 		return 0
 	})
 }
 
-// luck is a line's luck with a conversation: its weight over an exponential
-// variable, so that each line is the luckiest with the chance of its weight.
-func luck(line, conversation uint64, weight int) float64 {
+// rendezvous is a line's score for a conversation: its weight over an
+// exponential variable, so that each line has the highest with the chance of its
+// weight.
+func rendezvous(line, conversation uint64, weight int) float64 {
 	u := (float64(mix(line^mix(conversation))>>11) + 0.5) / (1 << 53) // above 0, below 1
 	return -float64(weight) / math.Log(u)
 }

@@ -18,7 +18,7 @@ func testEntries(specs ...catalog.LineSpec) []*routingEntry {
 	return out
 }
 
-func ranked(id string, priority, weight int) catalog.LineSpec {
+func rankedSpec(id string, priority, weight int) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Priority: priority, Weight: weight}
 }
 
@@ -33,7 +33,7 @@ func firsts(entries []*routingEntry, conversations int) map[string]int {
 
 func TestPriorityComesFirst(t *testing.T) {
 	t.Parallel()
-	lines := testEntries(ranked("a", 1, 1), ranked("b", 1, 1), ranked("c", 2, 1000), ranked("d", 3, 1))
+	lines := testEntries(rankedSpec("a", 1, 1), rankedSpec("b", 1, 1), rankedSpec("c", 2, 1000), rankedSpec("d", 3, 1))
 	for conversation := range uint64(200) {
 		walk := order(nil, lines, conversation)
 		if walk[2].entry.line.ID != "c" || walk[3].entry.line.ID != "d" {
@@ -51,7 +51,7 @@ func TestPriorityComesFirst(t *testing.T) {
 func TestWeightsAreShares(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	counts := firsts(testEntries(ranked("a", 1, 100), ranked("b", 1, 300), ranked("c", 1, 600)), n)
+	counts := firsts(testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 300), rankedSpec("c", 1, 600)), n)
 	for id, want := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
 		got := float64(counts[id]) / n
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(got-want) > 5*sigma {
@@ -64,7 +64,7 @@ func TestWeightsAreShares(t *testing.T) {
 // over the lines that are left.
 func TestALostLineMovesItsOwnConversations(t *testing.T) {
 	t.Parallel()
-	all := testEntries(ranked("a", 1, 100), ranked("b", 1, 100), ranked("c", 1, 100), ranked("d", 1, 100))
+	all := testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 100), rankedSpec("c", 1, 100), rankedSpec("d", 1, 100))
 	without := all[1:]
 	moved := map[string]int{}
 	for conversation := range uint64(4000) {
@@ -87,8 +87,8 @@ func TestALostLineMovesItsOwnConversations(t *testing.T) {
 // catalog's order of lines is.
 func TestOrderStays(t *testing.T) {
 	t.Parallel()
-	one := testEntries(ranked("a", 1, 5), ranked("b", 1, 7), ranked("c", 1, 9))
-	two := testEntries(ranked("c", 1, 9), ranked("a", 1, 5), ranked("b", 1, 7))
+	one := testEntries(rankedSpec("a", 1, 5), rankedSpec("b", 1, 7), rankedSpec("c", 1, 9))
+	two := testEntries(rankedSpec("c", 1, 9), rankedSpec("a", 1, 5), rankedSpec("b", 1, 7))
 	for conversation := range uint64(500) {
 		x, y := order(nil, one, conversation), order(nil, two, conversation)
 		for i := range x {
@@ -101,9 +101,9 @@ func TestOrderStays(t *testing.T) {
 
 // TestOrderOfOne costs nothing.
 func TestOrderOfOne(t *testing.T) {
-	lines := testEntries(ranked("a", 1, 1))
+	lines := testEntries(rankedSpec("a", 1, 1))
 	allocs := testing.AllocsPerRun(100, func() {
-		var few [4]candidate
+		var few [4]ranked
 		if walk := order(few[:0], lines, 7); len(walk) != 1 {
 			t.Error("no walk")
 		}
@@ -117,12 +117,12 @@ func BenchmarkOrder(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 16} {
 		var specs []catalog.LineSpec
 		for i := range n {
-			specs = append(specs, ranked(fmt.Sprint(i), 1, 100))
+			specs = append(specs, rankedSpec(fmt.Sprint(i), 1, 100))
 		}
 		lines := testEntries(specs...)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
-			var few [4]candidate
+			var few [4]ranked
 			for i := range b.N {
 				order(few[:0], lines, uint64(i))
 			}

@@ -41,28 +41,28 @@ func (p *prober) step(ctx context.Context) {
 	l := p.lines
 	now := l.now()
 	for _, entry := range l.table(l.current()).entries {
-		ln, t := entry.line, entry.tally
+		ln, t := entry.line, entry.stats
 		if t.sound.Load() || t.drained.Load() || !ln.Enabled || ln.Out != "" {
 			continue
 		}
 		var (
 			whole          bool
 			models, doubts []string
-			life           uint64
+			generation     uint64
 		)
 		t.change(func(h *health) []change {
 			whole, models, doubts = h.due(now)
-			life = h.life
+			generation = h.generation
 			return nil
 		})
 		if whole {
-			p.probe(ctx, entry, p.pick(ln), func(h *health, f *upstream.Failure) []change { return h.probed(l.now(), life, f) })
+			p.probe(ctx, entry, p.pick(ln), func(h *health, f *upstream.Failure) []change { return h.probed(l.now(), generation, f) })
 		}
 		for _, model := range models {
 			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.probedModel(l.now(), model, f) })
 		}
 		for _, model := range doubts {
-			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.resolved(l.now(), life, model, f) })
+			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.resolved(l.now(), generation, model, f) })
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (p *prober) probe(ctx context.Context, entry *routingEntry, m *catalog.Mode
 			f.Redact(entry.line.Key())
 		}
 		l.metrics.probed(entry.line.ID, f)
-		l.tell(entry.line.ID, entry.tally.change(func(h *health) []change { return result(h, f) }))
+		l.tell(entry.line.ID, entry.stats.change(func(h *health) []change { return result(h, f) }))
 	})
 }
 

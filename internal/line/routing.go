@@ -22,7 +22,7 @@ type routingTable struct {
 type routingEntry struct {
 	line    *catalog.Line
 	adapter upstream.Adapter
-	tally   *tally
+	stats   *stats
 	hash    uint64 // of the line's id
 	host    string // of its address
 }
@@ -49,7 +49,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil && !same(before, entry.line) {
 			// What was learnt was about another provider, or another name there.
-			l.tell(id, entry.tally.change(func(h *health) []change { return h.clear(l.now()) }))
+			l.tell(id, entry.stats.change(func(h *health) []change { return h.clear(l.now()) }))
 		}
 		l.known[id] = entry.line
 	}
@@ -64,7 +64,7 @@ func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 	f := &routingTable{revision: s.Revision, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
-		byID[ln.ID] = &routingEntry{line: ln, adapter: l.adapter(ln), tally: l.tally(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
+		byID[ln.ID] = &routingEntry{line: ln, adapter: l.adapter(ln), stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
 		f.entries = append(f.entries, byID[ln.ID])
 	}
 	for _, m := range s.Models() {
@@ -100,27 +100,27 @@ func (l *Lines) adapter(ln *catalog.Line) upstream.Adapter {
 	return a
 }
 
-// tally returns the tally of a line. Callers hold mu.
-func (l *Lines) tally(ln *catalog.Line) *tally {
-	t := l.tallies[ln.ID]
+// statsOf returns the stats of a line. Callers hold mu.
+func (l *Lines) statsOf(ln *catalog.Line) *stats {
+	t := l.stats[ln.ID]
 	if t == nil {
-		t = newTally(ln.ID, l.metrics)
+		t = newStats(ln.ID, l.metrics)
 		t.drained.Store(l.controls[ln.ID].drained)
-		l.tallies[ln.ID] = t
+		l.stats[ln.ID] = t
 	}
 	return t
 }
 
-// forget drops the tallies of lines that the newest table does not have.
+// forget drops the stats of lines that the newest table does not have.
 // Callers hold mu.
 func (l *Lines) forget(f *routingTable) {
 	exists := make(map[string]bool, len(f.entries))
 	for _, entry := range f.entries {
 		exists[entry.line.ID] = true
 	}
-	for id := range l.tallies {
+	for id := range l.stats {
 		if !exists[id] {
-			delete(l.tallies, id)
+			delete(l.stats, id)
 			delete(l.known, id)
 			l.metrics.forget(id)
 		}

@@ -90,14 +90,14 @@ func (l *Lines) state(now time.Time, entry *routingEntry) State {
 	if ln.MaxConcurrent > 0 {
 		state.Granted = l.slots.Granted(ln.ID)
 	}
-	entry.tally.report(now, &state)
+	entry.stats.report(now, &state)
 	why := ""
 	switch {
 	case !ln.Enabled:
 		state.State = stateDisabled
 	case ln.Out != "":
 		state.State, why = stateOutOfService, ln.Out
-	case entry.tally.drained.Load():
+	case entry.stats.drained.Load():
 		state.State, why = stateDrained, causeDrained
 	default:
 		return state
@@ -111,99 +111,99 @@ func (l *Lines) state(now time.Time, entry *routingEntry) State {
 
 // asked is what a line was asked for.
 type asked struct {
-	model   string
-	account string
-	life    uint64 // the line's condition when the attempt began
-	job     bool   // which no probe can repeat
+	model      string
+	account    string
+	generation uint64 // the line's condition when the attempt began
+	job        bool   // which no probe can repeat
 }
 
-// outcome is how one attempt went.
-type outcome struct {
+// sample is how one attempt went.
+type sample struct {
 	at        time.Time
 	asked     asked
 	unproven  bool          // the request may have brought its failure about
 	doubt     bool          // a probe decides what it means
-	score     float64       // 1 answered, 0 failed, 0.5 half a failure
+	success   float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
 	cause     string        // of a failure
 }
 
-// tally counts one line's attempts on this node and keeps its health.
-type tally struct {
+// stats count one line's attempts on this node and keep its health.
+type stats struct {
 	inFlight atomic.Int64
 	drained  atomic.Bool
 	metrics  lineMetrics
 
-	// sound tells that the line is healthy, beyond doubt, and has all its models, and life is
-	// its present one: both without a lock, for nearly all requests.
-	sound atomic.Bool
-	life  atomic.Uint64
+	// sound tells that the line is healthy, beyond doubt, and has all its models,
+	// and generation is its present one: both without a lock, for nearly all requests.
+	sound      atomic.Bool
+	generation atomic.Uint64
 
-	mu     sync.Mutex
-	n      uint64 // attempts ever; the last recentAttempts of them are in ring
-	ring   [recentAttempts]outcome
-	health health
-	trials int // requests that run on trial
+	mu               sync.Mutex
+	n                uint64 // attempts ever; the last recentAttempts of them are in ring
+	ring             [recentAttempts]sample
+	health           health
+	halfOpenRequests int // requests that run while it is half-open
 }
 
-// newTally makes the tally of a line.
-func newTally(line string, m *metrics) *tally {
-	t := &tally{metrics: m.of(line)}
+// newStats makes the stats of a line.
+func newStats(line string, m *metrics) *stats {
+	t := &stats{metrics: m.of(line)}
 	t.sound.Store(true)
 	return t
 }
 
 // refuses says why the line is not to be asked for a model; empty: it is, and
-// what becomes of the request belongs to that life of the line. On trial a line
-// takes one request at a time: others are refused with stateHalfOpen unless
-// they press.
-func (t *tally) refuses(now func() time.Time, model string, press bool) (why string, life uint64, trial bool) {
-	if life = t.life.Load(); t.sound.Load() {
-		return "", life, false
+// what becomes of the request belongs to that generation of the line. While
+// half-open it takes one request at a time: others are refused with stateHalfOpen
+// unless they press.
+func (t *stats) refuses(now func() time.Time, model string, press bool) (why string, generation uint64, isHalfOpen bool) {
+	if generation = t.generation.Load(); t.sound.Load() {
+		return "", generation, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if why := t.health.refuses(now(), model); why != "" {
 		return why, 0, false
 	}
-	if t.health.condition == onTrial {
-		if t.trials > 0 && !press {
+	if t.health.condition == halfOpen {
+		if t.halfOpenRequests > 0 && !press {
 			return stateHalfOpen, 0, false
 		}
-		t.trials++
-		return "", t.health.life, true
+		t.halfOpenRequests++
+		return "", t.health.generation, true
 	}
 	t.settle()
-	return "", t.health.life, false
+	return "", t.health.generation, false
 }
 
-// settle brings sound and life up to date. Callers hold mu.
-func (t *tally) settle() {
-	t.life.Store(t.health.life)
+// settle brings sound and generation up to date. Callers hold mu.
+func (t *stats) settle() {
+	t.generation.Store(t.health.generation)
 	t.sound.Store(t.health.condition == healthy && len(t.health.models) == 0 && len(t.health.doubts) == 0)
 }
 
 // left is how long the line waits until it is asked or probed again; 0 when it
 // waits for nothing.
-func (t *tally) left(now time.Time) time.Duration {
+func (t *stats) left(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.health.condition == healthy || t.health.condition == onTrial {
+	if t.health.condition == healthy || t.health.condition == halfOpen {
 		return 0
 	}
 	return max(t.health.until.Sub(now), 0)
 }
 
-// endTrial gives the place of a request on trial to another one.
-func (t *tally) endTrial() {
+// endHalfOpen gives the place of a request on a half-open line to another one.
+func (t *stats) endHalfOpen() {
 	t.mu.Lock()
-	t.trials--
+	t.halfOpenRequests--
 	t.mu.Unlock()
 }
 
 // change lets the line's health change under the lock and returns what the
 // operator is to be told.
-func (t *tally) change(f func(h *health) []change) []change {
+func (t *stats) change(f func(h *health) []change) []change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	changes := f(&t.health)
@@ -212,22 +212,22 @@ func (t *tally) change(f func(h *health) []change) []change {
 }
 
 // answered records an answer that began, and returns its number.
-func (t *tally) answered(now time.Time, asked asked, firstByte time.Duration) (n uint64, changes []change) {
+func (t *stats) answered(now time.Time, asked asked, firstByte time.Duration) (n uint64, changes []change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n = t.add(outcome{at: now, asked: asked, score: 1, firstByte: max(firstByte, 1)})
-	if changes = t.health.answered(now, asked.life); changes != nil {
+	n = t.add(sample{at: now, asked: asked, success: 1, firstByte: max(firstByte, 1)})
+	if changes = t.health.answered(now, asked.generation); changes != nil {
 		t.settle()
 	}
 	return n, changes
 }
 
 // failed records a failed attempt.
-func (t *tally) failed(now time.Time, asked asked, f *upstream.Failure) []change {
+func (t *stats) failed(now time.Time, asked asked, f *upstream.Failure) []change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f.Health != upstream.HealthNone {
-		o := outcome{at: now, asked: asked}
+		o := sample{at: now, asked: asked}
 		o.fail(f)
 		t.add(o)
 	}
@@ -235,7 +235,7 @@ func (t *tally) failed(now time.Time, asked asked, f *upstream.Failure) []change
 }
 
 // broke turns the recorded answer of number n into a failure.
-func (t *tally) broke(now time.Time, asked asked, n uint64, f *upstream.Failure) []change {
+func (t *stats) broke(now time.Time, asked asked, n uint64, f *upstream.Failure) []change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n+recentAttempts >= t.n {
@@ -244,41 +244,41 @@ func (t *tally) broke(now time.Time, asked asked, n uint64, f *upstream.Failure)
 	return t.judge(now, asked, f)
 }
 
-// fail makes an outcome that of a failure.
-func (o *outcome) fail(f *upstream.Failure) {
-	o.score, o.cause, o.unproven = score(f.Health), f.Error(), f.Unproven
+// fail makes a sample that of a failure.
+func (o *sample) fail(f *upstream.Failure) {
+	o.success, o.cause, o.unproven = successOf(f.Health), f.Error(), f.Unproven
 	o.doubt = f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel)
 }
 
 // judge lets the line's health take in a failure. Callers hold mu.
-func (t *tally) judge(now time.Time, asked asked, f *upstream.Failure) []change {
-	changes := t.health.failed(now, asked, f, func() (blame, int) { return t.recent(now) })
+func (t *stats) judge(now time.Time, asked asked, f *upstream.Failure) []change {
+	changes := t.health.failed(now, asked, f, func() (failureSum, int) { return t.recent(now) })
 	t.settle()
 	return changes
 }
 
-// add records an outcome and returns its number. Callers hold mu.
-func (t *tally) add(o outcome) uint64 {
+// add records a sample and returns its number. Callers hold mu.
+func (t *stats) add(o sample) uint64 {
 	n := t.n
 	t.ring[n%recentAttempts] = o
 	t.n++
 	return n
 }
 
-// recent counts the attempts of the line's present life: those of an earlier
+// recent counts the attempts of the line's present generation: those of an earlier
 // one were judged already, or come too late. Callers hold mu.
-func (t *tally) recent(now time.Time) (fails blame, attempts int) {
+func (t *stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(t.n, recentAttempts) {
-		if o := &t.ring[i]; !o.doubt && o.asked.life == t.health.life && now.Sub(o.at) <= tripTime {
-			fails.add(o.asked.account, 1-o.score, o.unproven)
+		if o := &t.ring[i]; !o.doubt && o.asked.generation == t.health.generation && now.Sub(o.at) <= tripTime {
+			fails.add(o.asked.account, 1-o.success, o.unproven)
 			attempts++
 		}
 	}
 	return fails, attempts
 }
 
-// report fills in what the tally knows.
-func (t *tally) report(now time.Time, s *State) {
+// report fills in what the stats know.
+func (t *stats) report(now time.Time, s *State) {
 	s.InFlight = t.inFlight.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,7 +296,7 @@ func (t *tally) report(now time.Time, s *State) {
 			continue
 		}
 		s.Attempts++
-		good += o.score
+		good += o.success
 		if o.firstByte > 0 {
 			begins = append(begins, o.firstByte)
 		}
@@ -317,13 +317,13 @@ func (t *tally) report(now time.Time, s *State) {
 }
 
 // reportHealth fills in the line's health. Callers hold mu.
-func (t *tally) reportHealth(now time.Time, s *State) {
+func (t *stats) reportHealth(now time.Time, s *State) {
 	t.health.refuses(now, "") // a pause that is over is over
 	t.settle()
 	h := &t.health
 	if s.State = h.condition.state(); h.condition != healthy {
 		s.Cause, s.CauseAt = h.cause, h.since.Unix()
-		if h.condition != onTrial {
+		if h.condition != halfOpen {
 			s.CoolingUntil = upTo(h.until)
 		}
 	}
@@ -343,7 +343,7 @@ func same(a, b *catalog.Line) bool {
 }
 
 // score is how much of a success an effect leaves.
-func score(h upstream.Health) float64 {
+func successOf(h upstream.Health) float64 {
 	if h == upstream.HealthHalf {
 		return 0.5
 	}

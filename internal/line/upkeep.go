@@ -85,12 +85,12 @@ func (l *Lines) take(controls map[string]control) {
 	l.mu.Lock()
 	before := l.controls
 	l.controls = controls
-	tallies := make(map[string]*tally, len(l.tallies))
-	for id, t := range l.tallies {
-		tallies[id] = t
+	all := make(map[string]*stats, len(l.stats))
+	for id, t := range l.stats {
+		all[id] = t
 	}
 	l.mu.Unlock()
-	for id, t := range tallies {
+	for id, t := range all {
 		now, was := controls[id], before[id]
 		t.drained.Store(now.drained)
 		l.tell(id, l.decided(t, was, now))
@@ -99,8 +99,8 @@ func (l *Lines) take(controls map[string]control) {
 
 // decided lets a new decision about a line count and returns what is to be
 // told of it.
-func (l *Lines) decided(t *tally, was, now control) (changes []change) {
-	if now.generation > was.generation {
+func (l *Lines) decided(t *stats, was, now control) (changes []change) {
+	if now.resumes > was.resumes {
 		changes = t.change(func(h *health) []change { return h.clear(l.now()) })
 	}
 	back := change{state: stateInService}

@@ -85,7 +85,7 @@ func (w *walk) patience() time.Duration {
 	now := w.lines.now()
 	wait := time.Duration(0)
 	for i := range w.candidates {
-		left := w.candidates[i].entry.tally.left(now)
+		left := w.candidates[i].entry.stats.left(now)
 		if left > 0 && (wait == 0 || left < wait) {
 			wait = left
 		}

@@ -23,14 +23,14 @@ const (
 type walk struct {
 	lines      *Lines
 	request    Request
-	candidates []candidate
+	candidates []ranked
 	attempts   []Attempt
 	failures   []*upstream.Failure
 	filtered   []*routingEntry // whose check stopped the prompt
 	unfit      error           // why a line's form could not express the request
 }
 
-// run asks one line after the other. Lines on trial that were left to other
+// run asks one line after the other. Half-open lines that were left to other
 // requests are asked last, when no other line has answered.
 func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
 	for _, press := range [...]bool{false, true} {
@@ -86,8 +86,8 @@ func speaks(ln *catalog.Line, client wire.Form) wire.Form {
 
 // next returns the line to ask next: the first one, but after a provider's
 // check stopped the prompt the first of another provider, if there is one.
-func (w *walk) next(press bool) *candidate {
-	var second *candidate
+func (w *walk) next(press bool) *ranked {
+	var second *ranked
 	for i := range w.candidates {
 		c := &w.candidates[i]
 		if c.asked || press && c.skipped != stateHalfOpen || !press && c.skipped != "" {
@@ -114,8 +114,8 @@ func (w *walk) isFiltered(s *routingEntry) bool {
 }
 
 // board takes a place on a line, nil if there is none: c says why then.
-func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
-	l, ln, t := w.lines, c.entry.line, c.entry.tally
+func (w *walk) board(ctx context.Context, c *ranked, press bool) *flight {
+	l, ln, t := w.lines, c.entry.line, c.entry.stats
 	c.form = speaks(ln, w.request.Form)
 	switch {
 	case ln.Out != "":
@@ -130,17 +130,17 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 	if c.skipped != "" {
 		return nil
 	}
-	why, life, trial := t.refuses(l.now, w.request.Model.ID, press)
+	why, generation, isHalfOpen := t.refuses(l.now, w.request.Model.ID, press)
 	if why != "" {
 		if c.skipped = why; press {
-			c.asked = true // it has left the trial meanwhile
+			c.asked = true // it is half-open no more
 		}
 		return nil
 	}
 	capped := ln.MaxConcurrent > 0
 	if capped && !l.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
-		if trial {
-			t.endTrial()
+		if isHalfOpen {
+			t.endHalfOpen()
 		}
 		c.skipped = skippedBusy
 		l.metrics.busy.WithLabelValues(ln.ID).Inc()
@@ -148,8 +148,8 @@ func (w *walk) board(ctx context.Context, c *candidate, press bool) *flight {
 	}
 	c.asked = true
 	f := &flight{
-		lines: l, entry: c.entry, form: c.form, trial: trial, slot: capped,
-		asked: asked{model: w.request.Model.ID, account: w.request.Account, life: life},
+		lines: l, entry: c.entry, form: c.form, halfOpen: isHalfOpen, slot: capped,
+		asked: asked{model: w.request.Model.ID, account: w.request.Account, generation: generation},
 	}
 	f.begin()
 	return f
