@@ -17,11 +17,11 @@ import (
 // LineControl is what the operator API asks of the lines that run on this node.
 // It is safe for concurrent use.
 type LineControl interface {
-	// States returns how each line of the catalog that this node serves from is
+	// Statuses returns how each line of the catalog that this node serves from is
 	// doing here, in the order of the document. It does not wait.
-	States() []line.State
+	Statuses() []line.Status
 	// Refresh makes this node act on what line.DrainTx and line.ResumeTx have
-	// committed: when it returns nil, States shows it. An error is the
+	// committed: when it returns nil, Statuses shows it. An error is the
 	// database's; the node tries on by itself then.
 	Refresh(ctx context.Context) error
 	// Report writes what this node would report next, so that line.ReportsTx
@@ -40,16 +40,16 @@ func (s *server) listLines(c *call) (any, error) {
 		limit = math.MaxInt // as many as a catalog has
 	}
 	if !values.Has("node") {
-		var found []line.State
+		var found []line.Status
 		if s.Lines != nil {
-			found = s.Lines.States()
+			found = s.Lines.Statuses()
 		}
-		found, more, err := paged(found, func(l line.State) string { return l.Line }, after, limit)
+		found, more, err := paged(found, func(l line.Status) string { return l.Line }, after, limit)
 		if err != nil {
 			return nil, err
 		}
 		over := s.overOfLines(c.r.Context(), found)
-		return newList(found, more, func(l line.State) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
+		return newList(found, more, func(l line.Status) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
 	}
 	if values.Get("node") != "all" {
 		return nil, fault.At(fault.InvalidRequest, "node", "`node` can only be all; leave it out for the lines of this node.")
@@ -85,7 +85,7 @@ func paged[T any](list []T, id func(T) string, after string, limit int) (page []
 // all nodes; null where the database could not be asked, for the rest is known
 // without it.
 type lineAnswer struct {
-	line.State
+	line.Status
 	Over *money.Amount `json:"over_hold_usd"`
 }
 
@@ -96,12 +96,12 @@ type joinedAnswer struct {
 }
 
 // overOfLines returns how to find what a line's usage exceeded holds by.
-func (s *server) overOfLines(ctx context.Context, found []line.State) func(line string) *money.Amount {
+func (s *server) overOfLines(ctx context.Context, found []line.Status) func(line string) *money.Amount {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	var over map[string]money.Amount
 	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
-		over, err = ledger.OverOfLinesTx(tx, names(found, func(l line.State) string { return l.Line }))
+		over, err = ledger.OverOfLinesTx(tx, names(found, func(l line.Status) string { return l.Line }))
 		return err
 	})
 	if err != nil {
@@ -151,9 +151,9 @@ func (s *server) decide(c *call, commit func(tx *store.Tx, line string) error) (
 	if err != nil {
 		return nil, err
 	}
-	decided, err := change(s, c, func(tx *store.Tx) (line.State, error) {
+	decided, err := change(s, c, func(tx *store.Tx) (line.Status, error) {
 		if err := commit(tx, spec.ID); err != nil {
-			return line.State{}, err
+			return line.Status{}, err
 		}
 		return line.DecidedTx(tx, spec)
 	})
@@ -182,7 +182,7 @@ func lineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 // taken makes this node act on a decision before the answer says that it holds,
 // and returns how the line is doing then. Where that fails, or where the node
 // does not have the line yet, it is what was decided: the node tries on.
-func (s *server) taken(ctx context.Context, decided line.State) line.State {
+func (s *server) taken(ctx context.Context, decided line.Status) line.Status {
 	if s.Lines == nil {
 		return decided
 	}
@@ -192,7 +192,7 @@ func (s *server) taken(ctx context.Context, decided line.State) line.State {
 		s.Log.Warn("operator API: the decision about a line is not in use here yet", "line", decided.Line, "error", err)
 		return decided
 	}
-	for _, state := range s.Lines.States() {
+	for _, state := range s.Lines.Statuses() {
 		if state.Line == decided.Line {
 			return state
 		}

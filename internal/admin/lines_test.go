@@ -23,14 +23,14 @@ type nodeLines struct {
 	epoch string
 
 	mu     sync.Mutex
-	states []line.State
+	states []line.Status
 	away   error // what it answers instead of asking the database
 }
 
-func (n *nodeLines) States() []line.State {
+func (n *nodeLines) Statuses() []line.Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]line.State(nil), n.states...)
+	return append([]line.Status(nil), n.states...)
 }
 
 func (n *nodeLines) Refresh(ctx context.Context) error {
@@ -69,7 +69,7 @@ func (n *nodeLines) Report(ctx context.Context) error {
 }
 
 // set changes how the node's lines are doing.
-func (n *nodeLines) set(states ...line.State) {
+func (n *nodeLines) set(states ...line.Status) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.states = states
@@ -82,7 +82,7 @@ func (n *nodeLines) fail(err error) {
 }
 
 // newNode registers a node with lines and returns its operator too.
-func newNode(t *testing.T, db *store.DB, epoch string, states ...line.State) (*operator, *nodeLines) {
+func newNode(t *testing.T, db *store.DB, epoch string, states ...line.Status) (*operator, *nodeLines) {
 	t.Helper()
 	if err := db.RegisterNode(t.Context(), epoch); err != nil {
 		t.Fatal(err)
@@ -115,8 +115,8 @@ func TestLines(t *testing.T) {
 		}
 
 		rate, ms := 0.5, int64(30)
-		here, a := newNode(t, o.db, "node_a", line.State{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10, SuccessRate: &rate, FirstByteMS: &ms})
-		_, b := newNode(t, o.db, "node_b", line.State{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2, CoolingUntil: 1_700_000_030,
+		here, a := newNode(t, o.db, "node_a", line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10, SuccessRate: &rate, FirstByteMS: &ms})
+		_, b := newNode(t, o.db, "node_b", line.Status{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2, CoolingUntil: 1_700_000_030,
 			Cause: "5 failures in a row", CauseAt: 1_700_000_000})
 		if err := b.Report(t.Context()); err != nil {
 			t.Fatal(err)
@@ -135,9 +135,9 @@ func TestLines(t *testing.T) {
 			 "max_concurrent":0,"recent_attempts":0,"success_rate":null,"first_byte_ms":null,"cause":"5 failures in a row","cause_at":1700000000}]}`)
 
 		// This node's word is fresh; where it cannot be had, it is the last one.
-		a.set(line.State{Line: "main", State: "in_service", InFlight: 5})
+		a.set(line.Status{Line: "main", State: "in_service", InFlight: 5})
 		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
-		a.set(line.State{Line: "main", State: "in_service"})
+		a.set(line.Status{Line: "main", State: "in_service"})
 		a.fail(errors.New("the database is away"))
 		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
 		if log := here.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "away") {
@@ -156,9 +156,9 @@ func TestLines(t *testing.T) {
 func TestLinesByThePage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *operator) {
-		states := make([]line.State, 60)
+		states := make([]line.Status, 60)
 		for i := range states {
-			states[i] = line.State{Line: fmt.Sprintf("line-%d", 60-i), State: "in_service"}
+			states[i] = line.Status{Line: fmt.Sprintf("line-%d", 60-i), State: "in_service"}
 		}
 		here, _ := newNode(t, o.db, "node_a", states...)
 		for _, node := range []string{"", "&node=all"} {
@@ -187,8 +187,8 @@ func TestDrainAndResume(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		rate := 0.5
-		o, a := newNode(t, db, "node_a", line.State{Line: "other", State: "in_service"},
-			line.State{Line: "main", Provider: "test", State: "in_service", InFlight: 3, Attempts: 2, SuccessRate: &rate})
+		o, a := newNode(t, db, "node_a", line.Status{Line: "other", State: "in_service"},
+			line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 3, Attempts: 2, SuccessRate: &rate})
 		none := o.do("POST", "/lines/main/drain", "")
 		none.wantFault(fault.NotFound, "")
 		o.ok("PUT", "/catalog", document("0.25"))
@@ -209,9 +209,9 @@ func TestDrainAndResume(t *testing.T) {
 		out := shell.ok("POST", "/lines/main/drain", "")
 		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause")
 		out.want(`{"id":"main","provider":"test","state":"drained","cause":"drained by the operator","success_rate":null}`)
-		a.set(line.State{Line: "other", State: "in_service"})
+		a.set(line.Status{Line: "other", State: "in_service"})
 		o.ok("POST", "/lines/main/resume", "").want(`{"id":"main","state":"in_service","in_flight":0}`)
-		a.set(line.State{Line: "main", State: "in_service", InFlight: 3})
+		a.set(line.Status{Line: "main", State: "in_service", InFlight: 3})
 		a.fail(errors.New("the database is away"))
 		o.ok("POST", "/lines/main/drain", "").want(`{"state":"drained","in_flight":0}`)
 		if log := o.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "line=main") {
@@ -234,7 +234,7 @@ func TestDrainAndResume(t *testing.T) {
 		if err := a.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.States()[0].State; got != "drained" {
+		if got := a.Statuses()[0].State; got != "drained" {
 			t.Errorf("refused requests left the line %s", got)
 		}
 	})

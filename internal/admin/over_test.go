@@ -62,7 +62,7 @@ func TestUsageAboveHolds(t *testing.T) {
 		o.ok("GET", "/keys/"+keys[1], "").want(`{"over_hold_usd":8}`)
 		o.ok("GET", "/keys/"+keys[2], "").want(`{"over_hold_usd":0}`)
 
-		here, node := newNode(t, o.db, "node_a", line.State{Line: "main"}, line.State{Line: "spare"}, line.State{Line: "idle"})
+		here, node := newNode(t, o.db, "node_a", line.Status{Line: "main"}, line.Status{Line: "spare"}, line.Status{Line: "idle"})
 		for _, query := range []string{"", "?node=all"} {
 			lines := here.ok("GET", "/lines"+query, "")
 			lines.element(0).want(`{"id":"main","over_hold_usd":11}`)

@@ -355,7 +355,7 @@ func TestStreamTimeouts(t *testing.T) {
 				if test.request > 0 {
 					good = 1
 				}
-				if s := tr.lines.States()[len(test.replies)-1]; *s.SuccessRate != good {
+				if s := tr.lines.Statuses()[len(test.replies)-1]; *s.SuccessRate != good {
 					t.Errorf("success rate %g, want %g", *s.SuccessRate, good)
 				}
 			})

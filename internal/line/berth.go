@@ -31,7 +31,7 @@ type Waiting struct {
 	Line string
 	// Soon says that it takes some again by itself: it cools, or is half-open.
 	Soon bool
-	Why  string // a word of State.State
+	Why  string // a word of Status.State
 }
 
 // Berths returns the lines that take jobs of a model now, lowest priority first,

@@ -67,17 +67,17 @@ func controlsTx(tx *store.Tx) (map[string]control, error) {
 // DecidedTx returns the state of a line as far as it was decided, by the
 // catalog or the operator: what can be said about it where no line runs, or
 // before this node has taken a decision over.
-func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (State, error) {
+func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (Status, error) {
 	controls, err := controlsTx(tx)
 	if err != nil {
-		return State{}, err
+		return Status{}, err
 	}
-	state := State{Line: spec.ID, Provider: spec.Provider, State: stateInService, MaxConcurrent: spec.MaxConcurrent}
+	status := Status{Line: spec.ID, Provider: spec.Provider, State: stateInService, MaxConcurrent: spec.MaxConcurrent}
 	switch {
 	case !spec.Enabled:
-		state.State = stateDisabled
+		status.State = stateDisabled
 	case controls[spec.ID].drained:
-		state.State, state.Cause = stateDrained, causeDrained
+		status.State, status.Cause = stateDrained, causeDrained
 	}
-	return state, nil
+	return status, nil
 }

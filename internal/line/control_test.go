@@ -55,7 +55,7 @@ func TestDecided(t *testing.T) {
 		update(t, db, func(tx *store.Tx) error { return DrainTx(tx, "drained") })
 		for id, want := range map[string]string{"free": stateInService, "drained": stateDrained} {
 			for enabled, want := range map[bool]string{true: want, false: stateDisabled} {
-				var got State
+				var got Status
 				if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
 					got, err = DecidedTx(tx, catalog.LineSpec{ID: id, Provider: "fake", MaxConcurrent: 7, Enabled: enabled})
 					return err

@@ -83,7 +83,7 @@ func (h *health) dueDoubts(now time.Time) (models []string) {
 		case d.probing || now.Before(d.next):
 		case !d.open:
 			delete(h.doubts, model)
-		case h.condition != cooling:
+		case h.state != cooling:
 			d.probing = true
 			models = append(models, model)
 		}

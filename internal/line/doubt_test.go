@@ -82,13 +82,13 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	for i := 0; p.stats.health.condition == healthy; i++ {
+	for i := 0; p.stats.health.state == healthy; i++ {
 		if i > 30 {
 			t.Fatal("half of the attempts fail, and the circuit stays closed")
 		}
 		p.account = string(rune('a' + i%3))
 		p.do(stalled())
-		if p.stats.health.condition == healthy {
+		if p.stats.health.state == healthy {
 			p.do(nil)
 		}
 	}

@@ -37,21 +37,21 @@ const (
 	accountWaitMost = time.Hour
 )
 
-// condition says whether a line may be asked.
-type condition int
+// state says whether a line may be asked.
+type state int
 
-// The conditions, from good to bad.
+// The states, from good to bad.
 const (
-	healthy  condition = iota
-	cooling            // until a time, after a rate limit
-	halfOpen           // a probe went well: one request at a time, if others can take the rest
+	healthy  state = iota
+	cooling        // until a time, after a rate limit
+	halfOpen       // a probe went well: one request at a time, if others can take the rest
 	circuitOpen
 	credentialsOut
 )
 
-// state returns the word of State.State.
-func (c condition) state() string {
-	switch c {
+// word returns that of Status.State.
+func (s state) word() string {
+	switch s {
 	case cooling:
 		return stateCooling
 	case halfOpen:
@@ -68,17 +68,17 @@ func (c condition) state() string {
 // health is what one node thinks of one line. Its methods decide; they know
 // neither locks nor clocks. Its owner is a stats.
 type health struct {
-	condition  condition
+	state      state
 	until      time.Time // when a cooling line is asked again, and the others probed
-	since      time.Time // when the condition began
+	since      time.Time // when the state began
 	cause      string
 	wait       time.Duration // between probes
 	returned   time.Time     // when the line last came back into service
 	streak     failureSum    // failures since the last answer
 	cools      int           // rate limits since the last answer
 	good       int           // answers since it is half-open
-	after      condition     // what follows on cooling: healthy, or half-open
-	generation uint64        // grows with each condition: what began in an earlier one says nothing about this
+	after      state         // what follows on cooling: healthy, or half-open
+	generation uint64        // grows with each change of the state: what began in an earlier one says nothing about this
 	probing    bool
 
 	models map[string]*modelHealth // the models that are out on this line
@@ -101,27 +101,27 @@ type change struct {
 	cause string
 }
 
-// turn begins a condition in which the streak of failures goes on.
-func (h *health) transition(c condition, now time.Time, wait time.Duration, cause string) {
-	h.condition, h.since, h.until, h.cause = c, now, now.Add(wait), cause
+// transition begins a state in which the streak of failures goes on.
+func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
+	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
 	h.good, h.probing = 0, false
 	h.generation++
 }
 
-// enter begins a condition, and a new streak.
-func (h *health) enter(c condition, now time.Time, wait time.Duration, cause string) {
-	h.transition(c, now, wait, cause)
+// enter begins a state, and a new streak.
+func (h *health) enter(to state, now time.Time, wait time.Duration, cause string) {
+	h.transition(to, now, wait, cause)
 	h.streak = failureSum{}
 }
 
 // refuses says why a model is not to be asked for on the line; empty: it is.
 func (h *health) refuses(now time.Time, model string) string {
-	if h.condition == cooling && !now.Before(h.until) {
+	if h.state == cooling && !now.Before(h.until) {
 		h.transition(h.after, now, 0, "")
 	}
-	switch h.condition {
+	switch h.state {
 	case cooling, circuitOpen, credentialsOut:
-		return h.condition.state()
+		return h.state.word()
 	}
 	if h.models[model] != nil {
 		return stateModelOut
@@ -135,7 +135,7 @@ func (h *health) answered(now time.Time, generation uint64) (changes []change) {
 		return nil
 	}
 	h.streak, h.cools = failureSum{}, 0
-	if h.condition == halfOpen {
+	if h.state == halfOpen {
 		if h.good++; h.good >= halfOpenAnswers {
 			return h.restore(now)
 		}
@@ -182,7 +182,7 @@ func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func
 // one account's requests cannot have brought about. What they can is probed.
 func (h *health) count(now time.Time, q asked, f *upstream.Failure, recent func() (failureSum, int)) []change {
 	h.streak.add(q.account, 1-successOf(f.Health), f.Unproven)
-	if h.condition == halfOpen && !f.Unproven {
+	if h.state == halfOpen && !f.Unproven {
 		return h.open(now, f.Error())
 	}
 	if n := h.streak.counted(); n >= tripStreak {
@@ -206,7 +206,7 @@ func trips(fails float64, attempts int) bool {
 
 // open opens the circuit.
 func (h *health) open(now time.Time, cause string) []change {
-	again := h.condition == halfOpen || h.condition == circuitOpen
+	again := h.state == halfOpen || h.state == circuitOpen
 	switch {
 	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
 		h.wait = openWait
@@ -224,7 +224,7 @@ func (h *health) open(now time.Time, cause string) []change {
 // failure as well.
 func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent func() (failureSum, int)) []change {
 	if h.cools > 0 && (f.Status == 503 || f.Status == 529) {
-		if changes := h.count(now, q, f, recent); h.condition == circuitOpen {
+		if changes := h.count(now, q, f, recent); h.state == circuitOpen {
 			return changes
 		}
 	}
@@ -233,7 +233,7 @@ func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent fun
 		pause = min(coolFirst<<min(h.cools, 3), coolLast)
 	}
 	h.after = healthy
-	if h.condition == halfOpen {
+	if h.state == halfOpen {
 		h.after = halfOpen
 	}
 	h.transition(cooling, now, pause, f.Error())
@@ -262,7 +262,7 @@ func (h *health) lose(now time.Time, model string, f *upstream.Failure) []change
 
 // clear forgets all of it, as the operator asked: the line is in service.
 func (h *health) clear(now time.Time) (changes []change) {
-	if h.condition > cooling {
+	if h.state > cooling {
 		changes = append(changes, change{state: stateInService})
 	}
 	for model := range h.models {
@@ -278,7 +278,7 @@ func (h *health) clear(now time.Time) (changes []change) {
 // due says what is to be probed now: the line as a whole, the models that are
 // out on it, and those in doubt. What it names counts as being probed.
 func (h *health) due(now time.Time) (whole bool, models, doubts []string) {
-	if h.condition >= circuitOpen {
+	if h.state >= circuitOpen {
 		if h.probing || now.Before(h.until) {
 			return false, nil, nil
 		}
@@ -302,15 +302,15 @@ func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) [
 	}
 	switch {
 	case f == nil:
-		if h.condition == credentialsOut {
+		if h.state == credentialsOut {
 			h.wait = 0
 		}
 		h.enter(halfOpen, now, 0, h.cause)
-	case f.Health == upstream.HealthCredential && h.condition != credentialsOut:
+	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
 		return h.withdraw(now, f)
-	default: // the condition goes on, so what began in it stays told apart
+	default: // the state goes on, so what began in it stays told apart
 		most := openWaitMost
-		if h.condition == credentialsOut {
+		if h.state == credentialsOut {
 			most = accountWaitMost
 		}
 		h.wait = min(2*h.wait, most)

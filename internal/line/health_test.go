@@ -74,7 +74,7 @@ func (p *patient) probe(f *upstream.Failure) {
 // operator has been told since the last time.
 func (p *patient) wants(state, refusal string, told ...string) {
 	p.Helper()
-	var s State
+	var s Status
 	p.stats.report(p.now, &s)
 	why, _, isHalfOpen := p.stats.refuses(func() time.Time { return p.now }, "m", true)
 	if isHalfOpen {
@@ -224,7 +224,7 @@ func TestHealing(t *testing.T) {
 	}
 }
 
-// TestStragglers: what began before the line's condition changed says nothing
+// TestStragglers: what began before the line's state changed says nothing
 // about it afterwards.
 func TestStragglers(t *testing.T) {
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestStragglers(t *testing.T) {
 }
 
 // TestStragglersDoNotAddUp: a failure counts with those of the line's present
-// condition alone, not with what still comes in from an earlier one.
+// state alone, not with what still comes in from an earlier one.
 func TestStragglersDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

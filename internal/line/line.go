@@ -37,7 +37,7 @@ type Options struct {
 	// Open makes the adapter of a line; required. It must be cheap and open no
 	// connection (adapters.Set.Open).
 	Open func(upstream.Target) (upstream.Adapter, error)
-	// Current returns the newest snapshot, for Run and States; nil: no lines.
+	// Current returns the newest snapshot, for Run and Statuses; nil: no lines.
 	Current func() *catalog.Snapshot
 	// DB holds what nodes share: slots, the operator's word, reports. nil: this
 	// node is alone.

@@ -197,7 +197,7 @@ func TestShortOfTime(t *testing.T) {
 				t.Fatalf("%s", got)
 			}
 		}
-		states := l.States()
+		states := l.Statuses()
 		if states[0].State != "circuit_open" || states[1].State != "in_service" || states[1].Attempts != 0 {
 			t.Errorf("%+v", states)
 		}
@@ -278,7 +278,7 @@ func TestStates(t *testing.T) {
 				return end
 			})
 		}
-		a := func() line.State { return l.States()[0] }
+		a := func() line.Status { return l.Statuses()[0] }
 
 		if got := a(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
 			t.Errorf("before anything: %+v", got)
@@ -308,7 +308,7 @@ func TestStates(t *testing.T) {
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
 			t.Errorf("after a break: %+v, rate %v", got, *got.SuccessRate)
 		}
-		states := l.States()
+		states := l.Statuses()
 		if states[1].State != "disabled" || states[2].State != "out_of_service" ||
 			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
 			t.Errorf("%+v", states[1:])
@@ -415,7 +415,7 @@ func TestRecentIsBounded(t *testing.T) {
 		}
 	}
 	first.Broke(upstream.Fail(fault.UpstreamConnectionError, nil))
-	if got := l.States()[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
+	if got := l.Statuses()[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
 		t.Errorf("%+v, rate %v", got, *got.SuccessRate)
 	}
 }

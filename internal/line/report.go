@@ -13,14 +13,14 @@ import (
 
 // Report is how a node saw its lines last.
 type Report struct {
-	Epoch  string // of the node
-	AtMS   int64  // when it said so, Unix milliseconds
-	States []State
+	Epoch    string // of the node
+	AtMS     int64  // when it said so, Unix milliseconds
+	Statuses []Status
 }
 
 // reportTx writes how this node sees its lines, in place of what it said
 // before.
-func reportTx(tx *store.Tx, epoch string, states []State) error {
+func reportTx(tx *store.Tx, epoch string, states []Status) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return fmt.Errorf("report the lines: %w", err)
@@ -60,7 +60,7 @@ func ReportsTx(tx *store.Tx) ([]Report, error) {
 		if !lives(nodes, r.Epoch) {
 			continue
 		}
-		if err := json.Unmarshal([]byte(raw), &r.States); err != nil {
+		if err := json.Unmarshal([]byte(raw), &r.Statuses); err != nil {
 			return nil, fmt.Errorf("read what node %s reported about lines: %w", r.Epoch, err)
 		}
 		reports = append(reports, r)
@@ -109,7 +109,7 @@ func lives(nodes []store.Node, epoch string) bool {
 
 // Joined is how a line is doing on all nodes together.
 type Joined struct {
-	State
+	Status
 	// Nodes are the nodes' own words, in the order of their reports.
 	Nodes []OnNode `json:"nodes"`
 }
@@ -118,7 +118,7 @@ type Joined struct {
 type OnNode struct {
 	Node string `json:"node"` // its epoch
 	At   int64  `json:"at"`   // when it said so, Unix seconds
-	State
+	Status
 }
 
 // Join makes one entry of each line that the reports name, in the order of the
@@ -135,27 +135,27 @@ func Join(reports []Report) []Joined {
 	joined := []Joined{}
 	at := map[string]int{}
 	for _, r := range reports {
-		for _, state := range r.States {
+		for _, state := range r.Statuses {
 			i, known := at[state.Line]
 			if !known {
 				i = len(joined)
 				at[state.Line] = i
 				joined = append(joined, Joined{})
 			}
-			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, At: r.AtMS / 1000, State: state})
+			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, At: r.AtMS / 1000, Status: state})
 		}
 	}
 	for i := range joined {
-		joined[i].State = join(joined[i].Nodes)
+		joined[i].Status = join(joined[i].Nodes)
 	}
 	return joined
 }
 
 // join makes one state of what the nodes say about a line; there is at least
 // one.
-func join(nodes []OnNode) State {
+func join(nodes []OnNode) Status {
 	latest := slices.MaxFunc(nodes, func(a, b OnNode) int { return cmp.Compare(a.At, b.At) })
-	out := State{
+	out := Status{
 		Line:          latest.Line,
 		Provider:      latest.Provider,
 		MaxConcurrent: latest.MaxConcurrent,
@@ -166,7 +166,7 @@ func join(nodes []OnNode) State {
 		out.InFlight += n.InFlight
 		out.Granted += n.Granted
 		out.Attempts += n.Attempts
-		if n.State.State == out.State {
+		if n.Status.State == out.State {
 			out.CoolingUntil = max(out.CoolingUntil, n.CoolingUntil)
 		}
 		if n.SuccessRate != nil {
@@ -194,12 +194,12 @@ func worst(nodes []OnNode) string {
 	order := []string{stateDisabled, stateOutOfService, stateDrained, stateCredentialsOut, stateCircuitOpen, stateHalfOpen, stateCooling}
 	out, rank := stateInService, len(order)+1
 	for _, n := range nodes {
-		r := slices.Index(order, n.State.State)
+		r := slices.Index(order, n.Status.State)
 		if r < 0 {
 			r = len(order)
 		}
-		if r < rank && n.State.State != stateInService {
-			out, rank = n.State.State, r
+		if r < rank && n.Status.State != stateInService {
+			out, rank = n.Status.State, r
 		}
 	}
 	return out
@@ -209,7 +209,7 @@ func worst(nodes []OnNode) string {
 func cause(nodes []OnNode, state string) (text string, at int64) {
 	for _, all := range []bool{false, true} {
 		for _, n := range nodes {
-			if n.Cause != "" && (all || n.State.State == state) && (text == "" || n.CauseAt > at) {
+			if n.Cause != "" && (all || n.Status.State == state) && (text == "" || n.CauseAt > at) {
 				text, at = n.Cause, n.CauseAt
 			}
 		}

@@ -36,7 +36,7 @@ func TestReports(t *testing.T) {
 			}
 			return found
 		}
-		report := func(epoch string, states ...State) {
+		report := func(epoch string, states ...Status) {
 			t.Helper()
 			update(t, db, func(tx *store.Tx) error { return reportTx(tx, epoch, states) })
 		}
@@ -58,18 +58,18 @@ func TestReports(t *testing.T) {
 			t.Errorf("before anything: %v", got)
 		}
 
-		full := State{
+		full := Status{
 			Line: "main", Provider: "fake", State: stateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
 			Attempts: 4, SuccessRate: of(0.25), FirstByteMS: of(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
 			ModelsOut: []ModelOut{{Model: "swift-1", Cause: "no such model", Since: 1, Until: 2}},
 		}
-		report("node_b", State{Line: "main", State: stateInService})
-		report("node_b", full, State{Line: "other", State: stateDisabled})
+		report("node_b", Status{Line: "main", State: stateInService})
+		report("node_b", full, Status{Line: "other", State: stateDisabled})
 		report("node_a")
 		report("node_unknown", full)
 		want := []Report{
 			{Epoch: "node_a", AtMS: 1_700_000_000_123},
-			{Epoch: "node_b", AtMS: 1_700_000_000_123, States: []State{full, {Line: "other", State: stateDisabled}}},
+			{Epoch: "node_b", AtMS: 1_700_000_000_123, Statuses: []Status{full, {Line: "other", State: stateDisabled}}},
 		}
 		if got := read(); !reflect.DeepEqual(got, want) {
 			t.Errorf("reports %+v\nwant %+v", got, want)
@@ -105,68 +105,68 @@ func TestReports(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	at := func(epoch string, seconds int64, states ...State) Report {
-		return Report{Epoch: epoch, AtMS: seconds*1000 + 999, States: states}
+	at := func(epoch string, seconds int64, states ...Status) Report {
+		return Report{Epoch: epoch, AtMS: seconds*1000 + 999, Statuses: states}
 	}
 	for _, tt := range []struct {
 		name    string
 		reports []Report
-		want    []State // without nodes
+		want    []Status // without nodes
 	}{
-		{"nobody", nil, []State{}},
-		{"nobody with lines", []Report{at("a", 1)}, []State{}},
-		{"one node", []Report{at("a", 1, State{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+		{"nobody", nil, []Status{}},
+		{"nobody with lines", []Report{at("a", 1)}, []Status{}},
+		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
 			Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1})},
-			[]State{{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+			[]Status{{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
 				Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1}}},
 		{"the order of the first report", []Report{
-			at("a", 1, State{Line: "z", State: stateInService}, State{Line: "a", State: stateInService}),
-			at("b", 1, State{Line: "new", State: stateInService}, State{Line: "a", State: stateInService}, State{Line: "z", State: stateInService}),
-		}, []State{{Line: "z", State: stateInService}, {Line: "a", State: stateInService}, {Line: "new", State: stateInService}}},
+			at("a", 1, Status{Line: "z", State: stateInService}, Status{Line: "a", State: stateInService}),
+			at("b", 1, Status{Line: "new", State: stateInService}, Status{Line: "a", State: stateInService}, Status{Line: "z", State: stateInService}),
+		}, []Status{{Line: "z", State: stateInService}, {Line: "a", State: stateInService}, {Line: "new", State: stateInService}}},
 		{"sums and weighted means", []Report{
-			at("a", 1, State{Line: "m", State: stateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0), FirstByteMS: of(int64(100))}),
-			at("b", 1, State{Line: "m", State: stateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
-			at("c", 1, State{Line: "m", State: stateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
-			at("d", 1, State{Line: "m", State: stateInService, InFlight: 4}),
-		}, []State{{Line: "m", State: stateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8), FirstByteMS: of(int64(201))}}},
+			at("a", 1, Status{Line: "m", State: stateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0), FirstByteMS: of(int64(100))}),
+			at("b", 1, Status{Line: "m", State: stateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
+			at("c", 1, Status{Line: "m", State: stateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
+			at("d", 1, Status{Line: "m", State: stateInService, InFlight: 4}),
+		}, []Status{{Line: "m", State: stateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8), FirstByteMS: of(int64(201))}}},
 		{"a new catalog arrives", []Report{
-			at("a", 5, State{Line: "m", Provider: "new", State: stateInService, MaxConcurrent: 20}),
-			at("b", 4, State{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
-		}, []State{{Line: "m", Provider: "new", State: stateDisabled, MaxConcurrent: 20}}},
+			at("a", 5, Status{Line: "m", Provider: "new", State: stateInService, MaxConcurrent: 20}),
+			at("b", 4, Status{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
+		}, []Status{{Line: "m", Provider: "new", State: stateDisabled, MaxConcurrent: 20}}},
 		{"the latest cause", []Report{
-			at("a", 1, State{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}),
-			at("b", 1, State{Line: "m", State: stateInService, Cause: "earlier", CauseAt: 8}),
-			at("c", 1, State{Line: "m", State: stateInService}),
-		}, []State{{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}}},
+			at("a", 1, Status{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}),
+			at("b", 1, Status{Line: "m", State: stateInService, Cause: "earlier", CauseAt: 8}),
+			at("c", 1, Status{Line: "m", State: stateInService}),
+		}, []Status{{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}}},
 		{"the cause of the state before others", []Report{
-			at("a", 1, State{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
-			at("b", 1, State{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}),
-		}, []State{{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}}},
+			at("a", 1, Status{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
+			at("b", 1, Status{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}),
+		}, []Status{{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}}},
 		{"a state without a cause", []Report{
-			at("a", 1, State{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
-			at("b", 1, State{Line: "m", State: stateDrained}),
-		}, []State{{Line: "m", State: stateDrained, Cause: "a failure", CauseAt: 9}}},
+			at("a", 1, Status{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
+			at("b", 1, Status{Line: "m", State: stateDrained}),
+		}, []Status{{Line: "m", State: stateDrained, Cause: "a failure", CauseAt: 9}}},
 		{"the longest pause", []Report{
-			at("a", 1, State{Line: "m", State: stateCooling, CoolingUntil: 50}),
-			at("b", 1, State{Line: "m", State: stateCooling, CoolingUntil: 70}),
-			at("c", 1, State{Line: "m", State: stateInService}),
-		}, []State{{Line: "m", State: stateCooling, CoolingUntil: 70}}},
+			at("a", 1, Status{Line: "m", State: stateCooling, CoolingUntil: 50}),
+			at("b", 1, Status{Line: "m", State: stateCooling, CoolingUntil: 70}),
+			at("c", 1, Status{Line: "m", State: stateInService}),
+		}, []Status{{Line: "m", State: stateCooling, CoolingUntil: 70}}},
 		{"the pause of the state", []Report{
-			at("a", 1, State{Line: "m", State: stateCooling, CoolingUntil: 50}),
-			at("b", 1, State{Line: "m", State: stateDrained}),
-		}, []State{{Line: "m", State: stateDrained}}},
+			at("a", 1, Status{Line: "m", State: stateCooling, CoolingUntil: 50}),
+			at("b", 1, Status{Line: "m", State: stateDrained}),
+		}, []Status{{Line: "m", State: stateDrained}}},
 		{"models that are out anywhere", []Report{
-			at("a", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "first", 10, 90}, {"z", "gone", 1, 2}}}),
-			at("b", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 20, 80}}}),
-			at("c", 1, State{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "between", 15, 70}}}),
-		}, []State{{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 10, 90}, {"z", "gone", 1, 2}}}}},
+			at("a", 1, Status{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "first", 10, 90}, {"z", "gone", 1, 2}}}),
+			at("b", 1, Status{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 20, 80}}}),
+			at("c", 1, Status{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "between", 15, 70}}}),
+		}, []Status{{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 10, 90}, {"z", "gone", 1, 2}}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			joined := Join(tt.reports)
-			states, nodes, words := []State{}, 0, 0
+			states, nodes, words := []Status{}, 0, 0
 			for _, j := range joined {
-				states = append(states, j.State)
+				states = append(states, j.Status)
 				nodes += len(j.Nodes)
 				for _, n := range j.Nodes {
 					if n.Line != j.Line {
@@ -178,7 +178,7 @@ func TestJoin(t *testing.T) {
 				t.Errorf("joined %+v\nwant %+v", states, tt.want)
 			}
 			for _, r := range tt.reports {
-				words += len(r.States)
+				words += len(r.Statuses)
 			}
 			if nodes != words {
 				t.Errorf("%d of %d words of nodes are shown", nodes, words)
@@ -196,10 +196,10 @@ func TestWorstState(t *testing.T) {
 		for _, better := range order[i:] {
 			for _, pair := range [][2]string{{worse, better}, {better, worse}} {
 				joined := Join([]Report{
-					{Epoch: "a", States: []State{{Line: "m", State: pair[0]}}},
-					{Epoch: "b", States: []State{{Line: "m", State: pair[1]}}},
+					{Epoch: "a", Statuses: []Status{{Line: "m", State: pair[0]}}},
+					{Epoch: "b", Statuses: []Status{{Line: "m", State: pair[1]}}},
 				})
-				if got := joined[0].State.State; got != worse {
+				if got := joined[0].Status.State; got != worse {
 					t.Errorf("%v joined are %s", pair, got)
 				}
 			}
@@ -211,7 +211,7 @@ func TestWorstState(t *testing.T) {
 // each node beside its name and time.
 func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
-	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, States: []State{{Line: "main", Provider: "p", State: stateCooling, CoolingUntil: 9,
+	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p", State: stateCooling, CoolingUntil: 9,
 		Granted: 2, ModelsOut: []ModelOut{{"swift-1", "why", 1, 2}}}}}}))
 	if err != nil {
 		t.Fatal(err)

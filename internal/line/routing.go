@@ -30,8 +30,8 @@ type routingEntry struct {
 // table returns the routing table of a snapshot. Those of the two newest revisions are
 // kept; a request on an older one gets one of its own.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
-	if f := l.newest.Load(); f.revision == s.Revision {
-		return f
+	if t := l.newest.Load(); t.revision == s.Revision {
+		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,8 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 	case s.Revision < newest.revision:
 		return l.buildTable(s)
 	}
-	f := l.buildTable(s)
-	for _, entry := range f.entries {
+	t := l.buildTable(s)
+	for _, entry := range t.entries {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil && !same(before, entry.line) {
 			// What was learnt was about another provider, or another name there.
@@ -54,25 +54,25 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		l.known[id] = entry.line
 	}
 	l.former = newest
-	l.newest.Store(f)
-	l.forget(f)
-	return f
+	l.newest.Store(t)
+	l.forget(t)
+	return t
 }
 
 // buildTable makes the routing table of a snapshot. Callers hold mu.
 func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
-	f := &routingTable{revision: s.Revision, byModel: map[string][]*routingEntry{}}
+	t := &routingTable{revision: s.Revision, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
 		byID[ln.ID] = &routingEntry{line: ln, adapter: l.adapter(ln), stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
-		f.entries = append(f.entries, byID[ln.ID])
+		t.entries = append(t.entries, byID[ln.ID])
 	}
 	for _, m := range s.Models() {
 		for _, ln := range s.Lines(m.ID) {
-			f.byModel[m.ID] = append(f.byModel[m.ID], byID[ln.ID])
+			t.byModel[m.ID] = append(t.byModel[m.ID], byID[ln.ID])
 		}
 	}
-	return f
+	return t
 }
 
 // hostOf returns the host of a line's address, which with the adapter's name
@@ -111,11 +111,17 @@ func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	return t
 }
 
+// same tells whether a line of a newer catalog speaks with the same provider
+// in the same name, so that what was learnt about it holds.
+func same(a, b *catalog.Line) bool {
+	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey
+}
+
 // forget drops the stats of lines that the newest table does not have.
 // Callers hold mu.
-func (l *Lines) forget(f *routingTable) {
-	exists := make(map[string]bool, len(f.entries))
-	for _, entry := range f.entries {
+func (l *Lines) forget(t *routingTable) {
+	exists := make(map[string]bool, len(t.entries))
+	for _, entry := range t.entries {
 		exists[entry.line.ID] = true
 	}
 	for id := range l.stats {

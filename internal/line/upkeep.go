@@ -118,7 +118,7 @@ func (l *Lines) Report(ctx context.Context) error {
 	if l.db == nil {
 		return nil
 	}
-	states, epoch := l.States(), l.epoch()
+	states, epoch := l.Statuses(), l.epoch()
 	return l.db.Update(ctx, func(tx *store.Tx) error {
 		if err := reportTx(tx, epoch, states); err != nil {
 			return err

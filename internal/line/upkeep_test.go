@@ -87,13 +87,13 @@ func TestOperatorsWord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		state := func() State { return l.States()[0] }
+		state := func() Status { return l.Statuses()[0] }
 		if got := state().State; got != "in_service" {
 			t.Fatal(got)
 		}
-		other.States()
+		other.Statuses()
 		decide(DrainTx)
-		if got := state(); got.State != "drained" || other.States()[0].State != "drained" || alerts.wait(1) != "a drained" {
+		if got := state(); got.State != "drained" || other.Statuses()[0].State != "drained" || alerts.wait(1) != "a drained" {
 			t.Errorf("%+v", got)
 		}
 		decide(ResumeTx)

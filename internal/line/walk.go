@@ -13,7 +13,7 @@ import (
 )
 
 // skippedBusy says that a line has no free slot; the other reasons are words
-// of State.State and stateModelOut.
+// of Status.State and stateModelOut.
 const (
 	skippedBusy = "busy"
 	skippedForm = "other_form" // it does not speak the request's form, nor one that it can be put into

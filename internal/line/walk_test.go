@@ -127,7 +127,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		if got := p.heard(); strings.Contains(got, "a") {
 			t.Errorf("the dead line was asked: %s", got)
 		}
-		if got := l.States()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() || !strings.Contains(got.Cause, "refused") {
+		if got := l.Statuses()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() || !strings.Contains(got.Cause, "refused") {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(35 * time.Second) // on the bubble's clock, as all sleeps here
@@ -139,7 +139,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		if got := p.heard(); got != "a:probe" {
 			t.Errorf("calls %s", got)
 		}
-		if got := l.States()[0]; got.State != "half_open" {
+		if got := l.Statuses()[0]; got.State != "half_open" {
 			t.Errorf("%+v", got)
 		}
 		for range 3 {
@@ -147,8 +147,8 @@ func TestADeadLineCostsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := p.heard(); got != "a a a" || l.States()[0].State != "in_service" {
-			t.Errorf("calls %s, state %s", got, l.States()[0].State)
+		if got := p.heard(); got != "a a a" || l.Statuses()[0].State != "in_service" {
+			t.Errorf("calls %s, state %s", got, l.Statuses()[0].State)
 		}
 		cancel()
 		<-done
@@ -192,7 +192,7 @@ func TestEveryKindOfOutage(t *testing.T) {
 					t.Errorf("%s, later: %v", tt.skipped, err)
 				}
 			}
-			if got := l.States()[0]; got.State != "in_service" || got.ModelsOut != nil {
+			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil {
 				t.Errorf("%+v", got)
 			}
 		}
@@ -228,14 +228,14 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		}
 		for _, status := range []int{401, 403, 404} {
 			hostile(status)
-			if got := l.States()[0]; got.State != "in_service" || got.ModelsOut != nil || p.heard() != "a:probe" {
+			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || p.heard() != "a:probe" {
 				t.Errorf("after a %d of one request: %+v", status, got)
 			}
 			time.Sleep(time.Minute) // on the bubble's clock
 		}
 		p.set("a", upstream.Classify(403, "", nil, nil)) // the probe meets it too
 		hostile(401)
-		if got := l.States()[0]; got.State != "credentials_out" || p.heard() != "a:probe" {
+		if got := l.Statuses()[0]; got.State != "credentials_out" || p.heard() != "a:probe" {
 			t.Errorf("after a 401 of the probe's too: %+v", got)
 		}
 		cancel()
@@ -260,7 +260,7 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message, "tool use") || p.heard() != "a b" {
 		t.Errorf("no line can: %v", err)
 	}
-	if got := l.States()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
+	if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -308,7 +308,7 @@ func TestBusy(t *testing.T) {
 			t.Errorf("body %s", body)
 		}
 	}
-	if got := l.States()[0]; got.InFlight != 1 || got.Granted != 1 {
+	if got := l.Statuses()[0]; got.InFlight != 1 || got.Granted != 1 {
 		t.Errorf("%+v", got)
 	}
 	open[0].Close()
@@ -423,12 +423,12 @@ func TestNewAddressNewHealth(t *testing.T) {
 	}
 	a.Weight = 7
 	s = snapshot(2, a)
-	if got := l.States()[0].State; got != "credentials_out" {
+	if got := l.Statuses()[0].State; got != "credentials_out" {
 		t.Errorf("after another weight: %s", got)
 	}
 	a.BaseURL = "https://elsewhere"
 	s = snapshot(3, a)
-	if got := l.States()[0].State; got != "in_service" {
+	if got := l.Statuses()[0].State; got != "in_service" {
 		t.Errorf("after another address: %s", got)
 	}
 }
