@@ -56,7 +56,7 @@ func (r *run) close() {
 
 // attempt makes one upstream call and judges the beginning of its answer. The
 // answer is left in x; a call that failed is over when attempt returns.
-func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
+func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	r := &run{began: x.opts.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
@@ -76,10 +76,10 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 		call.Header = x.Header
 	}
 	pair := translate.New(x.Body, on.Form, x.identity())
-	if call.Body, err = pair.Body(x.translation(on)); err != nil {
+	if call.Body, err = pair.Body(x.translation(&on.Candidate)); err != nil {
 		return line.Unfit{Err: err}
 	}
-	answer, err := on.Adapter.Chat(r.ctx, call)
+	answer, err := on.Chat(r.ctx, call)
 	if err != nil {
 		return x.rejectedDefault(on, x.slow(err))
 	}
@@ -94,7 +94,7 @@ func (x *exchange) attempt(ctx context.Context, on line.On) (err error) {
 }
 
 // translation is what the line needs of the request besides the client's words.
-func (x *exchange) translation(on line.On) wire.Translation {
+func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	return wire.Translation{
 		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true},
@@ -133,7 +133,7 @@ func arrived(err error) error {
 
 // reported is the verdict on an error that a provider reported inside an
 // answer or a frame.
-func reported(on line.On, e *wire.ProviderError) *upstream.Failure {
+func reported(on *line.Attempt, e *wire.ProviderError) *upstream.Failure {
 	if e.Body != nil {
 		if f := on.Source().Classify(200, "application/json", e.Body, nil); f != nil {
 			return f

@@ -26,7 +26,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 	defer cancel()
 	n, known, err := c.opts.Lines.Count(ctx, line.Request{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
-	}, func(on line.On) (upstream.Call, error) {
+	}, func(on *line.Candidate) (upstream.Call, error) {
 		ask := upstream.Call{Form: on.Form, Model: on.ProviderModel}
 		if on.Form == call.Form {
 			ask.Header = call.Header

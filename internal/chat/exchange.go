@@ -26,11 +26,11 @@ type exchange struct {
 
 	hold     hold
 	ended    bool // the hold was settled or released
-	attempts []line.Attempt
+	attempts []line.AttemptRecord
 	tried    int
 
 	// What the good attempt left. One of whole and stream is set.
-	on     line.On
+	on     *line.Attempt
 	pair   wire.Pair
 	run    *run
 	whole  *whole

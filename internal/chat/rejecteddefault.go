@@ -19,7 +19,7 @@ const streamOptions = "stream_options"
 
 // limitField is where a chat line reads the limit; empty: where the client sent
 // it.
-func (x *exchange) limitField(on line.On) string {
+func (x *exchange) limitField(on *line.Candidate) string {
 	field := on.Line.ReadsLimit(x.Model)
 	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
 		field = catalog.LimitMaxTokens // other forms call it otherwise
@@ -30,7 +30,7 @@ func (x *exchange) limitField(on line.On) string {
 // rejectedDefault turns the rejection of a field that the gateway added into a failure
 // of the line for this model: the client has not sent it and cannot mend it.
 // Any other error is returned as it is.
-func (x *exchange) rejectedDefault(on line.On, err error) error {
+func (x *exchange) rejectedDefault(on *line.Attempt, err error) error {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
 		return err
@@ -44,7 +44,7 @@ func (x *exchange) rejectedDefault(on line.On, err error) error {
 
 // added tells whether a rejection is about a field that the client has not
 // sent.
-func (x *exchange) added(on line.On, f *upstream.Failure) bool {
+func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 	param := f.Passed.Param
 	if i := strings.IndexAny(param, ".["); i >= 0 {
 		param = param[:i]

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-type attemptRow = line.Attempt
+type attemptRow = line.AttemptRecord
 
 func TestStream(t *testing.T) {
 	t.Parallel()

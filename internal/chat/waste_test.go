@@ -17,7 +17,7 @@ import (
 
 // spentOn are the tokens of a request's attempts.
 func spentOn(e ledger.End) []upstream.Tokens {
-	attempts, _ := e.Attempts.([]line.Attempt)
+	attempts, _ := e.Attempts.([]line.AttemptRecord)
 	out := make([]upstream.Tokens, len(attempts))
 	for i, a := range attempts {
 		out[i] = a.Tokens

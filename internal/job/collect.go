@@ -110,7 +110,7 @@ func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media
 	}
 	var body io.Reader = bytes.NewReader(r.Data)
 	if r.Ref != "" {
-		file, err := t.berth.Maker.Fetch(ctx, t.work(), r)
+		file, err := t.berth.Generator.Fetch(ctx, t.work(), r)
 		if err != nil {
 			return media.File{}, err
 		}
@@ -205,7 +205,7 @@ func (t *task) succeed(life, calls context.Context) error {
 func (t *task) failed(ctx context.Context, trouble *upstream.Trouble) error {
 	j := t.jobs
 	if t.voyage != nil {
-		t.voyage.Failed(trouble)
+		t.voyage.JobFailed(trouble)
 		t.voyage.End()
 	}
 	var v verdict
@@ -254,7 +254,7 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 // open names the lines that take jobs of a model now or soon.
 func (j *Jobs) open(model string) []string {
 	snapshot := j.Catalog.Current()
-	berths, waiting := j.Lines.Berths(snapshot, model)
+	berths, waiting := j.Lines.Candidates(snapshot, model)
 	ids := make([]string, 0, len(berths)+len(waiting))
 	for _, b := range berths {
 		ids = append(ids, b.Line.ID)

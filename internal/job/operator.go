@@ -146,7 +146,7 @@ func (j *Jobs) tellProvider(ctx context.Context, rec *record, p *progress) {
 	if err != nil {
 		return
 	}
-	if berth := j.Lines.MakerOf(snapshot, p.line, rec.model); berth != nil {
+	if berth := j.Lines.CandidateFor(snapshot, p.line, rec.model); berth != nil {
 		(&task{jobs: j, rec: rec, run: p, berth: berth}).cancel(ctx, p.ticket)
 	}
 }

@@ -74,7 +74,7 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	if !made(snapshot, model) {
 		return j.giveUp(ctx, model)
 	}
-	berths, _ := j.Lines.Berths(snapshot, model)
+	berths, _ := j.Lines.Candidates(snapshot, model)
 	if len(berths) == 0 {
 		return false, nil
 	}
@@ -121,7 +121,7 @@ type starting struct {
 	jobs     *Jobs
 	snapshot *catalog.Snapshot
 	model    string
-	berths   []*line.Berth // in the order of the lines
+	berths   []*line.Candidate // in the order of the lines
 	room     int
 
 	started []*task
@@ -201,7 +201,7 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 func (s *starting) freeTx(tx *store.Tx) error {
 	s.free = make(map[string]int, len(s.berths))
 	lines := slices.Clone(s.berths)
-	slices.SortFunc(lines, func(a, b *line.Berth) int { return strings.Compare(a.Line.ID, b.Line.ID) })
+	slices.SortFunc(lines, func(a, b *line.Candidate) int { return strings.Compare(a.Line.ID, b.Line.ID) })
 	for _, b := range lines {
 		free := s.room
 		if b.Line.MaxConcurrent > 0 {
@@ -255,7 +255,7 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	}
 	t := &task{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
 	work := t.work()
-	blocks := berth.Maker.Blocks(work)
+	blocks := berth.Generator.Blocks(work)
 	p.state, p.epoch, p.fence = stateSending, j.Ledger.Epoch(), p.fence+1
 	p.line, p.revision, p.number, p.ticket, p.submittedMS = berth.Line.ID, s.snapshot.Revision, p.number+1, "", now
 	p.results, p.files = nil, nil
@@ -284,10 +284,10 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 
 // choose returns the line that a job goes to; nil: none that it may go to takes
 // it now.
-func (s *starting) choose(w *waitingJob) *line.Berth {
+func (s *starting) choose(w *waitingJob) *line.Candidate {
 	ids := make([]string, 0, len(s.berths))
-	byID := make(map[string]*line.Berth, len(s.berths))
-	for _, b := range s.jobs.Lines.Spread(s.berths, w.id) {
+	byID := make(map[string]*line.Candidate, len(s.berths))
+	for _, b := range s.jobs.Lines.Order(s.berths, w.id) {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}

@@ -111,7 +111,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 		t.abandon(context.WithoutCancel(ctx))
 		return err
 	}
-	t.berth, t.adopted = j.Lines.MakerOf(t.snapshot, t.run.line, t.rec.model), true
+	t.berth, t.adopted = j.Lines.CandidateFor(t.snapshot, t.run.line, t.rec.model), true
 	j.take(t)
 	return nil
 }
@@ -122,7 +122,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 func (t *task) found(life, calls context.Context) error {
 	ctx, cancel := context.WithTimeout(life, submitWait)
 	defer cancel()
-	if finder, ok := t.berth.Maker.(upstream.Finder); ok {
+	if finder, ok := t.berth.Generator.(upstream.Finder); ok {
 		ticket, err := finder.Find(ctx, t.work())
 		switch {
 		case life.Err() != nil:

@@ -34,8 +34,8 @@ func (h *house) by(n *node, id string) *task {
 	if t.rec, t.run = h.stand(id); t.rec == nil {
 		h.t.Fatalf("job %s does not run", id)
 	}
-	t.berth = n.lines.MakerOf(t.snapshot, t.run.line, t.rec.model)
-	t.voyage = t.berth.Sail(t.rec.account)
+	t.berth = n.lines.CandidateFor(t.snapshot, t.run.line, t.rec.model)
+	t.voyage = t.berth.Begin(t.rec.account)
 	h.t.Cleanup(t.voyage.End)
 	return t
 }

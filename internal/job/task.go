@@ -25,11 +25,11 @@ type task struct {
 	jobs     *Jobs
 	rec      *record
 	run      *progress
-	berth    *line.Berth // of the submission; nil: it cannot be had on this node
+	berth    *line.Candidate // of the submission; nil: it cannot be had on this node
 	snapshot *catalog.Snapshot
 	names    []string // reserved for results
 	adopted  bool     // taken over
-	voyage   *line.Voyage
+	voyage   *line.Attempt
 	sending  bool   // counted in Jobs.sending
 	drop     func() // makes the task end where it stands
 }
@@ -96,7 +96,7 @@ func (t *task) live(life, calls context.Context) {
 		j.mu.Unlock()
 	}()
 	if t.berth != nil {
-		t.voyage = t.berth.Sail(t.rec.account)
+		t.voyage = t.berth.Begin(t.rec.account)
 	}
 	err := t.steps(life, calls)
 	if err != nil && !errors.Is(err, errGone) && life.Err() == nil {
@@ -114,7 +114,7 @@ func (t *task) steps(life, calls context.Context) error {
 		case t.run.state == stateStored:
 			return t.succeed(life, calls)
 		case t.berth == nil:
-			none := line.NoMaker(t.rec.kind)
+			none := line.Unusable(t.rec.kind)
 			none.Lost = t.run.state == stateSending // nobody knows what became of it
 			err = none
 		case t.run.state == stateSending && t.adopted:
@@ -204,7 +204,7 @@ func (t *task) send(life, calls context.Context) error {
 		return errGone
 	}
 	work := t.work()
-	blocks := t.berth.Maker.Blocks(work)
+	blocks := t.berth.Generator.Blocks(work)
 	wait := t.total()
 	if !blocks {
 		wait = min(wait, submitWait)
@@ -212,7 +212,7 @@ func (t *task) send(life, calls context.Context) error {
 	ctx, cancel := context.WithTimeout(calls, wait)
 	defer cancel()
 	var spending upstream.Spending
-	made, err := t.berth.Maker.Submit(spending.In(ctx), work)
+	made, err := t.berth.Generator.Submit(spending.In(ctx), work)
 	t.run.trace.spent(spending.Total())
 	t.sent()
 	if err != nil {
@@ -232,12 +232,12 @@ func (t *task) send(life, calls context.Context) error {
 	case made.Done && len(made.Results) == 0:
 		return upstream.Nothing(t.rec.kind, "an answer without a result")
 	case made.Done:
-		t.voyage.Went()
+		t.voyage.Succeeded()
 		return t.rendered(calls, made)
 	case made.Ticket == "" || len(made.Ticket) > longestTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
 		return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
-	t.voyage.Went()
+	t.voyage.Succeeded()
 	return t.accepted(calls, made.Ticket)
 }
 
@@ -333,7 +333,7 @@ func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
 	defer cancel()
 	var spending upstream.Spending
 	defer func() { t.run.trace.spent(spending.Total()) }()
-	return t.berth.Maker.Poll(spending.In(ctx), t.work(), t.run.ticket)
+	return t.berth.Generator.Poll(spending.In(ctx), t.work(), t.run.ticket)
 }
 
 // tooLong is the trouble of a job that took longer than its line allows.
@@ -349,7 +349,7 @@ func (t *task) tooLong() *upstream.Trouble {
 func (t *task) cancel(ctx context.Context, ticket string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
 	defer cancel()
-	if err := t.berth.Maker.Cancel(ctx, t.work(), ticket); err != nil {
+	if err := t.berth.Generator.Cancel(ctx, t.work(), ticket); err != nil {
 		t.jobs.Log.Debug("job: the provider was not told that nobody waits", "job", t.rec.id, "error", err)
 	}
 }

@@ -23,8 +23,8 @@ func BenchmarkTry(b *testing.B) {
 	walk := func(b *testing.B, l *line.Lines, r line.Request) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := l.Try(b.Context(), r, func(ctx context.Context, on line.On) error {
-				answer, err := on.Adapter.Chat(ctx, upstream.Call{})
+			_, err := l.Try(b.Context(), r, func(ctx context.Context, on *line.Attempt) error {
+				answer, err := on.Chat(ctx, upstream.Call{})
 				if err == nil {
 					err = answer.Body.Close()
 				}
@@ -48,7 +48,7 @@ func BenchmarkTry(b *testing.B) {
 		a, second := spec("a"), spec("b")
 		second.Priority = 1
 		l, r := line.New(line.Options{Open: open}), request(snapshot(1, a, second))
-		_, _ = l.Try(b.Context(), r, func(_ context.Context, on line.On) error {
+		_, _ = l.Try(b.Context(), r, func(_ context.Context, on *line.Attempt) error {
 			if on.Line.ID == "a" {
 				return noKey()
 			}

@@ -13,7 +13,7 @@ import (
 // *fault.Error: the provider rejected the request. Counting takes no slot and
 // says nothing about a line's health. What a provider says against a request
 // that was translated for it is not the client's affair.
-func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Call, error)) (n int64, known bool, err error) {
+func (l *Lines) Count(ctx context.Context, r Request, call func(*Candidate) (upstream.Call, error)) (n int64, known bool, err error) {
 	var few [4]ranked
 	for _, c := range order(few[:0], l.taking(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
@@ -27,7 +27,7 @@ func (l *Lines) Count(ctx context.Context, r Request, call func(On) (upstream.Ca
 		} else if isHalfOpen {
 			t.endHalfOpen()
 		}
-		ask, err := call(On{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
+		ask, err := call(&Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
 		if err != nil {
 			continue
 		}

@@ -231,7 +231,7 @@ func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 20 {
-		p.note(p.stats.failed(p.now, asked{model: "m", account: "a", generation: p.stats.health.generation, job: true}, stalled()))
+		p.note(p.stats.failed(p.now, origin{model: "m", account: "a", generation: p.stats.health.generation, job: true}, stalled()))
 	}
 	p.doubts()
 	p.wants("in_service", "")

@@ -152,7 +152,7 @@ func (h *health) restore(now time.Time) []change {
 
 // failed takes in a failure of an attempt. recent says how much of the attempts
 // of this generation, and no older than tripTime, failed.
-func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []change) {
+func (h *health) failed(now time.Time, q origin, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []change) {
 	if q.generation != h.generation {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (h *health) failed(now time.Time, q asked, f *upstream.Failure, recent func
 
 // count counts a failure and opens the circuit when there were too many that
 // one account's requests cannot have brought about. What they can is probed.
-func (h *health) count(now time.Time, q asked, f *upstream.Failure, recent func() (failureSum, int)) []change {
+func (h *health) count(now time.Time, q origin, f *upstream.Failure, recent func() (failureSum, int)) []change {
 	h.streak.add(q.account, 1-successOf(f.Health), f.Unproven)
 	if h.state == halfOpen && !f.Unproven {
 		return h.open(now, f.Error())
@@ -222,7 +222,7 @@ func (h *health) open(now time.Time, cause string) []change {
 
 // limited cools the line after a rate limit. An overload that comes back is a
 // failure as well.
-func (h *health) limited(now time.Time, q asked, f *upstream.Failure, recent func() (failureSum, int)) []change {
+func (h *health) limited(now time.Time, q origin, f *upstream.Failure, recent func() (failureSum, int)) []change {
 	if h.cools > 0 && (f.Status == 503 || f.Status == 529) {
 		if changes := h.count(now, q, f, recent); h.state == circuitOpen {
 			return changes

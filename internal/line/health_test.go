@@ -52,11 +52,11 @@ func (p *patient) do(f *upstream.Failure) {
 
 func (p *patient) end(generation uint64, f *upstream.Failure) {
 	if f == nil {
-		_, changes := p.stats.answered(p.now, asked{model: "m", account: p.account, generation: generation}, time.Millisecond)
+		_, changes := p.stats.answered(p.now, origin{model: "m", account: p.account, generation: generation}, time.Millisecond)
 		p.note(changes)
 		return
 	}
-	p.note(p.stats.failed(p.now, asked{model: "m", account: p.account, generation: generation}, f))
+	p.note(p.stats.failed(p.now, origin{model: "m", account: p.account, generation: generation}, f))
 }
 
 // probe lets the probe that must be due end.

@@ -124,33 +124,6 @@ type Request struct {
 	Account string
 }
 
-// On is the line that an attempt is made on.
-type On struct {
-	Line *catalog.Line
-	// Adapter makes the call, one. The line counts as busy until the body of
-	// its answer is closed.
-	Adapter upstream.Adapter
-	// Form is the wire form to speak with the line: the client's own, where the
-	// line has it.
-	Form wire.Form
-	// ProviderModel is the provider's name of the model.
-	ProviderModel string
-
-	flight *flight
-}
-
-// Source is who answers on the line.
-func (on On) Source() upstream.Source {
-	return upstream.Source{Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel}
-}
-
-// Broke tells that an answer which had begun on the line broke off, so that the
-// attempt no longer counts as a good one. Calls after the first do nothing.
-// A client that left is no failure of the line: its health effect is none. The
-// line's credential, should the provider have repeated it, is gone from f
-// afterwards, so call it before f is shown to anybody.
-func (on On) Broke(f *upstream.Failure) { on.flight.broke(f.Redact(on.Line.Key())) }
-
 // Unfit is an attempt's error for a line that cannot express the request in
 // its form. The walk goes on; Err is the answer if no line can.
 type Unfit struct{ Err error }
@@ -160,28 +133,6 @@ func (u Unfit) Error() string { return "the line's form cannot express the reque
 
 // Unwrap returns what the client has to change.
 func (u Unfit) Unwrap() error { return u.Err }
-
-// Attempt is what the request log keeps of one attempt.
-type Attempt struct {
-	Line string `json:"line"`
-	// Skipped says why the line was not asked, in a word; the lines that were
-	// skipped are kept of requests that no line was asked for.
-	Skipped string `json:"skipped,omitempty"`
-	// Status is the provider's HTTP status; 0 when no head arrived.
-	Status int `json:"status,omitempty"`
-	// Code is the service's code for a failure; empty on success.
-	Code string `json:"code,omitempty"`
-	// Cause is for the operator, at most a few hundred bytes.
-	Cause string `json:"cause,omitempty"`
-	// Tokens are what the attempt used at the provider and the request's own
-	// tokens do not contain: those of an attempt whose answer nobody got.
-	upstream.Tokens
-	// FirstByteMS is the time until the answer had begun; 0 if it never did.
-	FirstByteMS int64 `json:"first_byte_ms"`
-	// DurationMS is the time until the attempt had failed or the answer had
-	// begun; who streams the answer may set it to the whole time.
-	DurationMS int64 `json:"duration_ms"`
-}
 
 // Try asks the lines of a model, one after the other, until an attempt
 // succeeds. Lines that are known not to work, or have no free slot, are passed
@@ -197,7 +148,7 @@ type Attempt struct {
 // walk is a *fault.Error; where no line could be asked it is that of
 // readings: No line. When ctx ends the walk ends with it, as upstream_timeout
 // for a deadline and client_closed else.
-func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
+func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	var few [4]ranked
 	w := walk{lines: l, request: r}
 	w.candidates = order(few[:0], l.taking(r), r.Conversation)

@@ -58,9 +58,9 @@ func request(s *catalog.Snapshot) line.Request {
 
 // try walks with an attempt that looks up each line's end by its id; a line
 // that is not listed answers.
-func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.Attempt, error) {
-	return l.Try(ctx, request(s), func(ctx context.Context, on line.On) error {
-		answer, err := on.Adapter.Chat(ctx, upstream.Call{})
+func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.AttemptRecord, error) {
+	return l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
+		answer, err := on.Chat(ctx, upstream.Call{})
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func TestEndOfTime(t *testing.T) {
 		b.Priority = 1
 		s := snapshot(1, a, b)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(ctx, request(s),
-			func(context.Context, line.On) error {
+			func(context.Context, *line.Attempt) error {
 				cancel(cause)
 				return upstream.Fail(fault.UpstreamBusy, nil)
 			})
@@ -186,7 +186,7 @@ func TestShortOfTime(t *testing.T) {
 		l := line.New(line.Options{Open: (&provider{}).open, Current: func() *catalog.Snapshot { return s }})
 		for range 5 {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-			_, err := l.Try(ctx, request(s), func(ctx context.Context, _ line.On) error {
+			_, err := l.Try(ctx, request(s), func(ctx context.Context, _ *line.Attempt) error {
 				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				<-ctx.Done()
@@ -211,7 +211,7 @@ func TestAttemptsAreTraced(t *testing.T) {
 		b.Priority = 1
 		s := snapshot(1, a, b)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), request(s),
-			func(_ context.Context, on line.On) error {
+			func(_ context.Context, on *line.Attempt) error {
 				if want := "vendor-" + on.Line.ID; on.ProviderModel != want {
 					t.Errorf("provider's model %q, want %q", on.ProviderModel, want)
 				}
@@ -224,7 +224,7 @@ func TestAttemptsAreTraced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []line.Attempt{
+		want := []line.AttemptRecord{
 			{Line: "a", Status: 503, Code: "upstream_unavailable", Cause: "text/plain: down", DurationMS: 20},
 			{Line: "b", Status: 200, FirstByteMS: 20, DurationMS: 20},
 		}
@@ -266,11 +266,11 @@ func TestStates(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()
 		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s }})
 		var answer *upstream.Answer
-		var ons []line.On
+		var ons []*line.Attempt
 		run := func(wait time.Duration, end error) {
-			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on line.On) error {
+			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 				ons = append(ons, on)
-				answer, _ = on.Adapter.Chat(ctx, upstream.Call{})
+				answer, _ = on.Chat(ctx, upstream.Call{})
 				time.Sleep(wait) // on the bubble's clock
 				if end != nil {
 					answer.Body.Close()
@@ -351,12 +351,12 @@ func TestCredentialIsRedacted(t *testing.T) {
 		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+key+`"}}`), nil)
 	}
 	l := line.New(line.Options{Open: (&provider{}).open})
-	attempts, err := l.Try(t.Context(), request(s), func(context.Context, line.On) error { return said() })
+	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return said() })
 	if text := err.Error() + attempts[0].Cause; strings.Contains(text, key) || !strings.Contains(text, "bad [redacted]") {
 		t.Errorf("%s", text)
 	}
-	var on line.On
-	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, o line.On) error { on = o; return nil }); err != nil {
+	var on *line.Attempt
+	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, o *line.Attempt) error { on = o; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	f := said()
@@ -402,9 +402,9 @@ func TestRecentIsBounded(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
 	l := line.New(line.Options{Open: (&provider{}).open, Current: func() *catalog.Snapshot { return s }})
-	var first line.On
+	var first *line.Attempt
 	for i := range 300 {
-		_, err := l.Try(t.Context(), request(s), func(_ context.Context, on line.On) error {
+		_, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {
 			if i == 0 {
 				first = on
 			}

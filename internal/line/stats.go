@@ -17,7 +17,7 @@ const (
 )
 
 // asked is what a line was asked for.
-type asked struct {
+type origin struct {
 	model      string
 	account    string
 	generation uint64 // the line's when the attempt began
@@ -27,7 +27,7 @@ type asked struct {
 // sample is how one attempt went.
 type sample struct {
 	at        time.Time
-	asked     asked
+	origin    origin
 	unproven  bool          // the request may have brought its failure about
 	doubt     bool          // a probe decides what it means
 	success   float64       // 1 answered, 0 failed, 0.5 half a failure
@@ -101,6 +101,13 @@ func (s *stats) left(now time.Time) time.Duration {
 	return max(s.health.until.Sub(now), 0)
 }
 
+// beginHalfOpen takes the place of a request on a half-open line.
+func (s *stats) beginHalfOpen() {
+	s.mu.Lock()
+	s.halfOpenRequests++
+	s.mu.Unlock()
+}
+
 // endHalfOpen gives the place of a request on a half-open line to another one.
 func (s *stats) endHalfOpen() {
 	s.mu.Lock()
@@ -119,36 +126,36 @@ func (s *stats) change(f func(h *health) []change) []change {
 }
 
 // answered records an answer that began, and returns its number.
-func (s *stats) answered(now time.Time, asked asked, firstByte time.Duration) (n uint64, changes []change) {
+func (s *stats) answered(now time.Time, origin origin, firstByte time.Duration) (n uint64, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n = s.add(sample{at: now, asked: asked, success: 1, firstByte: max(firstByte, 1)})
-	if changes = s.health.answered(now, asked.generation); changes != nil {
+	n = s.add(sample{at: now, origin: origin, success: 1, firstByte: max(firstByte, 1)})
+	if changes = s.health.answered(now, origin.generation); changes != nil {
 		s.settle()
 	}
 	return n, changes
 }
 
 // failed records a failed attempt.
-func (s *stats) failed(now time.Time, asked asked, f *upstream.Failure) []change {
+func (s *stats) failed(now time.Time, origin origin, f *upstream.Failure) []change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.Health != upstream.HealthNone {
-		o := sample{at: now, asked: asked}
+		o := sample{at: now, origin: origin}
 		o.fail(f)
 		s.add(o)
 	}
-	return s.judge(now, asked, f)
+	return s.judge(now, origin, f)
 }
 
 // broke turns the recorded answer of number n into a failure.
-func (s *stats) broke(now time.Time, asked asked, n uint64, f *upstream.Failure) []change {
+func (s *stats) broke(now time.Time, origin origin, n uint64, f *upstream.Failure) []change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n+recentAttempts >= s.n {
 		s.ring[n%recentAttempts].fail(f)
 	}
-	return s.judge(now, asked, f)
+	return s.judge(now, origin, f)
 }
 
 // fail makes a sample that of a failure.
@@ -158,8 +165,8 @@ func (o *sample) fail(f *upstream.Failure) {
 }
 
 // judge lets the line's health take in a failure. Callers hold mu.
-func (s *stats) judge(now time.Time, asked asked, f *upstream.Failure) []change {
-	changes := s.health.failed(now, asked, f, func() (failureSum, int) { return s.recent(now) })
+func (s *stats) judge(now time.Time, origin origin, f *upstream.Failure) []change {
+	changes := s.health.failed(now, origin, f, func() (failureSum, int) { return s.recent(now) })
 	s.settle()
 	return changes
 }
@@ -176,8 +183,8 @@ func (s *stats) add(o sample) uint64 {
 // one were judged already, or come too late. Callers hold mu.
 func (s *stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !o.doubt && o.asked.generation == s.health.generation && now.Sub(o.at) <= tripTime {
-			fails.add(o.asked.account, 1-o.success, o.unproven)
+		if o := &s.ring[i]; !o.doubt && o.origin.generation == s.health.generation && now.Sub(o.at) <= tripTime {
+			fails.add(o.origin.account, 1-o.success, o.unproven)
 			attempts++
 		}
 	}

@@ -103,7 +103,7 @@ func TestOperatorsWord(t *testing.T) {
 
 		// All that can be held against a line, and a drain on top of it.
 		entry := l.table(s).entries[0]
-		swift := asked{model: "swift", generation: entry.stats.health.generation}
+		swift := origin{model: "swift", generation: entry.stats.health.generation}
 		l.tell("a", entry.stats.failed(time.Now(), swift, missing()))
 		l.tell("a", entry.stats.failed(time.Now(), swift, account()))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {

@@ -24,7 +24,7 @@ type walk struct {
 	lines      *Lines
 	request    Request
 	candidates []ranked
-	attempts   []Attempt
+	attempts   []AttemptRecord
 	failures   []*upstream.Failure
 	filtered   []*routingEntry // whose check stopped the prompt
 	unfit      error           // why a line's form could not express the request
@@ -32,18 +32,18 @@ type walk struct {
 
 // run asks one line after the other. Half-open lines that were left to other
 // requests are asked last, when no other line has answered.
-func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, on On) error) ([]Attempt, error) {
+func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	for _, press := range [...]bool{false, true} {
 		for c := w.next(press); c != nil; c = w.next(press) {
 			if ctx.Err() != nil {
 				w.failures = append(w.failures, upstream.Interrupted(ctx, ctx.Err()))
 				return w.attempts, verdict(w.failures)
 			}
-			f := w.board(ctx, c, press)
-			if f == nil {
+			a := w.board(ctx, c, press)
+			if a == nil {
 				continue
 			}
-			over, err := w.visit(ctx, f, attempt)
+			over, err := w.visit(ctx, a, attempt)
 			if over {
 				return w.attempts, err
 			}
@@ -114,7 +114,7 @@ func (w *walk) isFiltered(s *routingEntry) bool {
 }
 
 // board takes a place on a line, nil if there is none: c says why then.
-func (w *walk) board(ctx context.Context, c *ranked, press bool) *flight {
+func (w *walk) board(ctx context.Context, c *ranked, press bool) *Attempt {
 	l, ln, t := w.lines, c.entry.line, c.entry.stats
 	c.form = speaks(ln, w.request.Form)
 	switch {
@@ -147,34 +147,32 @@ func (w *walk) board(ctx context.Context, c *ranked, press bool) *flight {
 		return nil
 	}
 	c.asked = true
-	f := &flight{
-		lines: l, entry: c.entry, form: c.form, halfOpen: isHalfOpen, slot: capped,
-		asked: asked{model: w.request.Model.ID, account: w.request.Account, generation: generation},
-	}
-	f.begin()
-	return f
+	model := w.request.Model.ID
+	a := &Attempt{slot: capped, Candidate: Candidate{
+		Line: ln, ProviderModel: ln.Models[model], Form: c.form, HalfOpen: isHalfOpen,
+		lines: l, entry: c.entry, origin: origin{model: model, account: w.request.Account, generation: generation},
+	}}
+	a.begin()
+	return a
 }
 
 // visit makes the attempt on one line and counts how it went. over tells that
 // the walk has ended, with what Try returns.
-func (w *walk) visit(ctx context.Context, f *flight, attempt func(ctx context.Context, on On) error) (over bool, err error) {
-	l, ln := w.lines, f.entry.line
-	start := l.now()
-	err = attempt(ctx, On{Line: ln, Adapter: f, Form: f.form, ProviderModel: ln.Models[f.asked.model], flight: f})
-	if err != nil || f.body == nil {
-		f.end()
+func (w *walk) visit(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (over bool, err error) {
+	err = attempt(ctx, a)
+	if err != nil || a.body == nil {
+		a.End()
 	}
-	end := l.now()
-	took := end.Sub(start)
-	a := Attempt{Line: ln.ID, DurationMS: took.Milliseconds()}
+	end := w.lines.now()
+	rec := AttemptRecord{Line: a.Line.ID, DurationMS: end.Sub(a.begun).Milliseconds()}
 	if err == nil {
-		a.Status, a.FirstByteMS = 200, a.DurationMS
-		f.answered(end, took)
+		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
+		a.succeeded(end)
 		over = true
 	} else {
-		over, err = w.failed(ctx, f, end, &a, err)
+		over, err = w.failed(ctx, a, end, &rec, err)
 	}
-	w.trace(a)
+	w.trace(rec)
 	return over, err
 }
 
@@ -183,7 +181,7 @@ const maxTrace = 64
 
 // trace keeps an attempt. Of a walk over very many lines the first ones are
 // kept, and the last.
-func (w *walk) trace(a Attempt) {
+func (w *walk) trace(a AttemptRecord) {
 	if len(w.attempts) < maxTrace {
 		w.attempts = append(w.attempts, a)
 		return
@@ -193,32 +191,30 @@ func (w *walk) trace(a Attempt) {
 
 // failed takes in an attempt's error: a failure of the line, which is judged, or
 // what ends the walk.
-func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt, err error) (over bool, _ error) {
-	ln := f.entry.line
+func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (over bool, _ error) {
 	var (
 		failure *upstream.Failure
 		unfit   Unfit
 	)
 	switch {
 	case errors.As(err, &unfit):
-		a.Cause, w.unfit = unfit.Error(), unfit.Err
+		rec.Cause, w.unfit = unfit.Error(), unfit.Err
 		return false, err
 	case !errors.As(err, &failure):
-		a.Cause = "the attempt was given up: " + err.Error()
+		rec.Cause = "the attempt was given up: " + err.Error()
 		return true, err
 	}
-	failure.Redact(ln.Key())
 	if failure.Code == fault.UpstreamTimeout && ctx.Err() != nil && len(w.failures) > 0 {
 		failure.Health = upstream.HealthNone // others have used up the request's time
 	}
-	a.Status, a.Code, a.Tokens = failure.Status, string(failure.Code), failure.Used
+	a.failed(end, failure)
+	rec.Status, rec.Code, rec.Tokens = failure.Status, string(failure.Code), failure.Used
 	if failure.Cause != nil {
-		a.Cause = failure.Cause.Error()
+		rec.Cause = failure.Cause.Error()
 	}
-	f.failed(end, failure)
 	w.failures = append(w.failures, failure)
 	if failure.Code == fault.UpstreamPromptFilter {
-		w.filtered = append(w.filtered, f.entry)
+		w.filtered = append(w.filtered, a.entry)
 	}
 	if failure.Final() {
 		return true, verdict(w.failures)
@@ -230,7 +226,7 @@ func (w *walk) failed(ctx context.Context, f *flight, end time.Time, a *Attempt,
 func (w *walk) skips() {
 	for i := range w.candidates {
 		if c := &w.candidates[i]; !c.asked {
-			w.trace(Attempt{Line: c.entry.line.ID, Skipped: c.skipped})
+			w.trace(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped})
 		}
 	}
 }

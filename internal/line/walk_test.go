@@ -69,9 +69,9 @@ func (p place) Chat(_ context.Context, c upstream.Call) (*upstream.Answer, error
 }
 
 // ask walks once, taking what the adapters say.
-func ask(l *line.Lines, r line.Request) ([]line.Attempt, error) {
-	return l.Try(context.Background(), r, func(ctx context.Context, on line.On) error {
-		answer, err := on.Adapter.Chat(ctx, upstream.Call{Form: wire.FormChat})
+func ask(l *line.Lines, r line.Request) ([]line.AttemptRecord, error) {
+	return l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
+		answer, err := on.Chat(ctx, upstream.Call{Form: wire.FormChat})
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func ask(l *line.Lines, r line.Request) ([]line.Attempt, error) {
 }
 
 // skipped lists why lines were passed over.
-func skipped(attempts []line.Attempt) string {
+func skipped(attempts []line.AttemptRecord) string {
 	var words []string
 	for _, a := range attempts {
 		words = append(words, a.Line+":"+a.Skipped)
@@ -215,7 +215,7 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); l.Run(ctx) }()
 		hostile := func(status int) {
-			_, err := l.Try(ctx, request(s), func(ctx context.Context, on line.On) error {
+			_, err := l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
 				if on.Line.ID == "a" {
 					return upstream.Classify(status, "", nil, nil)
 				}
@@ -277,8 +277,8 @@ func TestBusy(t *testing.T) {
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
 	var open []io.Closer
 	hold := func() error {
-		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on line.On) error {
-			answer, err := on.Adapter.Chat(ctx, upstream.Call{})
+		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
+			answer, err := on.Chat(ctx, upstream.Call{})
 			if err == nil {
 				open = append(open, answer.Body)
 			}

@@ -1,0 +1,155 @@
+package line
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/upstream"
+)
+
+// Attempt is one attempt on a line, of a request or a job. Until it ends the
+// line counts as busy, and what the attempt took of it is taken: a slot, the
+// place on a half-open line. An attempt of a request ends by itself when it
+// failed or the body of its answer is closed.
+type Attempt struct {
+	Candidate
+
+	slot  bool
+	begun time.Time
+	ended atomic.Bool
+
+	body   io.ReadCloser // nil while there is no answer
+	number uint64        // of its sample in the stats
+	good   bool          // the sample is that of an answer
+	broken atomic.Bool
+}
+
+// Chat makes the attempt's call, one. It implements upstream.Adapter.
+func (a *Attempt) Chat(ctx context.Context, call upstream.Call) (*upstream.Answer, error) {
+	answer, err := a.entry.adapter.Chat(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	a.body = answer.Body
+	answer.Body = (*attemptBody)(a)
+	return answer, nil
+}
+
+// attemptBody is the body of an attempt's answer.
+type attemptBody Attempt
+
+// Read implements io.Reader.
+func (b *attemptBody) Read(p []byte) (int, error) { return b.body.Read(p) }
+
+// Close implements io.Closer and ends the attempt.
+func (b *attemptBody) Close() error {
+	err := b.body.Close()
+	(*Attempt)(b).End()
+	return err
+}
+
+// begin makes the line busy.
+func (a *Attempt) begin() {
+	s := a.entry.stats
+	s.inFlight.Add(1)
+	s.metrics.inFlight.Inc()
+	a.begun = a.lines.now()
+}
+
+// End gives back what the attempt took; calls after the first do nothing.
+func (a *Attempt) End() {
+	if a.ended.Swap(true) {
+		return
+	}
+	s := a.entry.stats
+	s.inFlight.Add(-1)
+	s.metrics.inFlight.Dec()
+	if a.HalfOpen {
+		s.endHalfOpen()
+	}
+	if a.slot {
+		a.lines.slots.Give(a.Line.ID)
+	}
+}
+
+// Succeeded records that the line did what it was asked: its answer began, or
+// it accepted the job.
+func (a *Attempt) Succeeded() { a.succeeded(a.lines.now()) }
+
+func (a *Attempt) succeeded(now time.Time) {
+	s, took := a.entry.stats, now.Sub(a.begun)
+	n, changes := s.answered(now, a.origin, took)
+	a.number, a.good = n, true
+	s.metrics.answered(took)
+	a.lines.tell(a.Line.ID, changes)
+}
+
+// Failed records that the attempt failed. The line's credential is gone from f
+// afterwards.
+func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
+
+func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
+	f.Redact(a.Line.Key())
+	a.entry.stats.metrics.failed(f)
+	if a.origin.job {
+		a.lines.tell(a.Line.ID, a.entry.stats.failed(now, a.origin, unprobed(f)))
+		return
+	}
+	a.lines.tell(a.Line.ID, a.entry.stats.failed(now, a.origin, f))
+	a.lines.doubt(f)
+}
+
+// unprobed is the failure of a job. No probe can prove what a job met: where it
+// is unproven that credential or model do not work, it is a failure like another
+// unproven one.
+func unprobed(f *upstream.Failure) *upstream.Failure {
+	out := *f
+	if f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel) {
+		out.Health = upstream.HealthFail
+	}
+	return &out
+}
+
+// JobFailed is Failed for a trouble of the attempt's job: the credential is gone
+// from all that t says.
+func (a *Attempt) JobFailed(t *upstream.Trouble) { a.Failed(t.Redact(a.Line.Key()).Failure) }
+
+// Broke tells that an answer which had begun broke off, so that the attempt no
+// longer counts as a good one. Calls after the first do nothing. A client that
+// left is no failure of the line: its health effect is none. The line's
+// credential, should the provider have repeated it, is gone from f afterwards,
+// so call it before f is shown to anybody.
+func (a *Attempt) Broke(f *upstream.Failure) {
+	f.Redact(a.Line.Key())
+	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
+		return
+	}
+	s := a.entry.stats
+	s.metrics.broke(f)
+	a.lines.tell(a.Line.ID, s.broke(a.lines.now(), a.origin, a.number, f))
+	a.lines.doubt(f)
+}
+
+// AttemptRecord is what the request log keeps of one attempt.
+type AttemptRecord struct {
+	Line string `json:"line"`
+	// Skipped says why the line was not asked, in a word; the lines that were
+	// skipped are kept of requests that no line was asked for.
+	Skipped string `json:"skipped,omitempty"`
+	// Status is the provider's HTTP status; 0 when no head arrived.
+	Status int `json:"status,omitempty"`
+	// Code is the service's code for a failure; empty on success.
+	Code string `json:"code,omitempty"`
+	// Cause is for the operator, at most a few hundred bytes.
+	Cause string `json:"cause,omitempty"`
+	// Tokens are what the attempt used at the provider and the request's own
+	// tokens do not contain: those of an attempt whose answer nobody got.
+	upstream.Tokens
+	// FirstByteMS is the time until the answer had begun; 0 if it never did.
+	FirstByteMS int64 `json:"first_byte_ms"`
+	// DurationMS is the time until the attempt had failed or the answer had
+	// begun; who streams the answer may set it to the whole time.
+	DurationMS int64 `json:"duration_ms"`
+}

@@ -1,0 +1,145 @@
+package line
+
+import (
+	"errors"
+	"slices"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// Candidate is a line that may serve a request or take a job.
+type Candidate struct {
+	Line *catalog.Line
+	// ProviderModel is the provider's name of the model.
+	ProviderModel string
+	// Form is the wire form to speak with the line: the client's own, where the
+	// line has it. Jobs speak none.
+	Form wire.Form
+	// Generator makes what jobs ask for; nil for the candidate of a request.
+	Generator upstream.Maker
+	// HalfOpen says that the line is: it is given one attempt at a time, as long
+	// as others take the rest.
+	HalfOpen bool
+
+	lines  *Lines
+	entry  *routingEntry
+	origin origin
+}
+
+// Source is who answers on the line.
+func (c *Candidate) Source() upstream.Source {
+	return upstream.Source{Provider: c.Line.Provider, BaseURL: c.Line.BaseURL, Model: c.ProviderModel}
+}
+
+// Unavailable is a line that takes no job now.
+type Unavailable struct {
+	Line string
+	// Soon says that it takes some again by itself: it cools, or is half-open.
+	Soon bool
+	Why  string // a word of Status.State
+}
+
+// Candidates returns the lines that take jobs of a model now, lowest priority
+// first, and those that take none. It does not look at slots: slot.FreeTx does.
+func (l *Lines) Candidates(s *catalog.Snapshot, model string) ([]*Candidate, []Unavailable) {
+	var candidates []*Candidate
+	var unavailable []Unavailable
+	for _, entry := range l.table(s).byModel[model] {
+		c, why := l.candidate(entry, model)
+		if why != "" {
+			soon := why == stateCooling || why == stateHalfOpen
+			unavailable = append(unavailable, Unavailable{Line: entry.line.ID, Why: why, Soon: soon})
+			continue
+		}
+		candidates = append(candidates, c)
+	}
+	return candidates, unavailable
+}
+
+// candidate returns a line for a model's job, or why it takes none.
+func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why string) {
+	ln, s := entry.line, entry.stats
+	generator, ok := entry.adapter.(upstream.Maker)
+	switch {
+	case ln.Out != "" || !ok:
+		return nil, stateOutOfService
+	case s.drained.Load():
+		return nil, stateDrained
+	}
+	why, generation, isHalfOpen := s.refuses(l.now, model, false)
+	if why != "" {
+		return nil, why
+	}
+	if isHalfOpen {
+		s.endHalfOpen() // its place is taken again by Begin
+	}
+	c := newCandidate(l, entry, generator, model, generation)
+	c.HalfOpen = isHalfOpen
+	return c, ""
+}
+
+// newCandidate makes the candidate of a model's jobs that a line is.
+func newCandidate(l *Lines, entry *routingEntry, generator upstream.Maker, model string, generation uint64) *Candidate {
+	return &Candidate{
+		Line: entry.line, Generator: generator, ProviderModel: entry.line.Models[model],
+		lines: l, entry: entry, origin: origin{model: model, generation: generation},
+	}
+}
+
+// CandidateFor returns a line of a snapshot, in whatever state, for a job that
+// has been submitted there. nil: the snapshot has no such line that could make
+// anything on this node.
+func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate {
+	entries := l.table(s).entries
+	i := slices.IndexFunc(entries, func(entry *routingEntry) bool { return entry.line.ID == line })
+	if i < 0 {
+		return nil
+	}
+	entry := entries[i]
+	generator, ok := entry.adapter.(upstream.Maker)
+	if !ok || entry.line.Out != "" {
+		return nil
+	}
+	return newCandidate(l, entry, generator, model, entry.stats.generation.Load())
+}
+
+// Begin begins a job's attempt for an account, which must end.
+func (c *Candidate) Begin(account string) *Attempt {
+	a := &Attempt{Candidate: *c}
+	a.origin.account, a.origin.job = account, true
+	if c.HalfOpen {
+		c.entry.stats.beginHalfOpen()
+	}
+	a.begin()
+	return a
+}
+
+// Unusable is the trouble of a line that could not be opened.
+func Unusable(kind string) *upstream.Trouble {
+	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the line cannot be used on this node"))
+	t := upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+	t.Health = upstream.HealthNone
+	if kind == upstream.KindVideo {
+		t.Job = fault.UpstreamUnstable
+	}
+	return t
+}
+
+// Order orders what Candidates returned for one job: by priority, and by weight
+// among equals.
+func (l *Lines) Order(candidates []*Candidate, job string) []*Candidate {
+	entries := make([]*routingEntry, len(candidates))
+	byEntry := make(map[*routingEntry]*Candidate, len(candidates))
+	for i, b := range candidates {
+		entries[i], byEntry[b.entry] = b.entry, b
+	}
+	var few [4]ranked
+	out := make([]*Candidate, 0, len(candidates))
+	for _, c := range order(few[:0], entries, wire.Hash(job)) {
+		out = append(out, byEntry[c.entry])
+	}
+	return out
+}
