@@ -77,7 +77,7 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	}
 	pair := translate.New(x.Body, on.Form, x.identity())
 	if call.Body, err = pair.Body(x.translation(&on.Candidate)); err != nil {
-		return line.Unfit{Err: err}
+		return line.Untranslatable{Err: err}
 	}
 	answer, err := on.Chat(r.ctx, call)
 	if err != nil {

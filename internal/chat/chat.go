@@ -164,7 +164,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ca
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
 		fmt.Errorf("%w: no answer within the request timeout of %s: %w", errTimeOver, c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
-	x.attempts, err = c.opts.Lines.Try(ctx, line.Request{
+	x.attempts, err = c.opts.Lines.Try(ctx, line.RoutingRequest{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
 		Account: call.Account,
 	}, x.attempt)

@@ -24,7 +24,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
-	n, known, err := c.opts.Lines.Count(ctx, line.Request{
+	n, known, err := c.opts.Lines.Count(ctx, line.RoutingRequest{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
 	}, func(on *line.Candidate) (upstream.Call, error) {
 		ask := upstream.Call{Form: on.Form, Model: on.ProviderModel}

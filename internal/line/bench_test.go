@@ -20,7 +20,7 @@ func (instant) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
 // BenchmarkTry is the cost of a walk: one healthy line, and one behind a line
 // that is out.
 func BenchmarkTry(b *testing.B) {
-	walk := func(b *testing.B, l *line.Lines, r line.Request) {
+	walk := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {
 		b.ReportAllocs()
 		for b.Loop() {
 			_, err := l.Try(b.Context(), r, func(ctx context.Context, on *line.Attempt) error {

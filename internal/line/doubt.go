@@ -47,11 +47,11 @@ func (b *failureSum) all() float64 {
 // counted is what stands against the line: the unproven failures of the account
 // that has most of them do not, for it may have brought them about alone.
 func (b *failureSum) counted() float64 {
-	most := 0.0
+	largest := 0.0
 	for _, n := range b.unproven {
-		most = max(most, n)
+		largest = max(largest, n)
 	}
-	return b.all() - most
+	return b.all() - largest
 }
 
 // doubt is a question about a model on a line that is in service, which a probe

@@ -17,24 +17,24 @@ const (
 	tripTime   = time.Minute // what is recent for that
 
 	// An open circuit is probed after openWait, then after twice as long, up to
-	// openWaitMost. One that opens within openAgain of its last return goes on
+	// maxOpenWait. One that opens within openAgain of its last return goes on
 	// where it stopped.
-	openWait     = 30 * time.Second
-	openWaitMost = 10 * time.Minute
-	openAgain    = 5 * time.Minute
+	openWait    = 30 * time.Second
+	maxOpenWait = 10 * time.Minute
+	openAgain   = 5 * time.Minute
 	// halfOpenAnswers good answers in a row close the circuit after a good probe.
 	halfOpenAnswers = 3
 
 	// A rate limit cools the line for as long as the provider asks, at most
-	// coolMost, else for coolFirst and twice as long each time up to coolLast.
-	coolMost  = time.Minute
-	coolFirst = 5 * time.Second
-	coolLast  = 30 * time.Second
+	// maxRetryAfter, else for minCool and twice as long each time up to maxCool.
+	maxRetryAfter = time.Minute
+	minCool       = 5 * time.Second
+	maxCool       = 30 * time.Second
 
 	// Withdrawn credentials and missing models are probed after accountWait,
-	// then after twice as long, up to accountWaitMost.
-	accountWait     = 5 * time.Minute
-	accountWaitMost = time.Hour
+	// then after twice as long, up to maxAccountWait.
+	accountWait    = 5 * time.Minute
+	maxAccountWait = time.Hour
 )
 
 // state says whether a line may be asked.
@@ -211,7 +211,7 @@ func (h *health) open(now time.Time, cause string) []change {
 	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
 		h.wait = openWait
 	default:
-		h.wait = min(2*h.wait, openWaitMost)
+		h.wait = min(2*h.wait, maxOpenWait)
 	}
 	h.enter(circuitOpen, now, h.wait, cause)
 	if again {
@@ -228,9 +228,9 @@ func (h *health) limited(now time.Time, q origin, f *upstream.Failure, recent fu
 			return changes
 		}
 	}
-	pause := min(f.RetryAfter, coolMost)
+	pause := min(f.RetryAfter, maxRetryAfter)
 	if pause <= 0 {
-		pause = min(coolFirst<<min(h.cools, 3), coolLast)
+		pause = min(minCool<<min(h.cools, 3), maxCool)
 	}
 	h.after = healthy
 	if h.state == halfOpen {
@@ -309,11 +309,11 @@ func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) [
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
 		return h.withdraw(now, f)
 	default: // the state goes on, so what began in it stays told apart
-		most := openWaitMost
+		longest := maxOpenWait
 		if h.state == credentialsOut {
-			most = accountWaitMost
+			longest = maxAccountWait
 		}
-		h.wait = min(2*h.wait, most)
+		h.wait = min(2*h.wait, longest)
 		h.until, h.cause, h.probing = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false
 	}
 	return nil
@@ -329,7 +329,7 @@ func (h *health) probedModel(now time.Time, model string, f *upstream.Failure) [
 		delete(h.models, model)
 		return []change{{model: model, state: stateInService}}
 	}
-	m.wait = min(2*m.wait, accountWaitMost)
+	m.wait = min(2*m.wait, maxAccountWait)
 	m.until, m.cause, m.probing = now.Add(m.wait), f.Error(), false
 	return nil
 }

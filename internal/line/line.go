@@ -9,7 +9,7 @@
 //     again only after a probe of the gateway's own went well.
 //   - A line never has more than max_concurrent calls, over all nodes.
 //   - What a client is told after a failed walk follows from the failures
-//     alone (verdict, a pure function); lines and providers are not named.
+//     alone (clientError, a pure function); lines and providers are not named.
 //   - No failure leaves it with the line's credential in it, whoever judged it.
 //   - What is kept in memory is bounded by the lines of the newest catalog.
 package line
@@ -107,8 +107,8 @@ func New(o Options) *Lines {
 	return l
 }
 
-// Request is what a walk is made for.
-type Request struct {
+// RoutingRequest is what a walk is made for.
+type RoutingRequest struct {
 	// Snapshot routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
@@ -124,15 +124,17 @@ type Request struct {
 	Account string
 }
 
-// Unfit is an attempt's error for a line that cannot express the request in
-// its form. The walk goes on; Err is the answer if no line can.
-type Unfit struct{ Err error }
+// Untranslatable is an attempt's error for a line that cannot express the
+// request in its form. The walk goes on; Err is the answer if no line can.
+type Untranslatable struct{ Err error }
 
 // Error implements error.
-func (u Unfit) Error() string { return "the line's form cannot express the request: " + u.Err.Error() }
+func (u Untranslatable) Error() string {
+	return "the line's form cannot express the request: " + u.Err.Error()
+}
 
 // Unwrap returns what the client has to change.
-func (u Unfit) Unwrap() error { return u.Err }
+func (u Untranslatable) Unwrap() error { return u.Err }
 
 // Try asks the lines of a model, one after the other, until an attempt
 // succeeds. Lines that are known not to work, or have no free slot, are passed
@@ -141,22 +143,22 @@ func (u Unfit) Unwrap() error { return u.Err }
 // attempt makes one call and judges the beginning of its answer. It returns nil
 // when the answer has begun, which ends the walk; a *upstream.Failure when the
 // line brought no good answer, which moves on unless the failure is final; an
-// Unfit, which moves on; any other error ends the walk and is returned as it
+// Untranslatable, which moves on; any other error ends the walk and is returned as it
 // is.
 //
 // Try returns the attempts made, also with an error. The error for a failed
 // walk is a *fault.Error; where no line could be asked it is that of
 // readings: No line. When ctx ends the walk ends with it, as upstream_timeout
 // for a deadline and client_closed else.
-func (l *Lines) Try(ctx context.Context, r Request, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
+func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	var few [4]ranked
 	w := walk{lines: l, request: r}
-	w.candidates = order(few[:0], l.taking(r), r.Conversation)
+	w.candidates = order(few[:0], l.eligible(r), r.Conversation)
 	return w.run(ctx, attempt)
 }
 
-// taking returns the lines of the model that may get the request.
-func (l *Lines) taking(r Request) []*routingEntry {
+// eligible returns the lines of the model that may get the request.
+func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	entries := l.table(r.Snapshot).byModel[r.Model.ID]
 	if len(r.Routing) == 0 {
 		return entries

@@ -51,9 +51,9 @@ func (p *provider) Chat(context.Context, upstream.Call) (*upstream.Answer, error
 }
 
 // request asks for the model of a snapshot.
-func request(s *catalog.Snapshot) line.Request {
+func request(s *catalog.Snapshot) line.RoutingRequest {
 	m, _ := s.Model("swift")
-	return line.Request{Snapshot: s, Model: m, Form: wire.FormChat}
+	return line.RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}
 }
 
 // try walks with an attempt that looks up each line's end by its id; a line

@@ -18,9 +18,9 @@ import (
 
 // Bounds of a probe.
 const (
-	probeWait     = time.Minute
-	probeAnswer   = 64 << 10
-	probesAtATime = 8
+	probeWait      = time.Minute
+	maxProbeAnswer = 64 << 10
+	maxProbes      = 8
 )
 
 // prober asks lines that are out of service, on the gateway's own account,
@@ -33,7 +33,7 @@ type prober struct {
 }
 
 func newProber(l *Lines) *prober {
-	return &prober{lines: l, places: make(chan struct{}, probesAtATime)}
+	return &prober{lines: l, places: make(chan struct{}, maxProbes)}
 }
 
 // step begins the probes that are due.
@@ -133,7 +133,7 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model)
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte
-		if raw, err = io.ReadAll(io.LimitReader(answer.Body, probeAnswer)); err == nil {
+		if raw, err = io.ReadAll(io.LimitReader(answer.Body, maxProbeAnswer)); err == nil {
 			return judgeProbe(ln, answer.ContentType, raw)
 		}
 	}

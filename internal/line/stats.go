@@ -63,8 +63,8 @@ func newStats(line string, m *metrics) *stats {
 // refuses says why the line is not to be asked for a model; empty: it is, and
 // what becomes of the request belongs to that generation of the line. While
 // half-open it takes one request at a time: others are refused with stateHalfOpen
-// unless they press.
-func (s *stats) refuses(now func() time.Time, model string, press bool) (why string, generation uint64, isHalfOpen bool) {
+// unless they are its last resort.
+func (s *stats) refuses(now func() time.Time, model string, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
 	}
@@ -74,7 +74,7 @@ func (s *stats) refuses(now func() time.Time, model string, press bool) (why str
 		return why, 0, false
 	}
 	if s.health.state == halfOpen {
-		if s.halfOpenRequests > 0 && !press {
+		if s.halfOpenRequests > 0 && !lastResort {
 			return stateHalfOpen, 0, false
 		}
 		s.halfOpenRequests++

@@ -76,12 +76,12 @@ func (l *Lines) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.take(controls)
+	l.applyControls(controls)
 	return nil
 }
 
-// take lets the operator's word count. A line that was resumed begins anew.
-func (l *Lines) take(controls map[string]control) {
+// applyControls lets the operator's word count. A line that was resumed begins anew.
+func (l *Lines) applyControls(controls map[string]control) {
 	l.mu.Lock()
 	before := l.controls
 	l.controls = controls
@@ -93,13 +93,13 @@ func (l *Lines) take(controls map[string]control) {
 	for id, t := range all {
 		now, was := controls[id], before[id]
 		t.drained.Store(now.drained)
-		l.tell(id, l.decided(t, was, now))
+		l.tell(id, l.applyControl(t, was, now))
 	}
 }
 
-// decided lets a new decision about a line count and returns what is to be
+// applyControl lets a new decision about a line count and returns what is to be
 // told of it.
-func (l *Lines) decided(t *stats, was, now control) (changes []change) {
+func (l *Lines) applyControl(t *stats, was, now control) (changes []change) {
 	if now.resumes > was.resumes {
 		changes = t.change(func(h *health) []change { return h.clear(l.now()) })
 	}

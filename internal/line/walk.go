@@ -21,47 +21,47 @@ const (
 
 // walk is one Try on its way.
 type walk struct {
-	lines      *Lines
-	request    Request
-	candidates []ranked
-	attempts   []AttemptRecord
-	failures   []*upstream.Failure
-	filtered   []*routingEntry // whose check stopped the prompt
-	unfit      error           // why a line's form could not express the request
+	lines          *Lines
+	request        RoutingRequest
+	candidates     []ranked
+	attempts       []AttemptRecord
+	failures       []*upstream.Failure
+	filtered       []*routingEntry // whose check stopped the prompt
+	untranslatable error           // why a line's form could not express the request
 }
 
 // run asks one line after the other. Half-open lines that were left to other
-// requests are asked last, when no other line has answered.
+// requests are asked as a last resort, when no other line has answered.
 func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
-	for _, press := range [...]bool{false, true} {
-		for c := w.next(press); c != nil; c = w.next(press) {
+	for _, lastResort := range [...]bool{false, true} {
+		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
 			if ctx.Err() != nil {
 				w.failures = append(w.failures, upstream.Interrupted(ctx, ctx.Err()))
-				return w.attempts, verdict(w.failures)
+				return w.attempts, clientError(w.failures)
 			}
-			a := w.board(ctx, c, press)
+			a := w.acquire(ctx, c, lastResort)
 			if a == nil {
 				continue
 			}
-			over, err := w.visit(ctx, a, attempt)
+			over, err := w.try(ctx, a, attempt)
 			if over {
 				return w.attempts, err
 			}
 		}
 	}
 	if len(w.failures) > 0 {
-		return w.attempts, verdict(w.failures)
+		return w.attempts, clientError(w.failures)
 	}
-	if w.unfit != nil && w.allUnfit() {
-		return w.attempts, w.unfit
+	if w.untranslatable != nil && w.noneTranslatable() {
+		return w.attempts, w.untranslatable
 	}
 	w.skips()
-	return w.attempts, w.none()
+	return w.attempts, w.noLineError()
 }
 
-// allUnfit tells whether no line that was passed over could have expressed the
+// noneTranslatable tells whether no line that was passed over could have expressed the
 // request.
-func (w *walk) allUnfit() bool {
+func (w *walk) noneTranslatable() bool {
 	for i := range w.candidates {
 		if c := &w.candidates[i]; !c.asked && c.form != "" {
 			return false
@@ -86,11 +86,11 @@ func speaks(ln *catalog.Line, client wire.Form) wire.Form {
 
 // next returns the line to ask next: the first one, but after a provider's
 // check stopped the prompt the first of another provider, if there is one.
-func (w *walk) next(press bool) *ranked {
+func (w *walk) next(lastResort bool) *ranked {
 	var second *ranked
 	for i := range w.candidates {
 		c := &w.candidates[i]
-		if c.asked || press && c.skipped != stateHalfOpen || !press && c.skipped != "" {
+		if c.asked || lastResort && c.skipped != stateHalfOpen || !lastResort && c.skipped != "" {
 			continue
 		}
 		if !w.isFiltered(c.entry) {
@@ -113,8 +113,8 @@ func (w *walk) isFiltered(s *routingEntry) bool {
 	return false
 }
 
-// board takes a place on a line, nil if there is none: c says why then.
-func (w *walk) board(ctx context.Context, c *ranked, press bool) *Attempt {
+// acquire takes a place on a line, nil if there is none: c says why then.
+func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt {
 	l, ln, t := w.lines, c.entry.line, c.entry.stats
 	c.form = speaks(ln, w.request.Form)
 	switch {
@@ -130,9 +130,9 @@ func (w *walk) board(ctx context.Context, c *ranked, press bool) *Attempt {
 	if c.skipped != "" {
 		return nil
 	}
-	why, generation, isHalfOpen := t.refuses(l.now, w.request.Model.ID, press)
+	why, generation, isHalfOpen := t.refuses(l.now, w.request.Model.ID, lastResort)
 	if why != "" {
-		if c.skipped = why; press {
+		if c.skipped = why; lastResort {
 			c.asked = true // it is half-open no more
 		}
 		return nil
@@ -156,9 +156,9 @@ func (w *walk) board(ctx context.Context, c *ranked, press bool) *Attempt {
 	return a
 }
 
-// visit makes the attempt on one line and counts how it went. over tells that
+// try makes the attempt on one line and counts how it went. over tells that
 // the walk has ended, with what Try returns.
-func (w *walk) visit(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (over bool, err error) {
+func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (over bool, err error) {
 	err = attempt(ctx, a)
 	if err != nil || a.body == nil {
 		a.End()
@@ -193,12 +193,12 @@ func (w *walk) trace(a AttemptRecord) {
 // what ends the walk.
 func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (over bool, _ error) {
 	var (
-		failure *upstream.Failure
-		unfit   Unfit
+		failure        *upstream.Failure
+		untranslatable Untranslatable
 	)
 	switch {
-	case errors.As(err, &unfit):
-		rec.Cause, w.unfit = unfit.Error(), unfit.Err
+	case errors.As(err, &untranslatable):
+		rec.Cause, w.untranslatable = untranslatable.Error(), untranslatable.Err
 		return false, err
 	case !errors.As(err, &failure):
 		rec.Cause = "the attempt was given up: " + err.Error()
@@ -217,7 +217,7 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 		w.filtered = append(w.filtered, a.entry)
 	}
 	if failure.Final() {
-		return true, verdict(w.failures)
+		return true, clientError(w.failures)
 	}
 	return false, err
 }

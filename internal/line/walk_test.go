@@ -69,7 +69,7 @@ func (p place) Chat(_ context.Context, c upstream.Call) (*upstream.Answer, error
 }
 
 // ask walks once, taking what the adapters say.
-func ask(l *line.Lines, r line.Request) ([]line.AttemptRecord, error) {
+func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
 	return l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
 		answer, err := on.Chat(ctx, upstream.Call{Form: wire.FormChat})
 		if err != nil {

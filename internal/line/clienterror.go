@@ -8,12 +8,12 @@ import (
 	"tollgate/internal/wire"
 )
 
-// verdict decides what a client is told after attempts without an answer: what
+// clientError decides what a client is told after attempts without an answer: what
 // ended the walk (a passed-on rejection, content_filter, a client that left),
 // else a rejection for what one line cannot do, else a prompt that a provider's
-// check stopped, else the last failure. The
-// failures of all lines being rate limits, the last one is upstream_busy too.
-func verdict(failures []*upstream.Failure) *fault.Error {
+// check stopped, else the last failure. The failures
+// of all lines being rate limits, the last one is upstream_busy too.
+func clientError(failures []*upstream.Failure) *fault.Error {
 	last := failures[len(failures)-1]
 	if last.Final() {
 		return last.Fault()
@@ -36,23 +36,23 @@ const busyRetry = time.Second
 
 // Bounds of when a client may try again whose model has no healthy line.
 const (
-	noneRetry     = 5 * time.Second
-	noneRetryMost = time.Minute
+	noneRetry    = 5 * time.Second
+	maxNoneRetry = time.Minute
 )
 
-// refusal is what the body of a 429 says about a line (interface.md, Error
+// skippedLine is what the body of a 429 says about a line (interface.md, Error
 // object: attempts).
-type refusal struct {
+type skippedLine struct {
 	Place  int    `json:"place"`
 	Reason string `json:"reason"` // busy, cooling_down or unavailable
 }
 
-// none is what a client is told when no line was asked (readings: No line):
+// noLineError is what a client is told when no line was asked (readings: No line):
 // that all lines are busy if at least one is healthy and lacks only a slot,
 // else that the model is not available.
-func (w *walk) none() *fault.Error {
+func (w *walk) noLineError() *fault.Error {
 	busy := false
-	refusals := make([]refusal, 0, min(len(w.candidates), maxTrace))
+	refusals := make([]skippedLine, 0, min(len(w.candidates), maxTrace))
 	for i := range w.candidates {
 		c := &w.candidates[i]
 		reason := "unavailable"
@@ -63,7 +63,7 @@ func (w *walk) none() *fault.Error {
 			reason = "cooling_down"
 		}
 		if len(refusals) < maxTrace {
-			refusals = append(refusals, refusal{c.place, reason})
+			refusals = append(refusals, skippedLine{c.place, reason})
 		}
 	}
 	if busy {
@@ -75,13 +75,13 @@ func (w *walk) none() *fault.Error {
 		return (&upstream.Failure{Code: fault.UpstreamUnavailable}).Fault()
 	}
 	e := fault.New(fault.ServiceUnavailable, "The model is not available for a moment. You were not charged; please try again shortly.")
-	e.RetryAfter = w.patience()
+	e.RetryAfter = w.retryAfter()
 	e.Fields = map[string]any{"retry_after": int64(e.RetryAfter / time.Second)}
 	return e
 }
 
-// patience is when the first of the lines may be asked again, in whole seconds.
-func (w *walk) patience() time.Duration {
+// retryAfter is when the first of the lines may be asked again, in whole seconds.
+func (w *walk) retryAfter() time.Duration {
 	now := w.lines.now()
 	wait := time.Duration(0)
 	for i := range w.candidates {
@@ -93,5 +93,5 @@ func (w *walk) patience() time.Duration {
 	if wait == 0 {
 		wait = noneRetry
 	}
-	return min(wait, noneRetryMost).Truncate(time.Second) + time.Second
+	return min(wait, maxNoneRetry).Truncate(time.Second) + time.Second
 }
