@@ -67,7 +67,7 @@ func (a *Attempt) End() {
 	s.inFlight.Add(-1)
 	s.metrics.inFlight.Dec()
 	if a.HalfOpen {
-		s.endHalfOpen()
+		s.EndHalfOpen()
 	}
 	if a.slot {
 		a.lines.slots.Give(a.Line.ID)
@@ -80,7 +80,7 @@ func (a *Attempt) Succeeded() { a.succeeded(a.lines.now()) }
 
 func (a *Attempt) succeeded(now time.Time) {
 	s, took := a.entry.stats, now.Sub(a.begun)
-	n, changes := s.answered(now, a.origin, took)
+	n, changes := s.Answered(now, a.origin, took)
 	a.number, a.good = n, true
 	s.metrics.answered(took)
 	a.lines.tell(a.Line.ID, changes)
@@ -93,11 +93,11 @@ func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
 func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 	f.Redact(a.Line.Key())
 	a.entry.stats.metrics.failed(f)
-	if a.origin.job {
-		a.lines.tell(a.Line.ID, a.entry.stats.failed(now, a.origin, unprobed(f)))
+	if a.origin.Job {
+		a.lines.tell(a.Line.ID, a.entry.stats.Failed(now, a.origin, unprobed(f)))
 		return
 	}
-	a.lines.tell(a.Line.ID, a.entry.stats.failed(now, a.origin, f))
+	a.lines.tell(a.Line.ID, a.entry.stats.Failed(now, a.origin, f))
 	a.lines.doubt(f)
 }
 
@@ -128,7 +128,7 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	}
 	s := a.entry.stats
 	s.metrics.broke(f)
-	a.lines.tell(a.Line.ID, s.broke(a.lines.now(), a.origin, a.number, f))
+	a.lines.tell(a.Line.ID, s.Broke(a.lines.now(), a.origin, a.number, f))
 	a.lines.doubt(f)
 }
 

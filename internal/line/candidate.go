@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -26,7 +27,7 @@ type Candidate struct {
 
 	lines  *Lines
 	entry  *routingEntry
-	origin origin
+	origin health.Origin
 }
 
 // Source is who answers on the line.
@@ -50,7 +51,7 @@ func (l *Lines) Candidates(s *catalog.Snapshot, model string) ([]*Candidate, []U
 	for _, entry := range l.table(s).byModel[model] {
 		c, why := l.candidate(entry, model)
 		if why != "" {
-			soon := why == stateCooling || why == stateHalfOpen
+			soon := why == health.StateCooling || why == health.StateHalfOpen
 			unavailable = append(unavailable, Unavailable{Line: entry.line.ID, Why: why, Soon: soon})
 			continue
 		}
@@ -69,12 +70,12 @@ func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why 
 	case s.drained.Load():
 		return nil, stateDrained
 	}
-	why, generation, isHalfOpen := s.refuses(l.now, model, false)
+	why, generation, isHalfOpen := s.Refuses(l.now, model, false)
 	if why != "" {
 		return nil, why
 	}
 	if isHalfOpen {
-		s.endHalfOpen() // its place is taken again by Begin
+		s.EndHalfOpen() // its place is taken again by Begin
 	}
 	c := newCandidate(l, entry, generator, model, generation)
 	c.HalfOpen = isHalfOpen
@@ -85,7 +86,7 @@ func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why 
 func newCandidate(l *Lines, entry *routingEntry, generator upstream.Maker, model string, generation uint64) *Candidate {
 	return &Candidate{
 		Line: entry.line, Generator: generator, ProviderModel: entry.line.Models[model],
-		lines: l, entry: entry, origin: origin{model: model, generation: generation},
+		lines: l, entry: entry, origin: health.Origin{Model: model, Generation: generation},
 	}
 }
 
@@ -103,15 +104,15 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 	if !ok || entry.line.Out != "" {
 		return nil
 	}
-	return newCandidate(l, entry, generator, model, entry.stats.generation.Load())
+	return newCandidate(l, entry, generator, model, entry.stats.Generation())
 }
 
 // Begin begins a job's attempt for an account, which must end.
 func (c *Candidate) Begin(account string) *Attempt {
 	a := &Attempt{Candidate: *c}
-	a.origin.account, a.origin.job = account, true
+	a.origin.Account, a.origin.Job = account, true
 	if c.HalfOpen {
-		c.entry.stats.beginHalfOpen()
+		c.entry.stats.BeginHalfOpen()
 	}
 	a.begin()
 	return a

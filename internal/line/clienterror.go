@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -52,14 +53,14 @@ type skippedLine struct {
 // else that the model is not available.
 func (w *walk) noLineError() *fault.Error {
 	busy := false
-	refusals := make([]skippedLine, 0, min(len(w.candidates), maxTrace))
-	for i := range w.candidates {
-		c := &w.candidates[i]
+	refusals := make([]skippedLine, 0, min(len(w.order), maxTrace))
+	for i := range w.order {
+		c := &w.order[i]
 		reason := "unavailable"
 		switch c.skipped {
 		case skippedBusy:
 			reason, busy = "busy", true
-		case stateCooling:
+		case health.StateCooling:
 			reason = "cooling_down"
 		}
 		if len(refusals) < maxTrace {
@@ -84,8 +85,8 @@ func (w *walk) noLineError() *fault.Error {
 func (w *walk) retryAfter() time.Duration {
 	now := w.lines.now()
 	wait := time.Duration(0)
-	for i := range w.candidates {
-		left := w.candidates[i].entry.stats.left(now)
+	for i := range w.order {
+		left := w.order[i].entry.stats.Left(now)
 		if left > 0 && (wait == 0 || left < wait) {
 			wait = left
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/line/health"
 	"tollgate/internal/store"
 )
 
@@ -72,7 +73,7 @@ func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	status := Status{Line: spec.ID, Provider: spec.Provider, State: stateInService, MaxConcurrent: spec.MaxConcurrent}
+	status := Status{Line: spec.ID, Provider: spec.Provider, State: health.StateInService, MaxConcurrent: spec.MaxConcurrent}
 	switch {
 	case !spec.Enabled:
 		status.State = stateDisabled

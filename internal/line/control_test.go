@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/line/health"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -53,7 +54,7 @@ func TestDecided(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		update(t, db, func(tx *store.Tx) error { return DrainTx(tx, "drained") })
-		for id, want := range map[string]string{"free": stateInService, "drained": stateDrained} {
+		for id, want := range map[string]string{"free": health.StateInService, "drained": stateDrained} {
 			for enabled, want := range map[bool]string{true: want, false: stateDisabled} {
 				var got Status
 				if err := db.View(t.Context(), func(tx *store.Tx) (err error) {

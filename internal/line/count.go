@@ -22,10 +22,10 @@ func (l *Lines) Count(ctx context.Context, r RoutingRequest, call func(*Candidat
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue
 		}
-		if why, _, isHalfOpen := t.refuses(l.now, r.Model.ID, false); why != "" {
+		if why, _, isHalfOpen := t.Refuses(l.now, r.Model.ID, false); why != "" {
 			continue
 		} else if isHalfOpen {
-			t.endHalfOpen()
+			t.EndHalfOpen()
 		}
 		ask, err := call(&Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
 		if err != nil {

@@ -153,7 +153,7 @@ func (u Untranslatable) Unwrap() error { return u.Err }
 func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	var few [4]ranked
 	w := walk{lines: l, request: r}
-	w.candidates = order(few[:0], l.eligible(r), r.Conversation)
+	w.order = order(few[:0], l.eligible(r), r.Conversation)
 	return w.run(ctx, attempt)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 )
 
@@ -107,13 +108,13 @@ func (m *metrics) probed(line string, f *upstream.Failure) {
 }
 
 // changed counts a line that left or returned.
-func (m *metrics) changed(line string, c change) {
-	if c.state != stateInService {
-		m.left.WithLabelValues(line, c.state).Inc()
+func (m *metrics) changed(line string, c health.Change) {
+	if c.State != health.StateInService {
+		m.left.WithLabelValues(line, c.State).Inc()
 	}
-	if c.model == "" {
+	if c.Model == "" {
 		in := 0.0
-		if c.state == stateInService {
+		if c.State == health.StateInService {
 			in = 1
 		}
 		m.in.WithLabelValues(line).Set(in)

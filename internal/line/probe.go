@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
@@ -41,28 +42,21 @@ func (p *prober) step(ctx context.Context) {
 	l := p.lines
 	now := l.now()
 	for _, entry := range l.table(l.current()).entries {
-		ln, t := entry.line, entry.stats
-		if t.sound.Load() || t.drained.Load() || !ln.Enabled || ln.Out != "" {
+		ln, s := entry.line, entry.stats
+		if s.Sound() || s.drained.Load() || !ln.Enabled || ln.Out != "" {
 			continue
 		}
-		var (
-			whole          bool
-			models, doubts []string
-			generation     uint64
-		)
-		t.change(func(h *health) []change {
-			whole, models, doubts = h.due(now)
-			generation = h.generation
-			return nil
-		})
-		if whole {
-			p.probe(ctx, entry, p.pick(ln), func(h *health, f *upstream.Failure) []change { return h.probed(l.now(), generation, f) })
+		due := s.Due(now)
+		if due.Whole {
+			p.probe(ctx, entry, p.pick(ln), func(f *upstream.Failure) []health.Change { return s.Probed(l.now(), due.Generation, f) })
 		}
-		for _, model := range models {
-			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.probedModel(l.now(), model, f) })
+		for _, model := range due.Models {
+			p.probe(ctx, entry, l.model(model), func(f *upstream.Failure) []health.Change { return s.ProbedModel(l.now(), model, f) })
 		}
-		for _, model := range doubts {
-			p.probe(ctx, entry, l.model(model), func(h *health, f *upstream.Failure) []change { return h.resolved(l.now(), generation, model, f) })
+		for _, model := range due.Doubts {
+			p.probe(ctx, entry, l.model(model), func(f *upstream.Failure) []health.Change {
+				return s.Resolved(l.now(), due.Generation, model, f)
+			})
 		}
 	}
 }
@@ -91,7 +85,7 @@ func (l *Lines) model(id string) *catalog.Model {
 
 // probe asks a line for a model in the background and lets its health take in
 // the result.
-func (p *prober) probe(ctx context.Context, entry *routingEntry, m *catalog.Model, result func(*health, *upstream.Failure) []change) {
+func (p *prober) probe(ctx context.Context, entry *routingEntry, m *catalog.Model, result func(*upstream.Failure) []health.Change) {
 	l := p.lines
 	p.running.Go(func() {
 		var f *upstream.Failure
@@ -106,7 +100,7 @@ func (p *prober) probe(ctx context.Context, entry *routingEntry, m *catalog.Mode
 			f.Redact(entry.line.Key())
 		}
 		l.metrics.probed(entry.line.ID, f)
-		l.tell(entry.line.ID, entry.stats.change(func(h *health) []change { return result(h, f) }))
+		l.tell(entry.line.ID, result(f))
 	})
 }
 
@@ -156,4 +150,15 @@ func judgeProbe(ln *catalog.Line, contentType string, raw []byte) *upstream.Fail
 		}
 	}
 	return nil
+}
+
+// doubt lets Run probe at once what a failure has put in doubt.
+func (l *Lines) doubt(f *upstream.Failure) {
+	if !f.Unproven {
+		return
+	}
+	select {
+	case l.doubted <- struct{}{}:
+	default: // Run is about to look
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/line/health"
 	"tollgate/internal/store"
 )
 
@@ -191,14 +192,14 @@ func join(nodes []OnNode) Status {
 // worst returns the worst state that a node gives. A word that this version
 // does not know, of a newer node, is worse than being in service.
 func worst(nodes []OnNode) string {
-	order := []string{stateDisabled, stateOutOfService, stateDrained, stateCredentialsOut, stateCircuitOpen, stateHalfOpen, stateCooling}
-	out, rank := stateInService, len(order)+1
+	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen, health.StateHalfOpen, health.StateCooling}
+	out, rank := health.StateInService, len(order)+1
 	for _, n := range nodes {
 		r := slices.Index(order, n.Status.State)
 		if r < 0 {
 			r = len(order)
 		}
-		if r < rank && n.Status.State != stateInService {
+		if r < rank && n.Status.State != health.StateInService {
 			out, rank = n.Status.State, r
 		}
 	}
@@ -222,12 +223,12 @@ func cause(nodes []OnNode, state string) (text string, at int64) {
 
 // modelsOut unites the models that are out on any node, by name: out since the
 // first node, until the last one, for the cause that was seen last.
-func modelsOut(nodes []OnNode) []ModelOut {
-	var out []ModelOut
+func modelsOut(nodes []OnNode) []health.ModelOut {
+	var out []health.ModelOut
 	latest := map[string]int64{} // when the cause was seen that a model has in out
 	for _, n := range nodes {
 		for _, m := range n.ModelsOut {
-			i := slices.IndexFunc(out, func(o ModelOut) bool { return o.Model == m.Model })
+			i := slices.IndexFunc(out, func(o health.ModelOut) bool { return o.Model == m.Model })
 			if i < 0 {
 				out = append(out, m)
 				latest[m.Model] = m.Since
@@ -239,7 +240,7 @@ func modelsOut(nodes []OnNode) []ModelOut {
 			out[i].Since, out[i].Until = min(out[i].Since, m.Since), max(out[i].Until, m.Until)
 		}
 	}
-	slices.SortFunc(out, func(a, b ModelOut) int { return strings.Compare(a.Model, b.Model) })
+	slices.SortFunc(out, func(a, b health.ModelOut) int { return strings.Compare(a.Model, b.Model) })
 	return out
 }
 

@@ -7,12 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/line/health"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
 
 // of returns a pointer to a value.
 func of[T any](v T) *T { return &v }
+
+// out is a model that is out.
+func out(model, cause string, since, until int64) health.ModelOut {
+	return health.ModelOut{Model: model, Cause: cause, Since: since, Until: until}
+}
 
 // reports reads what living nodes reported.
 func reports(t *testing.T, db *store.DB) (found []Report, err error) {
@@ -59,11 +65,11 @@ func TestReports(t *testing.T) {
 		}
 
 		full := Status{
-			Line: "main", Provider: "fake", State: stateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
+			Line: "main", Provider: "fake", State: health.StateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
 			Attempts: 4, SuccessRate: of(0.25), FirstByteMS: of(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
-			ModelsOut: []ModelOut{{Model: "swift-1", Cause: "no such model", Since: 1, Until: 2}},
+			ModelsOut: []health.ModelOut{{Model: "swift-1", Cause: "no such model", Since: 1, Until: 2}},
 		}
-		report("node_b", Status{Line: "main", State: stateInService})
+		report("node_b", Status{Line: "main", State: health.StateInService})
 		report("node_b", full, Status{Line: "other", State: stateDisabled})
 		report("node_a")
 		report("node_unknown", full)
@@ -115,51 +121,51 @@ func TestJoin(t *testing.T) {
 	}{
 		{"nobody", nil, []Status{}},
 		{"nobody with lines", []Report{at("a", 1)}, []Status{}},
-		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
 			Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1})},
-			[]Status{{Line: "main", Provider: "p", State: stateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+			[]Status{{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
 				Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1}}},
 		{"the order of the first report", []Report{
-			at("a", 1, Status{Line: "z", State: stateInService}, Status{Line: "a", State: stateInService}),
-			at("b", 1, Status{Line: "new", State: stateInService}, Status{Line: "a", State: stateInService}, Status{Line: "z", State: stateInService}),
-		}, []Status{{Line: "z", State: stateInService}, {Line: "a", State: stateInService}, {Line: "new", State: stateInService}}},
+			at("a", 1, Status{Line: "z", State: health.StateInService}, Status{Line: "a", State: health.StateInService}),
+			at("b", 1, Status{Line: "new", State: health.StateInService}, Status{Line: "a", State: health.StateInService}, Status{Line: "z", State: health.StateInService}),
+		}, []Status{{Line: "z", State: health.StateInService}, {Line: "a", State: health.StateInService}, {Line: "new", State: health.StateInService}}},
 		{"sums and weighted means", []Report{
-			at("a", 1, Status{Line: "m", State: stateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0), FirstByteMS: of(int64(100))}),
-			at("b", 1, Status{Line: "m", State: stateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
-			at("c", 1, Status{Line: "m", State: stateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
-			at("d", 1, Status{Line: "m", State: stateInService, InFlight: 4}),
-		}, []Status{{Line: "m", State: stateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8), FirstByteMS: of(int64(201))}}},
+			at("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0), FirstByteMS: of(int64(100))}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
+			at("c", 1, Status{Line: "m", State: health.StateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
+			at("d", 1, Status{Line: "m", State: health.StateInService, InFlight: 4}),
+		}, []Status{{Line: "m", State: health.StateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8), FirstByteMS: of(int64(201))}}},
 		{"a new catalog arrives", []Report{
-			at("a", 5, Status{Line: "m", Provider: "new", State: stateInService, MaxConcurrent: 20}),
+			at("a", 5, Status{Line: "m", Provider: "new", State: health.StateInService, MaxConcurrent: 20}),
 			at("b", 4, Status{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
 		}, []Status{{Line: "m", Provider: "new", State: stateDisabled, MaxConcurrent: 20}}},
 		{"the latest cause", []Report{
-			at("a", 1, Status{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}),
-			at("b", 1, Status{Line: "m", State: stateInService, Cause: "earlier", CauseAt: 8}),
-			at("c", 1, Status{Line: "m", State: stateInService}),
-		}, []Status{{Line: "m", State: stateInService, Cause: "later", CauseAt: 9}}},
+			at("a", 1, Status{Line: "m", State: health.StateInService, Cause: "later", CauseAt: 9}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, Cause: "earlier", CauseAt: 8}),
+			at("c", 1, Status{Line: "m", State: health.StateInService}),
+		}, []Status{{Line: "m", State: health.StateInService, Cause: "later", CauseAt: 9}}},
 		{"the cause of the state before others", []Report{
-			at("a", 1, Status{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
+			at("a", 1, Status{Line: "m", State: health.StateInService, Cause: "a failure", CauseAt: 9}),
 			at("b", 1, Status{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}),
 		}, []Status{{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}}},
 		{"a state without a cause", []Report{
-			at("a", 1, Status{Line: "m", State: stateInService, Cause: "a failure", CauseAt: 9}),
+			at("a", 1, Status{Line: "m", State: health.StateInService, Cause: "a failure", CauseAt: 9}),
 			at("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained, Cause: "a failure", CauseAt: 9}}},
 		{"the longest pause", []Report{
-			at("a", 1, Status{Line: "m", State: stateCooling, CoolingUntil: 50}),
-			at("b", 1, Status{Line: "m", State: stateCooling, CoolingUntil: 70}),
-			at("c", 1, Status{Line: "m", State: stateInService}),
-		}, []Status{{Line: "m", State: stateCooling, CoolingUntil: 70}}},
+			at("a", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 50}),
+			at("b", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 70}),
+			at("c", 1, Status{Line: "m", State: health.StateInService}),
+		}, []Status{{Line: "m", State: health.StateCooling, CoolingUntil: 70}}},
 		{"the pause of the state", []Report{
-			at("a", 1, Status{Line: "m", State: stateCooling, CoolingUntil: 50}),
+			at("a", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 50}),
 			at("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained}}},
 		{"models that are out anywhere", []Report{
-			at("a", 1, Status{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "first", 10, 90}, {"z", "gone", 1, 2}}}),
-			at("b", 1, Status{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 20, 80}}}),
-			at("c", 1, Status{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"y", "between", 15, 70}}}),
-		}, []Status{{Line: "m", State: stateInService, ModelsOut: []ModelOut{{"x", "else", 3, 4}, {"y", "second", 10, 90}, {"z", "gone", 1, 2}}}}},
+			at("a", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("y", "first", 10, 90), out("z", "gone", 1, 2)}}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("x", "else", 3, 4), out("y", "second", 20, 80)}}),
+			at("c", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("y", "between", 15, 70)}}),
+		}, []Status{{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("x", "else", 3, 4), out("y", "second", 10, 90), out("z", "gone", 1, 2)}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,8 +196,8 @@ func TestJoin(t *testing.T) {
 // TestWorstState joins every pair of states.
 func TestWorstState(t *testing.T) {
 	t.Parallel()
-	order := []string{stateDisabled, stateOutOfService, stateDrained, stateCredentialsOut, stateCircuitOpen, stateHalfOpen, stateCooling,
-		"a_newer_word", stateInService}
+	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen, health.StateHalfOpen, health.StateCooling,
+		"a_newer_word", health.StateInService}
 	for i, worse := range order {
 		for _, better := range order[i:] {
 			for _, pair := range [][2]string{{worse, better}, {better, worse}} {
@@ -211,8 +217,8 @@ func TestWorstState(t *testing.T) {
 // each node beside its name and time.
 func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
-	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p", State: stateCooling, CoolingUntil: 9,
-		Granted: 2, ModelsOut: []ModelOut{{"swift-1", "why", 1, 2}}}}}}))
+	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p", State: health.StateCooling, CoolingUntil: 9,
+		Granted: 2, ModelsOut: []health.ModelOut{out("swift-1", "why", 1, 2)}}}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -49,7 +51,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil && !same(before, entry.line) {
 			// What was learnt was about another provider, or another name there.
-			l.tell(id, entry.stats.change(func(h *health) []change { return h.clear(l.now()) }))
+			l.tell(id, entry.stats.Clear(l.now()))
 		}
 		l.known[id] = entry.line
 	}
@@ -100,11 +102,19 @@ func (l *Lines) adapter(ln *catalog.Line) upstream.Adapter {
 	return a
 }
 
+// stats are what is kept of a line over all catalogs that have it.
+type stats struct {
+	*health.Stats
+	inFlight atomic.Int64
+	drained  atomic.Bool
+	metrics  lineMetrics
+}
+
 // statsOf returns the stats of a line. Callers hold mu.
 func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	t := l.stats[ln.ID]
 	if t == nil {
-		t = newStats(ln.ID, l.metrics)
+		t = &stats{Stats: health.New(), metrics: l.metrics.of(ln.ID)}
 		t.drained.Store(l.controls[ln.ID].drained)
 		l.stats[ln.ID] = t
 	}

@@ -2,19 +2,20 @@ package line
 
 import (
 	"time"
+	"tollgate/internal/line/health"
 )
 
 // Status is how a line is doing on this node.
 type Status struct {
 	Line     string `json:"id"`
 	Provider string `json:"provider"`
-	// State is one of the words below; Cause says why if it is not in_service.
+	// State is one of the words below or of package health; Cause says why if it is not in_service.
 	State string `json:"state"`
 	// CoolingUntil is when a line that is not in service is asked or probed
 	// again, in Unix seconds; 0 when it waits for nothing.
 	CoolingUntil int64 `json:"cooling_until,omitempty"`
 	// ModelsOut are the models that are not asked for on this line.
-	ModelsOut []ModelOut `json:"models_out,omitempty"`
+	ModelsOut []health.ModelOut `json:"models_out,omitempty"`
 	// InFlight counts calls whose answer is not closed yet.
 	InFlight int64 `json:"in_flight"`
 	// MaxConcurrent is the line's cap over all nodes, 0 for none; Granted is
@@ -34,25 +35,12 @@ type Status struct {
 	CauseAt int64  `json:"cause_at,omitempty"`
 }
 
-// ModelOut is a model that a line was found not to have.
-type ModelOut struct {
-	Model string `json:"model"`
-	Cause string `json:"cause"`
-	Since int64  `json:"since"` // Unix seconds
-	Until int64  `json:"until"` // when it is probed again, Unix seconds
-}
-
-// The values of Status.State, and of an alert's state.
+// The values of Status.State beside those of package health, which apply to lines
+// that are in use. Alerts tell the same words.
 const (
-	stateInService      = "in_service"
-	stateCooling        = "cooling"         // after a provider's rate limit
-	stateCircuitOpen    = "circuit_open"    // it failed too often
-	stateHalfOpen       = "half_open"       // a probe went well, a few requests decide
-	stateCredentialsOut = "credentials_out" // the provider refused the credential or account
-	stateDrained        = "drained"         // by the operator
-	stateOutOfService   = "out_of_service"  // it cannot be used on this node
-	stateDisabled       = "disabled"        // by the catalog
-	stateModelOut       = "model_out"       // of one model on one line, in alerts
+	stateDrained      = "drained"        // by the operator
+	stateOutOfService = "out_of_service" // it cannot be used on this node
+	stateDisabled     = "disabled"       // by the catalog
 )
 
 // causeDrained is the cause of stateDrained.
@@ -73,11 +61,15 @@ func (l *Lines) Statuses() []Status {
 // status returns that of one line.
 func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	ln := entry.line
-	status := Status{Line: ln.ID, Provider: ln.Provider, State: stateInService, MaxConcurrent: ln.MaxConcurrent}
+	status := Status{Line: ln.ID, Provider: ln.Provider, State: health.StateInService, MaxConcurrent: ln.MaxConcurrent}
 	if ln.MaxConcurrent > 0 {
 		status.Granted = l.slots.Granted(ln.ID)
 	}
-	entry.stats.report(now, &status)
+	sum := entry.stats.Summary(now)
+	status.State, status.CoolingUntil, status.ModelsOut = sum.State, sum.CoolingUntil, sum.ModelsOut
+	status.InFlight = entry.stats.inFlight.Load()
+	status.Attempts, status.SuccessRate, status.FirstByteMS = sum.Attempts, sum.SuccessRate, sum.FirstByteMS
+	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt
 	why := ""
 	switch {
 	case !ln.Enabled:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/alert"
+	"tollgate/internal/line/health"
 	"tollgate/internal/store"
 )
 
@@ -99,14 +100,14 @@ func (l *Lines) applyControls(controls map[string]control) {
 
 // applyControl lets a new decision about a line count and returns what is to be
 // told of it.
-func (l *Lines) applyControl(t *stats, was, now control) (changes []change) {
+func (l *Lines) applyControl(t *stats, was, now control) (changes []health.Change) {
 	if now.resumes > was.resumes {
-		changes = t.change(func(h *health) []change { return h.clear(l.now()) })
+		changes = t.Clear(l.now())
 	}
-	back := change{state: stateInService}
+	back := health.Change{State: health.StateInService}
 	switch {
 	case now.drained && !was.drained:
-		return append(changes, change{state: stateDrained, cause: causeDrained})
+		return append(changes, health.Change{State: stateDrained, Cause: causeDrained})
 	case was.drained && !now.drained && !slices.Contains(changes, back):
 		return append(changes, back)
 	}
@@ -129,14 +130,14 @@ func (l *Lines) Report(ctx context.Context) error {
 
 // tell lets the operator know that a line, or a model on it, left or returned:
 // by the log, the metrics and an alert.
-func (l *Lines) tell(line string, changes []change) {
+func (l *Lines) tell(line string, changes []health.Change) {
 	for _, c := range changes {
 		l.metrics.changed(line, c)
-		if c.state == stateInService {
-			l.log.Info("line: back in service", "line", line, "model", c.model)
+		if c.State == health.StateInService {
+			l.log.Info("line: back in service", "line", line, "model", c.Model)
 		} else {
-			l.log.Warn("line: out of service", "line", line, "model", c.model, "state", c.state, "cause", c.cause)
+			l.log.Warn("line: out of service", "line", line, "model", c.Model, "state", c.State, "cause", c.Cause)
 		}
-		l.alerts.Send(alert.Alert{Line: line, Model: c.model, State: c.state, Cause: c.cause, At: l.now().Unix()})
+		l.alerts.Send(alert.Alert{Line: line, Model: c.Model, State: c.State, Cause: c.Cause, At: l.now().Unix()})
 	}
 }

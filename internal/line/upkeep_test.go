@@ -2,6 +2,7 @@ package line
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -12,7 +13,9 @@ import (
 
 	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/line/health"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
@@ -101,11 +104,14 @@ func TestOperatorsWord(t *testing.T) {
 			t.Errorf("%+v, told %s", state(), got)
 		}
 
+		failure := func(effect upstream.Health) *upstream.Failure {
+			return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: effect, Cause: errors.New("it does not work")}
+		}
 		// All that can be held against a line, and a drain on top of it.
 		entry := l.table(s).entries[0]
-		swift := origin{model: "swift", generation: entry.stats.health.generation}
-		l.tell("a", entry.stats.failed(time.Now(), swift, missing()))
-		l.tell("a", entry.stats.failed(time.Now(), swift, account()))
+		swift := health.Origin{Model: "swift", Generation: entry.stats.Generation()}
+		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthModel)))
+		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthCredential)))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {
 			t.Errorf("told %s", got)
 		}

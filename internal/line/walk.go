@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/translate"
@@ -23,7 +24,7 @@ const (
 type walk struct {
 	lines          *Lines
 	request        RoutingRequest
-	candidates     []ranked
+	order          []ranked
 	attempts       []AttemptRecord
 	failures       []*upstream.Failure
 	filtered       []*routingEntry // whose check stopped the prompt
@@ -62,8 +63,8 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 // noneTranslatable tells whether no line that was passed over could have expressed the
 // request.
 func (w *walk) noneTranslatable() bool {
-	for i := range w.candidates {
-		if c := &w.candidates[i]; !c.asked && c.form != "" {
+	for i := range w.order {
+		if c := &w.order[i]; !c.asked && c.form != "" {
 			return false
 		}
 	}
@@ -88,9 +89,9 @@ func speaks(ln *catalog.Line, client wire.Form) wire.Form {
 // check stopped the prompt the first of another provider, if there is one.
 func (w *walk) next(lastResort bool) *ranked {
 	var second *ranked
-	for i := range w.candidates {
-		c := &w.candidates[i]
-		if c.asked || lastResort && c.skipped != stateHalfOpen || !lastResort && c.skipped != "" {
+	for i := range w.order {
+		c := &w.order[i]
+		if c.asked || lastResort && c.skipped != health.StateHalfOpen || !lastResort && c.skipped != "" {
 			continue
 		}
 		if !w.isFiltered(c.entry) {
@@ -130,7 +131,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	if c.skipped != "" {
 		return nil
 	}
-	why, generation, isHalfOpen := t.refuses(l.now, w.request.Model.ID, lastResort)
+	why, generation, isHalfOpen := t.Refuses(l.now, w.request.Model.ID, lastResort)
 	if why != "" {
 		if c.skipped = why; lastResort {
 			c.asked = true // it is half-open no more
@@ -140,7 +141,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	capped := ln.MaxConcurrent > 0
 	if capped && !l.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
 		if isHalfOpen {
-			t.endHalfOpen()
+			t.EndHalfOpen()
 		}
 		c.skipped = skippedBusy
 		l.metrics.busy.WithLabelValues(ln.ID).Inc()
@@ -150,7 +151,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	model := w.request.Model.ID
 	a := &Attempt{slot: capped, Candidate: Candidate{
 		Line: ln, ProviderModel: ln.Models[model], Form: c.form, HalfOpen: isHalfOpen,
-		lines: l, entry: c.entry, origin: origin{model: model, account: w.request.Account, generation: generation},
+		lines: l, entry: c.entry, origin: health.Origin{Model: model, Account: w.request.Account, Generation: generation},
 	}}
 	a.begin()
 	return a
@@ -224,8 +225,8 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 
 // skips traces the lines of a walk that asked none.
 func (w *walk) skips() {
-	for i := range w.candidates {
-		if c := &w.candidates[i]; !c.asked {
+	for i := range w.order {
+		if c := &w.order[i]; !c.asked {
 			w.trace(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped})
 		}
 	}

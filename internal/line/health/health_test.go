@@ -1,4 +1,4 @@
-package line
+package health
 
 import (
 	"errors"
@@ -14,19 +14,19 @@ import (
 // patient is the stats of a line with a clock of its own.
 type patient struct {
 	*testing.T
-	stats   *stats
+	stats   *Stats
 	now     time.Time
 	account string   // whose requests it gets
 	told    []string // what the operator was told
 }
 
 func newPatient(t *testing.T) *patient {
-	return &patient{T: t, stats: newStats("a", newMetrics(nil)), now: time.Unix(1_000_000, 0)}
+	return &patient{T: t, stats: New(), now: time.Unix(1_000_000, 0)}
 }
 
-func (p *patient) note(changes []change) {
+func (p *patient) note(changes []Change) {
 	for _, c := range changes {
-		p.told = append(p.told, strings.TrimSpace(c.model+" "+c.state))
+		p.told = append(p.told, strings.TrimSpace(c.Model+" "+c.State))
 	}
 }
 
@@ -34,12 +34,12 @@ func (p *patient) note(changes []change) {
 // when the line refuses.
 func (p *patient) begin() uint64 {
 	p.Helper()
-	why, generation, isHalfOpen := p.stats.refuses(func() time.Time { return p.now }, "m", false)
+	why, generation, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, "m", false)
 	if why != "" {
 		p.Fatalf("the line refuses: %s", why)
 	}
 	if isHalfOpen {
-		p.stats.endHalfOpen()
+		p.stats.EndHalfOpen()
 	}
 	return generation
 }
@@ -52,17 +52,17 @@ func (p *patient) do(f *upstream.Failure) {
 
 func (p *patient) end(generation uint64, f *upstream.Failure) {
 	if f == nil {
-		_, changes := p.stats.answered(p.now, origin{model: "m", account: p.account, generation: generation}, time.Millisecond)
+		_, changes := p.stats.Answered(p.now, Origin{Model: "m", Account: p.account, Generation: generation}, time.Millisecond)
 		p.note(changes)
 		return
 	}
-	p.note(p.stats.failed(p.now, origin{model: "m", account: p.account, generation: generation}, f))
+	p.note(p.stats.Failed(p.now, Origin{Model: "m", Account: p.account, Generation: generation}, f))
 }
 
 // probe lets the probe that must be due end.
 func (p *patient) probe(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []change {
+	p.note(p.stats.change(func(h *health) []Change {
 		if whole, _, _ := h.due(p.now); !whole {
 			p.Fatal("no probe is due")
 		}
@@ -74,11 +74,10 @@ func (p *patient) probe(f *upstream.Failure) {
 // operator has been told since the last time.
 func (p *patient) wants(state, refusal string, told ...string) {
 	p.Helper()
-	var s Status
-	p.stats.report(p.now, &s)
-	why, _, isHalfOpen := p.stats.refuses(func() time.Time { return p.now }, "m", true)
+	s := p.stats.Summary(p.now)
+	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, "m", true)
 	if isHalfOpen {
-		p.stats.endHalfOpen()
+		p.stats.EndHalfOpen()
 	}
 	if s.State != state || why != refusal || !slices.Equal(p.told, told) {
 		p.Errorf("state %s, refuses %q, told %q; want %s, %q, %q", s.State, why, p.told, state, refusal, told)
@@ -201,7 +200,7 @@ func TestHealing(t *testing.T) {
 		p.do(broken())
 	}
 	p.wants("circuit_open", "circuit_open", "circuit_open")
-	if left := p.stats.left(p.now); left != 10*time.Minute {
+	if left := p.stats.Left(p.now); left != 10*time.Minute {
 		t.Errorf("the next probe is in %s", left)
 	}
 	p.now = p.now.Add(10 * time.Minute)
@@ -219,7 +218,7 @@ func TestHealing(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.stats.left(p.now); left != 30*time.Second {
+	if left := p.stats.Left(p.now); left != 30*time.Second {
 		t.Errorf("the next probe is in %s", left)
 	}
 }
@@ -279,18 +278,18 @@ func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 	p.now = p.now.Add(30 * time.Second)
 	p.probe(nil)
 	now := func() time.Time { return p.now }
-	if why, _, isHalfOpen := p.stats.refuses(now, "m", false); why != "" || !isHalfOpen {
+	if why, _, isHalfOpen := p.stats.Refuses(now, "m", false); why != "" || !isHalfOpen {
 		t.Fatalf("the first is refused: %q", why)
 	}
-	if why, _, _ := p.stats.refuses(now, "m", false); why != "half_open" {
+	if why, _, _ := p.stats.Refuses(now, "m", false); why != "half_open" {
 		t.Errorf("the second is told %q", why)
 	}
-	if why, _, isHalfOpen := p.stats.refuses(now, "m", true); why != "" || !isHalfOpen {
+	if why, _, isHalfOpen := p.stats.Refuses(now, "m", true); why != "" || !isHalfOpen {
 		t.Errorf("one that presses is refused: %q", why)
 	}
-	p.stats.endHalfOpen()
-	p.stats.endHalfOpen()
-	if why, _, _ := p.stats.refuses(now, "m", false); why != "" {
+	p.stats.EndHalfOpen()
+	p.stats.EndHalfOpen()
+	if why, _, _ := p.stats.Refuses(now, "m", false); why != "" {
 		t.Errorf("after both have ended: %q", why)
 	}
 }
@@ -319,7 +318,7 @@ func TestCooling(t *testing.T) {
 	}
 	p.do(nil) // an answer: the next pause is short again
 	p.do(limited(429, 0))
-	if left := p.stats.left(p.now); left != 5*time.Second {
+	if left := p.stats.Left(p.now); left != 5*time.Second {
 		t.Errorf("after an answer the pause is %s", left)
 	}
 }
@@ -336,7 +335,7 @@ func TestManyAreLimitedAtOnce(t *testing.T) {
 	for _, generation := range generations {
 		p.end(generation, limited(429, 0))
 	}
-	if left := p.stats.left(p.now); left != 5*time.Second {
+	if left := p.stats.Left(p.now); left != 5*time.Second {
 		t.Errorf("the pause is %s", left)
 	}
 }
@@ -394,7 +393,7 @@ func TestCredentials(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.stats.left(p.now); left != 30*time.Second {
+	if left := p.stats.Left(p.now); left != 30*time.Second {
 		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
 	}
 	// A probe of an open circuit may find the credentials withdrawn.
@@ -411,7 +410,7 @@ func TestMissingModel(t *testing.T) {
 	p.end(two[0], missing())
 	p.end(two[1], missing())
 	p.wants("in_service", "model_out", "m model_out")
-	if why, _, _ := p.stats.refuses(func() time.Time { return p.now }, "other", false); why != "" {
+	if why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, "other", false); why != "" {
 		t.Errorf("another model is refused: %s", why)
 	}
 	due := func() []string {
@@ -428,14 +427,14 @@ func TestMissingModel(t *testing.T) {
 	if models := due(); models != nil {
 		t.Errorf("probed twice at a time: %v", models)
 	}
-	p.note(p.stats.change(func(h *health) []change { return h.probedModel(p.now, "m", missing()) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.probedModel(p.now, "m", missing()) }))
 	p.now = p.now.Add(10*time.Minute - time.Second)
 	if models := due(); models != nil {
 		t.Errorf("probed too early: %v", models)
 	}
 	p.now = p.now.Add(time.Second)
 	due()
-	p.note(p.stats.change(func(h *health) []change { return h.probedModel(p.now, "m", nil) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.probedModel(p.now, "m", nil) }))
 	p.wants("in_service", "", "m in_service")
 }
 
@@ -465,10 +464,10 @@ func TestResume(t *testing.T) {
 	p.wants("in_service", "model_out", "m model_out")
 	p.end(generation, account())
 	p.wants("credentials_out", "credentials_out", "credentials_out")
-	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
 	p.wants("in_service", "", "in_service", "m in_service")
 	p.do(limited(429, time.Minute))
-	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
 	p.wants("in_service", "")
 }
 
@@ -480,7 +479,7 @@ func TestResumeForgetsFailures(t *testing.T) {
 	for range 4 {
 		p.do(broken())
 	}
-	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
 	for range 4 {
 		p.do(broken())
 	}

@@ -1,4 +1,4 @@
-package line
+package health
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func stalled() *upstream.Failure {
 // doubts takes the models that are to be probed because they are in doubt.
 func (p *patient) doubts(want ...string) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []change {
+	p.note(p.stats.change(func(h *health) []Change {
 		whole, models, doubts := h.due(p.now)
 		if whole || models != nil || !slices.Equal(doubts, want) {
 			p.Errorf("probes of the line: %t, of missing models: %q, of doubts: %q; want of doubts %q", whole, models, doubts, want)
@@ -37,7 +37,7 @@ func (p *patient) doubts(want ...string) {
 // resolve lets the probe of the model in doubt end.
 func (p *patient) resolve(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []change { return h.resolved(p.now, h.generation, "m", f) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, h.generation, "m", f) }))
 }
 
 // TestOneAccountOpensNoCircuit: what an account's requests can bring about does
@@ -159,7 +159,7 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	probes := 0
 	for range 600 {
 		p.do(maybe(missing()))
-		p.stats.change(func(h *health) []change {
+		p.stats.change(func(h *health) []Change {
 			if _, _, doubts := h.due(p.now); doubts != nil {
 				probes++
 				return h.resolved(p.now, h.generation, "m", nil)
@@ -191,7 +191,7 @@ func TestDoubtsOfFormerLives(t *testing.T) {
 	p.doubts("m")
 	generation := p.stats.health.generation
 	p.do(limited(429, 30*time.Second))
-	p.note(p.stats.change(func(h *health) []change { return h.resolved(p.now, generation, "m", account()) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, generation, "m", account()) }))
 	p.wants("cooling", "cooling")
 	p.now = p.now.Add(30 * time.Second)
 	p.wants("in_service", "")
@@ -202,7 +202,7 @@ func TestDoubtsOfFormerLives(t *testing.T) {
 	p.now = p.now.Add(20 * time.Second)
 	p.wants("in_service", "")
 	p.doubts("m")
-	p.note(p.stats.change(func(h *health) []change { return h.clear(p.now) })) // resumed by the operator
+	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) })) // resumed by the operator
 	p.resolve(account())
 	p.wants("in_service", "")
 }
@@ -231,7 +231,7 @@ func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 20 {
-		p.note(p.stats.failed(p.now, origin{model: "m", account: "a", generation: p.stats.health.generation, job: true}, stalled()))
+		p.note(p.stats.Failed(p.now, Origin{Model: "m", Account: "a", Generation: p.stats.health.generation, Job: true}, stalled()))
 	}
 	p.doubts()
 	p.wants("in_service", "")

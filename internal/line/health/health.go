@@ -1,4 +1,15 @@
-package line
+// Package health owns how one line is doing on one node: what its recent
+// attempts say, what opens its circuit, cools it or takes a model out, and what
+// is to be probed.
+//
+// Invariants:
+//   - What began in a former generation of the line changes nothing.
+//   - What one account alone can have brought about takes no line out; a probe of
+//     the gateway's own decides what it means.
+//   - A line that is out returns by a probe that went well, or the operator's word.
+//   - The machine (health, doubt) decides and knows neither locks nor clocks; Stats
+//     lock.
+package health
 
 import (
 	"fmt"
@@ -53,15 +64,15 @@ const (
 func (s state) word() string {
 	switch s {
 	case cooling:
-		return stateCooling
+		return StateCooling
 	case halfOpen:
-		return stateHalfOpen
+		return StateHalfOpen
 	case circuitOpen:
-		return stateCircuitOpen
+		return StateCircuitOpen
 	case credentialsOut:
-		return stateCredentialsOut
+		return StateCredentialsOut
 	default:
-		return stateInService
+		return StateInService
 	}
 }
 
@@ -95,10 +106,10 @@ type modelHealth struct {
 
 // change is what an operator is told when a line, or a model on it, leaves or
 // returns.
-type change struct {
-	model string // empty: the whole line
-	state string
-	cause string
+type Change struct {
+	Model string // empty: the whole line
+	State string
+	Cause string
 }
 
 // transition begins a state in which the streak of failures goes on.
@@ -124,13 +135,13 @@ func (h *health) refuses(now time.Time, model string) string {
 		return h.state.word()
 	}
 	if h.models[model] != nil {
-		return stateModelOut
+		return StateModelOut
 	}
 	return ""
 }
 
 // answered takes in an answer that began in a generation.
-func (h *health) answered(now time.Time, generation uint64) (changes []change) {
+func (h *health) answered(now time.Time, generation uint64) (changes []Change) {
 	if generation != h.generation {
 		return nil
 	}
@@ -144,16 +155,16 @@ func (h *health) answered(now time.Time, generation uint64) (changes []change) {
 }
 
 // restore brings the line back into service.
-func (h *health) restore(now time.Time) []change {
+func (h *health) restore(now time.Time) []Change {
 	h.enter(healthy, now, 0, "")
 	h.returned = now
-	return []change{{state: stateInService}}
+	return []Change{{State: StateInService}}
 }
 
 // failed takes in a failure of an attempt. recent says how much of the attempts
 // of this generation, and no older than tripTime, failed.
-func (h *health) failed(now time.Time, q origin, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []change) {
-	if q.generation != h.generation {
+func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []Change) {
+	if q.Generation != h.generation {
 		return nil
 	}
 	switch f.Health {
@@ -166,11 +177,11 @@ func (h *health) failed(now time.Time, q origin, f *upstream.Failure, recent fun
 	case upstream.HealthCredential, upstream.HealthModel:
 		switch {
 		case f.Unproven:
-			h.suspect(q.model, false)
+			h.suspect(q.Model, false)
 		case f.Health == upstream.HealthCredential:
 			return h.withdraw(now, f)
 		default:
-			return h.lose(now, q.model, f)
+			return h.lose(now, q.Model, f)
 		}
 	case upstream.HealthFail, upstream.HealthHalf:
 		return h.count(now, q, f, recent)
@@ -180,8 +191,8 @@ func (h *health) failed(now time.Time, q origin, f *upstream.Failure, recent fun
 
 // count counts a failure and opens the circuit when there were too many that
 // one account's requests cannot have brought about. What they can is probed.
-func (h *health) count(now time.Time, q origin, f *upstream.Failure, recent func() (failureSum, int)) []change {
-	h.streak.add(q.account, 1-successOf(f.Health), f.Unproven)
+func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
+	h.streak.add(q.Account, 1-successOf(f.Health), f.Unproven)
 	if h.state == halfOpen && !f.Unproven {
 		return h.open(now, f.Error())
 	}
@@ -192,8 +203,8 @@ func (h *health) count(now time.Time, q origin, f *upstream.Failure, recent func
 	if n := fails.counted(); trips(n, attempts) {
 		return h.open(now, fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
 	}
-	if f.Unproven && !q.job && (h.streak.all() >= doubtStreak || trips(fails.all(), attempts)) {
-		h.suspect(q.model, true)
+	if f.Unproven && !q.Job && (h.streak.all() >= doubtStreak || trips(fails.all(), attempts)) {
+		h.suspect(q.Model, true)
 	}
 	return nil
 }
@@ -205,7 +216,7 @@ func trips(fails float64, attempts int) bool {
 }
 
 // open opens the circuit.
-func (h *health) open(now time.Time, cause string) []change {
+func (h *health) open(now time.Time, cause string) []Change {
 	again := h.state == halfOpen || h.state == circuitOpen
 	switch {
 	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
@@ -217,12 +228,12 @@ func (h *health) open(now time.Time, cause string) []change {
 	if again {
 		return nil // it had not returned
 	}
-	return []change{{state: stateCircuitOpen, cause: cause}}
+	return []Change{{State: StateCircuitOpen, Cause: cause}}
 }
 
 // limited cools the line after a rate limit. An overload that comes back is a
 // failure as well.
-func (h *health) limited(now time.Time, q origin, f *upstream.Failure, recent func() (failureSum, int)) []change {
+func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	if h.cools > 0 && (f.Status == 503 || f.Status == 529) {
 		if changes := h.count(now, q, f, recent); h.state == circuitOpen {
 			return changes
@@ -242,14 +253,14 @@ func (h *health) limited(now time.Time, q origin, f *upstream.Failure, recent fu
 }
 
 // withdraw takes the line out because its credential or account does not work.
-func (h *health) withdraw(now time.Time, f *upstream.Failure) []change {
+func (h *health) withdraw(now time.Time, f *upstream.Failure) []Change {
 	h.wait = accountWait
 	h.enter(credentialsOut, now, h.wait, f.Error())
-	return []change{{state: stateCredentialsOut, cause: h.cause}}
+	return []Change{{State: StateCredentialsOut, Cause: h.cause}}
 }
 
 // lose takes a model out that the line does not have.
-func (h *health) lose(now time.Time, model string, f *upstream.Failure) []change {
+func (h *health) lose(now time.Time, model string, f *upstream.Failure) []Change {
 	if h.models[model] != nil {
 		return nil
 	}
@@ -257,16 +268,16 @@ func (h *health) lose(now time.Time, model string, f *upstream.Failure) []change
 		h.models = map[string]*modelHealth{}
 	}
 	h.models[model] = &modelHealth{cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait}
-	return []change{{model: model, state: stateModelOut, cause: f.Error()}}
+	return []Change{{Model: model, State: StateModelOut, Cause: f.Error()}}
 }
 
 // clear forgets all of it, as the operator asked: the line is in service.
-func (h *health) clear(now time.Time) (changes []change) {
+func (h *health) clear(now time.Time) (changes []Change) {
 	if h.state > cooling {
-		changes = append(changes, change{state: stateInService})
+		changes = append(changes, Change{State: StateInService})
 	}
 	for model := range h.models {
-		changes = append(changes, change{model: model, state: stateInService})
+		changes = append(changes, Change{Model: model, State: StateInService})
 	}
 	generation := h.generation
 	*h = health{generation: generation}
@@ -296,7 +307,7 @@ func (h *health) due(now time.Time) (whole bool, models, doubts []string) {
 
 // probed takes in a probe of the whole line that began in a generation; f is nil
 // when it went well.
-func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) []change {
+func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
 	if generation != h.generation {
 		return nil
 	}
@@ -320,14 +331,14 @@ func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) [
 }
 
 // probedModel takes in a probe of a model that is out.
-func (h *health) probedModel(now time.Time, model string, f *upstream.Failure) []change {
+func (h *health) probedModel(now time.Time, model string, f *upstream.Failure) []Change {
 	m := h.models[model]
 	switch {
 	case m == nil || !m.probing:
 		return nil
 	case f == nil:
 		delete(h.models, model)
-		return []change{{model: model, state: stateInService}}
+		return []Change{{Model: model, State: StateInService}}
 	}
 	m.wait = min(2*m.wait, maxAccountWait)
 	m.until, m.cause, m.probing = now.Add(m.wait), f.Error(), false

@@ -1,8 +1,6 @@
-package line
+package health
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,18 +14,18 @@ const (
 	recentTime     = 5 * time.Minute
 )
 
-// asked is what a line was asked for.
-type origin struct {
-	model      string
-	account    string
-	generation uint64 // the line's when the attempt began
-	job        bool   // which no probe can repeat
+// Origin is what an attempt was made for.
+type Origin struct {
+	Model      string
+	Account    string
+	Generation uint64 // the line's when the attempt began
+	Job        bool   // which no probe can repeat
 }
 
 // sample is how one attempt went.
 type sample struct {
 	at        time.Time
-	origin    origin
+	origin    Origin
 	unproven  bool          // the request may have brought its failure about
 	doubt     bool          // a probe decides what it means
 	success   float64       // 1 answered, 0 failed, 0.5 half a failure
@@ -35,12 +33,9 @@ type sample struct {
 	cause     string        // of a failure
 }
 
-// stats count one line's attempts on this node and keep its health.
-type stats struct {
-	inFlight atomic.Int64
-	drained  atomic.Bool
-	metrics  lineMetrics
-
+// Stats count one line's attempts on this node and keep its health. They are
+// safe for concurrent use.
+type Stats struct {
 	// sound tells that the line is healthy, beyond doubt, and has all its models,
 	// and generation is its present one: both without a lock, for nearly all requests.
 	sound      atomic.Bool
@@ -53,18 +48,24 @@ type stats struct {
 	halfOpenRequests int // requests that run while it is half-open
 }
 
-// newStats makes the stats of a line.
-func newStats(line string, m *metrics) *stats {
-	s := &stats{metrics: m.of(line)}
+// New makes the stats of a line that nothing is held against.
+func New() *Stats {
+	s := &Stats{}
 	s.sound.Store(true)
 	return s
 }
 
-// refuses says why the line is not to be asked for a model; empty: it is, and
+// Sound tells that nothing at all is held against the line.
+func (s *Stats) Sound() bool { return s.sound.Load() }
+
+// Generation is the line's present one: what began in it counts.
+func (s *Stats) Generation() uint64 { return s.generation.Load() }
+
+// Refuses says why the line is not to be asked for a model; empty: it is, and
 // what becomes of the request belongs to that generation of the line. While
 // half-open it takes one request at a time: others are refused with stateHalfOpen
 // unless they are its last resort.
-func (s *stats) refuses(now func() time.Time, model string, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
+func (s *Stats) Refuses(now func() time.Time, model string, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
 	}
@@ -75,7 +76,7 @@ func (s *stats) refuses(now func() time.Time, model string, lastResort bool) (wh
 	}
 	if s.health.state == halfOpen {
 		if s.halfOpenRequests > 0 && !lastResort {
-			return stateHalfOpen, 0, false
+			return StateHalfOpen, 0, false
 		}
 		s.halfOpenRequests++
 		return "", s.health.generation, true
@@ -85,14 +86,14 @@ func (s *stats) refuses(now func() time.Time, model string, lastResort bool) (wh
 }
 
 // settle brings sound and generation up to date. Callers hold mu.
-func (s *stats) settle() {
+func (s *Stats) settle() {
 	s.generation.Store(s.health.generation)
 	s.sound.Store(s.health.state == healthy && len(s.health.models) == 0 && len(s.health.doubts) == 0)
 }
 
-// left is how long the line waits until it is asked or probed again; 0 when it
+// Left is how long the line waits until it is asked or probed again; 0 when it
 // waits for nothing.
-func (s *stats) left(now time.Time) time.Duration {
+func (s *Stats) Left(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.health.state == healthy || s.health.state == halfOpen {
@@ -101,15 +102,15 @@ func (s *stats) left(now time.Time) time.Duration {
 	return max(s.health.until.Sub(now), 0)
 }
 
-// beginHalfOpen takes the place of a request on a half-open line.
-func (s *stats) beginHalfOpen() {
+// BeginHalfOpen takes the place of a request on a half-open line.
+func (s *Stats) BeginHalfOpen() {
 	s.mu.Lock()
 	s.halfOpenRequests++
 	s.mu.Unlock()
 }
 
-// endHalfOpen gives the place of a request on a half-open line to another one.
-func (s *stats) endHalfOpen() {
+// EndHalfOpen gives the place of a request on a half-open line to another one.
+func (s *Stats) EndHalfOpen() {
 	s.mu.Lock()
 	s.halfOpenRequests--
 	s.mu.Unlock()
@@ -117,7 +118,7 @@ func (s *stats) endHalfOpen() {
 
 // change lets the line's health change under the lock and returns what the
 // operator is to be told.
-func (s *stats) change(f func(h *health) []change) []change {
+func (s *Stats) change(f func(h *health) []Change) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changes := f(&s.health)
@@ -125,19 +126,59 @@ func (s *stats) change(f func(h *health) []change) []change {
 	return changes
 }
 
-// answered records an answer that began, and returns its number.
-func (s *stats) answered(now time.Time, origin origin, firstByte time.Duration) (n uint64, changes []change) {
+// Clear forgets all that is held against the line and returns what the operator
+// is to be told.
+func (s *Stats) Clear(now time.Time) []Change {
+	return s.change(func(h *health) []Change { return h.clear(now) })
+}
+
+// Probes are what is to be probed of a line: the line as a whole, the models that
+// are out on it, and those in doubt.
+type Probes struct {
+	Whole          bool
+	Models, Doubts []string
+	Generation     uint64 // of the line when the probes begin
+}
+
+// Due returns the probes that are due; they count as begun.
+func (s *Stats) Due(now time.Time) (p Probes) {
+	s.change(func(h *health) []Change {
+		p.Whole, p.Models, p.Doubts = h.due(now)
+		p.Generation = h.generation
+		return nil
+	})
+	return p
+}
+
+// Probed takes in a probe of the whole line that began in a generation; f is nil
+// when it went well.
+func (s *Stats) Probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.probed(now, generation, f) })
+}
+
+// ProbedModel takes in a probe of a model that is out.
+func (s *Stats) ProbedModel(now time.Time, model string, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.probedModel(now, model, f) })
+}
+
+// Resolved takes in a probe of a model in doubt that began in a generation.
+func (s *Stats) Resolved(now time.Time, generation uint64, model string, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.resolved(now, generation, model, f) })
+}
+
+// Answered records an answer that began, and returns its number.
+func (s *Stats) Answered(now time.Time, origin Origin, firstByte time.Duration) (n uint64, changes []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.add(sample{at: now, origin: origin, success: 1, firstByte: max(firstByte, 1)})
-	if changes = s.health.answered(now, origin.generation); changes != nil {
+	if changes = s.health.answered(now, origin.Generation); changes != nil {
 		s.settle()
 	}
 	return n, changes
 }
 
-// failed records a failed attempt.
-func (s *stats) failed(now time.Time, origin origin, f *upstream.Failure) []change {
+// Failed records a failed attempt.
+func (s *Stats) Failed(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.Health != upstream.HealthNone {
@@ -148,8 +189,8 @@ func (s *stats) failed(now time.Time, origin origin, f *upstream.Failure) []chan
 	return s.judge(now, origin, f)
 }
 
-// broke turns the recorded answer of number n into a failure.
-func (s *stats) broke(now time.Time, origin origin, n uint64, f *upstream.Failure) []change {
+// Broke turns the recorded answer of number n into a failure.
+func (s *Stats) Broke(now time.Time, origin Origin, n uint64, f *upstream.Failure) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n+recentAttempts >= s.n {
@@ -165,14 +206,14 @@ func (o *sample) fail(f *upstream.Failure) {
 }
 
 // judge lets the line's health take in a failure. Callers hold mu.
-func (s *stats) judge(now time.Time, origin origin, f *upstream.Failure) []change {
+func (s *Stats) judge(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	changes := s.health.failed(now, origin, f, func() (failureSum, int) { return s.recent(now) })
 	s.settle()
 	return changes
 }
 
 // add records a sample and returns its number. Callers hold mu.
-func (s *stats) add(o sample) uint64 {
+func (s *Stats) add(o sample) uint64 {
 	n := s.n
 	s.ring[n%recentAttempts] = o
 	s.n++
@@ -181,74 +222,15 @@ func (s *stats) add(o sample) uint64 {
 
 // recent counts the attempts of the line's present generation: those of an earlier
 // one were judged already, or come too late. Callers hold mu.
-func (s *stats) recent(now time.Time) (fails failureSum, attempts int) {
+func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !o.doubt && o.origin.generation == s.health.generation && now.Sub(o.at) <= tripTime {
-			fails.add(o.origin.account, 1-o.success, o.unproven)
+		if o := &s.ring[i]; !o.doubt && o.origin.Generation == s.health.generation && now.Sub(o.at) <= tripTime {
+			fails.add(o.origin.Account, 1-o.success, o.unproven)
 			attempts++
 		}
 	}
 	return fails, attempts
 }
-
-// report fills in what the stats know.
-func (s *stats) report(now time.Time, status *Status) {
-	status.InFlight = s.inFlight.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var (
-		good   float64
-		begins []time.Duration
-	)
-	first := uint64(0)
-	if s.n > recentAttempts {
-		first = s.n - recentAttempts
-	}
-	for i := first; i < s.n; i++ { // oldest first, so that the last cause stays
-		o := s.ring[i%recentAttempts]
-		if now.Sub(o.at) > recentTime {
-			continue
-		}
-		status.Attempts++
-		good += o.success
-		if o.firstByte > 0 {
-			begins = append(begins, o.firstByte)
-		}
-		if o.cause != "" {
-			status.Cause, status.CauseAt = o.cause, o.at.Unix()
-		}
-	}
-	if status.Attempts > 0 {
-		rate := good / float64(status.Attempts)
-		status.SuccessRate = &rate
-	}
-	if len(begins) > 0 {
-		slices.Sort(begins)
-		ms := begins[len(begins)/2].Milliseconds()
-		status.FirstByteMS = &ms
-	}
-	s.reportHealth(now, status)
-}
-
-// reportHealth fills in the line's health. Callers hold mu.
-func (s *stats) reportHealth(now time.Time, status *Status) {
-	s.health.refuses(now, "") // a pause that is over is over
-	s.settle()
-	h := &s.health
-	if status.State = h.state.word(); h.state != healthy {
-		status.Cause, status.CauseAt = h.cause, h.since.Unix()
-		if h.state != halfOpen {
-			status.CoolingUntil = upTo(h.until)
-		}
-	}
-	for model, m := range h.models {
-		status.ModelsOut = append(status.ModelsOut, ModelOut{Model: model, Cause: m.cause, Since: m.since.Unix(), Until: upTo(m.until)})
-	}
-	slices.SortFunc(status.ModelsOut, func(a, b ModelOut) int { return strings.Compare(a.Model, b.Model) })
-}
-
-// upTo rounds a time up to Unix seconds.
-func upTo(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
 // successOf is how much of a success an effect leaves.
 func successOf(h upstream.Health) float64 {

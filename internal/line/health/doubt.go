@@ -1,4 +1,4 @@
-package line
+package health
 
 import (
 	"time"
@@ -94,7 +94,7 @@ func (h *health) dueDoubts(now time.Time) (models []string) {
 // resolved takes in the probe of a model in doubt that began in a generation.
 // What it
 // met is proven, since no client had a hand in it.
-func (h *health) resolved(now time.Time, generation uint64, model string, f *upstream.Failure) []change {
+func (h *health) resolved(now time.Time, generation uint64, model string, f *upstream.Failure) []Change {
 	d := h.doubts[model]
 	if d == nil || !d.probing {
 		return nil
@@ -122,15 +122,4 @@ func (h *health) resolved(now time.Time, generation uint64, model string, f *ups
 		d.open, d.circuit = true, circuit
 	}
 	return nil
-}
-
-// doubt lets Run probe at once what a failure has put in doubt.
-func (l *Lines) doubt(f *upstream.Failure) {
-	if !f.Unproven {
-		return
-	}
-	select {
-	case l.doubted <- struct{}{}:
-	default: // Run is about to look
-	}
 }
