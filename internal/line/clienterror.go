@@ -68,7 +68,8 @@ func (w *walk) noLineError() *fault.Error {
 		}
 	}
 	if busy {
-		e := fault.New(fault.RateLimitExceeded, "Every line of this model is busy. The request was not sent and you were not charged; please try again in a moment.")
+		e := fault.New(fault.RateLimitExceeded,
+			"Every line of this model is busy. The request was not sent and you were not charged; please try again in a moment.")
 		e.RetryAfter, e.Fields = busyRetry, map[string]any{"attempts": refusals}
 		return e
 	}

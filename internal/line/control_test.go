@@ -33,7 +33,8 @@ func TestControls(t *testing.T) {
 			{"resume another", func(tx *store.Tx) error { return ResumeTx(tx, "b") }, map[string]control{"a": {drained: true}, "b": {resumes: 1}}},
 			{"resume", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {resumes: 1}, "b": {resumes: 1}}},
 			{"resume again", func(tx *store.Tx) error { return ResumeTx(tx, "a") }, map[string]control{"a": {resumes: 2}, "b": {resumes: 1}}},
-			{"a drain keeps the resumes", func(tx *store.Tx) error { return DrainTx(tx, "a") }, map[string]control{"a": {true, 2}, "b": {resumes: 1}}},
+			{"a drain keeps the resumes", func(tx *store.Tx) error { return DrainTx(tx, "a") },
+				map[string]control{"a": {true, 2}, "b": {resumes: 1}}},
 		} {
 			update(t, db, step.do)
 			var got map[string]control
@@ -63,7 +64,8 @@ func TestDecided(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				if got.State != want || got.Line != id || got.Provider != "fake" || got.MaxConcurrent != 7 || got.SuccessRate != nil || (got.Cause != "") != (want == stateDrained) {
+				if got.State != want || got.Line != id || got.Provider != "fake" || got.MaxConcurrent != 7 || got.SuccessRate != nil ||
+					(got.Cause != "") != (want == stateDrained) {
 					t.Errorf("%+v, want %s", got, want)
 				}
 			}

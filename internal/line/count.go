@@ -13,7 +13,9 @@ import (
 // *fault.Error: the provider rejected the request. Counting takes no slot and
 // says nothing about a line's health. What a provider says against a request
 // that was translated for it is not the client's affair.
-func (l *Lines) Count(ctx context.Context, r RoutingRequest, call func(*Candidate) (upstream.Call, error)) (n int64, known bool, err error) {
+func (l *Lines) Count(
+	ctx context.Context, r RoutingRequest, call func(*Candidate) (upstream.Call, error),
+) (n int64, known bool, err error) {
 	var few [4]ranked
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats

@@ -70,7 +70,8 @@ func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[strin
 }
 
 func rejection() *upstream.Failure {
-	return upstream.Classify(400, "", []byte(`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil)
+	return upstream.Classify(400, "",
+		[]byte(`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil)
 }
 
 func TestWalk(t *testing.T) {
@@ -91,14 +92,21 @@ func TestWalk(t *testing.T) {
 			asked: "a b", code: fault.UpstreamTimeout},
 		{name: "all are busy", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamBusy)},
 			asked: "a b", code: fault.UpstreamBusy},
-		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, asked: "a", code: "context_length_exceeded"},
-		{name: "a wrapped rejection too", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())}, asked: "a", code: "context_length_exceeded"},
-		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, asked: "a", code: fault.ContentFilter},
-		{name: "too small a limit ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.MaxTokensTooSmall)}, asked: "a", code: fault.MaxTokensTooSmall},
-		{name: "client that left ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ClientClosed)}, asked: "a", code: fault.ClientClosed},
-		{name: "prompt filter beats later failures", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
+		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, asked: "a",
+			code: "context_length_exceeded"},
+		{name: "a wrapped rejection too", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())},
+			asked: "a", code: "context_length_exceeded"},
+		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, asked: "a",
+			code: fault.ContentFilter},
+		{name: "too small a limit ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.MaxTokensTooSmall)},
+			asked: "a", code: fault.MaxTokensTooSmall},
+		{name: "client that left ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ClientClosed)}, asked: "a",
+			code: fault.ClientClosed},
+		{name: "prompt filter beats later failures", lines: []string{"a", "b"},
+			ends:  map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
 			asked: "a b", code: fault.UpstreamPromptFilter},
-		{name: "rejection beats prompt filter", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
+		{name: "rejection beats prompt filter", lines: []string{"a", "b"},
+			ends:  map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
 			asked: "a b", code: "context_length_exceeded"},
 		{name: "another error is returned as it is", lines: []string{"a", "b"}, ends: map[string]error{"a": odd}, asked: "a", err: odd},
 		{name: "no line", asked: "", code: fault.UpstreamUnavailable},
@@ -318,8 +326,10 @@ func TestStates(t *testing.T) {
 			"tollgate_line_attempts_total a rejected": 1, "tollgate_line_attempts_total a client_closed": 1,
 			"tollgate_line_attempts_total a empty_completion": 1, "tollgate_line_broken_total a upstream_connection_error": 1,
 			"tollgate_line_in_flight a": 0, "tollgate_line_first_byte_seconds a": 1, "tollgate_line_in_service a": 1,
-			"tollgate_line_in_flight disabled": 0, "tollgate_line_first_byte_seconds disabled": 0, "tollgate_line_in_service disabled": 1, "tollgate_line_attempts_total disabled ok": 0,
-			"tollgate_line_in_flight out": 0, "tollgate_line_first_byte_seconds out": 0, "tollgate_line_in_service out": 1, "tollgate_line_attempts_total out ok": 0,
+			"tollgate_line_in_flight disabled": 0, "tollgate_line_first_byte_seconds disabled": 0,
+			"tollgate_line_in_service disabled": 1, "tollgate_line_attempts_total disabled ok": 0,
+			"tollgate_line_in_flight out": 0, "tollgate_line_first_byte_seconds out": 0,
+			"tollgate_line_in_service out": 1, "tollgate_line_attempts_total out ok": 0,
 		})
 
 		time.Sleep(6 * time.Minute) // on the bubble's clock: nothing is recent any more

@@ -121,7 +121,8 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model)
 		}
 		defer p.lines.slots.Give(ln.ID)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait), fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait),
+		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
 	answer, err := entry.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
 	if err == nil {

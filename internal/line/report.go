@@ -192,7 +192,8 @@ func join(nodes []OnNode) Status {
 // worst returns the worst state that a node gives. A word that this version
 // does not know, of a newer node, is worse than being in service.
 func worst(nodes []OnNode) string {
-	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen, health.StateHalfOpen, health.StateCooling}
+	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen,
+		health.StateHalfOpen, health.StateCooling}
 	out, rank := health.StateInService, len(order)+1
 	for _, n := range nodes {
 		r := slices.Index(order, n.Status.State)

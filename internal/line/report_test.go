@@ -121,20 +121,25 @@ func TestJoin(t *testing.T) {
 	}{
 		{"nobody", nil, []Status{}},
 		{"nobody with lines", []Report{at("a", 1)}, []Status{}},
-		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
+		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2,
+			MaxConcurrent: 9, Granted: 9,
 			Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1})},
 			[]Status{{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
 				Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1}}},
 		{"the order of the first report", []Report{
 			at("a", 1, Status{Line: "z", State: health.StateInService}, Status{Line: "a", State: health.StateInService}),
-			at("b", 1, Status{Line: "new", State: health.StateInService}, Status{Line: "a", State: health.StateInService}, Status{Line: "z", State: health.StateInService}),
-		}, []Status{{Line: "z", State: health.StateInService}, {Line: "a", State: health.StateInService}, {Line: "new", State: health.StateInService}}},
+			at("b", 1, Status{Line: "new", State: health.StateInService}, Status{Line: "a", State: health.StateInService},
+				Status{Line: "z", State: health.StateInService}),
+		}, []Status{{Line: "z", State: health.StateInService}, {Line: "a", State: health.StateInService},
+			{Line: "new", State: health.StateInService}}},
 		{"sums and weighted means", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0), FirstByteMS: of(int64(100))}),
+			at("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0),
+				FirstByteMS: of(int64(100))}),
 			at("b", 1, Status{Line: "m", State: health.StateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
 			at("c", 1, Status{Line: "m", State: health.StateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
 			at("d", 1, Status{Line: "m", State: health.StateInService, InFlight: 4}),
-		}, []Status{{Line: "m", State: health.StateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8), FirstByteMS: of(int64(201))}}},
+		}, []Status{{Line: "m", State: health.StateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8),
+			FirstByteMS: of(int64(201))}}},
 		{"a new catalog arrives", []Report{
 			at("a", 5, Status{Line: "m", Provider: "new", State: health.StateInService, MaxConcurrent: 20}),
 			at("b", 4, Status{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
@@ -162,10 +167,13 @@ func TestJoin(t *testing.T) {
 			at("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained}}},
 		{"models that are out anywhere", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("y", "first", 10, 90), out("z", "gone", 1, 2)}}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("x", "else", 3, 4), out("y", "second", 20, 80)}}),
+			at("a", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{
+				out("y", "first", 10, 90), out("z", "gone", 1, 2)}}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{
+				out("x", "else", 3, 4), out("y", "second", 20, 80)}}),
 			at("c", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("y", "between", 15, 70)}}),
-		}, []Status{{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("x", "else", 3, 4), out("y", "second", 10, 90), out("z", "gone", 1, 2)}}}},
+		}, []Status{{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{
+			out("x", "else", 3, 4), out("y", "second", 10, 90), out("z", "gone", 1, 2)}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +204,8 @@ func TestJoin(t *testing.T) {
 // TestWorstState joins every pair of states.
 func TestWorstState(t *testing.T) {
 	t.Parallel()
-	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen, health.StateHalfOpen, health.StateCooling,
+	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen,
+		health.StateHalfOpen, health.StateCooling,
 		"a_newer_word", health.StateInService}
 	for i, worse := range order {
 		for _, better := range order[i:] {
@@ -217,12 +226,14 @@ func TestWorstState(t *testing.T) {
 // each node beside its name and time.
 func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
-	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p", State: health.StateCooling, CoolingUntil: 9,
+	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p",
+		State: health.StateCooling, CoolingUntil: 9,
 		Granted: 2, ModelsOut: []health.ModelOut{out("swift-1", "why", 1, 2)}}}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := `"id":"main","provider":"p","state":"cooling","cooling_until":9,"models_out":[{"model":"swift-1","cause":"why","since":1,"until":2}],` +
+	state := `"id":"main","provider":"p","state":"cooling","cooling_until":9,"models_out":[` +
+		`{"model":"swift-1","cause":"why","since":1,"until":2}],` +
 		`"in_flight":0,"max_concurrent":0,"granted":2,"recent_attempts":0,"success_rate":null,"first_byte_ms":null`
 	if want := `[{` + state + `,"nodes":[{"node":"node_a","at":5,` + state + `}]}]`; string(raw) != want {
 		t.Errorf("%s\nwant %s", raw, want)

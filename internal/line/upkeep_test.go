@@ -61,7 +61,8 @@ func TestOperatorsWord(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}},
 			Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", Weight: 1, Enabled: true, Models: map[string]string{"swift": "v"}}}}
-		s := catalog.NewSnapshot(1, doc, map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+		s := catalog.NewSnapshot(1, doc, map[string]catalog.Provider{
+			"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
 		node := func() (*Lines, *ear) {
 			epoch, alerts := id.New("node_"), &ear{came: make(chan struct{}, 100)}
@@ -69,8 +70,9 @@ func TestOperatorsWord(t *testing.T) {
 				t.Fatal(err)
 			}
 			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
-			l := New(Options{Open: func(upstream.Target) (upstream.Adapter, error) { return nil, nil }, Current: func() *catalog.Snapshot { return s },
-				DB: db, Epoch: func() string { return epoch }, Alerts: sender})
+			l := New(Options{Open: func(upstream.Target) (upstream.Adapter, error) { return nil, nil },
+				Current: func() *catalog.Snapshot { return s },
+				DB:      db, Epoch: func() string { return epoch }, Alerts: sender})
 			go sender.Run(t.Context())
 			return l, alerts
 		}

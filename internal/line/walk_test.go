@@ -65,7 +65,8 @@ func (p place) Chat(_ context.Context, c upstream.Call) (*upstream.Answer, error
 		copied := *f
 		return nil, &copied
 	}
-	return &upstream.Answer{ContentType: "application/json", Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
+	return &upstream.Answer{ContentType: "application/json",
+		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 
 // ask walks once, taking what the adapters say.
@@ -127,7 +128,8 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		if got := p.heard(); strings.Contains(got, "a") {
 			t.Errorf("the dead line was asked: %s", got)
 		}
-		if got := l.Statuses()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() || !strings.Contains(got.Cause, "refused") {
+		if got := l.Statuses()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() ||
+			!strings.Contains(got.Cause, "refused") {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(35 * time.Second) // on the bubble's clock, as all sleeps here
@@ -172,8 +174,10 @@ func TestEveryKindOfOutage(t *testing.T) {
 			wait    time.Duration
 		}{
 			{upstream.Classify(429, "", []byte(`{"error":{"message":"slow"}}`), http.Header{"Retry-After": {"7"}}), "cooling", 7 * time.Second},
-			{upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil), "credentials_out", 5*time.Minute + time.Second},
-			{upstream.Classify(404, "", []byte(`{"error":{"message":"no","code":"model_not_found"}}`), nil), "model_out", 5*time.Minute + time.Second},
+			{upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil), "credentials_out",
+				5*time.Minute + time.Second},
+			{upstream.Classify(404, "", []byte(`{"error":{"message":"no","code":"model_not_found"}}`), nil), "model_out",
+				5*time.Minute + time.Second},
 		} {
 			p.set("a", tt.failure)
 			attempts, err := ask(l, request(s))
@@ -257,7 +261,8 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 		t.Errorf("the second line can: %v", err)
 	}
 	p.set("b", down())
-	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message, "tool use") || p.heard() != "a b" {
+	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message, "tool use") ||
+		p.heard() != "a b" {
 		t.Errorf("no line can: %v", err)
 	}
 	if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
@@ -304,7 +309,8 @@ func TestBusy(t *testing.T) {
 		if got := skipped(attempts); got != "a:busy b:busy c:cooling" {
 			t.Errorf("skipped %s", got)
 		}
-		if body := string(e.Body()); !strings.Contains(body, `"attempts":[{"place":1,"reason":"busy"},{"place":2,"reason":"busy"},{"place":3,"reason":"cooling_down"}]`) {
+		if body := string(e.Body()); !strings.Contains(body,
+			`"attempts":[{"place":1,"reason":"busy"},{"place":2,"reason":"busy"},{"place":3,"reason":"cooling_down"}]`) {
 			t.Errorf("body %s", body)
 		}
 	}
@@ -338,7 +344,8 @@ func TestNoLine(t *testing.T) {
 		r.Form = form
 		_, err := ask(line.New(line.Options{Open: (&site{}).open}), r)
 		e := fault.Of(err)
-		if e.Code != want.code || e.Status() != want.status || (e.RetryAfter > 0) != want.retry || (e.Fields["retry_after"] != nil) != want.retry {
+		if e.Code != want.code || e.Status() != want.status || (e.RetryAfter > 0) != want.retry ||
+			(e.Fields["retry_after"] != nil) != want.retry {
 			t.Errorf("%s: %v, retry after %s, %v", form, err, e.RetryAfter, e.Fields)
 		}
 		if e.RetryAfter%time.Second != 0 || want.retry && e.Fields["retry_after"] != int64(e.RetryAfter/time.Second) {
@@ -446,7 +453,8 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 	l, r := line.New(line.Options{Open: p.open}), request(snapshot(1, specs...))
 	attempts, _ := ask(l, r)
-	if asked := len(strings.Fields(p.heard())); asked != 200 || len(attempts) != 64 || attempts[0].Line != "l000" || attempts[63].Line != "l199" {
+	if asked := len(strings.Fields(p.heard())); asked != 200 || len(attempts) != 64 || attempts[0].Line != "l000" ||
+		attempts[63].Line != "l199" {
 		t.Errorf("%d asked, %d traced, from %s to %s", asked, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
 	}
 	if attempts, _ = ask(l, r); len(attempts) != 64 || attempts[63].Line != "l199" || attempts[63].Skipped == "" {

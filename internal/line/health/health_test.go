@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patient is the stats of a line with a clock of its own.
 type patient struct {
@@ -176,7 +180,9 @@ func TestHealing(t *testing.T) {
 		p.do(broken())
 	}
 	p.wants("circuit_open", "circuit_open", "circuit_open")
-	for _, wait := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+	for _, wait := range []time.Duration{
+		30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute,
+	} {
 		p.now = p.now.Add(wait - time.Second)
 		if whole, models, _ := p.stats.health.due(p.now); whole || models != nil {
 			t.Fatalf("probed before %s were over", wait)
