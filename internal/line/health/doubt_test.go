@@ -182,9 +182,9 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	p.wants("in_service", "")
 }
 
-// TestDoubtsOfFormerLives: a probe that began before the line left and returned
+// TestDoubtsOfFormerGenerations: a probe that began before the line left and returned
 // says nothing any more, and a cooling line is left alone.
-func TestDoubtsOfFormerLives(t *testing.T) {
+func TestDoubtsOfFormerGenerations(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	p.do(maybe(account()))
