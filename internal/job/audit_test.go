@@ -22,7 +22,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{hold: stuck("poll", reached)}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{hold: stuck("poll", reached)}})
 		h.apply(oneLine)
 		n := h.still()
 		failed := h.submit(n, h.submission(n, "easel-1", 1))
@@ -103,7 +103,7 @@ func (h *house) planted(breaks string) (found []ledger.Difference) {
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}})
 		h.apply(oneLine)
 		n := h.still()
 		h.submit(n, h.submission(n, "easel-1", 1))

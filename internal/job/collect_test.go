@@ -76,7 +76,7 @@ func TestCollect(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				first := &maker{fetch: c.fetch}
+				first := &generator{fetch: c.fetch}
 				first.poll = func(n int, ticket string) (*upstream.Progress, error) {
 					if n == 1 {
 						return nil, nil
@@ -87,7 +87,7 @@ func TestCollect(t *testing.T) {
 					}
 					return made, nil
 				}
-				second := &maker{fetch: c.fetch}
+				second := &generator{fetch: c.fetch}
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
 				n := h.still()
 				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))

@@ -28,8 +28,8 @@ func TestFlow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &maker{blocks: c.blocks}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &maker{}})
+				m := &generator{blocks: c.blocks}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &generator{}})
 				n := h.node()
 				job := h.submit(n, h.submission(n, c.model, c.count))
 				s := h.await(n, c.kind, job, final)

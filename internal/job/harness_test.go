@@ -78,9 +78,9 @@ lines:
     timeouts: {total: 20s}
 `
 
-// maker is a line for tests. Its functions may be changed between submissions;
+// generator is a line for tests. Its functions may be changed between submissions;
 // nil ones do well.
-type maker struct {
+type generator struct {
 	upstream.NoChat
 	blocks bool
 	submit func(n int, w upstream.Work) (*upstream.Progress, error)
@@ -98,9 +98,9 @@ type maker struct {
 	cancelled              []string
 }
 
-func (m *maker) Blocks(upstream.Work) bool { return m.blocks }
+func (m *generator) Blocks(upstream.Work) bool { return m.blocks }
 
-func (m *maker) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (m *generator) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	m.mu.Lock()
 	m.submitted = append(m.submitted, w)
 	n := len(m.submitted)
@@ -127,7 +127,7 @@ func (m *maker) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress
 	return &upstream.Progress{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
 }
 
-func (m *maker) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (m *generator) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
 	m.mu.Lock()
 	m.polls++
 	n := m.polls
@@ -148,7 +148,7 @@ func (m *maker) Poll(ctx context.Context, w upstream.Work, ticket string) (*upst
 	return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
 }
 
-func (m *maker) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (m *generator) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
 	m.mu.Lock()
 	m.fetches++
 	n := m.fetches
@@ -169,14 +169,14 @@ func (m *maker) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (
 	return &upstream.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
 }
 
-func (m *maker) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+func (m *generator) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cancelled = append(m.cancelled, ticket)
 	return nil
 }
 
-func (m *maker) wait(ctx context.Context, step string) error {
+func (m *generator) wait(ctx context.Context, step string) error {
 	if m.hold == nil {
 		return nil
 	}
@@ -219,12 +219,12 @@ func gate(at string, free <-chan struct{}) func(context.Context, string) error {
 	}
 }
 
-// finding is a maker whose provider can be asked for lost submissions.
-type finding struct{ *maker }
+// finding is a generator whose provider can be asked for lost submissions.
+type finding struct{ *generator }
 
 func (f finding) Find(ctx context.Context, w upstream.Work) (string, error) { return f.find(w) }
 
-func (m *maker) count() int {
+func (m *generator) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.submitted)
@@ -278,7 +278,7 @@ type house struct {
 	url       string
 	db        *store.DB // for looking
 	folder    string
-	makers    map[string]upstream.Adapter
+	generators    map[string]upstream.Adapter
 	account   string
 	key       string
 	providers map[string]catalog.Provider
@@ -286,9 +286,9 @@ type house struct {
 }
 
 // newHouse makes a database with a catalog, an account with 100 USD and a key.
-func newHouse(t testing.TB, url string, makers map[string]upstream.Adapter) *house {
+func newHouse(t testing.TB, url string, generators map[string]upstream.Adapter) *house {
 	t.Helper()
-	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"), makers: makers,
+	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"), generators: generators,
 		providers: map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindImage, catalog.KindVideo}}}}
 	h.apply(document)
 	h.account, h.key = h.open(100 * money.USD)
@@ -357,7 +357,7 @@ func (h *house) still() *node {
 		h.t.Fatal(err)
 	}
 	n.lines = line.New(line.Options{
-		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.makers[target.Line], nil },
+		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.generators[target.Line], nil },
 		Current: n.watcher.Current, DB: db, Epoch: n.books.Epoch, Log: log,
 	})
 	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media", Retention: time.Hour, Log: log,

@@ -41,7 +41,7 @@ func (h *house) twins(key string, nodes ...*node) [][]byte {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 		var callers []*node
 		for range nodes {
 			n := h.still()
@@ -76,7 +76,7 @@ func TestTwins(t *testing.T) {
 func TestOnceKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
 		n := h.still()
 		ctx := t.Context()
 		send := func(key, print string) (string, error) {
@@ -152,7 +152,7 @@ func (h *house) age(id string, by time.Duration) {
 func TestReferencesOfTwins(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
 		n := h.still()
 		submit := func(key string, owner string, amount int64) (string, media.File) {
 			s := h.submission(n, "easel-1", amount)
@@ -180,7 +180,7 @@ func TestReferencesOfTwins(t *testing.T) {
 		if !there(first) || there(second) || there(third) {
 			t.Errorf("references: of the job %t, of its twin %t, of a refused one %t", there(first), there(second), there(third))
 		}
-		m := h.makers["first"].(*maker)
+		m := h.generators["first"].(*generator)
 		m.hold = func(_ context.Context, step string) error {
 			if !there(first) {
 				t.Error("the reference is gone while its job runs")

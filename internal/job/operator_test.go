@@ -35,8 +35,8 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		first := &maker{}
-		second := &maker{hold: stuck("poll", reached)}
+		first := &generator{}
+		second := &generator{hold: stuck("poll", reached)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
 		n := h.still()
 		other := h.as(h.open(money.USD))
@@ -114,7 +114,7 @@ func TestCancel(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &maker{blocks: c.blocks, hold: stuck(c.stuck, reached)}
+				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
@@ -162,7 +162,7 @@ func TestRequeueRunning(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &maker{blocks: c.blocks, hold: stuck(c.stuck, reached)}
+				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
@@ -202,7 +202,7 @@ func TestRequeueRunning(t *testing.T) {
 func TestRequeueEnded(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{blocks: true}
+		m := &generator{blocks: true}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		h.account, h.key = h.open(2 * cent)

@@ -101,7 +101,7 @@ func TestQueueModel(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order starts
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true, submit: order.submit}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
 		var people []*house
 		for range 4 {
@@ -162,7 +162,7 @@ func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order starts
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true, submit: order.submit}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
 		n := h.still()
 		h.bulk(n, 1000)
@@ -199,7 +199,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		release := make(chan struct{})
 		var order starts
-		m := &maker{blocks: true, hold: gate("submit", release)}
+		m := &generator{blocks: true, hold: gate("submit", release)}
 		m.submit = func(n int, w upstream.Work) (*upstream.Progress, error) {
 			if _, err := order.submit(n, w); n == 1 || err != nil {
 				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
@@ -280,7 +280,7 @@ func TestETA(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
 			return &upstream.Progress{Done: true, Results: pictures(w.Count)}, nil
 		}}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
@@ -313,7 +313,7 @@ func TestBoardReadsOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		clock := time.Now()
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}})
 		h.edit = func(o *Options) { o.Now = func() time.Time { return clock } }
 		h.apply(oneLine)
 		n := h.still()
@@ -344,7 +344,7 @@ func TestBoardReadsOnce(t *testing.T) {
 func TestManyPolls(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		n := h.node()
 		var ids []string

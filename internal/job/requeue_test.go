@@ -31,7 +31,7 @@ func asked(key, print string) Anew {
 func TestRequeueOnce(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		h.account, h.key = h.open(100 * cent)
 		all := []*node{h.still()}
@@ -85,7 +85,7 @@ func TestRequeueOnce(t *testing.T) {
 func TestRequeueOnceRunning(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{blocks: true}
+		m := &generator{blocks: true}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
@@ -116,7 +116,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 func TestRequeueRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))

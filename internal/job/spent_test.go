@@ -35,22 +35,22 @@ func TestAttemptsAreCounted(t *testing.T) {
 	const google, openai = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1290}}`, `{"error":{"message":"x"},"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":4000}}`
 	failed := says(trouble(fault.RenderFailed, upstream.NextLine))
 	for name, test := range map[string]struct {
-		first, second *maker
+		first, second *generator
 		want          []upstream.Tokens
 	}{
-		"submission":                {&maker{hold: counting(openai, "")}, &maker{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"poll":                      {&maker{hold: counting("{}", google)}, &maker{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}}},
-		"refused":                   {&maker{hold: counting(openai, ""), submit: refuses(0, trouble(fault.UpstreamError, upstream.NextLine))}, &maker{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
-		"failed after acceptance":   {&maker{hold: counting("{}", google), poll: failed}, &maker{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {}}},
-		"failed on both":            {&maker{hold: counting("{}", google), poll: failed}, &maker{hold: counting("", openai), poll: failed}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
-		"no word, or none of sense": {&maker{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed}, &maker{}, []upstream.Tokens{{}, {}}},
+		"submission":                {&generator{hold: counting(openai, "")}, &generator{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}}},
+		"poll":                      {&generator{hold: counting("{}", google)}, &generator{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}}},
+		"refused":                   {&generator{hold: counting(openai, ""), submit: refuses(0, trouble(fault.UpstreamError, upstream.NextLine))}, &generator{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
+		"failed after acceptance":   {&generator{hold: counting("{}", google), poll: failed}, &generator{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {}}},
+		"failed on both":            {&generator{hold: counting("{}", google), poll: failed}, &generator{hold: counting("", openai), poll: failed}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
+		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed}, &generator{}, []upstream.Tokens{{}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				h := newHouse(t, url, map[string]upstream.Adapter{
-					"first":  &maker{hold: test.first.hold, submit: test.first.submit, poll: test.first.poll},
-					"second": &maker{hold: test.second.hold, submit: test.second.submit, poll: test.second.poll},
+					"first":  &generator{hold: test.first.hold, submit: test.first.submit, poll: test.first.poll},
+					"second": &generator{hold: test.second.hold, submit: test.second.submit, poll: test.second.poll},
 				})
 				n := h.still()
 				id := h.submit(n, h.submission(n, "easel-1", 1))

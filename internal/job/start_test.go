@@ -30,7 +30,7 @@ func until(t testing.TB, what string, true func() bool) {
 	}
 }
 
-func (m *maker) now() (atOnce, most int) {
+func (m *generator) now() (atOnce, most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.atOnce, m.most
@@ -43,7 +43,7 @@ func TestMaxConcurrent(t *testing.T) {
 	test := func(t *testing.T, url string, nodes int) {
 		const jobs = 14
 		free := make(chan struct{})
-		first, second := &maker{blocks: true, hold: gate("submit", free)}, &maker{blocks: true, hold: gate("submit", free)}
+		first, second := &generator{blocks: true, hold: gate("submit", free)}, &generator{blocks: true, hold: gate("submit", free)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
 		var all []*node
 		for range nodes {
@@ -75,7 +75,7 @@ func TestMaxConcurrent(t *testing.T) {
 			free <- struct{}{}
 			until(t, "the end of a job", func() bool { return h.ended() > before })
 		}
-		for _, m := range []*maker{first, second} {
+		for _, m := range []*generator{first, second} {
 			if _, most := m.now(); most != 2 {
 				t.Errorf("at most %d at once, want 2", most)
 			}
@@ -125,9 +125,9 @@ func TestPrioritiesAndWeights(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		lines := map[string]upstream.Adapter{}
-		count := func(id string) int { return lines[id].(*maker).count() }
+		count := func(id string) int { return lines[id].(*generator).count() }
 		for _, id := range []string{"heavy", "light", "spare"} {
-			lines[id] = &maker{blocks: true}
+			lines[id] = &generator{blocks: true}
 		}
 		h := newHouse(t, url, lines)
 		h.apply(manyLines)
@@ -142,7 +142,7 @@ func TestPrioritiesAndWeights(t *testing.T) {
 		if got := count("heavy"); got+count("light") != jobs || got < jobs*3/5 || got > jobs*9/10 {
 			t.Errorf("%d and %d jobs by the weights 3 and 1", got, count("light"))
 		}
-		if model := lines["light"].(*maker).submitted[0].Model; model != "b" {
+		if model := lines["light"].(*generator).submitted[0].Model; model != "b" {
 			t.Errorf("the line was asked for %q", model)
 		}
 	})
@@ -159,7 +159,7 @@ func TestLastLineGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}})
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
 				h.apply(oneLine)
 				n := h.still()
 				starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
@@ -197,7 +197,7 @@ func TestLastLineGone(t *testing.T) {
 func TestModelGone(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{blocks: true}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
 		behind, n := h.still(), h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 2))
 
@@ -242,7 +242,7 @@ func TestDisabledAccount(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				free := make(chan struct{})
-				m := &maker{blocks: true, hold: gate("submit", free)}
+				m := &generator{blocks: true, hold: gate("submit", free)}
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
@@ -289,7 +289,7 @@ func TestDisabledAccount(t *testing.T) {
 func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
 			return &upstream.Progress{Ticket: "t"}, nil
 		}, poll: func(int, string) (*upstream.Progress, error) {
 			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
@@ -334,7 +334,7 @@ func TestStartLimit(t *testing.T) {
 func TestNoStartPastTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{blocks: true}
+		m := &generator{blocks: true}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
@@ -365,7 +365,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		for _, blocks := range []bool{true, false} {
-			m := &maker{blocks: blocks, submit: func(int, upstream.Work) (*upstream.Progress, error) {
+			m := &generator{blocks: blocks, submit: func(int, upstream.Work) (*upstream.Progress, error) {
 				return nil, trouble(fault.UpstreamError, upstream.NextLater)
 			}}
 			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
@@ -395,7 +395,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 func TestLookPastTheStuck(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		first, second := &maker{blocks: true}, &maker{blocks: true}
+		first, second := &generator{blocks: true}, &generator{blocks: true}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
 		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second", "timeouts: {total: 20s}\n  - id: second", 1))
 		n := h.still()

@@ -46,11 +46,11 @@ func says(t *upstream.Trouble) func(int, string) (*upstream.Progress, error) {
 }
 
 // like is a line of the same script that has done nothing yet; nil does well.
-func (m *maker) like() *maker {
+func (m *generator) like() *generator {
 	if m == nil {
-		return &maker{}
+		return &generator{}
 	}
-	return &maker{blocks: m.blocks, submit: m.submit, poll: m.poll, fetch: m.fetch}
+	return &generator{blocks: m.blocks, submit: m.submit, poll: m.poll, fetch: m.fetch}
 }
 
 // refuses makes a submission answer with a trouble; the first n times if n > 0.
@@ -84,48 +84,48 @@ func TestSteps(t *testing.T) {
 		name          string
 		kind          string
 		count         int64
-		first, second *maker
+		first, second *generator
 		code          fault.Code // empty: it succeeds
 		param         string
 		data          int
 		cost          money.Amount
 		submissions   [2]int
 	}{
-		{name: "moderated prompt", kind: image, first: &maker{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
-		{name: "content policy", kind: image, first: &maker{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
-		{name: "moderated sound", kind: video, first: &maker{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &maker{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
+		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
+		{name: "moderated sound", kind: video, first: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
 			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
-		{name: "moderated clip, once", kind: video, first: &maker{poll: func(n int, ticket string) (*upstream.Progress, error) {
+		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*upstream.Progress, error) {
 			if n == 1 {
 				return nil, upstream.Moderated(video, "nudity", true)
 			}
 			return nil, nil
 		}}, data: 1, cost: 50 * cent, submissions: [2]int{2, 0}},
-		{name: "render failed", kind: video, first: &maker{poll: says(upstream.Ended(video, "", ""))}, second: &maker{poll: says(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed, submissions: [2]int{1, 1}},
-		{name: "done without a clip", kind: video, first: &maker{poll: empty}, second: &maker{poll: empty}, code: fault.RenderFailed, submissions: [2]int{2, 2}},
-		{name: "done without an image", kind: image, first: &maker{poll: empty}, second: &maker{poll: empty}, code: fault.UpstreamError, submissions: [2]int{2, 2}},
-		{name: "invalid material", kind: video, first: &maker{poll: says(upstream.Ended(video, "file_download_error", "404"))}, second: &maker{poll: says(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
-		{name: "render timeout", kind: video, first: &maker{poll: says(upstream.Expired(video, "expired"))}, second: &maker{poll: says(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
-		{name: "vanished", kind: video, first: &maker{poll: says(upstream.Vanished(video, "404"))}, second: &maker{poll: says(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
-		{name: "not suitable", kind: video, first: &maker{submit: refuses(0, upstream.Unsuitable(video, "no clips of 5 s"))}, second: &maker{submit: refuses(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest, submissions: [2]int{1, 1}},
-		{name: "no line can", kind: image, first: &maker{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, second: &maker{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
-		{name: "the second line can", kind: image, count: 2, first: &maker{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
-		{name: "the second line can, after a render", kind: video, first: &maker{poll: says(upstream.Ended(video, "", ""))}, data: 1, cost: 50 * cent, submissions: [2]int{1, 1}},
-		{name: "busy once", kind: image, first: &maker{submit: refuses(1, trouble(fault.UpstreamError, upstream.NextLater))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "at a second try", kind: image, first: &maker{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "fewer images", kind: image, count: 4, first: &maker{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
-		{name: "more images", kind: image, count: 2, first: &maker{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
-		{name: "a lost answer", kind: image, first: &maker{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "two lost answers", kind: image, first: &maker{submit: refuses(0, lost(upstream.NextLine))}, second: &maker{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
-		{name: "at once, by ticket", kind: image, first: &maker{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
+		{name: "render failed", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, second: &generator{poll: says(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed, submissions: [2]int{1, 1}},
+		{name: "done without a clip", kind: video, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.RenderFailed, submissions: [2]int{2, 2}},
+		{name: "done without an image", kind: image, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.UpstreamError, submissions: [2]int{2, 2}},
+		{name: "invalid material", kind: video, first: &generator{poll: says(upstream.Ended(video, "file_download_error", "404"))}, second: &generator{poll: says(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
+		{name: "render timeout", kind: video, first: &generator{poll: says(upstream.Expired(video, "expired"))}, second: &generator{poll: says(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
+		{name: "vanished", kind: video, first: &generator{poll: says(upstream.Vanished(video, "404"))}, second: &generator{poll: says(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
+		{name: "not suitable", kind: video, first: &generator{submit: refuses(0, upstream.Unsuitable(video, "no clips of 5 s"))}, second: &generator{submit: refuses(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest, submissions: [2]int{1, 1}},
+		{name: "no line can", kind: image, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, second: &generator{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "the second line can", kind: image, count: 2, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
+		{name: "the second line can, after a render", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, data: 1, cost: 50 * cent, submissions: [2]int{1, 1}},
+		{name: "busy once", kind: image, first: &generator{submit: refuses(1, trouble(fault.UpstreamError, upstream.NextLater))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "at a second try", kind: image, first: &generator{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
+		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
+		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
 			return &upstream.Progress{Done: true, Results: []upstream.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
-		{name: "no ticket", kind: image, first: &maker{submit: func(int, upstream.Work) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "a ticket that cannot be kept", kind: image, first: &maker{submit: func(int, upstream.Work) (*upstream.Progress, error) {
+		{name: "no ticket", kind: image, first: &generator{submit: func(int, upstream.Work) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, upstream.Work) (*upstream.Progress, error) {
 			return &upstream.Progress{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &maker{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "polls fail for a while", kind: video, first: &maker{poll: func(n int, _ string) (*upstream.Progress, error) {
+		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*upstream.Progress, error) {
 			if n < 4 {
 				return nil, later(errors.New("no route"))
 			}
@@ -135,13 +135,13 @@ func TestSteps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				makers := []*maker{c.first.like(), c.second.like()}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": makers[0], "second": makers[1]})
+				generators := []*generator{c.first.like(), c.second.like()}
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": generators[0], "second": generators[1]})
 				n := h.still()
 				model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
 				id := h.submit(n, h.submission(n, model, max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
-				if got := [2]int{makers[0].count(), makers[1].count()}; got != c.submissions {
+				if got := [2]int{generators[0].count(), generators[1].count()}; got != c.submissions {
 					t.Errorf("%v submissions, want %v", got, c.submissions)
 				}
 				h.audit(c.cost)
@@ -172,7 +172,7 @@ func TestSteps(t *testing.T) {
 func TestNamesOfSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
 			switch n {
 			case 1:
 				return nil, trouble(fault.UpstreamError, upstream.NextLater)
@@ -209,11 +209,11 @@ func TestLongestWait(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &maker{blocks: c.blocks, poll: func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Wait: time.Millisecond}, nil }}
+				m := &generator{blocks: c.blocks, poll: func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Wait: time.Millisecond}, nil }}
 				if c.blocks {
 					m.hold = stuck("submit", nil)
 				}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &maker{}})
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &generator{}})
 				h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
 				n := h.still()
 				id := h.submit(n, h.submission(n, c.model, 1))
@@ -230,7 +230,7 @@ func TestLongestWait(t *testing.T) {
 	}
 }
 
-// TestPanic lets a maker panic: its job goes on, as after a death of its node.
+// TestPanic lets a generator panic: its job goes on, as after a death of its node.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"submit", "poll", "fetch"} {
@@ -242,7 +242,7 @@ func TestPanic(t *testing.T) {
 						panic("scripted")
 					}
 				}
-				m := &maker{}
+				m := &generator{}
 				switch at {
 				case "submit":
 					m.submit = func(n int, _ upstream.Work) (*upstream.Progress, error) { panics(n); return nil, nil }
@@ -271,7 +271,7 @@ func TestPanic(t *testing.T) {
 func TestStepsAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{}})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")

@@ -58,7 +58,7 @@ func ptr[T any](v T) *T { return &v }
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 3))
 		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
@@ -108,7 +108,7 @@ func TestSubmitRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+				h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 				c.set(t, h)
 				n := h.still()
 				for range c.sends {
@@ -146,7 +146,7 @@ func TestSubmitRefused(t *testing.T) {
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 		h.account, h.key = h.open(3 * cent)
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
@@ -200,7 +200,7 @@ lines:
 func TestFreeQuotaOfFailures(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
 			return nil, trouble(fault.ModerationBlocked, upstream.NextNone)
 		}}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
@@ -227,7 +227,7 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 func TestSubmitWithAChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		h.limit(func(k *account.KeySettings) { k.Name = "new" })
@@ -245,7 +245,7 @@ func TestSubmitWithAChangedKey(t *testing.T) {
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		id := h.submit(n, s)
@@ -282,7 +282,7 @@ func (h *house) deleteKey() {
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{}, "second": &maker{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		if first, second := h.submit(n, s), h.submit(n, s); first != second {

@@ -74,7 +74,7 @@ func TestTakeOver(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &maker{blocks: c.blocks, hold: stuck(c.stuck, reached)}
+				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 				h.apply(oneLine)
 				first := h.still()
@@ -126,7 +126,7 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		m := &maker{hold: stuck("submit", reached)}
+		m := &generator{hold: stuck("submit", reached)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": m})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -166,7 +166,7 @@ func TestFoundSubmission(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &maker{hold: stuck("submit", reached), find: c.find}
+				m := &generator{hold: stuck("submit", reached), find: c.find}
 				polled := ""
 				m.poll = func(_ int, ticket string) (*upstream.Progress, error) { polled = ticket; return nil, nil }
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
@@ -209,7 +209,7 @@ func TestLateTicket(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			m := &maker{hold: slow(answer)}
+			m := &generator{hold: slow(answer)}
 			m.find = func(upstream.Work) (string, error) { close(asked); <-found; return "", nil }
 			h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
 			h.apply(oneLine)
@@ -239,7 +239,7 @@ func TestLateTicket(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer := make(chan struct{})
-			m := &maker{}
+			m := &generator{}
 			m.hold = func(_ context.Context, step string) error {
 				if step == "submit" && m.count() == 1 {
 					<-answer
@@ -267,7 +267,7 @@ func TestLateTicket(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, reached := make(chan struct{}), make(chan struct{}, 1)
-			m := &maker{find: func(upstream.Work) (string, error) { return "ticket-1", nil }}
+			m := &generator{find: func(upstream.Work) (string, error) { return "ticket-1", nil }}
 			m.hold = func(ctx context.Context, step string) error {
 				return errors.Join(slow(answer)(ctx, step), stuck("fetch", reached)(ctx, step))
 			}
@@ -295,7 +295,7 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		m := &maker{hold: stuck("fetch", reached)}
+		m := &generator{hold: stuck("fetch", reached)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		old := h.still()
@@ -372,7 +372,7 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		m := &maker{hold: stuck("poll", reached)}
+		m := &generator{hold: stuck("poll", reached)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		old := h.still()
@@ -401,7 +401,7 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &maker{}
+		m := &generator{}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
@@ -423,7 +423,7 @@ func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		m := &maker{hold: gate("submit", free)}
+		m := &generator{hold: gate("submit", free)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
@@ -454,7 +454,7 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &maker{hold: gate("submit", free)}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{hold: gate("submit", free)}})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -485,7 +485,7 @@ func TestLineGoneMeanwhile(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				first, second := &maker{hold: stuck(at, reached)}, &maker{}
+				first, second := &generator{hold: stuck(at, reached)}, &generator{}
 				h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
 				old := h.still()
 				id := h.submit(old, h.submission(old, "easel-1", 1))
@@ -493,7 +493,7 @@ func TestLineGoneMeanwhile(t *testing.T) {
 				<-reached
 				old.kill()
 				h.bury(old)
-				h.makers = map[string]upstream.Adapter{"first": upstream.NoChat{}, "second": second}
+				h.generators = map[string]upstream.Adapter{"first": upstream.NoChat{}, "second": second}
 				n := h.still()
 				s := h.finish(n, id, "image")
 				v, _, err := h.view(id)

@@ -36,7 +36,7 @@ func (r Reference) Bytes(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// AsTrouble returns the trouble that an error of a Maker or of exchange is.
+// AsTrouble returns the trouble that an error of a Generator or of exchange is.
 // Anything else, which would be a mistake of ours, is one of the connection.
 func AsTrouble(err error) *Trouble {
 	if t := (*Trouble)(nil); errors.As(err, &t) {

@@ -22,7 +22,7 @@ func TokensOf(u wire.Usage) Tokens {
 }
 
 // Spending adds up what a provider counts in its answers to one step of a work:
-// its Maker may make several calls for that. Ways to providers tell it with
+// its Generator may make several calls for that. Ways to providers tell it with
 // Spend. It is safe for concurrent use; the zero value is ready.
 type Spending struct {
 	mu    sync.Mutex

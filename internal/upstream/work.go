@@ -137,11 +137,11 @@ type File struct {
 	Size int64
 }
 
-// Maker is implemented by adapters that make images or video. All methods may
+// Generator is implemented by adapters that make images or video. All methods may
 // be called from any node and any process, also from one that has not
 // submitted. The error of each is always a *Trouble; the context bounds the
 // whole exchange.
-type Maker interface {
+type Generator interface {
 	// Blocks says whether Submit answers only when the work is done. Such work
 	// has no ticket.
 	Blocks(w Work) bool
@@ -160,7 +160,7 @@ type Maker interface {
 	Cancel(ctx context.Context, w Work, ticket string) error
 }
 
-// Finder is implemented by makers whose provider can be asked whether it has
+// Finder is implemented by generators whose provider can be asked whether it has
 // accepted a submission whose answer was lost.
 type Finder interface {
 	// Find returns the ticket of the submission with the work's Key, empty if

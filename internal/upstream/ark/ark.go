@@ -88,7 +88,7 @@ type Adapter struct {
 	imageRole string
 }
 
-var _ upstream.Maker = (*Adapter)(nil)
+var _ upstream.Generator = (*Adapter)(nil)
 
 // New makes the adapter of a line. It fails when the base address is no
 // http(s) URL with a host, or has credentials or a query in it, and for options.
@@ -108,10 +108,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Blocks implements upstream.Maker: pictures come in the answer, clips do not.
+// Blocks implements upstream.Generator: pictures come in the answer, clips do not.
 func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
 
-// Submit implements upstream.Maker.
+// Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
@@ -128,7 +128,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	return nil, upstream.Unsuitable(w.Kind, "ark makes no %q", w.Kind)
 }
 
-// Fetch implements upstream.Maker: results are links that need no credential.
+// Fetch implements upstream.Generator: results are links that need no credential.
 // They hold for a day, and a clip's next poll brings a fresh one.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)

@@ -143,7 +143,7 @@ func (a *Adapter) task(method, ticket string) exchange.Request {
 	return exchange.Request{Method: method, URL: a.line.URL("contents", "generations", "tasks", ticket), Header: a.header, Limit: maxAnswer}
 }
 
-// Poll implements upstream.Maker.
+// Poll implements upstream.Generator.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
@@ -189,7 +189,7 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *
 	}
 }
 
-// Cancel implements upstream.Maker. Ark cancels what waits and deletes what is
+// Cancel implements upstream.Generator. Ark cancels what waits and deletes what is
 // over; what runs it renders to its end, and says so in the error.
 func (a *Adapter) Cancel(ctx context.Context, _ upstream.Work, ticket string) error {
 	if !exchange.Ticket(ticket) {

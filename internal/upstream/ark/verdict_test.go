@@ -208,7 +208,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 }
 
 // saying makes an adapter whose provider always says the same.
-func saying(t testing.TB, status int, body string) upstream.Maker {
+func saying(t testing.TB, status int, body string) upstream.Generator {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)

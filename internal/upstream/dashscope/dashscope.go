@@ -101,7 +101,7 @@ type Adapter struct {
 	async   http.Header
 }
 
-var _ upstream.Maker = (*Adapter)(nil)
+var _ upstream.Generator = (*Adapter)(nil)
 
 // New makes the adapter of a line. It fails when the base address is no
 // http(s) URL with a host, or has credentials or a query in it, and for options.
@@ -123,12 +123,12 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Blocks implements upstream.Maker.
+// Blocks implements upstream.Generator.
 func (a *Adapter) Blocks(w upstream.Work) bool {
 	return w.Kind == upstream.KindImage && a.imageEndpoint(w.Model) == multimodal
 }
 
-// Submit implements upstream.Maker.
+// Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	var (
 		endpoint string
@@ -180,7 +180,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	return &upstream.Progress{Ticket: ticket}, nil
 }
 
-// Fetch implements upstream.Maker: results are links that need no credential.
+// Fetch implements upstream.Generator: results are links that need no credential.
 // They hold for a day.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)

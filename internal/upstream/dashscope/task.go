@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// Poll implements upstream.Maker.
+// Poll implements upstream.Generator.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
@@ -66,7 +66,7 @@ func readTask(w upstream.Work, ticket string, output gjson.Result) (*upstream.Pr
 	return &upstream.Progress{Ticket: ticket}, nil
 }
 
-// Cancel implements upstream.Maker. DashScope cancels what waits; what runs it
+// Cancel implements upstream.Generator. DashScope cancels what waits; what runs it
 // renders to its end, and says so in the error.
 func (a *Adapter) Cancel(ctx context.Context, _ upstream.Work, ticket string) error {
 	if !exchange.Ticket(ticket) {

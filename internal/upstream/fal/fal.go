@@ -100,10 +100,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Blocks implements upstream.Maker: works wait in the provider's queue.
+// Blocks implements upstream.Generator: works wait in the provider's queue.
 func (a *Adapter) Blocks(upstream.Work) bool { return false }
 
-// Submit implements upstream.Maker. The queue takes any body; what a model has
+// Submit implements upstream.Generator. The queue takes any body; what a model has
 // against it is said by the result.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	style := a.options.Style(w, usual())
@@ -154,7 +154,7 @@ func inline(w upstream.Work) int64 {
 	return size
 }
 
-// Poll implements upstream.Maker: it asks for the status, and of a completed
+// Poll implements upstream.Generator: it asks for the status, and of a completed
 // request for the result.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, text string) (*upstream.Progress, error) {
 	t, ok := readTicket(text)
@@ -197,13 +197,13 @@ func (a *Adapter) result(ctx context.Context, w upstream.Work, t ticket, text st
 	return &upstream.Progress{Ticket: text, Done: true, Results: results}, nil
 }
 
-// Fetch implements upstream.Maker. Files lie on a host of their own, where no
+// Fetch implements upstream.Generator. Files lie on a host of their own, where no
 // credential is needed.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Maker. A request that is completed or unknown
+// Cancel implements upstream.Generator. A request that is completed or unknown
 // needs none.
 func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, text string) error {
 	t, ok := readTicket(text)

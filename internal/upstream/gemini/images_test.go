@@ -22,8 +22,8 @@ import (
 	"tollgate/internal/upstream/gemini"
 )
 
-// maker makes the adapter of a line at a base address.
-func maker(t testing.TB, base string) *gemini.Adapter {
+// generator makes the adapter of a line at a base address.
+func generator(t testing.TB, base string) *gemini.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
@@ -121,7 +121,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewGemini(t)
-			a := maker(t, studio.URL())
+			a := generator(t, studio.URL())
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
@@ -176,7 +176,7 @@ func fetched(t testing.TB, a *gemini.Adapter, w upstream.Work, r upstream.Result
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
+	_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestPartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{}, fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
-	p, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 4 }))
+	p, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 4 }))
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -207,7 +207,7 @@ func TestNonePartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
-	_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
+	_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
 	want := blocked
 	want.lost = true
 	if got := judged(trouble(t, err)); got != want {
@@ -240,7 +240,7 @@ func TestBounded(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slowly"}}`)
 	}))
 	t.Cleanup(server.Close)
-	_, err := maker(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 10 }))
+	_, err := generator(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 10 }))
 	if got := judged(trouble(t, err)); got != busy {
 		t.Errorf("%+v", got)
 	}
@@ -256,7 +256,7 @@ func TestBusyStops(t *testing.T) {
 	for range 10 {
 		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
 	}
-	_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 10 }))
+	_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 10 }))
 	_ = trouble(t, err)
 	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
 		t.Errorf("%d calls", n)
@@ -307,7 +307,7 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewGemini(t)
 			studio.Expect(tt.how)
-			_, err := maker(t, studio.URL()).Submit(t.Context(), picture())
+			_, err := generator(t, studio.URL()).Submit(t.Context(), picture())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -320,7 +320,7 @@ func TestImageTroubles(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
 	large := upstream.Reference{Type: "image/jpeg", Size: 16 << 20}
 	for name, change := range map[string]func(*upstream.Work){

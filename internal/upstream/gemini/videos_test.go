@@ -77,7 +77,7 @@ func TestVideos(t *testing.T) {
 			studio := fakestudio.NewGemini(t)
 			studio.Vertex = tt.vertex
 			studio.Expect(fakestudio.Behaviour{Polls: 2, PollStatus: 503, PollStatusTimes: 1})
-			a := maker(t, studio.URL())
+			a := generator(t, studio.URL())
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
@@ -99,7 +99,7 @@ func TestVideos(t *testing.T) {
 				t.Errorf("sent %s\nwant %s", sent, tt.sent)
 			}
 			// Another node polls.
-			a, ticket := maker(t, studio.URL()), p.Ticket
+			a, ticket := generator(t, studio.URL()), p.Ticket
 			_, err = a.Poll(t.Context(), tt.work, ticket)
 			if m := trouble(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("a poll that was answered 503: %+v", m)
@@ -122,7 +122,7 @@ func TestVideos(t *testing.T) {
 func TestVideosUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	png := reference("image/png", fakestudio.Picture(1))
 	mp4 := reference("video/mp4", fakestudio.Clip())
 	for name, work := range map[string]upstream.Work{
@@ -185,7 +185,7 @@ func TestVideoTroubles(t *testing.T) {
 				t.Parallel()
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
-				_, err := maker(t, studio.URL()).Submit(t.Context(), work)
+				_, err := generator(t, studio.URL()).Submit(t.Context(), work)
 				m := trouble(t, err)
 				if judged(m) != tt.want {
 					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -257,7 +257,7 @@ func TestVideoEnds(t *testing.T) {
 				}
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
-				a := maker(t, studio.URL())
+				a := generator(t, studio.URL())
 				p, err := a.Submit(t.Context(), work)
 				if err != nil {
 					t.Fatal(err)
@@ -277,7 +277,7 @@ func TestVideoEnds(t *testing.T) {
 func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	p, err := a.Submit(t.Context(), clip())
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestVideoCancel(t *testing.T) {
 func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	for _, ticket := range []string{"", "..", "a/b", "a/../operations/1", "a/operations/", "/operations/1", "a?b", "a b", strings.Repeat("a", 3000)} {
 		for _, work := range []upstream.Work{clip(), clip(veo)} {
 			_, err := a.Poll(t.Context(), work, ticket)
@@ -317,7 +317,7 @@ func TestCredentialStays(t *testing.T) {
 		seen = append(seen, r.Header.Get("X-Goog-Api-Key"))
 		_, _ = w.Write(fakestudio.Clip())
 	}))
-	a := maker(t, fakestudio.NewGemini(t).URL())
+	a := generator(t, fakestudio.NewGemini(t).URL())
 	got := fetched(t, a, clip(), upstream.Result{Ref: other.URL + "/files/1?alt=media"})
 	other.Close()
 	if !bytes.Equal(got, fakestudio.Clip()) || len(seen) != 1 || seen[0] != "" {

@@ -24,8 +24,8 @@ import (
 	"tollgate/internal/upstream/openai"
 )
 
-// maker makes the adapter of a line at a base address.
-func maker(t testing.TB, base string) *openai.Adapter {
+// generator makes the adapter of a line at a base address.
+func generator(t testing.TB, base string) *openai.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
@@ -122,7 +122,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
-			a := maker(t, studio.URL())
+			a := generator(t, studio.URL())
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
@@ -158,7 +158,7 @@ func TestImages(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	const none = "" // not expressible
 	for _, tt := range []struct {
 		model, tier, ratio string
@@ -216,7 +216,7 @@ func TestSizes(t *testing.T) {
 func TestTierHeld(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	for _, tier := range []int{1, 2, 4} {
 		for num := 1; num <= 12; num++ {
 			for den := 1; den <= 12; den++ {
@@ -268,7 +268,7 @@ func TestEdits(t *testing.T) {
 			w := tt.work
 			w.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
 			w.Count = 2
-			p, err := maker(t, studio.URL()).Submit(t.Context(), w)
+			p, err := generator(t, studio.URL()).Submit(t.Context(), w)
 			if err != nil || len(p.Results) != 2 {
 				t.Fatal(p, err)
 			}
@@ -320,7 +320,7 @@ func TestNestedFields(t *testing.T) {
 		w.Model, w.References = "flux", []upstream.Reference{reference("image/png", fakestudio.Picture(1))}
 		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
 	})
-	if _, err := maker(t, studio.URL()).Submit(t.Context(), w); err != nil {
+	if _, err := generator(t, studio.URL()).Submit(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	fields, _ := parts(t, studio.Submissions()[0])
@@ -338,7 +338,7 @@ func TestNestedFields(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
 	gif := reference("image/gif", []byte("GIF89a"))
 	large := upstream.Reference{Type: "image/png", Size: 50 << 20}
@@ -430,7 +430,7 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := maker(t, studio.URL()).Submit(t.Context(), picture())
+			_, err := generator(t, studio.URL()).Submit(t.Context(), picture())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -452,7 +452,7 @@ func TestFewerImages(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	}))
 	t.Cleanup(server.Close)
-	p, err := maker(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
+	p, err := generator(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestReferenceGone(t *testing.T) {
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	for _, r := range []upstream.Reference{short, gone} {
-		_, err := maker(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.References = []upstream.Reference{r} }))
+		_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.References = []upstream.Reference{r} }))
 		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
@@ -490,7 +490,7 @@ func TestCredentialStays(t *testing.T) {
 		_, _ = w.Write(fakestudio.Picture(1))
 	}))
 	studio := fakestudio.NewOpenAI(t)
-	got := fetched(t, maker(t, studio.URL()), picture(), upstream.Result{Ref: other.URL + "/1.png"})
+	got := fetched(t, generator(t, studio.URL()), picture(), upstream.Result{Ref: other.URL + "/1.png"})
 	other.Close()
 	if !bytes.Equal(got, fakestudio.Picture(1)) || len(seen) != 1 || seen[0] != "" {
 		t.Errorf("%d bytes, authorization %q", len(got), seen)

@@ -115,7 +115,7 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 	return 0, 0, false
 }
 
-// Poll implements upstream.Maker. Images have no tickets.
+// Poll implements upstream.Generator. Images have no tickets.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
 	at, trouble := a.video(w, ticket)
 	if trouble != nil {
@@ -165,7 +165,7 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.P
 	}
 }
 
-// Cancel implements upstream.Maker: a deleted clip is not rendered on. That
+// Cancel implements upstream.Generator: a deleted clip is not rendered on. That
 // the provider does not know it any more is as good.
 func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
 	at, trouble := a.video(w, ticket)

@@ -50,7 +50,7 @@ func TestVideo(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(fakestudio.Behaviour{Polls: 2, PollStatus: 503, PollStatusTimes: 1})
-			a := maker(t, studio.URL())
+			a := generator(t, studio.URL())
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
@@ -67,7 +67,7 @@ func TestVideo(t *testing.T) {
 				t.Errorf("headers %v", got.Header)
 			}
 			// Another node polls.
-			a, ticket := maker(t, studio.URL()), p.Ticket
+			a, ticket := generator(t, studio.URL()), p.Ticket
 			_, err = a.Poll(t.Context(), tt.work, ticket)
 			if m := trouble(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("a poll that was answered 503: %+v", m)
@@ -90,7 +90,7 @@ func TestVideo(t *testing.T) {
 func TestVideoUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
 	for name, change := range map[string]func(*upstream.Work){
 		"no prompt":      func(w *upstream.Work) { w.Prompt, w.References = "", []upstream.Reference{ref} },
@@ -139,7 +139,7 @@ func TestVideoTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := maker(t, studio.URL()).Submit(t.Context(), clip())
+			_, err := generator(t, studio.URL()).Submit(t.Context(), clip())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -168,7 +168,7 @@ func TestVideoEnds(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			a := maker(t, studio.URL())
+			a := generator(t, studio.URL())
 			p, err := a.Submit(t.Context(), clip())
 			if err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestVideoStatus(t *testing.T) {
 func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	p, err := a.Submit(t.Context(), clip())
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestVideoCancel(t *testing.T) {
 func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	for _, ticket := range []string{"", ".", "..", "../models", "a/b", "a?b", "a%2fb", "a b", strings.Repeat("a", 600)} {
 		_, err := a.Poll(t.Context(), clip(), ticket)
 		_ = trouble(t, err)
@@ -249,7 +249,7 @@ func TestBadDownloads(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	a := maker(t, studio.URL())
+	a := generator(t, studio.URL())
 	p, err := a.Submit(t.Context(), clip())
 	if err != nil {
 		t.Fatal(err)

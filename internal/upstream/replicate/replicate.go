@@ -98,10 +98,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return &Adapter{line: line, options: options, secret: t.Key, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
 }
 
-// Blocks implements upstream.Maker: predictions are asked about.
+// Blocks implements upstream.Generator: predictions are asked about.
 func (a *Adapter) Blocks(upstream.Work) bool { return false }
 
-// Submit implements upstream.Maker. Large references without an address are
+// Submit implements upstream.Generator. Large references without an address are
 // uploaded first, each in a call of its own; a failure there is no lost answer.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	style := a.options.Style(w, usual())
@@ -157,7 +157,7 @@ func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
 	return a.line.URL(of, model, "predictions"), "", true
 }
 
-// Poll implements upstream.Maker.
+// Poll implements upstream.Generator.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
 	if !predictionID.MatchString(ticket) {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
@@ -193,12 +193,12 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 	}
 }
 
-// Fetch implements upstream.Maker.
+// Fetch implements upstream.Generator.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Maker. A prediction that has ended is not
+// Cancel implements upstream.Generator. A prediction that has ended is not
 // changed by it.
 func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
 	if !predictionID.MatchString(ticket) {

@@ -20,7 +20,7 @@ const maxCount = 64
 // and a processor.
 const drawers = 4
 
-// Blocks implements upstream.Maker: images block and videos have tickets,
+// Blocks implements upstream.Generator: images block and videos have tickets,
 // unless the option `async` says otherwise.
 func (a *Adapter) Blocks(w upstream.Work) bool {
 	if a.options.async != nil {
@@ -29,7 +29,7 @@ func (a *Adapter) Blocks(w upstream.Work) bool {
 	return w.Kind == upstream.KindImage
 }
 
-// Submit implements upstream.Maker.
+// Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
@@ -61,7 +61,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	return &upstream.Progress{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
 }
 
-// Poll implements upstream.Maker. All that it knows is in the ticket, so any
+// Poll implements upstream.Generator. All that it knows is in the ticket, so any
 // process may ask.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstream.Progress, error) {
 	if err := ctx.Err(); err != nil {
@@ -89,7 +89,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstre
 	return &upstream.Progress{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
 }
 
-// Fetch implements upstream.Maker: it draws the result. The same work and
+// Fetch implements upstream.Generator: it draws the result. The same work and
 // result are the same bytes, on every node.
 func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
 	broken := func(f *upstream.Failure) (*upstream.File, error) {
@@ -127,7 +127,7 @@ func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result)
 	return f, nil
 }
 
-// Cancel implements upstream.Maker: there is nothing to stop.
+// Cancel implements upstream.Generator: there is nothing to stop.
 func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
 
 // unfit is the trouble of a work that the sandbox does not do; nil: it does.

@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-var _ upstream.Maker = (*Adapter)(nil)
+var _ upstream.Generator = (*Adapter)(nil)
 
 // Bounds of calls about images and clips.
 const (
@@ -31,11 +31,11 @@ const (
 	maxClip = 192 << 20
 )
 
-// Blocks implements upstream.Maker: images come with the answer, clips by
+// Blocks implements upstream.Generator: images come with the answer, clips by
 // polling.
 func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
 
-// Submit implements upstream.Maker. Images are one call each.
+// Submit implements upstream.Generator. Images are one call each.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	switch {
 	case w.Kind == upstream.KindImage:
@@ -48,7 +48,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Poll implements upstream.Maker. Images have no tickets.
+// Poll implements upstream.Generator. Images have no tickets.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
 	if w.Kind != upstream.KindVideo {
 		return nil, noTicket()
@@ -59,7 +59,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 	return a.pollOmni(ctx, w, ticket)
 }
 
-// Fetch implements upstream.Maker. The key goes along where the result is on
+// Fetch implements upstream.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	if len(r.Data) > 0 {
@@ -68,7 +68,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result)
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Maker. Operations of Veo run to their end; the
+// Cancel implements upstream.Generator. Operations of Veo run to their end; the
 // API has nothing that stops them.
 func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
 	if w.Kind != upstream.KindVideo || isVeo(w.Model) {

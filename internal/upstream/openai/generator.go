@@ -17,16 +17,16 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-var _ upstream.Maker = (*Adapter)(nil)
+var _ upstream.Generator = (*Adapter)(nil)
 
 // maxAnswer is the longest answer about a clip, in bytes.
 const maxAnswer = 1 << 20
 
-// Blocks implements upstream.Maker: images come with the answer, clips by
+// Blocks implements upstream.Generator: images come with the answer, clips by
 // polling.
 func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
 
-// Submit implements upstream.Maker.
+// Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
 	switch w.Kind {
 	case upstream.KindImage:
@@ -37,7 +37,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Fetch implements upstream.Maker. The key goes along where the result is on
+// Fetch implements upstream.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
 func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
 	if len(r.Data) > 0 {
