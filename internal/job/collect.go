@@ -145,7 +145,7 @@ func (w *whole) Read(p []byte) (int, error) {
 
 // refresh asks the provider for fresh addresses after downloads failed.
 func (t *task) refresh(ctx context.Context, trouble error) {
-	var said *upstream.Trouble
+	var said *upstream.JobFailure
 	if t.run.ticket == "" || !errors.As(trouble, &said) && !theirs(trouble) {
 		return
 	}
@@ -156,17 +156,17 @@ func (t *task) refresh(ctx context.Context, trouble error) {
 }
 
 // unfetched is the trouble of results that could not be fetched or stored.
-func (t *task) unfetched(cause error) *upstream.Trouble {
+func (t *task) unfetched(cause error) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched and stored: %w", cause))
-	var said *upstream.Trouble
+	var said *upstream.JobFailure
 	if !errors.As(cause, &said) && !theirs(cause) { // ours: the media store
 		f.Health = upstream.HealthNone
 		t.jobs.Log.Error("job: a result could not be stored", "job", t.rec.id, "error", cause)
 	}
 	if t.rec.kind == upstream.KindVideo { // another line would render it again
-		return upstream.Troubled(f, fault.ResultFetchFailed, upstream.NextNone)
+		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
 	}
-	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
 // theirs tells whether it was the provider's bytes that could not be stored.
@@ -202,7 +202,7 @@ func (t *task) succeed(life, calls context.Context) error {
 }
 
 // failed decides what becomes of the job after a trouble, and writes that.
-func (t *task) failed(ctx context.Context, trouble *upstream.Trouble) error {
+func (t *task) failed(ctx context.Context, trouble *upstream.JobFailure) error {
 	j := t.jobs
 	if t.voyage != nil {
 		t.voyage.JobFailed(trouble)

@@ -25,7 +25,7 @@ func TestCollect(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
 	cut := func(raw []byte) *upstream.File { return file(raw[:len(raw)-5], len(raw)) }
-	gone := func() *upstream.Trouble { return later(errors.New("403: the link has expired")) }
+	gone := func() *upstream.JobFailure { return later(errors.New("403: the link has expired")) }
 	for _, c := range []struct {
 		name  string
 		kind  string

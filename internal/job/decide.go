@@ -39,7 +39,7 @@ const (
 )
 
 // ended notes on the current attempt how it ended.
-func (t *trace) ended(trouble *upstream.Trouble, atMS int64) {
+func (t *trace) ended(trouble *upstream.JobFailure, atMS int64) {
 	a := t.current()
 	if a == nil {
 		return
@@ -65,7 +65,7 @@ func (t *trace) ended(trouble *upstream.Trouble, atMS int64) {
 // after decides what becomes of a job whose current attempt has ended in a
 // trouble, its submission of the given number. lines are those that could take
 // it, now or soon.
-func after(t *trace, number int64, trouble *upstream.Trouble, lines []string) verdict {
+func after(t *trace, number int64, trouble *upstream.JobFailure, lines []string) verdict {
 	if trouble.Next == upstream.NextNone || number >= mostSubmissions {
 		return verdict{fail: telling(t)}
 	}

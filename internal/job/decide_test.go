@@ -13,7 +13,7 @@ import (
 // attempted is a trace of ended attempts: each a line and a trouble.
 type attempted struct {
 	line    string
-	trouble *upstream.Trouble
+	trouble *upstream.JobFailure
 }
 
 func traced(attempts ...attempted) *trace {
@@ -25,7 +25,7 @@ func traced(attempts ...attempted) *trace {
 	return t
 }
 
-func lost(next upstream.Next) *upstream.Trouble {
+func lost(next upstream.Next) *upstream.JobFailure {
 	t := trouble(fault.UpstreamError, next)
 	t.Lost = true
 	return t
@@ -113,7 +113,7 @@ func TestAfter(t *testing.T) {
 // TestBusyWait is how long a job waits for busy lines.
 func TestBusyWait(t *testing.T) {
 	t.Parallel()
-	asks := func(d time.Duration) *upstream.Trouble {
+	asks := func(d time.Duration) *upstream.JobFailure {
 		busy := trouble(fault.UpstreamError, upstream.NextLater)
 		busy.RetryAfter = d
 		return busy

@@ -184,8 +184,8 @@ func (m *generator) wait(ctx context.Context, step string) error {
 }
 
 // later is the trouble of a poll or a download that says nothing of the work.
-func later(err error) *upstream.Trouble {
-	return upstream.Troubled(upstream.Fail(fault.UpstreamConnectionError, err), fault.UpstreamError, upstream.NextPoll)
+func later(err error) *upstream.JobFailure {
+	return upstream.FailJob(upstream.Fail(fault.UpstreamConnectionError, err), fault.UpstreamError, upstream.NextPoll)
 }
 
 // stuck is a hold that keeps one step waiting until its context ends, and tells
@@ -253,8 +253,8 @@ func pictures(n int) []upstream.Result {
 }
 
 // trouble is a scripted one.
-func trouble(job fault.Code, next upstream.Next) *upstream.Trouble {
-	return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
+func trouble(job fault.Code, next upstream.Next) *upstream.JobFailure {
+	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
 }
 
 // node is one node of a gateway with jobs.
@@ -274,15 +274,15 @@ type node struct {
 
 // house is what nodes share.
 type house struct {
-	t         testing.TB
-	url       string
-	db        *store.DB // for looking
-	folder    string
-	generators    map[string]upstream.Adapter
-	account   string
-	key       string
-	providers map[string]catalog.Provider
-	edit      func(*Options)
+	t          testing.TB
+	url        string
+	db         *store.DB // for looking
+	folder     string
+	generators map[string]upstream.Adapter
+	account    string
+	key        string
+	providers  map[string]catalog.Provider
+	edit       func(*Options)
 }
 
 // newHouse makes a database with a catalog, an account with 100 USD and a key.

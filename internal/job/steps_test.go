@@ -37,7 +37,7 @@ func (h *house) finish(n *node, id, kind string) shown {
 }
 
 // says makes a poll answer with a trouble.
-func says(t *upstream.Trouble) func(int, string) (*upstream.Progress, error) {
+func says(t *upstream.JobFailure) func(int, string) (*upstream.Progress, error) {
 	return func(int, string) (*upstream.Progress, error) {
 		c, f := *t, *t.Failure
 		c.Failure = &f
@@ -54,7 +54,7 @@ func (m *generator) like() *generator {
 }
 
 // refuses makes a submission answer with a trouble; the first n times if n > 0.
-func refuses(n int, t *upstream.Trouble) func(int, upstream.Work) (*upstream.Progress, error) {
+func refuses(n int, t *upstream.JobFailure) func(int, upstream.Work) (*upstream.Progress, error) {
 	return func(i int, _ upstream.Work) (*upstream.Progress, error) {
 		if n > 0 && i > n {
 			return nil, nil

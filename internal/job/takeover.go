@@ -135,7 +135,7 @@ func (t *task) found(life, calls context.Context) error {
 	}
 	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
 	f.Health = upstream.HealthNone
-	trouble := upstream.Troubled(f, fault.UpstreamError, upstream.NextSame)
+	trouble := upstream.FailJob(f, fault.UpstreamError, upstream.NextSame)
 	trouble.Lost = true
 	err := t.failed(calls, trouble)
 	if !t.ticketed(life) {

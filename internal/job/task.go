@@ -109,7 +109,7 @@ func (t *task) live(life, calls context.Context) {
 func (t *task) steps(life, calls context.Context) error {
 	for {
 		var err error
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		switch {
 		case t.run.state == stateStored:
 			return t.succeed(life, calls)
@@ -216,7 +216,7 @@ func (t *task) send(life, calls context.Context) error {
 	t.run.trace.spent(spending.Total())
 	t.sent()
 	if err != nil {
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		if !errors.As(err, &trouble) {
 			return fmt.Errorf("submit: %w", err)
 		}
@@ -235,7 +235,7 @@ func (t *task) send(life, calls context.Context) error {
 		t.voyage.Succeeded()
 		return t.rendered(calls, made)
 	case made.Ticket == "" || len(made.Ticket) > longestTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
-		return upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
+		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
 	t.voyage.Succeeded()
 	return t.accepted(calls, made.Ticket)
@@ -293,7 +293,7 @@ func (t *task) watch(life, calls context.Context) error {
 		if life.Err() != nil {
 			return errGone
 		}
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		switch {
 		case err == nil && made.Done && len(made.Results) > 0:
 			return t.rendered(calls, made)
@@ -337,8 +337,8 @@ func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
 }
 
 // tooLong is the trouble of a job that took longer than its line allows.
-func (t *task) tooLong() *upstream.Trouble {
-	trouble := upstream.Troubled(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", t.total())), fault.UpstreamError, upstream.NextNone)
+func (t *task) tooLong() *upstream.JobFailure {
+	trouble := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", t.total())), fault.UpstreamError, upstream.NextNone)
 	if t.rec.kind == upstream.KindVideo {
 		trouble.Job = fault.WaitTimeout
 	}

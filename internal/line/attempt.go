@@ -114,7 +114,7 @@ func unprobed(f *upstream.Failure) *upstream.Failure {
 
 // JobFailed is Failed for a trouble of the attempt's job: the credential is gone
 // from all that t says.
-func (a *Attempt) JobFailed(t *upstream.Trouble) { a.Failed(t.Redact(a.Line.Key()).Failure) }
+func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.Line.Key()).Failure) }
 
 // Broke tells that an answer which had begun broke off, so that the attempt no
 // longer counts as a good one. Calls after the first do nothing. A client that

@@ -119,9 +119,9 @@ func (c *Candidate) Begin(account string) *Attempt {
 }
 
 // Unusable is the trouble of a line that could not be opened.
-func Unusable(kind string) *upstream.Trouble {
+func Unusable(kind string) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the line cannot be used on this node"))
-	t := upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+	t := upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	t.Health = upstream.HealthNone
 	if kind == upstream.KindVideo {
 		t.Job = fault.UpstreamUnstable

@@ -11,9 +11,9 @@ import (
 // Image tells whether the reference is an image; else it is a video.
 func (r Reference) Image() bool { return strings.HasPrefix(r.Type, "image/") }
 
-// Unfit is the trouble of a reference that a provider is known not to take. The
+// Unfit is the failure of a reference that a provider is known not to take. The
 // words are for the user.
-func Unfit(kind, format string, args ...any) *Trouble {
+func Unfit(kind, format string, args ...any) *JobFailure {
 	t := Unsuitable(kind, format, args...)
 	t.Message = t.Cause.Error()
 	if kind == KindVideo {
@@ -24,7 +24,7 @@ func Unfit(kind, format string, args ...any) *Trouble {
 
 // FitPictures checks the images among w's references against what a provider
 // takes: the most bytes of one, and of all those together that must go inline,
-// in base64. It reads none of them. The error is a *Trouble.
+// in base64. It reads none of them. The error is a *JobFailure.
 func (w Work) FitPictures(most, inline int64) error {
 	var together int64
 	for i, r := range w.References {
@@ -47,7 +47,7 @@ func (w Work) FitPictures(most, inline int64) error {
 // AddParams adds the members of w.Params to a provider's object. Those that are
 // there already, or that the adapter decides about without sending them now,
 // its own, cannot be added: a catalog entry that lets them pass makes the work
-// Unsuitable, so that nothing is dropped in silence. The error is a *Trouble.
+// Unsuitable, so that nothing is dropped in silence. The error is a *JobFailure.
 func (w Work) AddParams(to map[string]any, own ...string) error {
 	if len(w.Params) == 0 {
 		return nil

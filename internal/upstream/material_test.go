@@ -42,7 +42,7 @@ func TestFitPictures(t *testing.T) {
 		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
 	} {
 		err := Work{Kind: KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
-		var tr *Trouble
+		var tr *JobFailure
 		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -63,7 +63,7 @@ func TestAddParams(t *testing.T) {
 		to := map[string]any{"model": "m"}
 		err := Work{Kind: KindVideo, Params: json.RawMessage(params)}.AddParams(to, "n")
 		got, _ := json.Marshal(to)
-		var tr *Trouble
+		var tr *JobFailure
 		switch {
 		case want == "" && (!errors.As(err, &tr) || tr.Job != fault.InvalidRequest || tr.Health != HealthNone):
 			t.Errorf("%s: %v", params, err)

@@ -9,13 +9,13 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Unread is the trouble of a reference that we could not read from our own
+// Unread is the failure of a reference that we could not read from our own
 // store: nothing that the provider could do was sent, and the line is not to
 // blame.
-func Unread(err error) *Trouble {
+func Unread(err error) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", brief(err)))
 	f.Health = HealthNone
-	return Troubled(f, fault.UpstreamError, NextLater)
+	return FailJob(f, fault.UpstreamError, NextLater)
 }
 
 // Bytes reads the reference whole, for providers that want it inside the body.
@@ -36,11 +36,11 @@ func (r Reference) Bytes(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// AsTrouble returns the trouble that an error of a Generator or of exchange is.
+// AsJobFailure returns the JobFailure that an error of a Generator or of exchange is.
 // Anything else, which would be a mistake of ours, is one of the connection.
-func AsTrouble(err error) *Trouble {
-	if t := (*Trouble)(nil); errors.As(err, &t) {
+func AsJobFailure(err error) *JobFailure {
+	if t := (*JobFailure)(nil); errors.As(err, &t) {
 		return t
 	}
-	return Troubled(Fail(fault.UpstreamConnectionError, brief(err)), fault.UpstreamError, NextLine)
+	return FailJob(Fail(fault.UpstreamConnectionError, brief(err)), fault.UpstreamError, NextLine)
 }

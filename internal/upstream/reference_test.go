@@ -44,13 +44,13 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-func TestAsTrouble(t *testing.T) {
+func TestAsJobFailure(t *testing.T) {
 	t.Parallel()
 	m := upstream.Unread(errors.New("disk"))
-	if upstream.AsTrouble(m) != m {
-		t.Error("another trouble")
+	if upstream.AsJobFailure(m) != m {
+		t.Error("another failure")
 	}
-	if m := upstream.AsTrouble(errors.New("odd")); m.Failure == nil || m.Next != upstream.NextLine {
+	if m := upstream.AsJobFailure(errors.New("odd")); m.Failure == nil || m.Next != upstream.NextLine {
 		t.Errorf("%+v", m)
 	}
 }

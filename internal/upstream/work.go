@@ -139,20 +139,20 @@ type File struct {
 
 // Generator is implemented by adapters that make images or video. All methods may
 // be called from any node and any process, also from one that has not
-// submitted. The error of each is always a *Trouble; the context bounds the
+// submitted. The error of each is always a *JobFailure; the context bounds the
 // whole exchange.
 type Generator interface {
 	// Blocks says whether Submit answers only when the work is done. Such work
 	// has no ticket.
 	Blocks(w Work) bool
 	// Submit asks for the work, in one call. It is never repeated by the
-	// adapter. A Trouble with Lost set means that the provider may have
+	// adapter. A JobFailure with Lost set means that the provider may have
 	// accepted it all the same.
 	Submit(ctx context.Context, w Work) (*Progress, error)
-	// Poll asks how a work is doing. A Trouble with NextPoll says nothing about
+	// Poll asks how a work is doing. A JobFailure with NextPoll says nothing about
 	// the work: ask again later.
 	Poll(ctx context.Context, w Work, ticket string) (*Progress, error)
-	// Fetch opens a result. A Trouble with NextPoll means that asking again may
+	// Fetch opens a result. A JobFailure with NextPoll means that asking again may
 	// bring a fresh address.
 	Fetch(ctx context.Context, w Work, r Result) (*File, error)
 	// Cancel tells the provider that nobody waits any more. It is a courtesy:

@@ -39,7 +39,7 @@ func (a *Adapter) film(ctx context.Context, w upstream.Work) (*upstream.Progress
 	}
 	ticket := gjson.GetBytes(answer, "id").String()
 	if !exchange.Ticket(ticket) {
-		t := upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable id in the answer to a submission")),
+		t := upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable id in the answer to a submission")),
 			fault.UpstreamError, upstream.NextLine)
 		t.Lost = true // it runs, under a name that we do not know
 		return nil, t
@@ -167,7 +167,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 
 // readTask reads how a task is doing. A status that Ark may invent is taken for
 // one of a task that goes on: the line's longest wait ends it.
-func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *upstream.Trouble) {
+func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *upstream.JobFailure) {
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {
 	case "":

@@ -132,13 +132,13 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 // call makes n calls, a few at a time, and returns what they brought in their
 // order. Without any result the trouble is set. After a trouble that the next
 // call would meet too no more calls are begun.
-func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(call int) ([]byte, error)) ([]upstream.Result, *upstream.Trouble) {
+func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(call int) ([]byte, error)) ([]upstream.Result, *upstream.JobFailure) {
 	var (
 		brought = make([][]upstream.Result, n)
 		wg      sync.WaitGroup
 		mu      sync.Mutex // guards what follows
 		next    = min(n, callsAtOnce)
-		worst   *upstream.Trouble
+		worst   *upstream.JobFailure
 		stopped bool
 	)
 	take := func() (int, bool) {
@@ -169,7 +169,7 @@ func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(ca
 }
 
 // one makes one call. Again says whether another one may fare better.
-func (a *Adapter) one(ctx context.Context, w upstream.Work, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.Trouble, again bool) {
+func (a *Adapter) one(ctx context.Context, w upstream.Work, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.JobFailure, again bool) {
 	raw, err := body(call)
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
@@ -186,7 +186,7 @@ func (a *Adapter) one(ctx context.Context, w upstream.Work, call int, body func(
 
 // readPictures reads a good answer: its pictures, or why there are none. Single
 // pictures of a set can fail; the first of those speaks for all if none came.
-func readPictures(body []byte) ([]upstream.Result, *upstream.Trouble) {
+func readPictures(body []byte) ([]upstream.Result, *upstream.JobFailure) {
 	var (
 		results []upstream.Result
 		failed  gjson.Result
@@ -209,7 +209,7 @@ func readPictures(body []byte) ([]upstream.Result, *upstream.Trouble) {
 
 // worse returns the trouble that is the harder to mend: the one that tells most
 // about the other calls too. If any answer was lost, so is theirs together.
-func worse(a, b *upstream.Trouble) *upstream.Trouble {
+func worse(a, b *upstream.JobFailure) *upstream.JobFailure {
 	if a == nil {
 		return b
 	}

@@ -15,7 +15,7 @@ import (
 
 // tell sends a submission and returns the body of a good answer, or else the
 // verdict and the code in Ark's words that it rests on, empty if there was none.
-func (a *Adapter) tell(ctx context.Context, kind string, r exchange.Request) (body []byte, code string, t *upstream.Trouble) {
+func (a *Adapter) tell(ctx context.Context, kind string, r exchange.Request) (body []byte, code string, t *upstream.JobFailure) {
 	reply, err := a.line.Tell(ctx, r)
 	if err != nil {
 		if !errors.As(err, &t) {
@@ -40,23 +40,23 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.Request) (bo
 }
 
 // hide takes the line's credential out of what a provider says.
-func (a *Adapter) hide(t *upstream.Trouble) *upstream.Trouble { return t.Redact(a.key) }
+func (a *Adapter) hide(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(a.key) }
 
 // ended is the verdict on the error object of a task, or of a picture of a set.
-func ended(kind string, e gjson.Result) *upstream.Trouble {
+func ended(kind string, e gjson.Result) *upstream.JobFailure {
 	return mend(kind, upstream.Ended(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 
 // mend adds to a verdict what Ark's error object e says in words of its own.
 // Begun says that the work had been accepted.
-func mend(kind string, t *upstream.Trouble, e gjson.Result, begun bool) *upstream.Trouble {
+func mend(kind string, t *upstream.JobFailure, e gjson.Result, begun bool) *upstream.JobFailure {
 	code := e.Get("code").String()
 	switch {
 	case code == "InternalServiceError" && t.Passed != nil:
 		// Told with a 400 it is the provider's failure all the same.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
-		return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	case code == "ServerOverloaded" && begun && kind == upstream.KindVideo:
 		t.Job = fault.RenderFailed
 	case material(code, e.Get("param").String(), e.Get("message").String()):

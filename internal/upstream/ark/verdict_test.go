@@ -20,7 +20,7 @@ type verdict struct {
 	param  string
 }
 
-func judged(tr *upstream.Trouble) verdict { return verdict{tr.Job, tr.Next, tr.Health, tr.Param} }
+func judged(tr *upstream.JobFailure) verdict { return verdict{tr.Job, tr.Next, tr.Health, tr.Param} }
 
 var (
 	policy     = verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, ""}
@@ -124,7 +124,7 @@ func TestCodes(t *testing.T) {
 }
 
 // endOf submits a clip and polls it to its bad end.
-func endOf(t *testing.T, studio *fakestudio.Ark, w upstream.Work) *upstream.Trouble {
+func endOf(t *testing.T, studio *fakestudio.Ark, w upstream.Work) *upstream.JobFailure {
 	t.Helper()
 	a := at(t, studio.URL(), nil)
 	p, err := a.Submit(t.Context(), w)

@@ -77,12 +77,12 @@ func count(n int) func(*upstream.Work) { return func(w *upstream.Work) { w.Count
 
 func model(id string) func(*upstream.Work) { return func(w *upstream.Work) { w.Model = id } }
 
-// trouble asserts that err is a *upstream.Trouble.
-func trouble(t *testing.T, err error) *upstream.Trouble {
+// trouble asserts that err is a *upstream.JobFailure.
+func trouble(t *testing.T, err error) *upstream.JobFailure {
 	t.Helper()
-	var tr *upstream.Trouble
+	var tr *upstream.JobFailure
 	if !errors.As(err, &tr) {
-		t.Fatalf("error %v (%T), want a *upstream.Trouble", err, err)
+		t.Fatalf("error %v (%T), want a *upstream.JobFailure", err, err)
 	}
 	return tr
 }

@@ -100,7 +100,7 @@ func pictureSize(w upstream.Work, endpoint string) (string, error) {
 // readPictures reads what was made, at most count pictures, from the output of
 // an answer or a task. Blocked pictures are missing, or stand there with a code:
 // the first of those speaks for all if none came.
-func readPictures(output gjson.Result, count int) ([]upstream.Result, *upstream.Trouble) {
+func readPictures(output gjson.Result, count int) ([]upstream.Result, *upstream.JobFailure) {
 	var (
 		links  []gjson.Result
 		failed gjson.Result

@@ -38,12 +38,12 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 
 // readTask reads how a task is doing. A status that DashScope may invent is
 // taken for one of a task that goes on: the line's longest wait ends it.
-func readTask(w upstream.Work, ticket string, output gjson.Result) (*upstream.Progress, *upstream.Trouble) {
+func readTask(w upstream.Work, ticket string, output gjson.Result) (*upstream.Progress, *upstream.JobFailure) {
 	done := &upstream.Progress{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
 		if w.Kind == upstream.KindImage {
-			var trouble *upstream.Trouble
+			var trouble *upstream.JobFailure
 			done.Results, trouble = readPictures(output, w.Count)
 			return done, trouble
 		}

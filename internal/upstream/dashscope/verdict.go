@@ -15,7 +15,7 @@ import (
 
 // tell sends a submission and returns the output of a good answer, or the
 // verdict.
-func (a *Adapter) tell(ctx context.Context, kind string, r exchange.Request) (output gjson.Result, t *upstream.Trouble) {
+func (a *Adapter) tell(ctx context.Context, kind string, r exchange.Request) (output gjson.Result, t *upstream.JobFailure) {
 	reply, err := a.line.Tell(ctx, r)
 	if err != nil {
 		if !errors.As(err, &t) {
@@ -53,33 +53,33 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.Request) (ou
 }
 
 // nameless is the trouble of a task that runs under a name we do not know.
-func nameless() *upstream.Trouble {
-	t := upstream.Troubled(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable task_id in the answer to a submission")),
+func nameless() *upstream.JobFailure {
+	t := upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable task_id in the answer to a submission")),
 		fault.UpstreamError, upstream.NextLine)
 	t.Lost = true
 	return t
 }
 
 // hide takes the line's credential out of what a provider says.
-func (a *Adapter) hide(t *upstream.Trouble) *upstream.Trouble { return t.Redact(a.key) }
+func (a *Adapter) hide(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(a.key) }
 
 // ended is the verdict on a task, or a picture of one, that failed: e holds its
 // code and message.
-func ended(kind string, e gjson.Result) *upstream.Trouble {
+func ended(kind string, e gjson.Result) *upstream.JobFailure {
 	code, message := e.Get("code").String(), e.Get("message").String()
 	return mend(kind, upstream.Ended(kind, code, message), code, message)
 }
 
 // mend adds to a verdict what DashScope's codes and words mean beyond what they
 // mean everywhere.
-func mend(kind string, t *upstream.Trouble, code, message string) *upstream.Trouble {
+func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.JobFailure {
 	message = strings.ToLower(message)
 	switch {
 	case t.Passed != nil && own(code):
 		// Told with a 400 it is the provider's failure all the same.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
-		return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	case kind == upstream.KindVideo && t.Job == fault.ContentPolicy && strings.Contains(message, "output"):
 		// The code is the same for what went in and what came out; the latter
 		// may pass at a second try.

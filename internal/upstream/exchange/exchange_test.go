@@ -188,7 +188,7 @@ func TestDownloadsFromStrangers(t *testing.T) {
 			t.Errorf("%s: %v, asked %q, want %q", name, err, asked, test.want)
 		}
 		if err != nil {
-			var trouble *upstream.Trouble
+			var trouble *upstream.JobFailure
 			if !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
 				t.Errorf("%s: %v is not the line's trouble", name, err)
 			}

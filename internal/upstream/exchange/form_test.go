@@ -118,7 +118,7 @@ func TestFormUnread(t *testing.T) {
 		form.Field("prompt", "x")
 		form.File("image", "1.png", r)
 		_, err := line.Tell(t.Context(), exchange.Request{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
-		if m := upstream.AsTrouble(err); m.Lost || m.Health != upstream.HealthNone || m.Next != upstream.NextLater {
+		if m := upstream.AsJobFailure(err); m.Lost || m.Health != upstream.HealthNone || m.Next != upstream.NextLater {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -137,7 +137,7 @@ func TestFormCut(t *testing.T) {
 	form := exchange.NewForm()
 	form.File("image", "1.png", file(strings.Repeat("z", 1<<16), &open))
 	_, err := line.Tell(t.Context(), exchange.Request{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
-	if m := upstream.AsTrouble(err); !m.Lost || m.Health != upstream.HealthFail {
+	if m := upstream.AsJobFailure(err); !m.Lost || m.Health != upstream.HealthFail {
 		t.Errorf("%+v", m)
 	}
 }

@@ -49,7 +49,7 @@ type Reply struct {
 }
 
 // Refused is upstream.Refused of the reply.
-func (r *Reply) Refused(kind string) *upstream.Trouble {
+func (r *Reply) Refused(kind string) *upstream.JobFailure {
 	return upstream.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 }
 
@@ -63,7 +63,7 @@ func (r *Reply) Unknown() bool {
 	return gone && !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<"))
 }
 
-// Tell sends a submission. The error is a *upstream.Trouble: the answer did not
+// Tell sends a submission. The error is a *upstream.JobFailure: the answer did not
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
 // upstream.Unread.
 func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {
@@ -77,25 +77,25 @@ func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {
 	return reply, nil
 }
 
-// Look sends a question about a work. The error is a *upstream.Trouble with
+// Look sends a question about a work. The error is a *upstream.JobFailure with
 // NextPoll.
 func (l *Line) Look(ctx context.Context, r Request) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if err != nil {
-		return nil, upstream.Troubled(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
+		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
 	}
 	return reply, nil
 }
 
-// Silent is the trouble of a question that was not answered well: ask again.
+// Silent is the failure of a question that was not answered well: ask again.
 // It keeps what Classify says of the line's health.
-func (r *Reply) Silent() *upstream.Trouble {
+func (r *Reply) Silent() *upstream.JobFailure {
 	f := upstream.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 	if f == nil {
 		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
 	}
 	f.Passed = nil
-	return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+	return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 }
 
 func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
@@ -158,10 +158,10 @@ var errStrange = errors.New("the result is on a host that is not the line's own"
 // Download opens a result at an address that the provider gave. header, the
 // credential in it, goes to the line's own host alone, and other hosts are
 // reached by the line's Strangers. Redirects are followed, since hosts of
-// results send to their storage. The error is a *upstream.Trouble with NextPoll.
+// results send to their storage. The error is a *upstream.JobFailure with NextPoll.
 func (l *Line) Download(ctx context.Context, address string, header http.Header) (*upstream.File, error) {
 	failed := func(f *upstream.Failure) error {
-		return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
 	}
 	at, err := url.Parse(address)
 	for range maxHops {

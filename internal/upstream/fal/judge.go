@@ -54,7 +54,7 @@ const policy = "content_policy_violation"
 
 // refused is the verdict on a status that says what the input is: on a
 // submission, or on the question for a result.
-func refused(kind string, r *exchange.Reply) *upstream.Trouble {
+func refused(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
 		t := upstream.Ended(kind, name, message)
 		t.Status = r.Status
@@ -66,7 +66,7 @@ func refused(kind string, r *exchange.Reply) *upstream.Trouble {
 // ended is the verdict on the answer to the question for a completed request's
 // result; nil: it may be one. The status alone says little: it may be the
 // model's, or the queue's that could not answer.
-func ended(kind string, r *exchange.Reply) *upstream.Trouble {
+func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
 	name, message := reason(r)
 	told := name != "" || says(r)
 	switch {
@@ -88,7 +88,7 @@ func ended(kind string, r *exchange.Reply) *upstream.Trouble {
 }
 
 // adjust follows what fal says about trying again.
-func adjust(r *exchange.Reply, t *upstream.Trouble) *upstream.Trouble {
+func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 	name, _ := reason(r)
 	switch r.Header.Get("X-Fal-Retryable") {
 	case "true":
@@ -111,7 +111,7 @@ func adjust(r *exchange.Reply, t *upstream.Trouble) *upstream.Trouble {
 
 // output finds the files in a model's output: at most as many as were asked
 // for, without those that the model's own check blackened.
-func output(w upstream.Work, r *exchange.Reply) ([]upstream.Result, *upstream.Trouble) {
+func output(w upstream.Work, r *exchange.Reply) ([]upstream.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
 		return nil, r.Silent()
 	}

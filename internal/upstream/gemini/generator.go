@@ -84,15 +84,15 @@ func isVeo(model string) bool {
 }
 
 // noTicket is the trouble of a ticket that cannot be this provider's.
-func noTicket() *upstream.Trouble {
+func noTicket() *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 	f.Health = upstream.HealthNone
-	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
 // misnamed is the trouble of a model that cannot stand in an address.
-func misnamed(f *upstream.Failure) *upstream.Trouble {
-	return upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+func misnamed(f *upstream.Failure) *upstream.JobFailure {
+	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
 // place says where a further field of the user's goes, by its name: a path of
@@ -100,7 +100,7 @@ func misnamed(f *upstream.Failure) *upstream.Trouble {
 type place map[string][]string
 
 // put puts the further fields of a work into its body.
-func (p place) put(body map[string]any, w upstream.Work) *upstream.Trouble {
+func (p place) put(body map[string]any, w upstream.Work) *upstream.JobFailure {
 	if len(w.Params) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ type blob struct {
 
 // blobs reads the references of a work, all or none. types are those that the
 // model takes, by their beginnings.
-func blobs(ctx context.Context, w upstream.Work, most int, types ...string) ([]blob, *upstream.Trouble) {
+func blobs(ctx context.Context, w upstream.Work, most int, types ...string) ([]blob, *upstream.JobFailure) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
 	}

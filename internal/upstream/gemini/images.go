@@ -56,7 +56,7 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 	}
 	var (
 		results  = make([]*upstream.Result, count)
-		troubles = make([]*upstream.Trouble, count)
+		troubles = make([]*upstream.JobFailure, count)
 		next     atomic.Int64
 		closed   atomic.Bool // the line is out: the rest is not asked for
 		wg       sync.WaitGroup
@@ -90,8 +90,8 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 
 // worst is the most hopeless of the troubles, at least one of which is there.
 // If one of the calls may have been accepted, so may the work.
-func worst(troubles []*upstream.Trouble) *upstream.Trouble {
-	var made *upstream.Trouble
+func worst(troubles []*upstream.JobFailure) *upstream.JobFailure {
+	var made *upstream.JobFailure
 	accepted := false
 	for _, t := range troubles {
 		if t == nil {
@@ -107,12 +107,12 @@ func worst(troubles []*upstream.Trouble) *upstream.Trouble {
 }
 
 // makeImage is one call.
-func (a *Adapter) makeImage(ctx context.Context, w upstream.Work, at *url.URL, body []byte) (*upstream.Result, *upstream.Trouble) {
+func (a *Adapter) makeImage(ctx context.Context, w upstream.Work, at *url.URL, body []byte) (*upstream.Result, *upstream.JobFailure) {
 	reply, err := a.line.Tell(ctx, exchange.Request{
 		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
 	})
 	if err != nil {
-		return nil, upstream.AsTrouble(err)
+		return nil, upstream.AsJobFailure(err)
 	}
 	if !reply.Good() {
 		return nil, refused(reply, w.Kind).Redact(a.key)
@@ -126,7 +126,7 @@ func (a *Adapter) makeImage(ctx context.Context, w upstream.Work, at *url.URL, b
 
 // imageBodies makes the bodies of the calls. They are one and the same but for
 // a seed, which counts up: else all images would be the same.
-func imageBodies(ctx context.Context, w upstream.Work, count int) ([][]byte, *upstream.Trouble) {
+func imageBodies(ctx context.Context, w upstream.Work, count int) ([][]byte, *upstream.JobFailure) {
 	config, trouble := imageConfig(w)
 	if trouble != nil {
 		return nil, trouble
@@ -162,7 +162,7 @@ func imageBodies(ctx context.Context, w upstream.Work, count int) ([][]byte, *up
 
 // imageConfig says how large and in which ratio. The user's pixels are given by
 // their tier and ratio, which is all that the API knows.
-func imageConfig(w upstream.Work) (map[string]any, *upstream.Trouble) {
+func imageConfig(w upstream.Work) (map[string]any, *upstream.JobFailure) {
 	config := map[string]any{}
 	old := strings.Contains(w.Model, "gemini-2.5-")
 	switch w.Ratio {
@@ -193,7 +193,7 @@ func imageConfig(w upstream.Work) (map[string]any, *upstream.Trouble) {
 
 // readImage finds the image in a good answer. Parts of the model's thoughts are
 // drafts, not results.
-func readImage(reply *exchange.Reply) (*upstream.Result, *upstream.Trouble) {
+func readImage(reply *exchange.Reply) (*upstream.Result, *upstream.JobFailure) {
 	const kind = upstream.KindImage
 	said, ok := document(reply)
 	if !ok || said.Get("error").IsObject() || said.Get("promptFeedback.blockReason").Str != "" {

@@ -48,7 +48,7 @@ func isInteraction(id string) bool {
 }
 
 // omniBody makes the body of a submission.
-func omniBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.Trouble) {
+func omniBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
 	if trouble := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); trouble != nil {
 		return nil, trouble
@@ -120,7 +120,7 @@ func (a *Adapter) pollOmni(ctx context.Context, w upstream.Work, ticket string) 
 }
 
 // readInteraction judges what the provider says of an interaction.
-func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.Trouble) {
+func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.JobFailure) {
 	said, ok := document(reply)
 	if !ok {
 		return nil, reply.Silent()
@@ -147,13 +147,13 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Prog
 	default:
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
 		f.Status = reply.Status
-		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 }
 
 // readSteps finds the clip of a completed interaction. One that has none is a
 // refusal: the model then says why in words, if at all.
-func readSteps(said gjson.Result, kind, ticket string) (*upstream.Progress, *upstream.Trouble) {
+func readSteps(said gjson.Result, kind, ticket string) (*upstream.Progress, *upstream.JobFailure) {
 	var words []string
 	for _, step := range said.Get("steps").Array() {
 		if step.Get("type").Str != "model_output" {

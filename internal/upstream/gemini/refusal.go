@@ -13,7 +13,7 @@ import (
 // refused is the verdict on an answer to the submission of a clip that is not a
 // good one. Google rejects prompts and references with the same status as
 // wrong fields, and says which in words alone.
-func refused(reply *exchange.Reply, kind string) *upstream.Trouble {
+func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	if kind == upstream.KindVideo && t.Job == fault.InvalidRequest {
 		again := argument(kind, t.Message)
@@ -26,7 +26,7 @@ func refused(reply *exchange.Reply, kind string) *upstream.Trouble {
 // argument is the verdict on a work whose input was refused (INVALID_ARGUMENT),
 // by the words of the refusal. The codes are those of other providers, which
 // have names for it.
-func argument(kind, message string) *upstream.Trouble {
+func argument(kind, message string) *upstream.JobFailure {
 	words := strings.ToLower(message)
 	for _, w := range policyWords {
 		if strings.Contains(words, w) {
@@ -49,7 +49,7 @@ var materialWords = [...]string{"process input image", "process input video", "i
 
 // ended is the verdict on a work whose failure stands in an error object: a
 // code, as a number of gRPC's or of HTTP's, or as a name, and a message.
-func ended(kind string, e gjson.Result) *upstream.Trouble {
+func ended(kind string, e gjson.Result) *upstream.JobFailure {
 	message := e.Get("message").String()
 	name := e.Get("status").String()
 	if name == "" {

@@ -65,7 +65,7 @@ func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket 
 }
 
 // veoBody makes the body of a submission.
-func veoBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.Trouble) {
+func veoBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.JobFailure) {
 	if w.Prompt == "" && len(w.References) != 1 {
 		return nil, upstream.Unsuitable(w.Kind, "no prompt; the provider needs one unless there is a first frame")
 	}
@@ -104,7 +104,7 @@ func veoBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.Trouble) {
 // shapeClip sets resolution and ratio of a clip; tiers are those that the model
 // family makes. The user's pixels are given by these, which is all that the API
 // knows.
-func shapeClip(to map[string]any, w upstream.Work, ratio string, tiers ...string) *upstream.Trouble {
+func shapeClip(to map[string]any, w upstream.Work, ratio string, tiers ...string) *upstream.JobFailure {
 	tier := w.Tier
 	if tier == "2160p" {
 		tier = "4K"
@@ -182,7 +182,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w upstream.Work, ticket string) (
 }
 
 // readOperation judges what the provider says of an operation.
-func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.Trouble) {
+func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.JobFailure) {
 	said, ok := document(reply)
 	switch {
 	case ok && reply.Status == http.StatusNotFound:

@@ -42,7 +42,7 @@ func at(kind, address string) upstream.Reference {
 }
 
 // write writes a work; a trouble comes as its cause.
-func write(t *testing.T, options object, w upstream.Work) (model, body string, trouble *upstream.Trouble) {
+func write(t *testing.T, options object, w upstream.Work) (model, body string, trouble *upstream.JobFailure) {
 	t.Helper()
 	o, err := input.Read(options)
 	if err != nil {
@@ -259,7 +259,7 @@ func TestInline(t *testing.T) {
 		"away": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("away") }},
 	} {
 		_, err := input.Inline(t.Context(), r)
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		if !errors.As(err, &trouble) || trouble.Health != upstream.HealthNone || trouble.Next != upstream.NextLater || trouble.Lost {
 			t.Errorf("%s: %v", name, err)
 		}

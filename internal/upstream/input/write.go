@@ -10,12 +10,12 @@ import (
 )
 
 // Carry brings a reference to the provider and returns what stands for it in
-// the input: an address or a data URI. Its error is a *upstream.Trouble.
+// the input: an address or a data URI. Its error is a *upstream.JobFailure.
 type Carry func(ctx context.Context, r upstream.Reference) (string, error)
 
 // Write writes a work as its model's input: the operator's own members first,
 // then the client's further fields over them, then what the work says over
-// both. The error is a *upstream.Trouble: upstream.Unsuitable for what the
+// both. The error is a *upstream.JobFailure: upstream.Unsuitable for what the
 // style cannot say, else Carry's. Carry is called only for a work that can be
 // said.
 func (s *Style) Write(ctx context.Context, w upstream.Work, carry Carry) ([]byte, error) {
@@ -59,7 +59,7 @@ type draft struct {
 	style *Style
 	work  upstream.Work
 	said  map[string]any
-	fault *upstream.Trouble // the first thing that cannot be said
+	fault *upstream.JobFailure // the first thing that cannot be said
 }
 
 // carried are references that one member stands for.

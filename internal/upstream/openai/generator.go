@@ -52,7 +52,7 @@ type fields map[string]json.RawMessage
 // begin makes the fields of a work: those that the catalog lets pass, then our
 // own. owned names further ones of ours: whoever could set them would get round
 // the price, or change the shape of the answer.
-func begin(w upstream.Work, owned ...string) (fields, *upstream.Trouble) {
+func begin(w upstream.Work, owned ...string) (fields, *upstream.JobFailure) {
 	f := fields{}
 	if len(w.Params) > 0 {
 		if err := json.Unmarshal(w.Params, &f); err != nil {
@@ -116,7 +116,7 @@ const (
 )
 
 // checkFile refuses a reference that the provider cannot take.
-func checkFile(kind string, r upstream.Reference, limit int64, types ...string) *upstream.Trouble {
+func checkFile(kind string, r upstream.Reference, limit int64, types ...string) *upstream.JobFailure {
 	if !slices.Contains(types, r.Type) {
 		return upstream.Unsuitable(kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
 	}

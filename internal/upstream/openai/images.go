@@ -74,7 +74,7 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 }
 
 // editForm is the form of an edit.
-func editForm(f fields, w upstream.Work) (*exchange.Form, *upstream.Trouble) {
+func editForm(f fields, w upstream.Work) (*exchange.Form, *upstream.JobFailure) {
 	if familyOf(w.Model) == familyAspect {
 		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
 	}
@@ -108,7 +108,7 @@ func editForm(f fields, w upstream.Work) (*exchange.Form, *upstream.Trouble) {
 // readImages reads the images in a good answer: as base64 or as addresses. What
 // a vendor filtered out (`respect_moderation`) or failed on alone is not among
 // them; more than count are never returned.
-func readImages(reply *exchange.Reply, count int) ([]upstream.Result, *upstream.Trouble) {
+func readImages(reply *exchange.Reply, count int) ([]upstream.Result, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Refused(upstream.KindImage)
 	}

@@ -66,12 +66,12 @@ func aJPEG(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// trouble asserts that err is a *upstream.Trouble.
-func trouble(t testing.TB, err error) *upstream.Trouble {
+// trouble asserts that err is a *upstream.JobFailure.
+func trouble(t testing.TB, err error) *upstream.JobFailure {
 	t.Helper()
-	var made *upstream.Trouble
+	var made *upstream.JobFailure
 	if !errors.As(err, &made) || made.Failure == nil {
-		t.Fatalf("error %v (%T), want a *upstream.Trouble", err, err)
+		t.Fatalf("error %v (%T), want a *upstream.JobFailure", err, err)
 	}
 	if strings.Contains(made.Error()+made.Told(), key) {
 		t.Errorf("the credential is in %s", made.Error())
@@ -376,7 +376,7 @@ type verdict struct {
 	param  string
 }
 
-func judged(m *upstream.Trouble) verdict {
+func judged(m *upstream.JobFailure) verdict {
 	return verdict{m.Job, m.Next, m.Health, m.Lost, m.Param}
 }
 

@@ -61,7 +61,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w upstream.Work) (*upstream.P
 }
 
 // shapeVideo checks a clip's references and sets its size and length.
-func shapeVideo(f fields, w upstream.Work) *upstream.Trouble {
+func shapeVideo(f fields, w upstream.Work) *upstream.JobFailure {
 	switch {
 	case w.Prompt == "":
 		return upstream.Unsuitable(w.Kind, "no prompt; the provider needs one")
@@ -134,7 +134,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 
 // readVideo judges what the provider says of a clip. content is where the clip
 // will be.
-func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.Progress, *upstream.Trouble) {
+func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.Progress, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Silent()
 	}
@@ -161,7 +161,7 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.P
 	default:
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
 		f.Status = reply.Status
-		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 }
 
@@ -183,11 +183,11 @@ func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) er
 }
 
 // video is the address of a clip.
-func (a *Adapter) video(w upstream.Work, ticket string) (*url.URL, *upstream.Trouble) {
+func (a *Adapter) video(w upstream.Work, ticket string) (*url.URL, *upstream.JobFailure) {
 	if w.Kind != upstream.KindVideo || !isTicket(ticket) {
 		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 		f.Health = upstream.HealthNone
-		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextLine)
+		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}
 	return a.line.URL("videos", ticket), nil
 }

@@ -22,7 +22,7 @@ var errorCode = regexp.MustCompile(`\((?:code:\s*)?(E\d{3,4}|PA)\)|\b(E\d{3,4})\
 
 // failed is the verdict on a failed prediction by the text of its error, which
 // is all that there is.
-func failed(kind, message string) *upstream.Trouble {
+func failed(kind, message string) *upstream.JobFailure {
 	code, said := "", strings.ToLower(message)
 	if m := errorCode.FindStringSubmatch(message); m != nil {
 		code = m[1] + m[2]
@@ -58,7 +58,7 @@ func failed(kind, message string) *upstream.Trouble {
 // output finds the addresses in a prediction's output, in their order: a text,
 // a list of them, or an object that has them in it; at most as many as were
 // asked for.
-func output(w upstream.Work, said gjson.Result) ([]upstream.Result, *upstream.Trouble) {
+func output(w upstream.Work, said gjson.Result) ([]upstream.Result, *upstream.JobFailure) {
 	most := 1
 	if w.Kind == upstream.KindImage {
 		most = max(w.Count, 1)

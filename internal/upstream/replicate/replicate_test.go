@@ -41,9 +41,9 @@ func open(t *testing.T, base string, options map[string]any) *replicate.Adapter 
 }
 
 // trouble returns the verdict in an error.
-func trouble(t *testing.T, err error) *upstream.Trouble {
+func trouble(t *testing.T, err error) *upstream.JobFailure {
 	t.Helper()
-	var got *upstream.Trouble
+	var got *upstream.JobFailure
 	if !errors.As(err, &got) {
 		t.Fatalf("not a trouble: %v", err)
 	}
@@ -57,7 +57,7 @@ type verdict struct {
 	health upstream.Health
 }
 
-func check(t *testing.T, name string, got *upstream.Trouble, want verdict) {
+func check(t *testing.T, name string, got *upstream.JobFailure, want verdict) {
 	t.Helper()
 	if got.Job != want.job || got.Next != want.next || got.Health != want.health {
 		t.Errorf("%s: %s, next %d, health %s; want %s, %d, %s (%v)", name, got.Job, got.Next, got.Health, want.job, want.next, want.health, got)

@@ -77,7 +77,7 @@ func (a *Adapter) upload(ctx context.Context, kind string, r upstream.Reference)
 // before turns the trouble of a call that came before the submission into one
 // of the submission: another line may do better.
 func before(err error) error {
-	var t *upstream.Trouble
+	var t *upstream.JobFailure
 	if errors.As(err, &t) {
 		t.Next = upstream.NextLine
 	}

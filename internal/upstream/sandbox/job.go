@@ -65,7 +65,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 // process may ask.
 func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstream.Progress, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, upstream.Troubled(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
+		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
 	it, ok := readTicket(of)
 	if !ok {
@@ -93,7 +93,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstre
 // result are the same bytes, on every node.
 func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
 	broken := func(f *upstream.Failure) (*upstream.File, error) {
-		return nil, upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 	it, ok := readLink(r.Ref)
 	if !ok || it.index >= count(w) {

@@ -213,7 +213,7 @@ func TestJobTroubles(t *testing.T) {
 							}
 							return
 						}
-						var got *upstream.Trouble
+						var got *upstream.JobFailure
 						if !errors.As(err, &got) {
 							t.Fatalf("no trouble: %v", err)
 						}
@@ -247,7 +247,7 @@ func TestSilentTroubles(t *testing.T) {
 				if ticketed != (polls > 50) {
 					t.Errorf("%s: %d polls: %v", fail, polls, err)
 				}
-				var trouble *upstream.Trouble
+				var trouble *upstream.JobFailure
 				if errors.As(err, &trouble) && !ticketed && (!trouble.Lost || trouble.Code != fault.UpstreamTimeout) {
 					t.Errorf("%s: %+v", fail, trouble)
 				}
@@ -260,7 +260,7 @@ func TestSilentTroubles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		if _, err = open(t, options).Poll(t.Context(), work(kind), p.Ticket); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
 			t.Errorf("polls_break: %v", err)
 		}
@@ -295,7 +295,7 @@ func TestBadLink(t *testing.T) {
 		first := ask(5 * time.Second)
 		fresh := ask(2 * time.Second)
 		for range 2 {
-			var trouble *upstream.Trouble
+			var trouble *upstream.JobFailure
 			if _, err := open(t, options).Fetch(t.Context(), w, first); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll || trouble.Status != 403 {
 				t.Errorf("the first link: %v", err)
 			}
@@ -328,7 +328,7 @@ func TestFailOn(t *testing.T) {
 			w := work(upstream.KindVideo)
 			w.Prompt = c.prompt
 			_, _, err := perform(t.Context(), t, c.options, w)
-			var trouble *upstream.Trouble
+			var trouble *upstream.JobFailure
 			if errors.As(err, &trouble); (c.want == "") != (err == nil) || (trouble != nil && trouble.Job != c.want) {
 				t.Errorf("%v, %q: %v, want %q", c.options, c.prompt, err, c.want)
 			}
@@ -380,7 +380,7 @@ func TestUnfitWork(t *testing.T) {
 		w := work(upstream.KindVideo)
 		change(&w)
 		_, err := open(t, nil).Submit(t.Context(), w)
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		if !errors.As(err, &trouble) || trouble.Next != upstream.NextLine || trouble.Health != upstream.HealthNone || trouble.Lost {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -393,7 +393,7 @@ func TestLeftWork(t *testing.T) {
 	a, w := open(t, map[string]any{"delay": "1h"}), work(upstream.KindImage)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var trouble *upstream.Trouble
+	var trouble *upstream.JobFailure
 	if _, err := a.Submit(ctx, w); !errors.As(err, &trouble) || !trouble.Lost {
 		t.Errorf("submit: %v", err)
 	}
@@ -419,7 +419,7 @@ func FuzzTicket(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, ticket string) {
 		p, err := a.Poll(t.Context(), work(upstream.KindVideo), ticket)
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		switch {
 		case err == nil && (p.Ticket != ticket || strings.Count(ticket, ".") != 3):
 			t.Errorf("%q: %+v", ticket, p)
@@ -442,7 +442,7 @@ func FuzzLink(f *testing.F) {
 	w.Width, w.Height = 16, 16
 	f.Fuzz(func(t *testing.T, ref string) {
 		file, err := a.Fetch(t.Context(), w, upstream.Result{Ref: ref})
-		var trouble *upstream.Trouble
+		var trouble *upstream.JobFailure
 		if err == nil {
 			if !strings.HasPrefix(ref, "sandbox:") {
 				t.Errorf("%q is a link", ref)

@@ -93,7 +93,7 @@ func atPoll(kind, trouble string) error {
 		return upstream.Vanished(kind, "sandbox: no work has this ticket")
 	case failPolls:
 		f := upstream.Classify(http.StatusServiceUnavailable, "application/json", []byte(`{"error":{"message":"not now"}}`), nil)
-		return upstream.Troubled(f, fault.UpstreamError, upstream.NextPoll)
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Next is what can be done about a Trouble.
+// Next is what can be done about a JobFailure.
 type Next int
 
-// What can be done about a Trouble, from hopeful to hopeless.
+// What can be done about a JobFailure, from hopeful to hopeless.
 const (
 	// NextPoll: it says nothing about the work; ask again later.
 	NextPoll Next = iota
@@ -29,12 +29,12 @@ const (
 	NextNone
 )
 
-// Trouble is why a work did not get done on a line.
-type Trouble struct {
+// JobFailure is why a work did not get done on a line.
+type JobFailure struct {
 	// Failure is for the line and the operator: its health effect, status and
 	// cause. Never nil.
 	*Failure
-	// Job is the job's error.code if the job ends with this trouble
+	// Job is the job's error.code if the job ends with this failure
 	// (interface.md, Failed jobs).
 	Job fault.Code
 	// Param is the job's error.param: `audio` where the sound was flagged.
@@ -50,13 +50,13 @@ type Trouble struct {
 }
 
 // Unwrap returns the failure.
-func (t *Trouble) Unwrap() error { return t.Failure }
+func (t *JobFailure) Unwrap() error { return t.Failure }
 
 // Error implements error for logs.
-func (t *Trouble) Error() string { return string(t.Job) + ": " + t.Failure.Error() }
+func (t *JobFailure) Error() string { return string(t.Job) + ": " + t.Failure.Error() }
 
 // Redact is Failure.Redact for all that t says.
-func (t *Trouble) Redact(secret string) *Trouble {
+func (t *JobFailure) Redact(secret string) *JobFailure {
 	if len(secret) >= 8 {
 		t.Message = strings.ReplaceAll(t.Message, secret, "[redacted]")
 	}
@@ -65,7 +65,7 @@ func (t *Trouble) Redact(secret string) *Trouble {
 }
 
 // Told is what the user reads as error.message of a job that ends with t.
-func (t *Trouble) Told() string {
+func (t *JobFailure) Told() string {
 	said := jobWords(t.Job)
 	switch {
 	case t.Message == "":
@@ -103,23 +103,23 @@ func jobWords(code fault.Code) string {
 	}
 }
 
-// Troubled makes a trouble of a failure that has no telling names: a connection
+// FailJob makes a job's failure of one that has no telling names: a connection
 // that broke, an answer that makes no sense, a line that cannot do it.
-func Troubled(f *Failure, job fault.Code, next Next) *Trouble {
-	return &Trouble{Failure: f, Job: job, Next: next}
+func FailJob(f *Failure, job fault.Code, next Next) *JobFailure {
+	return &JobFailure{Failure: f, Job: job, Next: next}
 }
 
-// LostAnswer is the trouble of a submission whose answer did not arrive, or
+// LostAnswer is the failure of a submission whose answer did not arrive, or
 // broke off: err is the error of the connection. Dialling errors, where nothing
 // was sent, are not lost.
-func LostAnswer(ctx context.Context, err error) *Trouble {
+func LostAnswer(ctx context.Context, err error) *JobFailure {
 	f := Interrupted(ctx, err)
-	return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !undialled(err)}
+	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !undialled(err)}
 }
 
 // Refused is the verdict on an HTTP answer that is not a good one to a
 // submission.
-func Refused(kind string, status int, contentType string, body []byte, header http.Header) *Trouble {
+func Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
 	f := Classify(status, contentType, body, header)
 	if f == nil {
 		f = Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
@@ -129,7 +129,7 @@ func Refused(kind string, status int, contentType string, body []byte, header ht
 	if t := byName(kind, n, f); t != nil {
 		return t
 	}
-	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	switch {
 	case f.Passed != nil:
 		t.Message = f.Passed.Message
@@ -146,7 +146,7 @@ func Refused(kind string, status int, contentType string, body []byte, header ht
 
 // Ended is the verdict on a work that a provider says has failed, by the code
 // and message that it gives; either may be empty.
-func Ended(kind, code, message string) *Trouble {
+func Ended(kind, code, message string) *JobFailure {
 	n := notice{code: tidy(code, maxName), message: tidy(message, maxMessage)}
 	if n.code != "" {
 		n.signals = []string{strings.ToLower(n.code)}
@@ -164,15 +164,15 @@ func Ended(kind, code, message string) *Trouble {
 		return moderated(kind, n.code, n.message, f)
 	case reasonBusy:
 		f.Health = HealthCool
-		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLater}
+		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLater}
 	case reasonAccount, reasonAccountWords:
 		f.Health, f.Unproven = HealthCredential, reason == reasonAccountWords
-		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	case reasonModel, reasonMissing:
 		f.Health, f.Unproven = HealthModel, reason == reasonMissing
-		return &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	}
-	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
 		t.Job = fault.RenderFailed
 	}
@@ -180,8 +180,8 @@ func Ended(kind, code, message string) *Trouble {
 }
 
 // Expired is the verdict on a work that the provider gave up for its age.
-func Expired(kind, cause string) *Trouble {
-	t := &Trouble{Failure: Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
+func Expired(kind, cause string) *JobFailure {
+	t := &JobFailure{Failure: Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
 		t.Job = fault.RenderTimeout
 	}
@@ -190,8 +190,8 @@ func Expired(kind, cause string) *Trouble {
 
 // Vanished is the verdict on a work that the provider accepted and no longer
 // knows.
-func Vanished(kind, cause string) *Trouble {
-	t := &Trouble{Failure: Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
+func Vanished(kind, cause string) *JobFailure {
+	t := &JobFailure{Failure: Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
 		t.Job = fault.UpstreamUnstable
 	}
@@ -199,9 +199,9 @@ func Vanished(kind, cause string) *Trouble {
 }
 
 // Nothing is the verdict on a work that ended well and brought nothing.
-func Nothing(kind, cause string) *Trouble {
+func Nothing(kind, cause string) *JobFailure {
 	f := Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause)))
-	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextSame}
+	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextSame}
 	if kind == KindVideo {
 		t.Job = fault.RenderFailed
 	}
@@ -211,7 +211,7 @@ func Nothing(kind, cause string) *Trouble {
 // Moderated is the verdict on a work that the provider's safety system stopped,
 // for providers that say so without a code. Output says that the result was
 // stopped, which may pass at a second try.
-func Moderated(kind, cause string, output bool) *Trouble {
+func Moderated(kind, cause string, output bool) *JobFailure {
 	t := moderated(kind, "", tidy(cause, maxMessage), Fail(fault.ContentFilter, errors.New(tidy(cause, maxCause))))
 	if output && kind == KindVideo {
 		t.Next = NextSame
@@ -219,10 +219,10 @@ func Moderated(kind, cause string, output bool) *Trouble {
 	return t
 }
 
-// moderated is the trouble of a work that the provider's safety system stopped.
-func moderated(kind, code, message string, f *Failure) *Trouble {
+// moderated is the failure of a work that the provider's safety system stopped.
+func moderated(kind, code, message string, f *Failure) *JobFailure {
 	f.Health, f.Passed = HealthNone, nil
-	t := &Trouble{Failure: f, Job: fault.ModerationBlocked, Message: message, Next: NextNone}
+	t := &JobFailure{Failure: f, Job: fault.ModerationBlocked, Message: message, Next: NextNone}
 	name := strings.ToLower(code)
 	switch {
 	case kind == KindVideo:
@@ -241,21 +241,21 @@ func moderated(kind, code, message string, f *Failure) *Trouble {
 
 // byName judges by the names in an answer that mean something for jobs alone;
 // nil: none does.
-func byName(kind string, n notice, f *Failure) *Trouble {
+func byName(kind string, n notice, f *Failure) *JobFailure {
 	for _, s := range n.signals {
-		var t *Trouble
+		var t *JobFailure
 		switch {
 		case isModeration(s):
 			t = moderated(kind, s, n.message, f)
 		case isMaterial(s):
 			f.Health, f.Passed = HealthNone, nil
-			t = &Trouble{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
+			t = &JobFailure{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
 			if kind == KindVideo {
 				t.Job = fault.InvalidMaterial
 			}
 		case isParameter(s):
 			f.Health = HealthNone
-			t = &Trouble{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
+			t = &JobFailure{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
 			if kind == KindVideo {
 				t.Job = fault.InvalidRequest
 			}
@@ -306,11 +306,11 @@ func isParameter(s string) bool {
 	return strings.HasPrefix(s, "invalidparameter")
 }
 
-// Unsuitable is the trouble of a line that cannot express the work.
-func Unsuitable(kind, format string, args ...any) *Trouble {
+// Unsuitable is the failure of a line that cannot express the work.
+func Unsuitable(kind, format string, args ...any) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf(format, args...))
 	f.Health = HealthNone
-	t := &Trouble{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
 		t.Job = fault.InvalidRequest
 	}
