@@ -83,24 +83,24 @@ lines:
 type generator struct {
 	upstream.NoChat
 	blocks bool
-	submit func(n int, w upstream.Work) (*upstream.Progress, error)
+	submit func(n int, w upstream.Task) (*upstream.Progress, error)
 	poll   func(n int, ticket string) (*upstream.Progress, error)
 	fetch  func(n int, r upstream.Result) (*upstream.File, error)
-	find   func(w upstream.Work) (string, error)
+	find   func(w upstream.Task) (string, error)
 	// hold is called at the beginning of a "submit", "poll" or "fetch" and may
 	// wait; its error breaks the connection.
 	hold func(ctx context.Context, step string) error
 
 	mu                     sync.Mutex
-	submitted              []upstream.Work
+	submitted              []upstream.Task
 	polls, fetches, atOnce int
 	most                   int // the most works at a time
 	cancelled              []string
 }
 
-func (m *generator) Blocks(upstream.Work) bool { return m.blocks }
+func (m *generator) Blocks(upstream.Task) bool { return m.blocks }
 
-func (m *generator) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (m *generator) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	m.mu.Lock()
 	m.submitted = append(m.submitted, w)
 	n := len(m.submitted)
@@ -127,7 +127,7 @@ func (m *generator) Submit(ctx context.Context, w upstream.Work) (*upstream.Prog
 	return &upstream.Progress{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
 }
 
-func (m *generator) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (m *generator) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	m.mu.Lock()
 	m.polls++
 	n := m.polls
@@ -148,7 +148,7 @@ func (m *generator) Poll(ctx context.Context, w upstream.Work, ticket string) (*
 	return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
 }
 
-func (m *generator) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (m *generator) Fetch(ctx context.Context, w upstream.Task, r upstream.Result) (*upstream.File, error) {
 	m.mu.Lock()
 	m.fetches++
 	n := m.fetches
@@ -169,7 +169,7 @@ func (m *generator) Fetch(ctx context.Context, w upstream.Work, r upstream.Resul
 	return &upstream.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
 }
 
-func (m *generator) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+func (m *generator) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cancelled = append(m.cancelled, ticket)
@@ -222,7 +222,7 @@ func gate(at string, free <-chan struct{}) func(context.Context, string) error {
 // finding is a generator whose provider can be asked for lost submissions.
 type finding struct{ *generator }
 
-func (f finding) Find(ctx context.Context, w upstream.Work) (string, error) { return f.find(w) }
+func (f finding) Find(ctx context.Context, w upstream.Task) (string, error) { return f.find(w) }
 
 func (m *generator) count() int {
 	m.mu.Lock()

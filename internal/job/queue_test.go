@@ -72,7 +72,7 @@ type starts struct {
 	jobs []string
 }
 
-func (s *starts) submit(_ int, w upstream.Work) (*upstream.Progress, error) {
+func (s *starts) submit(_ int, w upstream.Task) (*upstream.Progress, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = append(s.jobs, w.Key[:len(w.Key)-len("-1")])
@@ -200,7 +200,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 		release := make(chan struct{})
 		var order starts
 		m := &generator{blocks: true, hold: gate("submit", release)}
-		m.submit = func(n int, w upstream.Work) (*upstream.Progress, error) {
+		m.submit = func(n int, w upstream.Task) (*upstream.Progress, error) {
 			if _, err := order.submit(n, w); n == 1 || err != nil {
 				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
 			}
@@ -280,7 +280,7 @@ func TestETA(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(_ int, w upstream.Task) (*upstream.Progress, error) {
 			return &upstream.Progress{Done: true, Results: pictures(w.Count)}, nil
 		}}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})

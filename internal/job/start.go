@@ -375,4 +375,4 @@ func idsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
 }
 
 // work is the job as the line is to do it.
-func (t *task) work() upstream.Work { return t.jobs.workOf(t.rec, t.run, t.berth.ProviderModel) }
+func (t *task) work() upstream.Task { return t.jobs.workOf(t.rec, t.run, t.berth.ProviderModel) }

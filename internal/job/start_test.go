@@ -289,7 +289,7 @@ func TestDisabledAccount(t *testing.T) {
 func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
 			return &upstream.Progress{Ticket: "t"}, nil
 		}, poll: func(int, string) (*upstream.Progress, error) {
 			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
@@ -365,7 +365,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		for _, blocks := range []bool{true, false} {
-			m := &generator{blocks: blocks, submit: func(int, upstream.Work) (*upstream.Progress, error) {
+			m := &generator{blocks: blocks, submit: func(int, upstream.Task) (*upstream.Progress, error) {
 				return nil, trouble(fault.UpstreamError, upstream.NextLater)
 			}}
 			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})

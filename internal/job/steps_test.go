@@ -54,8 +54,8 @@ func (m *generator) like() *generator {
 }
 
 // refuses makes a submission answer with a trouble; the first n times if n > 0.
-func refuses(n int, t *upstream.JobFailure) func(int, upstream.Work) (*upstream.Progress, error) {
-	return func(i int, _ upstream.Work) (*upstream.Progress, error) {
+func refuses(n int, t *upstream.JobFailure) func(int, upstream.Task) (*upstream.Progress, error) {
+	return func(i int, _ upstream.Task) (*upstream.Progress, error) {
 		if n > 0 && i > n {
 			return nil, nil
 		}
@@ -117,11 +117,11 @@ func TestSteps(t *testing.T) {
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
 		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
-		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w upstream.Work) (*upstream.Progress, error) {
+		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w upstream.Task) (*upstream.Progress, error) {
 			return &upstream.Progress{Done: true, Results: []upstream.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
-		{name: "no ticket", kind: image, first: &generator{submit: func(int, upstream.Work) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, upstream.Work) (*upstream.Progress, error) {
+		{name: "no ticket", kind: image, first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) {
 			return &upstream.Progress{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
@@ -172,7 +172,7 @@ func TestSteps(t *testing.T) {
 func TestNamesOfSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ upstream.Work) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
 			switch n {
 			case 1:
 				return nil, trouble(fault.UpstreamError, upstream.NextLater)
@@ -245,7 +245,7 @@ func TestPanic(t *testing.T) {
 				m := &generator{}
 				switch at {
 				case "submit":
-					m.submit = func(n int, _ upstream.Work) (*upstream.Progress, error) { panics(n); return nil, nil }
+					m.submit = func(n int, _ upstream.Task) (*upstream.Progress, error) { panics(n); return nil, nil }
 				case "poll":
 					m.poll = func(n int, _ string) (*upstream.Progress, error) { panics(n); return nil, nil }
 				case "fetch":

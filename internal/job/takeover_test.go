@@ -155,12 +155,12 @@ func TestFoundSubmission(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
-		find        func(upstream.Work) (string, error)
+		find        func(upstream.Task) (string, error)
 		submissions int
 	}{
-		{"known", func(w upstream.Work) (string, error) { return "of " + w.Key, nil }, 1},
-		{"unknown", func(upstream.Work) (string, error) { return "", nil }, 2},
-		{"no answer", func(upstream.Work) (string, error) { return "", later(errors.New("no route")) }, 2},
+		{"known", func(w upstream.Task) (string, error) { return "of " + w.Key, nil }, 1},
+		{"unknown", func(upstream.Task) (string, error) { return "", nil }, 2},
+		{"no answer", func(upstream.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +210,7 @@ func TestLateTicket(t *testing.T) {
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			m := &generator{hold: slow(answer)}
-			m.find = func(upstream.Work) (string, error) { close(asked); <-found; return "", nil }
+			m.find = func(upstream.Task) (string, error) { close(asked); <-found; return "", nil }
 			h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
 			h.apply(oneLine)
 			old := h.still()
@@ -267,7 +267,7 @@ func TestLateTicket(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, reached := make(chan struct{}), make(chan struct{}, 1)
-			m := &generator{find: func(upstream.Work) (string, error) { return "ticket-1", nil }}
+			m := &generator{find: func(upstream.Task) (string, error) { return "ticket-1", nil }}
 			m.hold = func(ctx context.Context, step string) error {
 				return errors.Join(slow(answer)(ctx, step), stuck("fetch", reached)(ctx, step))
 			}

@@ -141,8 +141,8 @@ func (t *task) steps(life, calls context.Context) error {
 }
 
 // workOf is a job as a line is to do it.
-func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Work {
-	w := upstream.Work{
+func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Task {
+	w := upstream.Task{
 		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
 		Count: int(r.plan.Count), Tier: r.plan.Tier, Larger: r.plan.Larger, Ratio: r.plan.Ratio,
 		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,

@@ -16,7 +16,7 @@ type Next int
 
 // What can be done about a JobFailure, from hopeful to hopeless.
 const (
-	// NextPoll: it says nothing about the work; ask again later.
+	// NextPoll: it says nothing about the task; ask again later.
 	NextPoll Next = iota
 	// NextLater: the line takes nothing more now; this line or another one,
 	// after a while.
@@ -29,7 +29,7 @@ const (
 	NextNone
 )
 
-// JobFailure is why a work did not get done on a line.
+// JobFailure is why a task did not get done on a line.
 type JobFailure struct {
 	// Failure is for the line and the operator: its health effect, status and
 	// cause. Never nil.
@@ -39,7 +39,7 @@ type JobFailure struct {
 	Job fault.Code
 	// Param is the job's error.param: `audio` where the sound was flagged.
 	Param string
-	// Message is what the provider said about the work, for the user; empty: see
+	// Message is what the provider said about the task, for the user; empty: see
 	// Told.
 	Message string
 	// Next is what can be done about it.
@@ -144,7 +144,7 @@ func Refused(kind string, status int, contentType string, body []byte, header ht
 	return t
 }
 
-// Ended is the verdict on a work that a provider says has failed, by the code
+// Ended is the verdict on a task that a provider says has failed, by the code
 // and message that it gives; either may be empty.
 func Ended(kind, code, message string) *JobFailure {
 	n := notice{code: tidy(code, maxName), message: tidy(message, maxMessage)}
@@ -179,7 +179,7 @@ func Ended(kind, code, message string) *JobFailure {
 	return t
 }
 
-// Expired is the verdict on a work that the provider gave up for its age.
+// Expired is the verdict on a task that the provider gave up for its age.
 func Expired(kind, cause string) *JobFailure {
 	t := &JobFailure{Failure: Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
@@ -188,7 +188,7 @@ func Expired(kind, cause string) *JobFailure {
 	return t
 }
 
-// Vanished is the verdict on a work that the provider accepted and no longer
+// Vanished is the verdict on a task that the provider accepted and no longer
 // knows.
 func Vanished(kind, cause string) *JobFailure {
 	t := &JobFailure{Failure: Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
@@ -198,7 +198,7 @@ func Vanished(kind, cause string) *JobFailure {
 	return t
 }
 
-// Nothing is the verdict on a work that ended well and brought nothing.
+// Nothing is the verdict on a task that ended well and brought nothing.
 func Nothing(kind, cause string) *JobFailure {
 	f := Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause)))
 	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextSame}
@@ -208,7 +208,7 @@ func Nothing(kind, cause string) *JobFailure {
 	return t
 }
 
-// Moderated is the verdict on a work that the provider's safety system stopped,
+// Moderated is the verdict on a task that the provider's safety system stopped,
 // for providers that say so without a code. Output says that the result was
 // stopped, which may pass at a second try.
 func Moderated(kind, cause string, output bool) *JobFailure {
@@ -219,7 +219,7 @@ func Moderated(kind, cause string, output bool) *JobFailure {
 	return t
 }
 
-// moderated is the failure of a work that the provider's safety system stopped.
+// moderated is the failure of a task that the provider's safety system stopped.
 func moderated(kind, code, message string, f *Failure) *JobFailure {
 	f.Health, f.Passed = HealthNone, nil
 	t := &JobFailure{Failure: f, Job: fault.ModerationBlocked, Message: message, Next: NextNone}
@@ -306,7 +306,7 @@ func isParameter(s string) bool {
 	return strings.HasPrefix(s, "invalidparameter")
 }
 
-// Unsuitable is the failure of a line that cannot express the work.
+// Unsuitable is the failure of a line that cannot express the task.
 func Unsuitable(kind, format string, args ...any) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf(format, args...))
 	f.Health = HealthNone

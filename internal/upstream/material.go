@@ -25,7 +25,7 @@ func Unfit(kind, format string, args ...any) *JobFailure {
 // FitPictures checks the images among w's references against what a provider
 // takes: the most bytes of one, and of all those together that must go inline,
 // in base64. It reads none of them. The error is a *JobFailure.
-func (w Work) FitPictures(most, inline int64) error {
+func (w Task) FitPictures(most, inline int64) error {
 	var together int64
 	for i, r := range w.References {
 		if !r.Image() {
@@ -46,9 +46,9 @@ func (w Work) FitPictures(most, inline int64) error {
 
 // AddParams adds the members of w.Params to a provider's object. Those that are
 // there already, or that the adapter decides about without sending them now,
-// its own, cannot be added: a catalog entry that lets them pass makes the work
+// its own, cannot be added: a catalog entry that lets them pass makes the task
 // Unsuitable, so that nothing is dropped in silence. The error is a *JobFailure.
-func (w Work) AddParams(to map[string]any, own ...string) error {
+func (w Task) AddParams(to map[string]any, own ...string) error {
 	if len(w.Params) == 0 {
 		return nil
 	}

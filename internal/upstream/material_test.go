@@ -41,7 +41,7 @@ func TestFitPictures(t *testing.T) {
 		"addresses":      {[]Reference{of("image/png", "https://x.example", 4*mb), of("image/png", "https://x.example", 4*mb), of("image/png", "", 4*mb)}, true},
 		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
 	} {
-		err := Work{Kind: KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
+		err := Task{Kind: KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
 		var tr *JobFailure
 		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
 			t.Errorf("%s: %v", name, err)
@@ -61,7 +61,7 @@ func TestAddParams(t *testing.T) {
 		`{`:                      "",
 	} {
 		to := map[string]any{"model": "m"}
-		err := Work{Kind: KindVideo, Params: json.RawMessage(params)}.AddParams(to, "n")
+		err := Task{Kind: KindVideo, Params: json.RawMessage(params)}.AddParams(to, "n")
 		got, _ := json.Marshal(to)
 		var tr *JobFailure
 		switch {

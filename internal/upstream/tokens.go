@@ -21,7 +21,7 @@ func TokensOf(u wire.Usage) Tokens {
 	return Tokens{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
 }
 
-// Spending adds up what a provider counts in its answers to one step of a work:
+// Spending adds up what a provider counts in its answers to one step of a task:
 // its Generator may make several calls for that. Ways to providers tell it with
 // Spend. It is safe for concurrent use; the zero value is ready.
 type Spending struct {

@@ -109,10 +109,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements upstream.Generator: pictures come in the answer, clips do not.
-func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
 
 // Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
 	}
@@ -130,7 +130,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 
 // Fetch implements upstream.Generator: results are links that need no credential.
 // They hold for a day, and a clip's next poll brings a fresh one.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 

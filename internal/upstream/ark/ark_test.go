@@ -39,8 +39,8 @@ func at(t testing.TB, address string, options map[string]any) *ark.Adapter {
 }
 
 // image is a picture to be made; change changes it.
-func image(change ...func(*upstream.Work)) upstream.Work {
-	w := upstream.Work{Kind: upstream.KindImage, Model: "seedream-4-5-251128", Prompt: "a lighthouse", Count: 1,
+func image(change ...func(*upstream.Task)) upstream.Task {
+	w := upstream.Task{Kind: upstream.KindImage, Model: "seedream-4-5-251128", Prompt: "a lighthouse", Count: 1,
 		Tier: "2K", Ratio: "16:9", Width: 2560, Height: 1440, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -49,8 +49,8 @@ func image(change ...func(*upstream.Work)) upstream.Work {
 }
 
 // video is a clip to be made; change changes it.
-func video(change ...func(*upstream.Work)) upstream.Work {
-	w := upstream.Work{Kind: upstream.KindVideo, Model: "dreamina-seedance-2-0-260128", Prompt: "waves", Count: 1,
+func video(change ...func(*upstream.Task)) upstream.Task {
+	w := upstream.Task{Kind: upstream.KindVideo, Model: "dreamina-seedance-2-0-260128", Prompt: "waves", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -66,19 +66,19 @@ func reference(kind, url string, data []byte) upstream.Reference {
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-func refs(list ...upstream.Reference) func(*upstream.Work) {
-	return func(w *upstream.Work) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+func refs(list ...upstream.Reference) func(*upstream.Task) {
+	return func(w *upstream.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
 }
 
-func ratio(name string) func(*upstream.Work) { return func(w *upstream.Work) { w.Ratio = name } }
+func ratio(name string) func(*upstream.Task) { return func(w *upstream.Task) { w.Ratio = name } }
 
-func params(object string) func(*upstream.Work) {
-	return func(w *upstream.Work) { w.Params = json.RawMessage(object) }
+func params(object string) func(*upstream.Task) {
+	return func(w *upstream.Task) { w.Params = json.RawMessage(object) }
 }
 
-func count(n int) func(*upstream.Work) { return func(w *upstream.Work) { w.Count = n } }
+func count(n int) func(*upstream.Task) { return func(w *upstream.Task) { w.Count = n } }
 
-func model(id string) func(*upstream.Work) { return func(w *upstream.Work) { w.Model = id } }
+func model(id string) func(*upstream.Task) { return func(w *upstream.Task) { w.Model = id } }
 
 // trouble asserts that err is a *upstream.JobFailure.
 func trouble(t *testing.T, err error) *upstream.JobFailure {
@@ -101,7 +101,7 @@ func fields(t *testing.T, s fakestudio.Submission) map[string]any {
 }
 
 // fetched reads a result.
-func fetched(t *testing.T, a *ark.Adapter, w upstream.Work, r upstream.Result) ([]byte, string) {
+func fetched(t *testing.T, a *ark.Adapter, w upstream.Task, r upstream.Result) ([]byte, string) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestSizes(t *testing.T) {
 		{"large tier", "4K", "", 0, 0, false, "4K"},
 		{"no tier of Ark", "1080p", "", 0, 0, false, ""},
 	} {
-		w := image(func(w *upstream.Work) {
+		w := image(func(w *upstream.Task) {
 			w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
@@ -364,20 +364,20 @@ func TestClipFromReferences(t *testing.T) {
 	clip, hidden := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi")), reference("video/mp4", "", []byte("ghi"))
 	for name, tt := range map[string]struct {
 		role   string
-		change []func(*upstream.Work)
+		change []func(*upstream.Task)
 		want   string // of the content, the prompt left out; empty: unsuitable
 	}{
-		"one picture":   {change: []func(*upstream.Work){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"inline":        {change: []func(*upstream.Work){refs(inline)}, want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
-		"two":           {change: []func(*upstream.Work){refs(web, inline)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
-		"a video":       {change: []func(*upstream.Work){refs(web, clip)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
-		"role given":    {role: "reference", change: []func(*upstream.Work){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"ratio, old":    {change: []func(*upstream.Work){refs(web), ratio("9:16")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"ratio, new":    {change: []func(*upstream.Work){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"new, no ratio": {change: []func(*upstream.Work){refs(web), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"video inline":  {change: []func(*upstream.Work){refs(hidden)}},
-		"three frames":  {role: "frame", change: []func(*upstream.Work){refs(web, web, web)}},
-		"video a frame": {role: "frame", change: []func(*upstream.Work){refs(clip)}},
+		"one picture":   {change: []func(*upstream.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"inline":        {change: []func(*upstream.Task){refs(inline)}, want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
+		"two":           {change: []func(*upstream.Task){refs(web, inline)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
+		"a video":       {change: []func(*upstream.Task){refs(web, clip)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
+		"role given":    {role: "reference", change: []func(*upstream.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"ratio, old":    {change: []func(*upstream.Task){refs(web), ratio("9:16")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"ratio, new":    {change: []func(*upstream.Task){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"new, no ratio": {change: []func(*upstream.Task){refs(web), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"video inline":  {change: []func(*upstream.Task){refs(hidden)}},
+		"three frames":  {role: "frame", change: []func(*upstream.Task){refs(web, web, web)}},
+		"video a frame": {role: "frame", change: []func(*upstream.Task){refs(clip)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -385,7 +385,7 @@ func TestClipFromReferences(t *testing.T) {
 			if tt.role != "" {
 				options = map[string]any{"image_role": tt.role}
 			}
-			w := video(append(tt.change, func(w *upstream.Work) { w.Prompt = "" })...)
+			w := video(append(tt.change, func(w *upstream.Task) { w.Prompt = "" })...)
 			p, err := at(t, studio.URL(), options).Submit(t.Context(), w)
 			if tt.want == "" {
 				if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
@@ -430,24 +430,24 @@ func TestUnsuitable(t *testing.T) {
 		many[i].Size = 9 << 20
 	}
 	for name, tt := range map[string]struct {
-		w    upstream.Work
+		w    upstream.Task
 		job  fault.Code
 		next upstream.Next
 		told string
 	}{
-		"mask":              {w: image(func(w *upstream.Work) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"mask":              {w: image(func(w *upstream.Task) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
 		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
 		"large picture":     {w: image(refs(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
 		"large frame":       {w: video(refs(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
 		"too much together": {w: image(refs(many...)), job: fault.UpstreamError, next: upstream.NextLine, told: "together"},
 		"our own store":     {w: image(refs(gone)), job: fault.UpstreamError, next: upstream.NextLater},
 		"a cut reference":   {w: video(refs(short)), job: fault.UpstreamError, next: upstream.NextLater},
-		"exact clip":        {w: video(func(w *upstream.Work) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
-		"odd tier":          {w: video(func(w *upstream.Work) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
+		"exact clip":        {w: video(func(w *upstream.Task) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
+		"odd tier":          {w: video(func(w *upstream.Task) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
 		"a param of ours":   {w: image(params(`{"size":"1K"}`)), job: fault.UpstreamError, next: upstream.NextLine},
 		"another":           {w: video(params(`{"callback_url":"https://x.example"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
 		"no object":         {w: video(params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"another kind":      {w: image(func(w *upstream.Work) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
+		"another kind":      {w: image(func(w *upstream.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := a.Submit(t.Context(), tt.w)
 		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {

@@ -24,7 +24,7 @@ var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 
 // film submits a clip.
-func (a *Adapter) film(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) film(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	body, err := a.clipBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (a *Adapter) film(ctx context.Context, w upstream.Work) (*upstream.Progress
 }
 
 // clipBody says what is asked for.
-func (a *Adapter) clipBody(ctx context.Context, w upstream.Work) (map[string]any, error) {
+func (a *Adapter) clipBody(ctx context.Context, w upstream.Task) (map[string]any, error) {
 	tier := strings.ToLower(w.Tier)
 	switch {
 	case w.Exact:
@@ -88,7 +88,7 @@ type link struct {
 }
 
 // content says the prompt and the references.
-func (a *Adapter) content(ctx context.Context, w upstream.Work) ([]media, error) {
+func (a *Adapter) content(ctx context.Context, w upstream.Task) ([]media, error) {
 	frames, err := a.frames(w)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (a *Adapter) content(ctx context.Context, w upstream.Work) ([]media, error)
 // decides: one picture is what the clip begins with, two are its beginning and
 // end; more, or any beside a video, are what it shows, and so are those of a
 // clip whose ratio the user has chosen if the model would refuse it beside frames.
-func (a *Adapter) frames(w upstream.Work) (bool, error) {
+func (a *Adapter) frames(w upstream.Task) (bool, error) {
 	few := len(w.References) > 0 && len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r upstream.Reference) bool { return !r.Image() })
 	switch a.imageRole {
 	case roleReference:
@@ -144,11 +144,11 @@ func (a *Adapter) task(method, ticket string) exchange.Request {
 }
 
 // Poll implements upstream.Generator.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Look(ctx, a.task(http.MethodGet, ticket))
+	reply, err := a.line.Query(ctx, a.task(http.MethodGet, ticket))
 	if err != nil {
 		return nil, err
 	}
@@ -191,11 +191,11 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *
 
 // Cancel implements upstream.Generator. Ark cancels what waits and deletes what is
 // over; what runs it renders to its end, and says so in the error.
-func (a *Adapter) Cancel(ctx context.Context, _ upstream.Work, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, _ upstream.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil
 	}
-	reply, err := a.line.Look(ctx, a.task(http.MethodDelete, ticket))
+	reply, err := a.line.Query(ctx, a.task(http.MethodDelete, ticket))
 	if err != nil {
 		return err
 	}

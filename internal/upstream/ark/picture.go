@@ -34,7 +34,7 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 // What some of the calls brought is a good answer with fewer pictures; the
 // troubles of the others are then left, since the job has ended well. Without
 // any picture the trouble that is the hardest to mend is the answer.
-func (a *Adapter) paint(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) paint(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (a *Adapter) paint(ctx context.Context, w upstream.Work) (*upstream.Progres
 }
 
 // pictureBody says what one call asks for.
-func pictureBody(ctx context.Context, w upstream.Work) (map[string]any, error) {
+func pictureBody(ctx context.Context, w upstream.Task) (map[string]any, error) {
 	size, err := pictureSize(w)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func pictureBody(ctx context.Context, w upstream.Work) (map[string]any, error) {
 // pictureSize says the size in Ark's words. It has no field for a ratio, so
 // that one is said in pixels; whether a model makes so few or so many of them
 // is for Ark to say, since it differs from model to model and refusals are free.
-func pictureSize(w upstream.Work) (string, error) {
+func pictureSize(w upstream.Task) (string, error) {
 	if w.Width > 0 && w.Height > 0 {
 		return strconv.Itoa(w.Width) + "x" + strconv.Itoa(w.Height), nil
 	}
@@ -132,7 +132,7 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 // call makes n calls, a few at a time, and returns what they brought in their
 // order. Without any result the trouble is set. After a trouble that the next
 // call would meet too no more calls are begun.
-func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(call int) ([]byte, error)) ([]upstream.Result, *upstream.JobFailure) {
+func (a *Adapter) call(ctx context.Context, w upstream.Task, n int, body func(call int) ([]byte, error)) ([]upstream.Result, *upstream.JobFailure) {
 	var (
 		brought = make([][]upstream.Result, n)
 		wg      sync.WaitGroup
@@ -169,7 +169,7 @@ func (a *Adapter) call(ctx context.Context, w upstream.Work, n int, body func(ca
 }
 
 // one makes one call. Again says whether another one may fare better.
-func (a *Adapter) one(ctx context.Context, w upstream.Work, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.JobFailure, again bool) {
+func (a *Adapter) one(ctx context.Context, w upstream.Task, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.JobFailure, again bool) {
 	raw, err := body(call)
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false

@@ -100,7 +100,7 @@ func TestCodes(t *testing.T) {
 		for _, status := range statuses {
 			how := fakestudio.Behaviour{Status: status, Body: `{"error":` + said + `,"request_id":"021"}`}
 			studio.Expect(how, how)
-			for _, w := range []upstream.Work{video(), image()} {
+			for _, w := range []upstream.Task{video(), image()} {
 				want := r.clip
 				if w.Kind == upstream.KindImage {
 					want = r.picture
@@ -124,7 +124,7 @@ func TestCodes(t *testing.T) {
 }
 
 // endOf submits a clip and polls it to its bad end.
-func endOf(t *testing.T, studio *fakestudio.Ark, w upstream.Work) *upstream.JobFailure {
+func endOf(t *testing.T, studio *fakestudio.Ark, w upstream.Task) *upstream.JobFailure {
 	t.Helper()
 	a := at(t, studio.URL(), nil)
 	p, err := a.Submit(t.Context(), w)
@@ -313,7 +313,7 @@ func TestCredentialStaysHidden(t *testing.T) {
 	for _, status := range []int{200, 400, 401} {
 		a := saying(t, status, `{"status":"failed","data":[{"error":{"code":"X","message":"bad key `+key+`"}}],"error":{"code":"InvalidParameter","message":"bad key `+key+`"}}`)
 		var errs []error
-		for _, w := range []upstream.Work{image(), video()} {
+		for _, w := range []upstream.Task{image(), video()} {
 			_, err := a.Submit(t.Context(), w)
 			errs = append(errs, err)
 		}
@@ -342,7 +342,7 @@ func FuzzAnswers(f *testing.F) {
 			return
 		}
 		a := saying(t, status, body)
-		for _, w := range []upstream.Work{image(), video()} {
+		for _, w := range []upstream.Task{image(), video()} {
 			p, err := a.Submit(t.Context(), w)
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)

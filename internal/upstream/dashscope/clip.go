@@ -20,7 +20,7 @@ const (
 var resolution = regexp.MustCompile(`^[0-9]{1,4}[PK]$`)
 
 // clipRequest says what is asked for, in the dialect of the model.
-func (a *Adapter) clipRequest(ctx context.Context, w upstream.Work) (request, error) {
+func (a *Adapter) clipRequest(ctx context.Context, w upstream.Task) (request, error) {
 	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{}}
 	if w.Prompt != "" {
 		ask.Input["prompt"] = w.Prompt
@@ -56,7 +56,7 @@ func (a *Adapter) clipRequest(ctx context.Context, w upstream.Work) (request, er
 }
 
 // saySize says how large the clip is.
-func saySize(w upstream.Work, ask request, speaks dialect, tier string) error {
+func saySize(w upstream.Task, ask request, speaks dialect, tier string) error {
 	if speaks == inList || speaks == inText {
 		ratio := w.Ratio
 		if ratio == "" {
@@ -99,7 +99,7 @@ type media struct {
 }
 
 // sayMedia puts the references into input.media.
-func (a *Adapter) sayMedia(ctx context.Context, w upstream.Work, ask request) error {
+func (a *Adapter) sayMedia(ctx context.Context, w upstream.Task, ask request) error {
 	if len(w.References) == 0 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (a *Adapter) sayMedia(ctx context.Context, w upstream.Work, ask request) er
 // decides, one picture is what the clip begins with, two are its beginning and
 // end, and more, or any beside a video, are what it shows; so are those of a
 // clip whose ratio the user has chosen, since frames have a shape of their own.
-func (a *Adapter) frames(w upstream.Work) (bool, error) {
+func (a *Adapter) frames(w upstream.Task) (bool, error) {
 	few := len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r upstream.Reference) bool { return !r.Image() })
 	switch {
 	case strings.Contains(w.Model, "r2v"), edits(w.Model):
@@ -164,7 +164,7 @@ func edits(model string) bool {
 
 // address says a reference that DashScope fetches itself: it takes no video
 // inline.
-func address(w upstream.Work, r upstream.Reference) (string, error) {
+func address(w upstream.Task, r upstream.Reference) (string, error) {
 	if r.URL == "" {
 		return "", upstream.Unsuitable(w.Kind, "dashscope's model %s fetches this reference from an address alone: the media host must be public", w.Model)
 	}
@@ -172,7 +172,7 @@ func address(w upstream.Work, r upstream.Reference) (string, error) {
 }
 
 // sayList puts the references into input.reference_urls.
-func sayList(w upstream.Work, ask request) error {
+func sayList(w upstream.Task, ask request) error {
 	list := make([]string, 0, len(w.References))
 	for _, r := range w.References {
 		at, err := address(w, r)
@@ -189,7 +189,7 @@ func sayList(w upstream.Work, ask request) error {
 
 // sayFrames puts one picture, or the first and the last, into fields of their
 // own.
-func sayFrames(ctx context.Context, w upstream.Work, ask request, speaks dialect) error {
+func sayFrames(ctx context.Context, w upstream.Task, ask request, speaks dialect) error {
 	names := []string{"img_url"}
 	if speaks == inFrames {
 		names = []string{"first_frame_url", "last_frame_url"}

@@ -124,12 +124,12 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements upstream.Generator.
-func (a *Adapter) Blocks(w upstream.Work) bool {
+func (a *Adapter) Blocks(w upstream.Task) bool {
 	return w.Kind == upstream.KindImage && a.imageEndpoint(w.Model) == multimodal
 }
 
 // Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	var (
 		endpoint string
 		ask      request
@@ -182,7 +182,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 
 // Fetch implements upstream.Generator: results are links that need no credential.
 // They hold for a day.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 
@@ -195,7 +195,7 @@ type request struct {
 
 // addParams adds the model's params to the parameters, and those of the names
 // that the endpoint has in its input to that.
-func (r request) addParams(w upstream.Work, inInput ...string) error {
+func (r request) addParams(w upstream.Task, inInput ...string) error {
 	if err := w.AddParams(r.Parameters, "size", "n", "resolution", "ratio", "duration"); err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ func at(t testing.TB, address string, options map[string]any) *dashscope.Adapter
 }
 
 // image is a picture to be made; change changes it.
-func image(change ...func(*upstream.Work)) upstream.Work {
-	w := upstream.Work{Kind: upstream.KindImage, Model: "wan2.7-image", Prompt: "a lighthouse", Count: 1,
+func image(change ...func(*upstream.Task)) upstream.Task {
+	w := upstream.Task{Kind: upstream.KindImage, Model: "wan2.7-image", Prompt: "a lighthouse", Count: 1,
 		Tier: "1K", Ratio: "16:9", Width: 1440, Height: 810, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -46,8 +46,8 @@ func image(change ...func(*upstream.Work)) upstream.Work {
 }
 
 // video is a clip to be made; change changes it.
-func video(change ...func(*upstream.Work)) upstream.Work {
-	w := upstream.Work{Kind: upstream.KindVideo, Model: "wan3.0-video", Prompt: "waves", Count: 1,
+func video(change ...func(*upstream.Task)) upstream.Task {
+	w := upstream.Task{Kind: upstream.KindVideo, Model: "wan3.0-video", Prompt: "waves", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -63,19 +63,19 @@ func reference(kind, url string, data []byte) upstream.Reference {
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-func refs(list ...upstream.Reference) func(*upstream.Work) {
-	return func(w *upstream.Work) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+func refs(list ...upstream.Reference) func(*upstream.Task) {
+	return func(w *upstream.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
 }
 
-func ratio(name string) func(*upstream.Work) { return func(w *upstream.Work) { w.Ratio = name } }
+func ratio(name string) func(*upstream.Task) { return func(w *upstream.Task) { w.Ratio = name } }
 
-func params(object string) func(*upstream.Work) {
-	return func(w *upstream.Work) { w.Params = json.RawMessage(object) }
+func params(object string) func(*upstream.Task) {
+	return func(w *upstream.Task) { w.Params = json.RawMessage(object) }
 }
 
-func count(n int) func(*upstream.Work) { return func(w *upstream.Work) { w.Count = n } }
+func count(n int) func(*upstream.Task) { return func(w *upstream.Task) { w.Count = n } }
 
-func model(id string) func(*upstream.Work) { return func(w *upstream.Work) { w.Model = id } }
+func model(id string) func(*upstream.Task) { return func(w *upstream.Task) { w.Model = id } }
 
 // trouble asserts that err is a *upstream.JobFailure.
 func trouble(t *testing.T, err error) *upstream.JobFailure {
@@ -88,7 +88,7 @@ func trouble(t *testing.T, err error) *upstream.JobFailure {
 }
 
 // fetched reads a result.
-func fetched(t *testing.T, a *dashscope.Adapter, w upstream.Work, r upstream.Result) ([]byte, string) {
+func fetched(t *testing.T, a *dashscope.Adapter, w upstream.Task, r upstream.Result) ([]byte, string) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -102,9 +102,9 @@ func fetched(t *testing.T, a *dashscope.Adapter, w upstream.Work, r upstream.Res
 	return data, file.Type
 }
 
-func tier(name string) func(*upstream.Work) { return func(w *upstream.Work) { w.Tier = name } }
+func tier(name string) func(*upstream.Task) { return func(w *upstream.Task) { w.Tier = name } }
 
-func noRatio(w *upstream.Work) { w.Ratio, w.Width, w.Height = "", 0, 0 }
+func noRatio(w *upstream.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }
 
 // last is the newest submission.
 func last(t *testing.T, studio *fakestudio.DashScope) fakestudio.Submission {
@@ -239,7 +239,7 @@ func TestPictureSizes(t *testing.T) {
 	ref := reference("image/png", "", []byte("abc"))
 	for _, tt := range []struct {
 		name string
-		w    upstream.Work
+		w    upstream.Task
 		want string // empty: none; "no": unsuitable
 	}{
 		{"pixels", image(), "1440*810"},
@@ -312,7 +312,7 @@ func TestSomePicturesBlocked(t *testing.T) {
 }
 
 // end submits a work and polls it to its end.
-func end(t *testing.T, a *dashscope.Adapter, w upstream.Work) (*upstream.Progress, error) {
+func end(t *testing.T, a *dashscope.Adapter, w upstream.Task) (*upstream.Progress, error) {
 	t.Helper()
 	p, err := a.Submit(t.Context(), w)
 	if err != nil {
@@ -352,7 +352,7 @@ func TestClipWords(t *testing.T) {
 	t.Parallel()
 	web, inline := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/jpeg", "", []byte("def"))
 	clip, hidden := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi")), reference("video/mp4", "", []byte("ghi"))
-	change := func(c ...func(*upstream.Work)) []func(*upstream.Work) { return c }
+	change := func(c ...func(*upstream.Task)) []func(*upstream.Task) { return c }
 	const (
 		first = `{"type":"first_frame","url":"https://media.example/a.png"}`
 		after = `{"type":"last_frame","url":"data:image/jpeg;base64,ZGVm"}`
@@ -361,7 +361,7 @@ func TestClipWords(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		role   string
-		change []func(*upstream.Work)
+		change []func(*upstream.Task)
 		want   string // of the input and the parameters without the length; empty: unsuitable
 	}{
 		"one picture":         {change: change(refs(web)), want: `{"media":[` + first + `]} {"resolution":"720P"}`},
@@ -392,8 +392,8 @@ func TestClipWords(t *testing.T) {
 		"old t2v, odd ratio":  {change: change(model("wan2.6-t2v"), ratio("21:9")), want: `{} {"size":"1280*720"}`},
 		"old t2v, odd tier":   {change: change(model("wan2.6-t2v"), noRatio, tier("540p"))},
 		"old t2v, references": {change: change(model("wan2.6-t2v"), refs(web))},
-		"old t2v, pixels":     {change: change(model("wan2.6-t2v"), func(w *upstream.Work) { w.Width, w.Height, w.Exact = 960, 960, true }), want: `{} {"size":"960*960"}`},
-		"new, pixels":         {change: change(func(w *upstream.Work) { w.Exact = true })},
+		"old t2v, pixels":     {change: change(model("wan2.6-t2v"), func(w *upstream.Task) { w.Width, w.Height, w.Exact = 960, 960, true }), want: `{} {"size":"960*960"}`},
+		"new, pixels":         {change: change(func(w *upstream.Task) { w.Exact = true })},
 		"two frames": {change: change(model("wan2.2-kf2v-flash"), refs(web, inline)),
 			want: `{"first_frame_url":"https://media.example/a.png","last_frame_url":"data:image/jpeg;base64,ZGVm"} {"resolution":"720P"}`},
 		"two frames, three": {change: change(model("wan2.2-kf2v-flash"), refs(web, web, web))},
@@ -459,12 +459,12 @@ func TestUnsuitable(t *testing.T) {
 		many[i].Size = 19 << 20
 	}
 	for name, tt := range map[string]struct {
-		w    upstream.Work
+		w    upstream.Task
 		job  fault.Code
 		next upstream.Next
 		told string
 	}{
-		"mask":              {w: image(func(w *upstream.Work) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"mask":              {w: image(func(w *upstream.Task) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
 		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
 		"text alone":        {w: image(refs(picture), model("wan2.2-t2i-plus")), job: fault.UpstreamError, next: upstream.NextLine},
 		"pictures alone":    {w: image(model("wan2.5-i2i-preview")), job: fault.UpstreamError, next: upstream.NextLine},
@@ -474,7 +474,7 @@ func TestUnsuitable(t *testing.T) {
 		"our own store":     {w: image(refs(gone)), job: fault.UpstreamError, next: upstream.NextLater},
 		"a param of ours":   {w: image(params(`{"n":4}`)), job: fault.UpstreamError, next: upstream.NextLine},
 		"another":           {w: video(params(`{"size":"1*1"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"another kind":      {w: image(func(w *upstream.Work) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
+		"another kind":      {w: image(func(w *upstream.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := a.Submit(t.Context(), tt.w)
 		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {

@@ -10,7 +10,7 @@ import (
 )
 
 // pictureRequest says what is asked for, in the words of the endpoint.
-func pictureRequest(ctx context.Context, w upstream.Work, endpoint string) (request, error) {
+func pictureRequest(ctx context.Context, w upstream.Task, endpoint string) (request, error) {
 	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{"n": w.Count}}
 	size, err := pictureSize(w, endpoint)
 	if err != nil {
@@ -40,7 +40,7 @@ func pictureRequest(ctx context.Context, w upstream.Work, endpoint string) (requ
 }
 
 // pictures says the references.
-func pictures(ctx context.Context, w upstream.Work) ([]string, error) {
+func pictures(ctx context.Context, w upstream.Task) ([]string, error) {
 	images := make([]string, 0, len(w.References))
 	for _, r := range w.References {
 		if !r.Image() {
@@ -80,7 +80,7 @@ func messages(prompt string, images []string) []turn {
 // models that know it by name. Others get a square, or, where the picture takes
 // its shape from the references, nothing: then they make what the smallest tier
 // is. Which sizes a model makes it says itself; a refusal is free.
-func pictureSize(w upstream.Work, endpoint string) (string, error) {
+func pictureSize(w upstream.Task, endpoint string) (string, error) {
 	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(w.Model)
 	switch {
 	case w.Width > 0 && w.Height > 0:

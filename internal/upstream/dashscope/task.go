@@ -11,11 +11,11 @@ import (
 )
 
 // Poll implements upstream.Generator.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("tasks", ticket), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("tasks", ticket), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 
 // readTask reads how a task is doing. A status that DashScope may invent is
 // taken for one of a task that goes on: the line's longest wait ends it.
-func readTask(w upstream.Work, ticket string, output gjson.Result) (*upstream.Progress, *upstream.JobFailure) {
+func readTask(w upstream.Task, ticket string, output gjson.Result) (*upstream.Progress, *upstream.JobFailure) {
 	done := &upstream.Progress{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
@@ -68,11 +68,11 @@ func readTask(w upstream.Work, ticket string, output gjson.Result) (*upstream.Pr
 
 // Cancel implements upstream.Generator. DashScope cancels what waits; what runs it
 // renders to its end, and says so in the error.
-func (a *Adapter) Cancel(ctx context.Context, _ upstream.Work, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, _ upstream.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("tasks", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("tasks", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return err
 	}

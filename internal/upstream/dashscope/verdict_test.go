@@ -89,7 +89,7 @@ func TestCodes(t *testing.T) {
 		body := fmt.Sprintf(`{"code":%q,"message":%q,"request_id":"r"}`, r.code, r.message)
 		how := fakestudio.Behaviour{Status: r.status, Body: body}
 		studio.Expect(how, how, fakestudio.Behaviour{Failed: body})
-		for _, w := range []upstream.Work{video(), image()} {
+		for _, w := range []upstream.Task{video(), image()} {
 			want := r.clip
 			if w.Kind == upstream.KindImage {
 				want = r.picture
@@ -128,7 +128,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 }
 
 // endOf submits a clip and polls it to its bad end.
-func endOf(t *testing.T, studio *fakestudio.DashScope, w upstream.Work) *upstream.JobFailure {
+func endOf(t *testing.T, studio *fakestudio.DashScope, w upstream.Task) *upstream.JobFailure {
 	t.Helper()
 	p, err := end(t, at(t, studio.URL(), nil), w)
 	if err == nil {
@@ -294,7 +294,7 @@ func TestCredentialStaysHidden(t *testing.T) {
 	for _, status := range []int{200, 400, 401} {
 		a := saying(t, status, `{"code":"InvalidParameter","message":"bad key `+key+`","output":{"task_status":"FAILED","code":"X","message":"bad key `+key+`"}}`)
 		var errs []error
-		for _, w := range []upstream.Work{image(), video()} {
+		for _, w := range []upstream.Task{image(), video()} {
 			_, err := a.Submit(t.Context(), w)
 			errs = append(errs, err)
 		}
@@ -323,7 +323,7 @@ func FuzzAnswers(f *testing.F) {
 			return
 		}
 		a := saying(t, status, body)
-		for _, w := range []upstream.Work{image(), video()} {
+		for _, w := range []upstream.Task{image(), video()} {
 			p, err := a.Submit(t.Context(), w)
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)

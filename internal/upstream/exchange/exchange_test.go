@@ -225,12 +225,12 @@ func TestWorkTellsWhatItUsed(t *testing.T) {
 		spending.In(context.WithoutCancel(t.Context())): `{"usageMetadata":{"promptTokenCount":8,"cachedContentTokenCount":3,"candidatesTokenCount":1290}}`,
 	} {
 		bodies <- body
-		if _, err := line.Tell(ctx, Request{Method: http.MethodPost, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
+		if _, err := line.Submit(ctx, Request{Method: http.MethodPost, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	bodies <- `{"usage":{"completion_tokens":100,"total_tokens":100}}`
-	if _, err := line.Look(spending.In(t.Context()), Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
+	if _, err := line.Query(spending.In(t.Context()), Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := spending.Total(), (upstream.Tokens{Prompt: 18, Cached: 3, Completion: 5390}); got != want {
@@ -253,11 +253,11 @@ func TestHostileDocuments(t *testing.T) {
 	} {
 		r := Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 16 << 20}
 		bodies <- body
-		if reply, err := line.Look(t.Context(), r); err == nil {
+		if reply, err := line.Query(t.Context(), r); err == nil {
 			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))
 		}
 		bodies <- body
-		if reply, err := line.Tell(t.Context(), r); err == nil {
+		if reply, err := line.Submit(t.Context(), r); err == nil {
 			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))
 		}
 	}

@@ -1,9 +1,9 @@
 package exchange
 
-// maxTicket is the longest name of a work that is taken from a provider.
+// maxTicket is the longest name of a task that is taken from a provider.
 const maxTicket = 200
 
-// Ticket tells whether what a provider calls a work can be one segment of an
+// Ticket tells whether what a provider calls a task can be one segment of an
 // address: letters, digits, `-`, `_`, `.` and `:`, and no way out of a path.
 func Ticket(id string) bool {
 	if id == "" || len(id) > maxTicket || id == "." || id == ".." {

@@ -101,11 +101,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements upstream.Generator: works wait in the provider's queue.
-func (a *Adapter) Blocks(upstream.Work) bool { return false }
+func (a *Adapter) Blocks(upstream.Task) bool { return false }
 
 // Submit implements upstream.Generator. The queue takes any body; what a model has
 // against it is said by the result.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	style := a.options.Style(w, usual())
 	if !modelID.MatchString(style.Model) {
 		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
@@ -122,7 +122,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.line.Tell(ctx, exchange.Request{
+	reply, err := a.line.Submit(ctx, exchange.Request{
 		Method: http.MethodPost, URL: a.line.URL(style.Model), Header: a.submits, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 }
 
 // inline returns how many bytes of a work's references have to go inline.
-func inline(w upstream.Work) int64 {
+func inline(w upstream.Task) int64 {
 	var size int64
 	if w.Mask != nil && w.Mask.URL == "" {
 		size = w.Mask.Size
@@ -156,12 +156,12 @@ func inline(w upstream.Work) int64 {
 
 // Poll implements upstream.Generator: it asks for the status, and of a completed
 // request for the result.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, text string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, text string) (*upstream.Progress, error) {
 	t, ok := readTicket(text)
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +182,8 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, text string) (*upst
 }
 
 // result asks for the result of a completed request.
-func (a *Adapter) result(ctx context.Context, w upstream.Work, t ticket, text string) (*upstream.Progress, error) {
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer})
+func (a *Adapter) result(ctx context.Context, w upstream.Task, t ticket, text string) (*upstream.Progress, error) {
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -199,18 +199,18 @@ func (a *Adapter) result(ctx context.Context, w upstream.Work, t ticket, text st
 
 // Fetch implements upstream.Generator. Files lie on a host of their own, where no
 // credential is needed.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
 // Cancel implements upstream.Generator. A request that is completed or unknown
 // needs none.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, text string) error {
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, text string) error {
 	t, ok := readTicket(text)
 	if !ok {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.header, Limit: maxAnswer})
 	switch {
 	case err != nil:
 		return err

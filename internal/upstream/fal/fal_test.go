@@ -48,15 +48,15 @@ func trouble(t *testing.T, err error) *upstream.JobFailure {
 }
 
 // image and video are works as a job would give them.
-func image(count int) upstream.Work {
-	return upstream.Work{
+func image(count int) upstream.Task {
+	return upstream.Task{
 		Kind: upstream.KindImage, Model: "fal-ai/flux/dev", Prompt: "a cat & a <dog>", Count: count,
 		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":12345678901234567890}`),
 	}
 }
 
-func video() upstream.Work {
-	return upstream.Work{
+func video() upstream.Task {
+	return upstream.Task{
 		Kind: upstream.KindVideo, Model: "fal-ai/reel/v2/text-to-video", Prompt: "a cat", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 	}
@@ -70,7 +70,7 @@ func inline(kind string, data []byte) upstream.Reference {
 }
 
 // finish polls until the work ends.
-func finish(t *testing.T, a *fal.Adapter, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func finish(t *testing.T, a *fal.Adapter, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	t.Helper()
 	for range 10 {
 		p, err := a.Poll(t.Context(), w, ticket)
@@ -86,7 +86,7 @@ func finish(t *testing.T, a *fal.Adapter, w upstream.Work, ticket string) (*upst
 }
 
 // fetch downloads a result.
-func fetch(t *testing.T, a *fal.Adapter, w upstream.Work, r upstream.Result) (string, []byte) {
+func fetch(t *testing.T, a *fal.Adapter, w upstream.Task, r upstream.Result) (string, []byte) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -300,7 +300,7 @@ func TestFailedWorks(t *testing.T) {
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
 			a := open(t, studio.URL(), nil)
 			for _, one := range []struct {
-				w    upstream.Work
+				w    upstream.Task
 				want verdict
 			}{{imageWork(), tt.image}, {video(), tt.video}} {
 				p, err := a.Submit(t.Context(), one.w)
@@ -314,7 +314,7 @@ func TestFailedWorks(t *testing.T) {
 	}
 }
 
-func imageWork() upstream.Work { return image(1) }
+func imageWork() upstream.Task { return image(1) }
 
 // TestBlackImagesAreLeftOut: what the model's check blackened is no result,
 // the rest is.
@@ -501,13 +501,13 @@ func TestUnsuitableWorksAreNotSent(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
 	big := upstream.Reference{Type: "video/mp4", Size: 31 << 20}
-	for name, change := range map[string]func(*upstream.Work){
-		"no model":   func(w *upstream.Work) { w.Model = "flux" },
-		"dots":       func(w *upstream.Work) { w.Model = "fal-ai/../flux" },
-		"query":      func(w *upstream.Work) { w.Model = "fal-ai/flux?x=1" },
-		"too large":  func(w *upstream.Work) { w.References = []upstream.Reference{big} },
-		"own field":  func(w *upstream.Work) { w.Params = json.RawMessage(`{"num_images":4}`) },
-		"own field2": func(w *upstream.Work) { w.Params = json.RawMessage(`{"image_urls":["http://10.0.0.1"]}`) },
+	for name, change := range map[string]func(*upstream.Task){
+		"no model":   func(w *upstream.Task) { w.Model = "flux" },
+		"dots":       func(w *upstream.Task) { w.Model = "fal-ai/../flux" },
+		"query":      func(w *upstream.Task) { w.Model = "fal-ai/flux?x=1" },
+		"too large":  func(w *upstream.Task) { w.References = []upstream.Reference{big} },
+		"own field":  func(w *upstream.Task) { w.Params = json.RawMessage(`{"num_images":4}`) },
+		"own field2": func(w *upstream.Task) { w.Params = json.RawMessage(`{"image_urls":["http://10.0.0.1"]}`) },
 	} {
 		w := image(1)
 		change(&w)
@@ -558,7 +558,7 @@ func FuzzAnswers(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []upstream.Work{image(2), video()} {
+		for _, w := range []upstream.Task{image(2), video()} {
 			ticket := `{"id":"a","app":"b/c"}`
 			if p, err := a.Submit(t.Context(), w); err == nil {
 				ticket = p.Ticket

@@ -111,7 +111,7 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 
 // output finds the files in a model's output: at most as many as were asked
 // for, without those that the model's own check blackened.
-func output(w upstream.Work, r *exchange.Reply) ([]upstream.Result, *upstream.JobFailure) {
+func output(w upstream.Task, r *exchange.Reply) ([]upstream.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
 		return nil, r.Silent()
 	}

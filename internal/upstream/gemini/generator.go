@@ -33,10 +33,10 @@ const (
 
 // Blocks implements upstream.Generator: images come with the answer, clips by
 // polling.
-func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
 
 // Submit implements upstream.Generator. Images are one call each.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return a.makeImages(ctx, w)
@@ -49,7 +49,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 }
 
 // Poll implements upstream.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	if w.Kind != upstream.KindVideo {
 		return nil, noTicket()
 	}
@@ -61,7 +61,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 
 // Fetch implements upstream.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
 	if len(r.Data) > 0 {
 		return &upstream.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
@@ -70,7 +70,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result)
 
 // Cancel implements upstream.Generator. Operations of Veo run to their end; the
 // API has nothing that stops them.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
 	if w.Kind != upstream.KindVideo || isVeo(w.Model) {
 		return nil
 	}
@@ -100,7 +100,7 @@ func misnamed(f *upstream.Failure) *upstream.JobFailure {
 type place map[string][]string
 
 // put puts the further fields of a work into its body.
-func (p place) put(body map[string]any, w upstream.Work) *upstream.JobFailure {
+func (p place) put(body map[string]any, w upstream.Task) *upstream.JobFailure {
 	if len(w.Params) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ type blob struct {
 
 // blobs reads the references of a work, all or none. types are those that the
 // model takes, by their beginnings.
-func blobs(ctx context.Context, w upstream.Work, most int, types ...string) ([]blob, *upstream.JobFailure) {
+func blobs(ctx context.Context, w upstream.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
 	}

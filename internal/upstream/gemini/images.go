@@ -41,7 +41,7 @@ var imagePlaces = place{
 // makeImages asks for images, one a call. It returns those that came: fewer
 // than asked for are a success, since they are charged one by one. Without any
 // the most hopeless of the troubles is the work's.
-func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	count := max(w.Count, 1)
 	if count > maxImages {
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes up to %d", count, maxImages)
@@ -107,8 +107,8 @@ func worst(troubles []*upstream.JobFailure) *upstream.JobFailure {
 }
 
 // makeImage is one call.
-func (a *Adapter) makeImage(ctx context.Context, w upstream.Work, at *url.URL, body []byte) (*upstream.Result, *upstream.JobFailure) {
-	reply, err := a.line.Tell(ctx, exchange.Request{
+func (a *Adapter) makeImage(ctx context.Context, w upstream.Task, at *url.URL, body []byte) (*upstream.Result, *upstream.JobFailure) {
+	reply, err := a.line.Submit(ctx, exchange.Request{
 		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
 	})
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *Adapter) makeImage(ctx context.Context, w upstream.Work, at *url.URL, b
 
 // imageBodies makes the bodies of the calls. They are one and the same but for
 // a seed, which counts up: else all images would be the same.
-func imageBodies(ctx context.Context, w upstream.Work, count int) ([][]byte, *upstream.JobFailure) {
+func imageBodies(ctx context.Context, w upstream.Task, count int) ([][]byte, *upstream.JobFailure) {
 	config, trouble := imageConfig(w)
 	if trouble != nil {
 		return nil, trouble
@@ -162,7 +162,7 @@ func imageBodies(ctx context.Context, w upstream.Work, count int) ([][]byte, *up
 
 // imageConfig says how large and in which ratio. The user's pixels are given by
 // their tier and ratio, which is all that the API knows.
-func imageConfig(w upstream.Work) (map[string]any, *upstream.JobFailure) {
+func imageConfig(w upstream.Task) (map[string]any, *upstream.JobFailure) {
 	config := map[string]any{}
 	old := strings.Contains(w.Model, "gemini-2.5-")
 	switch w.Ratio {

@@ -30,12 +30,12 @@ var omniPlaces = place{
 }
 
 // submitOmni begins an interaction in the background.
-func (a *Adapter) submitOmni(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) submitOmni(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	body, trouble := omniBody(ctx, w)
 	if trouble != nil {
 		return nil, trouble
 	}
-	reply, err := a.line.Tell(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("interactions"), Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("interactions"), Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func isInteraction(id string) bool {
 }
 
 // omniBody makes the body of a submission.
-func omniBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.JobFailure) {
+func omniBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
 	if trouble := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); trouble != nil {
 		return nil, trouble
@@ -104,11 +104,11 @@ func (a *Adapter) interaction(ticket, method string) *url.URL {
 }
 
 // pollOmni asks for an interaction.
-func (a *Adapter) pollOmni(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) pollOmni(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	if !isInteraction(ticket) {
 		return nil, noTicket()
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.interaction(ticket, ""), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.interaction(ticket, ""), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
 	if !isInteraction(ticket) {
 		return noTicket()
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPost, URL: a.interaction(ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPost, URL: a.interaction(ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ var veoPlaces = place{
 }
 
 // submitVeo begins an operation.
-func (a *Adapter) submitVeo(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) submitVeo(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	at, f := a.address(resource(w.Model), "predictLongRunning")
 	if f != nil {
 		return nil, misnamed(f)
@@ -40,7 +40,7 @@ func (a *Adapter) submitVeo(ctx context.Context, w upstream.Work) (*upstream.Pro
 	if trouble != nil {
 		return nil, trouble
 	}
-	reply, err := a.line.Tell(ctx, exchange.Request{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.Request{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket 
 }
 
 // veoBody makes the body of a submission.
-func veoBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.JobFailure) {
+func veoBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailure) {
 	if w.Prompt == "" && len(w.References) != 1 {
 		return nil, upstream.Unsuitable(w.Kind, "no prompt; the provider needs one unless there is a first frame")
 	}
@@ -104,7 +104,7 @@ func veoBody(ctx context.Context, w upstream.Work) ([]byte, *upstream.JobFailure
 // shapeClip sets resolution and ratio of a clip; tiers are those that the model
 // family makes. The user's pixels are given by these, which is all that the API
 // knows.
-func shapeClip(to map[string]any, w upstream.Work, ratio string, tiers ...string) *upstream.JobFailure {
+func shapeClip(to map[string]any, w upstream.Task, ratio string, tiers ...string) *upstream.JobFailure {
 	tier := w.Tier
 	if tier == "2160p" {
 		tier = "4K"
@@ -154,7 +154,7 @@ func isPath(name string) bool {
 }
 
 // pollVeo asks for an operation.
-func (a *Adapter) pollVeo(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) pollVeo(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	if !isOperation(ticket) {
 		return nil, noTicket()
 	}
@@ -170,7 +170,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w upstream.Work, ticket string) (
 	if f != nil {
 		return nil, misnamed(f)
 	}
-	reply, err := a.line.Look(ctx, r)
+	reply, err := a.line.Query(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type Carry func(ctx context.Context, r upstream.Reference) (string, error)
 // both. The error is a *upstream.JobFailure: upstream.Unsuitable for what the
 // style cannot say, else Carry's. Carry is called only for a work that can be
 // said.
-func (s *Style) Write(ctx context.Context, w upstream.Work, carry Carry) ([]byte, error) {
+func (s *Style) Write(ctx context.Context, w upstream.Task, carry Carry) ([]byte, error) {
 	d := draft{style: s, work: w, said: map[string]any{}}
 	d.plain()
 	carried := d.references()
@@ -57,7 +57,7 @@ func (s *Style) Write(ctx context.Context, w upstream.Work, carry Carry) ([]byte
 // draft is an input that is being written.
 type draft struct {
 	style *Style
-	work  upstream.Work
+	work  upstream.Task
 	said  map[string]any
 	fault *upstream.JobFailure // the first thing that cannot be said
 }

@@ -24,10 +24,10 @@ const maxAnswer = 1 << 20
 
 // Blocks implements upstream.Generator: images come with the answer, clips by
 // polling.
-func (a *Adapter) Blocks(w upstream.Work) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
 
 // Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	switch w.Kind {
 	case upstream.KindImage:
 		return a.makeImages(ctx, w)
@@ -39,7 +39,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 
 // Fetch implements upstream.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
 	if len(r.Data) > 0 {
 		return &upstream.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
@@ -52,7 +52,7 @@ type fields map[string]json.RawMessage
 // begin makes the fields of a work: those that the catalog lets pass, then our
 // own. owned names further ones of ours: whoever could set them would get round
 // the price, or change the shape of the answer.
-func begin(w upstream.Work, owned ...string) (fields, *upstream.JobFailure) {
+func begin(w upstream.Task, owned ...string) (fields, *upstream.JobFailure) {
 	f := fields{}
 	if len(w.Params) > 0 {
 		if err := json.Unmarshal(w.Params, &f); err != nil {

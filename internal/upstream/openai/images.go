@@ -27,7 +27,7 @@ const (
 
 // makeImages asks for images and reads them from the answer: generations, or
 // edits where there are references.
-func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	r := exchange.Request{
 		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
 		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
@@ -59,7 +59,7 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 			return nil, trouble
 		}
 	}
-	reply, err := a.line.Tell(ctx, r)
+	reply, err := a.line.Submit(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Work) (*upstream.Pr
 }
 
 // editForm is the form of an edit.
-func editForm(f fields, w upstream.Work) (*exchange.Form, *upstream.JobFailure) {
+func editForm(f fields, w upstream.Task) (*exchange.Form, *upstream.JobFailure) {
 	if familyOf(w.Model) == familyAspect {
 		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
 	}

@@ -37,8 +37,8 @@ func generator(t testing.TB, base string) *openai.Adapter {
 }
 
 // picture is a work for one image; change changes it.
-func picture(change ...func(*upstream.Work)) upstream.Work {
-	w := upstream.Work{
+func picture(change ...func(*upstream.Task)) upstream.Task {
+	w := upstream.Task{
 		Kind: upstream.KindImage, Model: "gpt-image-2", Prompt: "a fox", Count: 1,
 		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
 	}
@@ -80,7 +80,7 @@ func trouble(t testing.TB, err error) *upstream.JobFailure {
 }
 
 // fetched reads a result whole.
-func fetched(t testing.TB, a *openai.Adapter, w upstream.Work, r upstream.Result) []byte {
+func fetched(t testing.TB, a *openai.Adapter, w upstream.Task, r upstream.Result) []byte {
 	t.Helper()
 	f, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -97,26 +97,26 @@ func fetched(t testing.TB, a *openai.Adapter, w upstream.Work, r upstream.Result
 func TestImages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		work upstream.Work
+		work upstream.Task
 		sent string // without the prompt
 		ref  bool   // by address
 	}{
 		"one": {picture(), `{"model":"gpt-image-2","n":1,"size":"1024x1024"}`, false},
-		"three with fields": {picture(func(w *upstream.Work) {
+		"three with fields": {picture(func(w *upstream.Task) {
 			w.Count = 3
 			w.Params = json.RawMessage(`{"quality":"high","output_compression":80}`)
 		}), `{"model":"gpt-image-2","n":3,"output_compression":80,"quality":"high","size":"1024x1024"}`, false},
-		"another vendor": {picture(func(w *upstream.Work) { w.Model, w.Count = "some/flux", 2 }),
+		"another vendor": {picture(func(w *upstream.Task) { w.Model, w.Count = "some/flux", 2 }),
 			`{"model":"some/flux","n":2,"size":"1024x1024"}`, true},
-		"another vendor without a ratio": {picture(func(w *upstream.Work) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
+		"another vendor without a ratio": {picture(func(w *upstream.Task) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
 			`{"model":"flux","n":1}`, true},
-		"another vendor's larger tier without a ratio": {picture(func(w *upstream.Work) {
+		"another vendor's larger tier without a ratio": {picture(func(w *upstream.Task) {
 			w.Model, w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "flux", "2K", true, "", 0, 0
 		}),
 			`{"model":"flux","n":1,"size":"2048x2048"}`, true},
-		"another vendor's only tier without a ratio": {picture(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
+		"another vendor's only tier without a ratio": {picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
 			`{"model":"flux","n":1,"size":"4096x4096"}`, true},
-		"xAI": {picture(func(w *upstream.Work) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
+		"xAI": {picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestSizes(t *testing.T) {
 		{"flux-pro", "1K", "1:1", 1000, 1000, true, "1000x1000"},
 		{"grok-imagine-image", "4K", "1:1", 4096, 4096, false, none},
 	} {
-		w := picture(func(w *upstream.Work) {
+		w := picture(func(w *upstream.Task) {
 			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.model, tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
@@ -221,7 +221,7 @@ func TestTierHeld(t *testing.T) {
 		for num := 1; num <= 12; num++ {
 			for den := 1; den <= 12; den++ {
 				side := 1024 * tier
-				w := picture(func(w *upstream.Work) {
+				w := picture(func(w *upstream.Task) {
 					w.Tier, w.Ratio = fmt.Sprintf("%dK", tier), fmt.Sprintf("%d:%d", num, den)
 					w.Width, w.Height = side*num/max(num, den), side*den/max(num, den)
 				})
@@ -253,12 +253,12 @@ func TestEdits(t *testing.T) {
 	png, jpg := fakestudio.Picture(7), aJPEG(t)
 	mask := reference("image/png", fakestudio.Picture(8))
 	for name, tt := range map[string]struct {
-		work  upstream.Work
+		work  upstream.Task
 		files string
 	}{
-		"one": {picture(func(w *upstream.Work) { w.References = []upstream.Reference{reference("image/png", png)} }),
+		"one": {picture(func(w *upstream.Task) { w.References = []upstream.Reference{reference("image/png", png)} }),
 			"image=image-1.png"},
-		"two and a mask": {picture(func(w *upstream.Work) {
+		"two and a mask": {picture(func(w *upstream.Task) {
 			w.References, w.Mask = []upstream.Reference{reference("image/png", png), reference("image/jpeg", jpg)}, &mask
 		}), "image[]=image-1.png image[]=image-2.jpeg mask=mask.png"},
 	} {
@@ -316,7 +316,7 @@ func parts(t testing.TB, s fakestudio.Submission) (fields map[string]string, fil
 func TestNestedFields(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	w := picture(func(w *upstream.Work) {
+	w := picture(func(w *upstream.Task) {
 		w.Model, w.References = "flux", []upstream.Reference{reference("image/png", fakestudio.Picture(1))}
 		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
 	})
@@ -342,20 +342,20 @@ func TestUnsuitable(t *testing.T) {
 	ref := reference("image/png", fakestudio.Picture(1))
 	gif := reference("image/gif", []byte("GIF89a"))
 	large := upstream.Reference{Type: "image/png", Size: 50 << 20}
-	for name, change := range map[string]func(*upstream.Work){
-		"too many images":         func(w *upstream.Work) { w.Count = 11 },
-		"too many references":     func(w *upstream.Work) { w.References = slices.Repeat([]upstream.Reference{ref}, 17) },
-		"a gif":                   func(w *upstream.Work) { w.References = []upstream.Reference{gif} },
-		"a large one":             func(w *upstream.Work) { w.References = []upstream.Reference{large} },
-		"a mask alone":            func(w *upstream.Work) { w.Mask = &ref },
-		"a mask that is no png":   func(w *upstream.Work) { w.References, w.Mask = []upstream.Reference{ref}, &gif },
-		"a reference for xAI":     func(w *upstream.Work) { w.Model, w.References = "grok-imagine-image", []upstream.Reference{ref} },
-		"fields that are no JSON": func(w *upstream.Work) { w.Params = json.RawMessage(`[`) },
-		"our own field":           func(w *upstream.Work) { w.Params = json.RawMessage(`{"n":9}`) },
-		"our field for xAI": func(w *upstream.Work) {
+	for name, change := range map[string]func(*upstream.Task){
+		"too many images":         func(w *upstream.Task) { w.Count = 11 },
+		"too many references":     func(w *upstream.Task) { w.References = slices.Repeat([]upstream.Reference{ref}, 17) },
+		"a gif":                   func(w *upstream.Task) { w.References = []upstream.Reference{gif} },
+		"a large one":             func(w *upstream.Task) { w.References = []upstream.Reference{large} },
+		"a mask alone":            func(w *upstream.Task) { w.Mask = &ref },
+		"a mask that is no png":   func(w *upstream.Task) { w.References, w.Mask = []upstream.Reference{ref}, &gif },
+		"a reference for xAI":     func(w *upstream.Task) { w.Model, w.References = "grok-imagine-image", []upstream.Reference{ref} },
+		"fields that are no JSON": func(w *upstream.Task) { w.Params = json.RawMessage(`[`) },
+		"our own field":           func(w *upstream.Task) { w.Params = json.RawMessage(`{"n":9}`) },
+		"our field for xAI": func(w *upstream.Task) {
 			w.Model, w.Params = "grok-imagine-image", json.RawMessage(`{"resolution":"2k"}`)
 		},
-		"sound": func(w *upstream.Work) { w.Kind = "sound" },
+		"sound": func(w *upstream.Task) { w.Kind = "sound" },
 	} {
 		_, err := a.Submit(t.Context(), picture(change))
 		if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
@@ -452,7 +452,7 @@ func TestFewerImages(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	}))
 	t.Cleanup(server.Close)
-	p, err := generator(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 3 }))
+	p, err := generator(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 3 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestReferenceGone(t *testing.T) {
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	for _, r := range []upstream.Reference{short, gone} {
-		_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Work) { w.References = []upstream.Reference{r} }))
+		_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.References = []upstream.Reference{r} }))
 		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
@@ -506,7 +506,7 @@ func FuzzImages(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		p, err := a.Submit(t.Context(), picture(func(w *upstream.Work) { w.Count = 2 }))
+		p, err := a.Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 2 }))
 		if err != nil {
 			_ = trouble(t, err).Told()
 			return

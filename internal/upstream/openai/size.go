@@ -48,7 +48,7 @@ const (
 )
 
 // sizeImage sets the fields that say how large the images are to be.
-func sizeImage(f fields, w upstream.Work) *upstream.JobFailure {
+func sizeImage(f fields, w upstream.Task) *upstream.JobFailure {
 	switch familyOf(w.Model) {
 	case familyFixed:
 		return sizeFixed(f, w)
@@ -67,7 +67,7 @@ func sizeImage(f fields, w upstream.Work) *upstream.JobFailure {
 }
 
 // sizeFixed chooses among three sizes, all of the tier 1K.
-func sizeFixed(f fields, w upstream.Work) *upstream.JobFailure {
+func sizeFixed(f fields, w upstream.Task) *upstream.JobFailure {
 	size := ""
 	switch {
 	case w.Exact:
@@ -87,7 +87,7 @@ func sizeFixed(f fields, w upstream.Work) *upstream.JobFailure {
 
 // sizeFree sends pixels: the user's as they are, ours fitted into the bounds
 // as long as the tier is still the one that is paid for.
-func sizeFree(f fields, w upstream.Work) *upstream.JobFailure {
+func sizeFree(f fields, w upstream.Task) *upstream.JobFailure {
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 {
 		if w.Tier == "1K" { // what `auto` makes
@@ -117,7 +117,7 @@ func sizeFree(f fields, w upstream.Work) *upstream.JobFailure {
 }
 
 // sizeAspect names ratio and tier. The user's pixels are given by these, too.
-func sizeAspect(f fields, w upstream.Work) *upstream.JobFailure {
+func sizeAspect(f fields, w upstream.Task) *upstream.JobFailure {
 	if w.Tier != "1K" && w.Tier != "2K" {
 		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 1K and 2K", w.Tier)
 	}

@@ -23,7 +23,7 @@ import (
 const maxWait = time.Minute
 
 // submitVideo asks for a clip.
-func (a *Adapter) submitVideo(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) submitVideo(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	f, trouble := begin(w, "size", "seconds", "input_reference")
 	if trouble != nil {
 		return nil, trouble
@@ -35,7 +35,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w upstream.Work) (*upstream.P
 	for _, r := range w.References {
 		form.File("input_reference", fileName("reference", r), r)
 	}
-	reply, err := a.line.Tell(ctx, exchange.Request{
+	reply, err := a.line.Submit(ctx, exchange.Request{
 		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.keyed(w.Key), Form: form, Limit: maxAnswer,
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w upstream.Work) (*upstream.P
 }
 
 // shapeVideo checks a clip's references and sets its size and length.
-func shapeVideo(f fields, w upstream.Work) *upstream.JobFailure {
+func shapeVideo(f fields, w upstream.Task) *upstream.JobFailure {
 	switch {
 	case w.Prompt == "":
 		return upstream.Unsuitable(w.Kind, "no prompt; the provider needs one")
@@ -116,12 +116,12 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 }
 
 // Poll implements upstream.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	at, trouble := a.video(w, ticket)
 	if trouble != nil {
 		return nil, trouble
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +167,12 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.P
 
 // Cancel implements upstream.Generator: a deleted clip is not rendered on. That
 // the provider does not know it any more is as good.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
 	at, trouble := a.video(w, ticket)
 	if trouble != nil {
 		return trouble
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) er
 }
 
 // video is the address of a clip.
-func (a *Adapter) video(w upstream.Work, ticket string) (*url.URL, *upstream.JobFailure) {
+func (a *Adapter) video(w upstream.Task, ticket string) (*url.URL, *upstream.JobFailure) {
 	if w.Kind != upstream.KindVideo || !isTicket(ticket) {
 		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 		f.Health = upstream.HealthNone

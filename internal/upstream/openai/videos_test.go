@@ -16,8 +16,8 @@ import (
 )
 
 // clip is a work for a clip; change changes it.
-func clip(change ...func(*upstream.Work)) upstream.Work {
-	w := upstream.Work{
+func clip(change ...func(*upstream.Task)) upstream.Task {
+	w := upstream.Task{
 		Kind: upstream.KindVideo, Model: "sora-2", Prompt: "a fox runs", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely,
 	}
@@ -30,18 +30,18 @@ func clip(change ...func(*upstream.Work)) upstream.Work {
 func TestVideo(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		work   upstream.Work
+		work   upstream.Task
 		fields map[string]string
 		files  []string
 	}{
 		"from words": {clip(), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "seconds": "8"}, nil},
-		"from a picture": {clip(func(w *upstream.Work) {
+		"from a picture": {clip(func(w *upstream.Task) {
 			w.References, w.Seconds = []upstream.Reference{reference("image/png", fakestudio.Picture(1))}, 0
 			w.Params = json.RawMessage(`{"style":"noir"}`)
 		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
-		"the nearest size": {clip(func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
+		"the nearest size": {clip(func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
 			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
-		"another vendor": {clip(func(w *upstream.Work) {
+		"another vendor": {clip(func(w *upstream.Task) {
 			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "v-1", "1080p", "", 0, 0, 5
 		}),
 			map[string]string{"model": "v-1", "prompt": "a fox runs", "size": "1920x1080", "seconds": "5"}, nil},
@@ -92,18 +92,18 @@ func TestVideoUnsuitable(t *testing.T) {
 	studio := fakestudio.NewOpenAI(t)
 	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
-	for name, change := range map[string]func(*upstream.Work){
-		"no prompt":      func(w *upstream.Work) { w.Prompt, w.References = "", []upstream.Reference{ref} },
-		"two references": func(w *upstream.Work) { w.References = []upstream.Reference{ref, ref} },
-		"a video":        func(w *upstream.Work) { w.References = []upstream.Reference{reference("video/mp4", fakestudio.Clip())} },
-		"a mask":         func(w *upstream.Work) { w.Mask = &ref },
-		"five seconds":   func(w *upstream.Work) { w.Seconds = 5 },
-		"480p":           func(w *upstream.Work) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
-		"square":         func(w *upstream.Work) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
-		"exact pixels":   func(w *upstream.Work) { w.Width, w.Height, w.Exact = 1282, 720, true },
-		"no tier":        func(w *upstream.Work) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
-		"our own field":  func(w *upstream.Work) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
-		"no fields":      func(w *upstream.Work) { w.Params = json.RawMessage(`7`) },
+	for name, change := range map[string]func(*upstream.Task){
+		"no prompt":      func(w *upstream.Task) { w.Prompt, w.References = "", []upstream.Reference{ref} },
+		"two references": func(w *upstream.Task) { w.References = []upstream.Reference{ref, ref} },
+		"a video":        func(w *upstream.Task) { w.References = []upstream.Reference{reference("video/mp4", fakestudio.Clip())} },
+		"a mask":         func(w *upstream.Task) { w.Mask = &ref },
+		"five seconds":   func(w *upstream.Task) { w.Seconds = 5 },
+		"480p":           func(w *upstream.Task) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
+		"square":         func(w *upstream.Task) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
+		"exact pixels":   func(w *upstream.Task) { w.Width, w.Height, w.Exact = 1282, 720, true },
+		"no tier":        func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
+		"our own field":  func(w *upstream.Task) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
+		"no fields":      func(w *upstream.Task) { w.Params = json.RawMessage(`7`) },
 	} {
 		_, err := a.Submit(t.Context(), clip(change))
 		if got, want := judged(trouble(t, err)), (verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}); got != want {

@@ -58,7 +58,7 @@ func failed(kind, message string) *upstream.JobFailure {
 // output finds the addresses in a prediction's output, in their order: a text,
 // a list of them, or an object that has them in it; at most as many as were
 // asked for.
-func output(w upstream.Work, said gjson.Result) ([]upstream.Result, *upstream.JobFailure) {
+func output(w upstream.Task, said gjson.Result) ([]upstream.Result, *upstream.JobFailure) {
 	most := 1
 	if w.Kind == upstream.KindImage {
 		most = max(w.Count, 1)

@@ -99,11 +99,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements upstream.Generator: predictions are asked about.
-func (a *Adapter) Blocks(upstream.Work) bool { return false }
+func (a *Adapter) Blocks(upstream.Task) bool { return false }
 
 // Submit implements upstream.Generator. Large references without an address are
 // uploaded first, each in a call of its own; a failure there is no lost answer.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	style := a.options.Style(w, usual())
 	to, version, ok := a.place(style.Model)
 	if !ok {
@@ -125,7 +125,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "the body cannot be written: %w", err)
 	}
-	reply, err := a.line.Tell(ctx, exchange.Request{Method: http.MethodPost, URL: to, Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.Request{Method: http.MethodPost, URL: to, Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +158,11 @@ func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
 }
 
 // Poll implements upstream.Generator.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	if !predictionID.MatchString(ticket) {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("predictions", ticket), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("predictions", ticket), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -194,17 +194,17 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, ticket string) (*up
 }
 
 // Fetch implements upstream.Generator.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
 // Cancel implements upstream.Generator. A prediction that has ended is not
 // changed by it.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Work, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("predictions", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("predictions", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
 	switch {
 	case err != nil:
 		return err

@@ -67,15 +67,15 @@ func check(t *testing.T, name string, got *upstream.JobFailure, want verdict) {
 	}
 }
 
-func image(count int) upstream.Work {
-	return upstream.Work{
+func image(count int) upstream.Task {
+	return upstream.Task{
 		Kind: upstream.KindImage, Model: "easel/flux", Prompt: "a cat", Count: count,
 		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":7}`),
 	}
 }
 
-func video() upstream.Work {
-	return upstream.Work{
+func video() upstream.Task {
+	return upstream.Task{
 		Kind: upstream.KindVideo, Model: "reel/one:" + version, Prompt: "a cat", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 	}
@@ -89,7 +89,7 @@ func inline(data []byte) upstream.Reference {
 }
 
 // finish polls until the work ends.
-func finish(t *testing.T, a *replicate.Adapter, w upstream.Work, ticket string) (*upstream.Progress, error) {
+func finish(t *testing.T, a *replicate.Adapter, w upstream.Task, ticket string) (*upstream.Progress, error) {
 	t.Helper()
 	for range 10 {
 		p, err := a.Poll(t.Context(), w, ticket)
@@ -105,7 +105,7 @@ func finish(t *testing.T, a *replicate.Adapter, w upstream.Work, ticket string) 
 }
 
 // fetch downloads a result.
-func fetch(t *testing.T, a *replicate.Adapter, w upstream.Work, r upstream.Result) (string, []byte) {
+func fetch(t *testing.T, a *replicate.Adapter, w upstream.Task, r upstream.Result) (string, []byte) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -233,7 +233,7 @@ func TestRefusedSubmissions(t *testing.T) {
 			how := fakestudio.Behaviour{Status: tt.status, Body: tt.body, Header: http.Header{"Retry-After": {"3"}}}
 			studio.Expect(how, how)
 			a := open(t, studio.URL(), nil)
-			for i, w := range []upstream.Work{image(1), video()} {
+			for i, w := range []upstream.Task{image(1), video()} {
 				_, err := a.Submit(t.Context(), w)
 				got := trouble(t, err)
 				check(t, w.Kind, got, tt.want[i])
@@ -307,7 +307,7 @@ func TestFailedWorks(t *testing.T) {
 			studio := fakestudio.NewReplicate(t)
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
 			a := open(t, studio.URL(), nil)
-			for i, w := range []upstream.Work{image(1), video()} {
+			for i, w := range []upstream.Task{image(1), video()} {
 				p, err := a.Submit(t.Context(), w)
 				if err != nil {
 					t.Fatal(err)
@@ -514,7 +514,7 @@ func FuzzPrediction(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []upstream.Work{image(2), video()} {
+		for _, w := range []upstream.Task{image(2), video()} {
 			ticket := "abc"
 			if p, err := a.Submit(t.Context(), w); err == nil {
 				ticket = p.Ticket

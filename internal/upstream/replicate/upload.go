@@ -26,7 +26,7 @@ const (
 )
 
 // largest returns the size of a work's largest reference that has no address.
-func largest(w upstream.Work) int64 {
+func largest(w upstream.Task) int64 {
 	refs := w.References
 	if w.Mask != nil {
 		refs = append(refs[:len(refs):len(refs)], *w.Mask)
@@ -58,7 +58,7 @@ func (a *Adapter) upload(ctx context.Context, kind string, r upstream.Reference)
 	if err != nil {
 		return "", upstream.Unread(err)
 	}
-	reply, err := a.line.Look(ctx, exchange.Request{
+	reply, err := a.line.Query(ctx, exchange.Request{
 		Method: http.MethodPost, URL: a.line.URL("files"), Header: a.header, Body: form, ContentType: contentType, Limit: maxAnswer,
 	})
 	if err != nil {

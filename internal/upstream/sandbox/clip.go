@@ -30,7 +30,7 @@ func paintOf(c color.RGBA) paint {
 }
 
 // clip makes the video of a work and returns it as MP4.
-func clip(ctx context.Context, w upstream.Work) ([]byte, error) {
+func clip(ctx context.Context, w upstream.Task) ([]byte, error) {
 	l := lookOf(w, 0)
 	s := &stage{frame: newFrame(l.shown[0], l.shown[1]), seconds: seconds(w)}
 	if err := s.set(ctx, l, w); err != nil {
@@ -54,7 +54,7 @@ func clip(ctx context.Context, w upstream.Work) ([]byte, error) {
 }
 
 // seconds is how long the clip of a work is.
-func seconds(w upstream.Work) int {
+func seconds(w upstream.Task) int {
 	if w.Seconds <= 0 {
 		return freeSeconds
 	}
@@ -75,7 +75,7 @@ type stage struct {
 }
 
 // set builds the scene.
-func (s *stage) set(ctx context.Context, l look, w upstream.Work) error {
+func (s *stage) set(ctx context.Context, l look, w upstream.Task) error {
 	width, height := s.size()
 	var tones [skySteps]paint
 	for i := range tones {
@@ -145,7 +145,7 @@ func (s *stage) letters(x, y int, alpha uint8) {
 
 // thumbnails shows the references above the bar. A cell is a dot of them, and
 // a macroblock has one hue, so they are rough.
-func (s *stage) thumbnails(ctx context.Context, w upstream.Work, inner image.Rectangle) error {
+func (s *stage) thumbnails(ctx context.Context, w upstream.Task, inner image.Rectangle) error {
 	_, height := s.size()
 	side := whole(height/4) - blockCells
 	left, bottom := inner.Min.X, s.bar.Min.Y-blockCells

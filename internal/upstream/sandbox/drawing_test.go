@@ -25,16 +25,16 @@ func reference(contentType string, data []byte) upstream.Reference {
 	}}
 }
 
-func imageWork() upstream.Work {
-	return upstream.Work{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024}
+func imageWork() upstream.Task {
+	return upstream.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024}
 }
 
-func videoWork() upstream.Work {
-	return upstream.Work{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
+func videoWork() upstream.Task {
+	return upstream.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
 }
 
 // drawn draws an image and decodes it.
-func drawn(t *testing.T, w upstream.Work, index int) *image.Paletted {
+func drawn(t *testing.T, w upstream.Task, index int) *image.Paletted {
 	t.Helper()
 	data, err := picture(t.Context(), w, index)
 	if err != nil {
@@ -51,17 +51,17 @@ func TestPictureSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		work func(w *upstream.Work)
+		work func(w *upstream.Task)
 		want image.Point
 	}{
-		{"as given", func(w *upstream.Work) { w.Width, w.Height, w.Exact = 1344, 768, true }, image.Pt(1344, 768)},
-		{"tiny", func(w *upstream.Work) { w.Width, w.Height = 1, 1 }, image.Pt(1, 1)},
-		{"the largest", func(w *upstream.Work) { w.Width, w.Height = 3072, 2048 }, image.Pt(3072, 2048)},
-		{"too many pixels", func(w *upstream.Work) { w.Width, w.Height = 8192, 4096 }, image.Pt(3547, 1773)},
-		{"too long", func(w *upstream.Work) { w.Width, w.Height = 32768, 16 }, image.Pt(8192, 4)},
-		{"by tier and ratio", func(w *upstream.Work) { w.Width, w.Height, w.Ratio = 0, 0, "4:1" }, image.Pt(2048, 512)},
-		{"by tier alone", func(w *upstream.Work) { w.Width, w.Height, w.Ratio = 0, 0, "" }, image.Pt(1024, 1024)},
-		{"by a tier of rows", func(w *upstream.Work) { w.Width, w.Height, w.Ratio, w.Tier = 0, 0, "9:16", "720p" }, image.Pt(720, 1280)},
+		{"as given", func(w *upstream.Task) { w.Width, w.Height, w.Exact = 1344, 768, true }, image.Pt(1344, 768)},
+		{"tiny", func(w *upstream.Task) { w.Width, w.Height = 1, 1 }, image.Pt(1, 1)},
+		{"the largest", func(w *upstream.Task) { w.Width, w.Height = 3072, 2048 }, image.Pt(3072, 2048)},
+		{"too many pixels", func(w *upstream.Task) { w.Width, w.Height = 8192, 4096 }, image.Pt(3547, 1773)},
+		{"too long", func(w *upstream.Task) { w.Width, w.Height = 32768, 16 }, image.Pt(8192, 4)},
+		{"by tier and ratio", func(w *upstream.Task) { w.Width, w.Height, w.Ratio = 0, 0, "4:1" }, image.Pt(2048, 512)},
+		{"by tier alone", func(w *upstream.Task) { w.Width, w.Height, w.Ratio = 0, 0, "" }, image.Pt(1024, 1024)},
+		{"by a tier of rows", func(w *upstream.Task) { w.Width, w.Height, w.Ratio, w.Tier = 0, 0, "9:16", "720p" }, image.Pt(720, 1280)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestPictureSize(t *testing.T) {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
-	add := func(name string, w upstream.Work, index int) {
+	add := func(name string, w upstream.Task, index int) {
 		w.Width, w.Height = 240, 240
 		sum := string(drawn(t, w, index).Pix)
 		if other, ok := seen[sum]; ok {
@@ -268,19 +268,19 @@ func TestClip(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
-		work          func(w *upstream.Work)
+		work          func(w *upstream.Task)
 		width, height int
 		seconds       int
 	}{
-		{"720p", func(*upstream.Work) {}, 1280, 720, 5},
-		{"1080p, upright", func(w *upstream.Work) { w.Tier, w.Width, w.Height, w.Seconds = "1080p", 1080, 1920, 2 }, 1080, 1920, 2},
-		{"by tier and ratio", func(w *upstream.Work) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "1:1", 1 }, 720, 720, 1},
-		{"nothing is said", func(w *upstream.Work) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "", 0 }, 1280, 720, 5},
-		{"odd", func(w *upstream.Work) { w.Width, w.Height, w.Seconds = 333, 251, 1 }, 332, 250, 1},
-		{"huge", func(w *upstream.Work) { w.Width, w.Height, w.Seconds = 7680, 4320, 1 }, 2560, 1440, 1},
-		{"tiny", func(w *upstream.Work) { w.Width, w.Height, w.Seconds = 16, 16, 1 }, 64, 64, 1},
-		{"a strip", func(w *upstream.Work) { w.Width, w.Height, w.Seconds = 2000, 20, 1 }, 2000, 64, 1},
-		{"references", func(w *upstream.Work) {
+		{"720p", func(*upstream.Task) {}, 1280, 720, 5},
+		{"1080p, upright", func(w *upstream.Task) { w.Tier, w.Width, w.Height, w.Seconds = "1080p", 1080, 1920, 2 }, 1080, 1920, 2},
+		{"by tier and ratio", func(w *upstream.Task) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "1:1", 1 }, 720, 720, 1},
+		{"nothing is said", func(w *upstream.Task) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "", 0 }, 1280, 720, 5},
+		{"odd", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 333, 251, 1 }, 332, 250, 1},
+		{"huge", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 7680, 4320, 1 }, 2560, 1440, 1},
+		{"tiny", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 16, 16, 1 }, 64, 64, 1},
+		{"a strip", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 2000, 20, 1 }, 2000, 64, 1},
+		{"references", func(w *upstream.Task) {
 			w.Seconds = 1
 			w.References = []upstream.Reference{reference("image/png", fakestudio.Picture(1)), reference("video/mp4", fakestudio.Clip())}
 		}, 1280, 720, 1},

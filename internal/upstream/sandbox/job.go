@@ -22,7 +22,7 @@ const drawers = 4
 
 // Blocks implements upstream.Generator: images block and videos have tickets,
 // unless the option `async` says otherwise.
-func (a *Adapter) Blocks(w upstream.Work) bool {
+func (a *Adapter) Blocks(w upstream.Task) bool {
 	if a.options.async != nil {
 		return !*a.options.async
 	}
@@ -30,7 +30,7 @@ func (a *Adapter) Blocks(w upstream.Work) bool {
 }
 
 // Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
@@ -63,7 +63,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Work) (*upstream.Progre
 
 // Poll implements upstream.Generator. All that it knows is in the ticket, so any
 // process may ask.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w upstream.Task, of string) (*upstream.Progress, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
@@ -91,7 +91,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Work, of string) (*upstre
 
 // Fetch implements upstream.Generator: it draws the result. The same work and
 // result are the same bytes, on every node.
-func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, w upstream.Task, r upstream.Result) (*upstream.File, error) {
 	broken := func(f *upstream.Failure) (*upstream.File, error) {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
@@ -128,10 +128,10 @@ func (a *Adapter) Fetch(ctx context.Context, w upstream.Work, r upstream.Result)
 }
 
 // Cancel implements upstream.Generator: there is nothing to stop.
-func (a *Adapter) Cancel(context.Context, upstream.Work, string) error { return nil }
+func (a *Adapter) Cancel(context.Context, upstream.Task, string) error { return nil }
 
 // unfit is the trouble of a work that the sandbox does not do; nil: it does.
-func unfit(w upstream.Work) error {
+func unfit(w upstream.Task) error {
 	switch {
 	case w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo:
 		return upstream.Unsuitable(w.Kind, "the sandbox makes images and videos, not %q", w.Kind)
@@ -145,7 +145,7 @@ func unfit(w upstream.Work) error {
 
 // troubleOf is the trouble that a work meets; empty: none. It depends on the
 // work alone: submitted again under the same key it meets the same.
-func (a *Adapter) troubleOf(w upstream.Work) string {
+func (a *Adapter) troubleOf(w upstream.Task) string {
 	trouble := a.options.troubleOf(w.Prompt)
 	if trouble == "" || !chosen(w.Key, a.options.failRate) {
 		return ""
@@ -171,7 +171,7 @@ func (a *Adapter) wait(it ticket, now time.Time) time.Duration {
 }
 
 // count is how many results a work has.
-func count(w upstream.Work) int {
+func count(w upstream.Task) int {
 	if w.Kind == upstream.KindVideo {
 		return 1
 	}
@@ -188,7 +188,7 @@ func typeOf(kind string) string {
 
 // results are the links of a work that is done. A work whose first link is bad
 // has links that are good from that time on.
-func results(w upstream.Work, trouble string, good int64) []upstream.Result {
+func results(w upstream.Task, trouble string, good int64) []upstream.Result {
 	if trouble != failBadLink {
 		good = always
 	}

@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/upstream/sandbox"
 )
 
-func work(kind string) upstream.Work {
-	w := upstream.Work{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256, Height: 256, Key: "sub_1"}
+func work(kind string) upstream.Task {
+	w := upstream.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256, Height: 256, Key: "sub_1"}
 	if kind == upstream.KindVideo {
 		w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "720p", "16:9", 320, 180, 1
 	}
@@ -30,7 +30,7 @@ func work(kind string) upstream.Work {
 // fetches, asking for fresh links up to three times. It returns the files and
 // how often it polled. Every call is made by another adapter, as if the process
 // had been restarted.
-func perform(ctx context.Context, t *testing.T, options map[string]any, w upstream.Work) (files [][]byte, polls int, err error) {
+func perform(ctx context.Context, t *testing.T, options map[string]any, w upstream.Task) (files [][]byte, polls int, err error) {
 	t.Helper()
 	p, err := open(t, options).Submit(ctx, w)
 	if err != nil {
@@ -76,7 +76,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func fetchAll(ctx context.Context, a *sandbox.Adapter, w upstream.Work, results []upstream.Result) ([][]byte, error) {
+func fetchAll(ctx context.Context, a *sandbox.Adapter, w upstream.Task, results []upstream.Result) ([][]byte, error) {
 	var files [][]byte
 	for _, r := range results {
 		f, err := a.Fetch(ctx, w, r)
@@ -372,10 +372,10 @@ func TestJobFailRate(t *testing.T) {
 
 func TestUnfitWork(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(w *upstream.Work){
-		"kind":    func(w *upstream.Work) { w.Kind = "sound" },
-		"count":   func(w *upstream.Work) { w.Kind, w.Count = upstream.KindImage, 65 },
-		"seconds": func(w *upstream.Work) { w.Seconds = 121 },
+	for name, change := range map[string]func(w *upstream.Task){
+		"kind":    func(w *upstream.Task) { w.Kind = "sound" },
+		"count":   func(w *upstream.Task) { w.Kind, w.Count = upstream.KindImage, 65 },
+		"seconds": func(w *upstream.Task) { w.Seconds = 121 },
 	} {
 		w := work(upstream.KindVideo)
 		change(&w)

@@ -54,7 +54,7 @@ func endings() map[string]said {
 }
 
 // atSubmission is the trouble that comes in place of acceptance; nil: none.
-func atSubmission(ctx context.Context, w upstream.Work, trouble string) error {
+func atSubmission(ctx context.Context, w upstream.Task, trouble string) error {
 	var p problem
 	header := http.Header{}
 	switch trouble {

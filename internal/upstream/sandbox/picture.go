@@ -24,7 +24,7 @@ const (
 )
 
 // picture draws one image of a work and returns it as PNG.
-func picture(ctx context.Context, w upstream.Work, index int) ([]byte, error) {
+func picture(ctx context.Context, w upstream.Task, index int) ([]byte, error) {
 	l := lookOf(w, index)
 	img := image.NewPaletted(image.Rect(0, 0, l.shown[0], l.shown[1]), l.palette())
 	l.landscape(img)
@@ -102,7 +102,7 @@ func (l look) landscape(img *image.Paletted) {
 }
 
 // write draws the prompt on a board at the top and a note at the bottom.
-func (l look) write(img *image.Paletted, w upstream.Work, index int) {
+func (l look) write(img *image.Paletted, w upstream.Task, index int) {
 	width, height := l.shown[0], l.shown[1]
 	short := min(width, height)
 	margin := short / 24
@@ -130,7 +130,7 @@ func (l look) write(img *image.Paletted, w upstream.Work, index int) {
 }
 
 // pin draws the references of a work, and its mask after them, in a row.
-func (l look) pin(ctx context.Context, img *image.Paletted, w upstream.Work) error {
+func (l look) pin(ctx context.Context, img *image.Paletted, w upstream.Task) error {
 	width, height := l.shown[0], l.shown[1]
 	short := min(width, height)
 	side, gap := short/6, max(short/48, 1)

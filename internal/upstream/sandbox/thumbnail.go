@@ -27,7 +27,7 @@ const (
 )
 
 // references are those that are shown, the mask after them.
-func references(w upstream.Work) []upstream.Reference {
+func references(w upstream.Task) []upstream.Reference {
 	shown := w.References[:min(len(w.References), maxThumbnails)]
 	if w.Mask != nil {
 		shown = append(shown[:len(shown):len(shown)], *w.Mask)

@@ -11,15 +11,15 @@ import (
 	"tollgate/internal/fault"
 )
 
-// The kinds of work.
+// The kinds of tasks.
 const (
 	KindImage = "image"
 	KindVideo = "video"
 )
 
-// Work is one image or video job as a provider is to do it. Adapters only read
+// Task is one image or video job as a provider is to do it. Adapters only read
 // it.
-type Work struct {
+type Task struct {
 	// Kind is KindImage or KindVideo.
 	Kind string
 	// Model is the provider's id of the model.
@@ -59,10 +59,10 @@ type Work struct {
 	Reading func(ctx context.Context) (done func(), err error)
 }
 
-// Square is the side of a square picture of the work's tier, for providers that
-// want pixels of a work without a ratio; 0 where the tier need not be asked for:
+// Square is the side of a square picture of the task's tier, for providers that
+// want pixels of a task without a ratio; 0 where the tier need not be asked for:
 // it is no larger than 1K, which they make unasked, and the model's smallest.
-func (w *Work) Square() int {
+func (w *Task) Square() int {
 	side, ok := TierSide(w.Tier)
 	if !ok || !w.Larger && side <= 1024 {
 		return 0
@@ -102,14 +102,14 @@ type Reference struct {
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Progress is what a provider says of a work that has not failed.
+// Progress is what a provider says of a task that has not failed.
 type Progress struct {
-	// Ticket names the work at the provider from its acceptance on. It is all
+	// Ticket names the task at the provider from its acceptance on. It is all
 	// that Poll needs, on any node. Empty when the provider answers at once.
 	Ticket string
 	// Done says that Results are there.
 	Done bool
-	// Results are what was made, at least one, of a work that is done. There
+	// Results are what was made, at least one, of a task that is done. There
 	// may be fewer images than asked for.
 	Results []Result
 	// Wait is when the provider wants to be asked again; 0: it does not say.
@@ -142,30 +142,30 @@ type File struct {
 // submitted. The error of each is always a *JobFailure; the context bounds the
 // whole exchange.
 type Generator interface {
-	// Blocks says whether Submit answers only when the work is done. Such work
-	// has no ticket.
-	Blocks(w Work) bool
-	// Submit asks for the work, in one call. It is never repeated by the
+	// Blocks says whether Submit answers only when the task is done. Such tasks
+	// have no ticket.
+	Blocks(w Task) bool
+	// Submit asks for the task, in one call. It is never repeated by the
 	// adapter. A JobFailure with Lost set means that the provider may have
 	// accepted it all the same.
-	Submit(ctx context.Context, w Work) (*Progress, error)
-	// Poll asks how a work is doing. A JobFailure with NextPoll says nothing about
-	// the work: ask again later.
-	Poll(ctx context.Context, w Work, ticket string) (*Progress, error)
+	Submit(ctx context.Context, w Task) (*Progress, error)
+	// Poll asks how a task is doing. A JobFailure with NextPoll says nothing about
+	// the task: ask again later.
+	Poll(ctx context.Context, w Task, ticket string) (*Progress, error)
 	// Fetch opens a result. A JobFailure with NextPoll means that asking again may
 	// bring a fresh address.
-	Fetch(ctx context.Context, w Work, r Result) (*File, error)
+	Fetch(ctx context.Context, w Task, r Result) (*File, error)
 	// Cancel tells the provider that nobody waits any more. It is a courtesy:
 	// its error changes nothing. Providers that cannot do it return nil.
-	Cancel(ctx context.Context, w Work, ticket string) error
+	Cancel(ctx context.Context, w Task, ticket string) error
 }
 
 // Finder is implemented by generators whose provider can be asked whether it has
 // accepted a submission whose answer was lost.
 type Finder interface {
-	// Find returns the ticket of the submission with the work's Key, empty if
+	// Find returns the ticket of the submission with the task's Key, empty if
 	// there is none.
-	Find(ctx context.Context, w Work) (ticket string, err error)
+	Find(ctx context.Context, w Task) (ticket string, err error)
 }
 
 // NoChat is for adapters of providers that have no chat; they embed it.

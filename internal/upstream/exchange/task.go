@@ -37,7 +37,7 @@ type Request struct {
 	// Limit is the longest answer that is read, in bytes.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
-	// (upstream.Work); nil for small ones.
+	// (upstream.Task); nil for small ones.
 	Reading func(ctx context.Context) (done func(), err error)
 }
 
@@ -63,10 +63,10 @@ func (r *Reply) Unknown() bool {
 	return gone && !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<"))
 }
 
-// Tell sends a submission. The error is a *upstream.JobFailure: the answer did not
+// Submit sends a submission. The error is a *upstream.JobFailure: the answer did not
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
 // upstream.Unread.
-func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {
+func (l *Line) Submit(ctx context.Context, r Request) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if own := (unread{}); errors.As(err, &own) {
 		return nil, upstream.Unread(own.err).Redact(l.secret)
@@ -77,9 +77,9 @@ func (l *Line) Tell(ctx context.Context, r Request) (*Reply, error) {
 	return reply, nil
 }
 
-// Look sends a question about a work. The error is a *upstream.JobFailure with
+// Query sends a question about a task. The error is a *upstream.JobFailure with
 // NextPoll.
-func (l *Line) Look(ctx context.Context, r Request) (*Reply, error) {
+func (l *Line) Query(ctx context.Context, r Request) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
