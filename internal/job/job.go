@@ -32,6 +32,7 @@ import (
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/loop"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -143,12 +144,11 @@ func (j *Jobs) Run(ctx context.Context) {
 	j.life, j.calls = life, calls
 	j.mu.Unlock()
 
-	var loops sync.WaitGroup
-	loops.Go(func() { j.loop(ctx, tick, j.wake, "start jobs", j.Start) })
-	loops.Go(func() { j.loop(ctx, tick, nil, "take over jobs", j.TakeOver) })
-	loops.Go(func() { j.loop(ctx, housekeep, nil, "look after old jobs", j.Housekeep) })
-	<-ctx.Done()
-	loops.Wait()
+	loop.Run(ctx,
+		loop.Loop{Room: "job", Does: "start jobs", Log: j.Log, Period: tick, Wake: j.wake, Step: j.Start},
+		loop.Loop{Room: "job", Does: "take over jobs", Log: j.Log, Period: tick, Step: j.TakeOver},
+		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.Log, Period: housekeep, Step: j.Housekeep},
+	)
 
 	j.mu.Lock()
 	j.life = nil // no task begins from here on
@@ -157,32 +157,6 @@ func (j *Jobs) Run(ctx context.Context) {
 	timer := time.AfterFunc(j.linger, hangUp)
 	defer timer.Stop()
 	j.running.Wait()
-}
-
-// loop makes a step every period, and when it is woken, until ctx ends. A
-// trouble is logged when it begins and when it ends.
-func (j *Jobs) loop(ctx context.Context, period time.Duration, wake <-chan struct{}, what string, step func(context.Context) error) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	failing := false
-	for {
-		err := step(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			j.Log.Error("job: cannot "+what, "error", err)
-		case err == nil && failing:
-			j.Log.Info("job: can " + what + " again")
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		case <-wake:
-		}
-	}
 }
 
 // away logs that the database keeps jobs waiting: once in reportPause, however
