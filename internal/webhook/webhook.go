@@ -27,6 +27,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/internal/egress"
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
@@ -130,48 +131,17 @@ const (
 func (w *Webhooks) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var group sync.WaitGroup
-	defer group.Wait()
-	group.Go(func() { w.sweep(ctx) })
-	failing := false // an outage is logged when it begins and when it ends
-	for ctx.Err() == nil {
-		wait, err := w.turn(ctx, sending)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil && !failing:
-			w.opts.Log.Error("webhook: cannot read or write deliveries", "error", err)
-		case err == nil && failing:
-			w.opts.Log.Info("webhook: can read and write deliveries again")
-		}
-		if failing = err != nil; failing {
-			wait = pollEvery
-		}
-		w.rest(ctx, wait, failing)
+	var wait time.Duration
+	turn := func(ctx context.Context) (err error) {
+		wait, err = w.turn(ctx, sending)
+		return err
 	}
+	loop.Run(ctx,
+		loop.Loop{Room: "webhook", Does: "read and write deliveries", Log: w.opts.Log, Step: turn,
+			Period: pollEvery, Next: func() time.Duration { return wait }, Wake: w.wake, Pause: pace},
+		loop.Loop{Room: "webhook", Does: "delete old deliveries", Log: w.opts.Log, Period: sweepEvery, Step: w.Forget},
+	)
 	w.finish(stop)
-}
-
-// rest waits until the next turn: for wait, or until something happened, but
-// for a moment at least. While the database is away nothing cuts it short.
-func (w *Webhooks) rest(ctx context.Context, wait time.Duration, failing bool) {
-	least := time.NewTimer(min(pace, wait))
-	defer least.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-least.C:
-	}
-	rest := time.NewTimer(max(wait-pace, 0))
-	defer rest.Stop()
-	wake := w.wake
-	if failing {
-		wake = nil
-	}
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-rest.C:
-	}
 }
 
 // finish lets attempts end or breaks them off, and records them.
@@ -183,21 +153,5 @@ func (w *Webhooks) finish(stop context.CancelFunc) {
 	defer cancel()
 	if _, err := w.turn(ctx, nil); err != nil {
 		w.opts.Log.Warn("webhook: the last attempts are not recorded and will be repeated", "error", err)
-	}
-}
-
-// sweep deletes the log past its retention, now and then.
-func (w *Webhooks) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		if err := w.Forget(ctx); err != nil && ctx.Err() == nil {
-			w.opts.Log.Error("webhook: cannot delete old deliveries", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
