@@ -23,7 +23,7 @@ var rooms = map[string][]string{
 	"internal/chat":        {"catalog", "fault", "ledger", "line", "money", "upstream", "wire"},
 	"internal/job":         {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "slot", "store", "upstream", "webhook"},
 	"internal/webhook":     {"egress", "fault", "id", "loop", "money", "store"},
-	"internal/media":       {"egress", "fault", "id", "store"},
+	"internal/media":       {"egress", "fault", "id", "loop", "store"},
 	"internal/egress":      {"bounded", "fault"},
 	"internal/line":        {"alert", "catalog", "fault", "slot", "store", "upstream", "wire"},
 	"internal/slot":        {"store"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
@@ -31,32 +32,16 @@ const (
 // and what was never published or adopted, until ctx ends. Any number of nodes
 // may run it beside each other; each file is one node's to delete.
 func (s *Store) Run(ctx context.Context) {
-	tick := time.NewTicker(stepEvery)
-	defer tick.Stop()
 	var tidied time.Time
-	failing := false // an outage is logged when it begins and when it ends
-	for {
+	step := func(ctx context.Context) error {
 		err := s.step(ctx)
 		if now := s.now(); err == nil && now.Sub(tidied) >= tidyEvery {
 			err = s.place.tidy(ctx, time.UnixMilli(s.db.Expiry(now.UnixMilli())).Add(-unpublishedFor))
 			tidied = now
 		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			s.log.Error("media: cannot delete files whose time is over", "error", err)
-		case err == nil && failing:
-			s.log.Info("media: can delete files again")
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-s.wake:
-		}
+		return err
 	}
+	loop.Run(ctx, loop.Loop{Room: "media", Does: "delete files whose time is over", Log: s.log, Period: stepEvery, Wake: s.wake, Step: step})
 }
 
 // step gives up what is due and deletes what was given up, as much as a step
