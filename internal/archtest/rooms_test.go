@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"internal/slot":        {"store"},
 	"internal/alert":       {},
 	"internal/upstream":    {"fault", "wire"},
-	"internal/catalog":     {"fault", "money", "store", "wire"},
+	"internal/catalog":     {"fault", "loop", "money", "store", "wire"},
 	"internal/wire":        {"fault"},
 	"internal/account":     {"fault", "id", "ledger", "limit", "money", "store"},
 	"internal/ledger":      {"fault", "id", "money", "store"},

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
@@ -97,26 +98,8 @@ func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 // the database stops answering and when it answers again; meanwhile the node
 // serves from the snapshot that it has.
 func (w *Watcher) Run(ctx context.Context) {
-	tick := time.NewTicker(w.opts.Interval)
-	defer tick.Stop()
-	blind := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := w.Refresh(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !blind:
-			w.opts.Log.Warn("catalog: cannot look for a new revision", "error", err)
-		case err == nil && blind:
-			w.opts.Log.Info("catalog: looking for new revisions again")
-		}
-		blind = err != nil
-	}
+	loop.Run(ctx, loop.Loop{Room: "catalog", Does: "look for a new revision", Log: w.opts.Log,
+		Period: w.opts.Interval, Later: true, Step: w.Refresh})
 }
 
 // Refresh takes the current revision of the database if the node does not have
