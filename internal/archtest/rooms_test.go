@@ -32,7 +32,7 @@ var rooms = map[string][]string{
 	"internal/catalog":     {"fault", "loop", "money", "store", "wire"},
 	"internal/wire":        {"fault"},
 	"internal/account":     {"fault", "id", "ledger", "limit", "money", "store"},
-	"internal/ledger":      {"fault", "id", "money", "store"},
+	"internal/ledger":      {"fault", "id", "loop", "money", "store"},
 	"internal/store":       {"id"},
 	"internal/limit":       {},
 	"internal/fault":       {},

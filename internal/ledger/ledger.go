@@ -24,6 +24,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/loop"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -179,37 +180,16 @@ func (l *Ledger) Epoch() string { return *l.epoch.Load() }
 // Run keeps the node alive, sweeps after dead ones and folds old receipts,
 // until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	every := func(period time.Duration, what string, step func(context.Context) error) {
-		group.Go(func() {
-			tick := time.NewTicker(period)
-			defer tick.Stop()
-			failing := false // an outage is logged when it begins and when it ends
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-				err := step(ctx)
-				switch {
-				case ctx.Err() != nil:
-					return
-				case err != nil && !failing:
-					l.log.Error("ledger: cannot "+what, "error", err)
-				case err == nil && failing:
-					l.log.Info("ledger: can " + what + " again")
-				}
-				failing = err != nil
-			}
-		})
+	every := func(period time.Duration, what string, step func(context.Context) error) loop.Loop {
+		return loop.Loop{Room: "ledger", Does: what, Log: l.log, Period: period, Later: true, Step: step}
 	}
-	every(l.opts.Lease/4, "renew the node's lease", l.Beat)
-	every(l.opts.Lease/4, "sweep after dead nodes", l.Sweep)
-	every(keepTimeEvery, "keep the time", l.KeepTime)
-	every(time.Second, "log sampled refusals", l.flushRefusals)
-	every(10*time.Minute, "fold old receipts", l.Fold)
-	group.Wait()
+	loop.Run(ctx,
+		every(l.opts.Lease/4, "renew the node's lease", l.Beat),
+		every(l.opts.Lease/4, "sweep after dead nodes", l.Sweep),
+		every(keepTimeEvery, "keep the time", l.KeepTime),
+		every(time.Second, "log sampled refusals", l.flushRefusals),
+		every(10*time.Minute, "fold old receipts", l.Fold),
+	)
 }
 
 // Close takes no more admissions, commits what waits, and ends the node's life
