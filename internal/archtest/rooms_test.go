@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"internal/webhook":     {"egress", "fault", "id", "loop", "money", "store"},
 	"internal/media":       {"egress", "fault", "id", "loop", "store"},
 	"internal/egress":      {"bounded", "fault"},
-	"internal/line":        {"alert", "catalog", "fault", "slot", "store", "upstream", "wire"},
+	"internal/line":        {"alert", "catalog", "fault", "loop", "slot", "store", "upstream", "wire"},
 	"internal/slot":        {"store"},
 	"internal/alert":       {},
 	"internal/upstream":    {"fault", "wire"},

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/alert"
 	"tollgate/internal/line/health"
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
@@ -27,38 +28,26 @@ func (l *Lines) Run(ctx context.Context) {
 	group.Go(func() { l.slots.HandOn(ctx) })
 	p := newProber(l)
 	defer p.running.Wait()
-	tick := time.NewTicker(stepEvery)
-	defer tick.Stop()
+	probe := func(ctx context.Context) error {
+		p.step(ctx)
+		return nil
+	}
 	reported := l.now()
 	// On SQLite nobody else reads what this node would report; the list of all
 	// nodes asks it for a fresh one.
 	shared := l.db != nil && l.db.Dialect() == store.PostgreSQL
-	failing := false // an outage is logged when it begins and when it ends
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.doubted:
-			p.step(ctx)
-			continue
-		case <-tick.C:
-		}
-		p.step(ctx)
+	share := func(ctx context.Context) error {
 		err := errors.Join(l.Refresh(ctx), l.slots.Tidy(ctx))
 		if now := l.now(); shared && now.Sub(reported) >= reportEvery {
 			reported = now
 			err = errors.Join(err, l.Report(ctx))
 		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			l.log.Error("line: cannot share the state of lines with other nodes", "error", err)
-		case err == nil && failing:
-			l.log.Info("line: can share the state of lines with other nodes again")
-		}
-		failing = err != nil
+		return err
 	}
+	loop.Run(ctx,
+		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubted, Step: probe},
+		loop.Loop{Room: "line", Does: "share the state of lines with other nodes", Log: l.log, Period: stepEvery, Later: true, Step: share},
+	)
 }
 
 // Refresh takes in what the operator decided about lines: at once what was
