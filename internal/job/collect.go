@@ -91,7 +91,7 @@ func (t *task) reserve(ctx context.Context) error {
 		if t.names, err = media.ReserveTx(tx, t.rec.id, len(t.run.results)); err != nil {
 			return 0, err
 		}
-		return tx.Exec(`UPDATE job_run SET fence = fence WHERE id = $1 AND fence = $2`, t.rec.id, next.fence)
+		return next.saveTx(tx, t.rec.id, keptBy(next.fence), colFence)
 	})
 }
 
@@ -184,8 +184,7 @@ func (t *task) stored(ctx context.Context, files []media.File) error {
 		next.state, next.files, next.results = stateStored, files, nil
 		next.trace.step(stepFetched, now, next.line)
 		next.trace.step(stepStored, now, next.line)
-		return tx.Exec(`UPDATE job_run SET state = $1, files = $2, results = '', started_ms = $3, trace = $4 WHERE id = $5 AND fence = $6`,
-			next.state, text(next.files), next.startedMS, text(next.trace), t.rec.id, next.fence)
+		return next.saveTx(tx, t.rec.id, keptBy(next.fence), colState, colFiles, colResults, colStarted, colTrace)
 	})
 }
 
@@ -213,7 +212,7 @@ func (t *task) failed(ctx context.Context, trouble *upstream.JobFailure) error {
 		next.trace.ended(trouble, now)
 		next.trace.step(stepTroubled, now, next.line)
 		if v = after(&next.trace, next.number, trouble, j.open(t.rec.model)); v.fail != nil {
-			return tx.Exec(`UPDATE job_run SET trace = $1 WHERE id = $2 AND fence = $3 AND ticket = $4`, text(next.trace), t.rec.id, next.fence, next.ticket)
+			return next.saveTx(tx, t.rec.id, unticketed(next.fence, next.ticket), colTrace)
 		}
 		return next.stepBackTx(tx, t.rec.id, now, v.wait)
 	})
@@ -230,8 +229,7 @@ func (t *task) failed(ctx context.Context, trouble *upstream.JobFailure) error {
 
 // stepBackTx puts a job back into its queue, at its old place or, if the queue has
 // moved on, at its beginning, unless somebody has brought a ticket meanwhile, and
-// gives its slot back. An older turn would let all jobs to come pass those that
-// wait. A job that has started
+// gives its slot back. A job that has started
 // waits from now on; one that has not, since its submission. A line that was too
 // busy to take it does not begin the wait anew, however often it says so.
 func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Duration) (int64, error) {
@@ -241,10 +239,8 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 	if p.startedMS > 0 && (ticket != "" || !p.trace.turnedAway()) {
 		p.queuedMS = now
 	}
-	changed, err := tx.Exec(`UPDATE job_run SET state = 0, epoch = '', fence = $1, wake_ms = $2, queued_ms = $3, line = '', ticket = '', results = '', files = '', trace = $4,
-		turn = CASE WHEN turn < COALESCE((SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1), 0)
-			THEN (SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1) ELSE turn END
-		WHERE id = $5 AND fence = $6 AND ticket = $7`, p.fence, p.wakeMS, p.queuedMS, text(p.trace), id, fence, ticket)
+	changed, err := p.saveTx(tx, id, unticketed(fence, ticket),
+		colState, colEpoch, colFence, colWake, colQueued, colLine, colTicket, colResults, colFiles, colTrace, colTurn)
 	if err != nil || changed == 0 {
 		return 0, err
 	}

@@ -42,7 +42,7 @@ func (j *Jobs) assigned(ctx context.Context, tasks []*task) ([]*task, error) {
 	err := j.DB.Update(ctx, func(tx *store.Tx) error {
 		mine = nil
 		for _, id := range ids {
-			if _, err := tx.Exec(`UPDATE job_run SET epoch = epoch WHERE id = $1`, id); err != nil {
+			if err := touchTx(tx, id); err != nil {
 				return err
 			}
 		}

@@ -268,9 +268,8 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 			return err
 		}
 	}
-	changed, err := tx.Exec(`UPDATE job_run SET state = $1, started_ms = $2, epoch = $3, fence = $4, line = $5, revision = $6, number = $7, ticket = '',
-		submitted_ms = $8, results = '', files = '', trace = $9 WHERE id = $10 AND fence = $11 AND state = 0`,
-		p.state, p.startedMS, p.epoch, p.fence, p.line, p.revision, p.number, p.submittedMS, text(p.trace), rec.id, w.fence)
+	changed, err := p.saveTx(tx, rec.id, waiting(w.fence), colState, colStarted, colEpoch, colFence, colLine, colRevision, colNumber, colTicket,
+		colSubmitted, colResults, colFiles, colTrace)
 	if err != nil || changed == 0 { // another node was faster
 		return err
 	}

@@ -92,7 +92,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 				return err
 			}
 		}
-		changed, err := tx.Exec(`UPDATE job_run SET epoch = $1, fence = $2, trace = $3 WHERE id = $4 AND fence = $5`, epoch, p.fence, text(p.trace), id, before)
+		changed, err := p.saveTx(tx, id, keptBy(before), colEpoch, colFence, colTrace)
 		if t.rec, t.run = rec, p; changed > 0 {
 			moved = []*task{t}
 		}

@@ -249,10 +249,7 @@ func (t *task) accepted(ctx context.Context, ticket string) error {
 		next.trace.step(stepTicket, now, next.line)
 		next.trace.current().Ticket = ticket
 		next.start(now)
-		// Whoever looks after the submission now may be further than that.
-		return tx.Exec(`UPDATE job_run SET state = $1, ticket = $2, started_ms = $3, trace = $4
-			WHERE id = $5 AND number = $6 AND (state = 1 AND ticket = '' OR state = 2 AND ticket = $2)`,
-			next.state, next.ticket, next.startedMS, text(next.trace), t.rec.id, next.number)
+		return next.saveTx(tx, t.rec.id, submitted(next.number, ticket), colState, colTicket, colStarted, colTrace)
 	})
 	if errors.Is(err, errGone) { // it was cancelled, or submitted anew
 		t.cancel(ctx, ticket)
@@ -375,8 +372,7 @@ func (t *task) rendered(ctx context.Context, made *upstream.Progress) error {
 			}
 		}
 		next.start(now)
-		return tx.Exec(`UPDATE job_run SET state = $1, results = $2, started_ms = $3, trace = $4 WHERE id = $5 AND fence = $6`,
-			next.state, text(next.results), next.startedMS, text(next.trace), t.rec.id, next.fence)
+		return next.saveTx(tx, t.rec.id, keptBy(next.fence), colState, colResults, colStarted, colTrace)
 	})
 }
 
@@ -425,8 +421,10 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 func (t *task) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
+	given := *t.run
+	given.epoch = abandoned
 	err := t.jobs.DB.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(`UPDATE job_run SET epoch = $1 WHERE id = $2 AND fence = $3 AND state > 0`, abandoned, t.rec.id, t.run.fence)
+		_, err := given.saveTx(tx, t.rec.id, running(t.run.fence), colEpoch)
 		return err
 	})
 	if err != nil {
