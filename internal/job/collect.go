@@ -30,12 +30,13 @@ const (
 // work any more are asked for afresh. Results that came with the answer are
 // stored also when the node stops: they are nowhere else, and whoever came next
 // would have them made once more.
-func (t *task) collect(life, calls context.Context) error {
+func (t *task) collect() error {
+	ctx := t.life.work
 	if inline(t.run.results) {
-		life = calls
+		ctx = t.life.grace
 	}
 	if len(t.names) < len(t.run.results) {
-		if err := t.reserve(life); err != nil {
+		if err := t.reserve(ctx); err != nil {
 			return err
 		}
 	}
@@ -44,18 +45,18 @@ func (t *task) collect(life, calls context.Context) error {
 	var trouble error
 	for try := range fetchTries {
 		if try > 0 {
-			if !pause(life, t.jobs.fetchPause<<(try-1)) {
+			if !pause(ctx, t.jobs.fetchPause<<(try-1)) {
 				return errGone
 			}
-			t.refresh(life, trouble)
+			t.refresh(ctx, trouble)
 		}
 		trouble = nil
 		for i := range min(len(t.run.results), len(files)) {
 			if stored[i] {
 				continue
 			}
-			file, err := t.fetch(life, t.run.results[i], t.names[i])
-			if life.Err() != nil {
+			file, err := t.fetch(ctx, t.run.results[i], t.names[i])
+			if ctx.Err() != nil {
 				return errGone
 			}
 			if err != nil {
@@ -65,7 +66,7 @@ func (t *task) collect(life, calls context.Context) error {
 			files[i], stored[i] = file, true
 		}
 		if trouble == nil {
-			return t.stored(calls, files)
+			return t.stored(t.life.grace, files)
 		}
 	}
 	kept := files[:0]
@@ -75,7 +76,7 @@ func (t *task) collect(life, calls context.Context) error {
 		}
 	}
 	if len(kept) > 0 { // fewer images than asked for: what came is charged
-		return t.stored(calls, kept)
+		return t.stored(t.life.grace, kept)
 	}
 	return t.unfetched(trouble)
 }
@@ -189,14 +190,14 @@ func (t *task) stored(ctx context.Context, files []media.File) error {
 }
 
 // succeed ends the job with its files.
-func (t *task) succeed(life, calls context.Context) error {
+func (t *task) succeed() error {
 	e := t.jobs.ending(t.rec, t.run.files, t.run.fence, failure{})
-	model, err := t.jobs.pricedBy(life, t.rec)
+	model, err := t.jobs.pricedBy(t.life.work, t.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
 	}
 	e.cost = model.PlanCost(t.rec.plan, int64(len(t.run.files)))
-	t.jobs.end(calls, e)
+	t.jobs.end(t.life.grace, e)
 	return errGone
 }
 

@@ -371,7 +371,7 @@ func (h *house) still() *node {
 	}
 	n.jobs = New(o)
 	n.jobs.linger, n.jobs.pollPause, n.jobs.fetchPause = 20*time.Millisecond, 10*time.Millisecond, 5*time.Millisecond
-	n.jobs.life, n.jobs.calls = ctx, ctx
+	n.jobs.life = newLifetime(ctx, ctx)
 	h.t.Cleanup(n.end)
 	return n
 }

@@ -90,8 +90,7 @@ type Jobs struct {
 	mu      sync.Mutex
 	tasks   map[string]*task // looked after by this node, by job
 	sending int              // tasks that submit
-	life    context.Context  // of the tasks; nil: none may begin
-	calls   context.Context  // of submissions and of what is written, which outlives life for a moment
+	life    *lifetime        // of the tasks; nil: none may begin
 	running sync.WaitGroup
 }
 
@@ -136,12 +135,10 @@ const (
 // submissions under way may end for a moment; everything else stops at once and
 // is taken over by other nodes, or by the next start.
 func (j *Jobs) Run(ctx context.Context) {
-	life, stop := context.WithCancel(context.Background())
-	calls, hangUp := context.WithCancel(context.Background())
-	defer hangUp()
-	defer stop()
+	life := newLifetime(context.Background(), context.Background())
+	defer life.end()
 	j.mu.Lock()
-	j.life, j.calls = life, calls
+	j.life = life
 	j.mu.Unlock()
 
 	loop.Run(ctx,
@@ -153,8 +150,8 @@ func (j *Jobs) Run(ctx context.Context) {
 	j.mu.Lock()
 	j.life = nil // no task begins from here on
 	j.mu.Unlock()
-	stop()
-	timer := time.AfterFunc(j.linger, hangUp)
+	life.stop()
+	timer := time.AfterFunc(j.linger, life.end)
 	defer timer.Stop()
 	j.running.Wait()
 }

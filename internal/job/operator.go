@@ -131,7 +131,7 @@ func (j *Jobs) dropper(id string) func() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if t := j.tasks[id]; t != nil {
-		return t.drop
+		return t.life.end
 	}
 	return func() {}
 }

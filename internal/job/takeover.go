@@ -119,16 +119,16 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 // found goes on with a submission whose keeper died before its answer was
 // written: with the ticket, if the provider can be asked for it or somebody has
 // written it meanwhile, else as with an answer that was lost.
-func (t *task) found(life, calls context.Context) error {
-	ctx, cancel := context.WithTimeout(life, submitWait)
+func (t *task) found() error {
+	ctx, cancel := context.WithTimeout(t.life.work, submitWait)
 	defer cancel()
 	if finder, ok := t.berth.Generator.(upstream.Finder); ok {
 		ticket, err := finder.Find(ctx, t.work())
 		switch {
-		case life.Err() != nil:
+		case t.life.stopped():
 			return errGone
 		case err == nil && ticket != "":
-			return t.accepted(calls, ticket)
+			return t.accepted(t.life.grace, ticket)
 		case err != nil:
 			t.jobs.Log.Warn("job: the provider could not be asked for a lost submission", "job", t.rec.id, "error", err)
 		}
@@ -137,8 +137,8 @@ func (t *task) found(life, calls context.Context) error {
 	f.Health = upstream.HealthNone
 	trouble := upstream.FailJob(f, fault.UpstreamError, upstream.NextSame)
 	trouble.Lost = true
-	err := t.failed(calls, trouble)
-	if !t.ticketed(life) {
+	err := t.failed(t.life.grace, trouble)
+	if !t.ticketed() {
 		return err
 	}
 	return nil
@@ -146,9 +146,9 @@ func (t *task) found(life, calls context.Context) error {
 
 // ticketed tells whether the submission has a ticket after all, brought by the
 // keeper that was thought dead, and takes it.
-func (t *task) ticketed(life context.Context) bool {
+func (t *task) ticketed() bool {
 	has := false
-	err := t.jobs.DB.View(life, func(tx *store.Tx) error {
+	err := t.jobs.DB.View(t.life.work, func(tx *store.Tx) error {
 		_, p, err := readTx(tx, t.rec.id)
 		if err == nil && p != nil && p.fence == t.run.fence && p.state == stateRendering {
 			t.run, has = p, true

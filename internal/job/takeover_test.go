@@ -30,13 +30,14 @@ func (h *house) stand(id string) (rec *record, p *progress) {
 // by makes a task of a job that stands where its row says.
 func (h *house) by(n *node, id string) *task {
 	h.t.Helper()
-	t := &task{jobs: n.jobs, snapshot: n.watcher.Current()}
+	t := &task{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(h.t.Context(), h.t.Context())}
 	if t.rec, t.run = h.stand(id); t.rec == nil {
 		h.t.Fatalf("job %s does not run", id)
 	}
 	t.berth = n.lines.CandidateFor(t.snapshot, t.run.line, t.rec.model)
 	t.voyage = t.berth.Begin(t.rec.account)
 	h.t.Cleanup(t.voyage.End)
+	h.t.Cleanup(t.life.end)
 	return t
 }
 
@@ -93,7 +94,7 @@ func TestTakeOver(t *testing.T) {
 				first.kill()
 				m.hold = nil
 				if c.state == stateStored {
-					if err := h.by(first, id).collect(t.Context(), t.Context()); err != nil {
+					if err := h.by(first, id).collect(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -306,7 +307,7 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		m.hold = nil
 		behind := h.by(old, id)
 		ctx := t.Context()
-		if err := behind.collect(ctx, ctx); err != nil {
+		if err := behind.collect(); err != nil {
 			t.Fatal(err)
 		}
 		// All at once, with one fence: one of them ends it.
@@ -349,7 +350,7 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		next.step(next.jobs.TakeOver)
 		<-reached
 		m.hold = nil
-		if err := behind.collect(ctx, ctx); !errors.Is(err, errGone) {
+		if err := behind.collect(); !errors.Is(err, errGone) {
 			t.Errorf("a fenced node has written a step: %v", err)
 		}
 		behind.run.files = nil

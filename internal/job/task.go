@@ -30,8 +30,8 @@ type task struct {
 	names    []string // reserved for results
 	adopted  bool     // taken over
 	voyage   *line.Attempt
-	sending  bool   // counted in Jobs.sending
-	drop     func() // makes the task end where it stands
+	sending  bool // counted in Jobs.sending
+	life     *lifetime
 }
 
 // errGone means that somebody else looks after the job now, or that it has
@@ -51,12 +51,10 @@ func (j *Jobs) take(t *task) {
 		j.sending++
 	}
 	j.metrics.tasks.Set(float64(len(j.tasks)))
-	life, stop := context.WithCancel(j.life)
-	calls, hangUp := context.WithCancel(j.calls)
-	t.drop = func() { stop(); hangUp() }
+	t.life = newLifetime(j.life.work, j.life.grace)
 	j.running.Go(func() {
-		defer t.drop()
-		t.live(life, calls)
+		defer t.life.end()
+		t.live()
 	})
 }
 
@@ -77,12 +75,12 @@ func (t *task) sent() {
 
 // live looks after the job until it has ended, waits in the queue again, or
 // somebody else looks after it.
-func (t *task) live(life, calls context.Context) {
+func (t *task) live() {
 	j := t.jobs
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			j.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", trouble, "stack", string(debug.Stack()))
-			t.abandon(calls)
+			t.abandon(t.life.grace)
 		}
 		t.sent()
 		if t.voyage != nil {
@@ -98,42 +96,42 @@ func (t *task) live(life, calls context.Context) {
 	if t.berth != nil {
 		t.voyage = t.berth.Begin(t.rec.account)
 	}
-	err := t.steps(life, calls)
-	if err != nil && !errors.Is(err, errGone) && life.Err() == nil {
+	err := t.steps()
+	if err != nil && !errors.Is(err, errGone) && !t.life.stopped() {
 		j.Log.Error("job: a step failed; the job is taken over", "job", t.rec.id, "error", err)
-		t.abandon(calls)
+		t.abandon(t.life.grace)
 	}
 }
 
 // steps goes from where the job stands to its end.
-func (t *task) steps(life, calls context.Context) error {
+func (t *task) steps() error {
 	for {
 		var err error
 		var trouble *upstream.JobFailure
 		switch {
 		case t.run.state == stateStored:
-			return t.succeed(life, calls)
+			return t.succeed()
 		case t.berth == nil:
 			none := line.Unusable(t.rec.kind)
 			none.Lost = t.run.state == stateSending // nobody knows what became of it
 			err = none
 		case t.run.state == stateSending && t.adopted:
-			err = t.found(life, calls)
+			err = t.found()
 		case t.run.state == stateSending:
-			err = t.send(life, calls)
+			err = t.send()
 		case t.run.state == stateRendering:
-			err = t.watch(life, calls)
+			err = t.watch()
 		case t.run.state == stateRendered:
-			err = t.collect(life, calls)
+			err = t.collect()
 		default:
 			return nil
 		}
 		switch {
 		case errors.As(err, &trouble):
-			if life.Err() != nil && t.run.state != stateSending {
+			if t.life.stopped() && t.run.state != stateSending {
 				return nil // the stop made it; whoever comes next goes on
 			}
-			return t.failed(calls, trouble)
+			return t.failed(t.life.grace, trouble)
 		case err != nil:
 			return err
 		}
@@ -199,8 +197,8 @@ func (t *task) total() time.Duration { return t.berth.Line.Timeouts.Defaults(fal
 
 // send submits the job to its line, as was written before, and writes what came
 // of it.
-func (t *task) send(life, calls context.Context) error {
-	if life.Err() != nil {
+func (t *task) send() error {
+	if t.life.stopped() {
 		return errGone
 	}
 	work := t.work()
@@ -209,7 +207,7 @@ func (t *task) send(life, calls context.Context) error {
 	if !blocks {
 		wait = min(wait, submitWait)
 	}
-	ctx, cancel := context.WithTimeout(calls, wait)
+	ctx, cancel := context.WithTimeout(t.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
 	made, err := t.berth.Generator.Submit(spending.In(ctx), work)
@@ -220,7 +218,7 @@ func (t *task) send(life, calls context.Context) error {
 		if !errors.As(err, &trouble) {
 			return fmt.Errorf("submit: %w", err)
 		}
-		if calls.Err() != nil {
+		if t.life.grace.Err() != nil {
 			return errGone // the node stops; whoever comes next asks what became of it
 		}
 		if blocks && ctx.Err() != nil {
@@ -233,12 +231,12 @@ func (t *task) send(life, calls context.Context) error {
 		return upstream.Nothing(t.rec.kind, "an answer without a result")
 	case made.Done:
 		t.voyage.Succeeded()
-		return t.rendered(calls, made)
+		return t.rendered(t.life.grace, made)
 	case made.Ticket == "" || len(made.Ticket) > longestTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
 		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
 	t.voyage.Succeeded()
-	return t.accepted(calls, made.Ticket)
+	return t.accepted(t.life.grace, made.Ticket)
 }
 
 // accepted writes the provider's ticket. It is a fact, and taken also from a
@@ -270,7 +268,7 @@ const (
 )
 
 // watch polls the provider until the work has ended.
-func (t *task) watch(life, calls context.Context) error {
+func (t *task) watch() error {
 	j := t.jobs
 	silent := time.Time{} // since when polls bring no answer
 	began := j.Now()
@@ -283,17 +281,17 @@ func (t *task) watch(life, calls context.Context) error {
 		if asked > 0 {
 			wait = min(max(asked, j.pollPause), pollLongest)
 		}
-		if !pause(life, wait) {
+		if !pause(t.life.work, wait) {
 			return errGone
 		}
-		made, err := t.poll(life)
-		if life.Err() != nil {
+		made, err := t.poll(t.life.work)
+		if t.life.stopped() {
 			return errGone
 		}
 		var trouble *upstream.JobFailure
 		switch {
 		case err == nil && made.Done && len(made.Results) > 0:
-			return t.rendered(calls, made)
+			return t.rendered(t.life.grace, made)
 		case err == nil && made.Done:
 			return upstream.Nothing(t.rec.kind, "done without a result")
 		case err == nil:
@@ -313,7 +311,7 @@ func (t *task) watch(life, calls context.Context) error {
 			}
 		}
 		if j.Now().After(time.UnixMilli(t.run.submittedMS).Add(t.total())) {
-			t.cancel(life, t.run.ticket)
+			t.cancel(t.life.work, t.run.ticket)
 			return t.tooLong()
 		}
 	}
