@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"tollgate/internal/catalog"
@@ -223,10 +224,8 @@ func scanRecord(row store.Row, more ...any) (*record, error) {
 		return nil, err
 	}
 	r.free = free != 0
-	for raw, into := range map[string]any{plan: &r.plan, materials: &r.materials, trace: &r.trace} {
-		if err := decode(raw, into); err != nil {
-			return nil, fmt.Errorf("read job %s: %w", r.id, err)
-		}
+	if err := errors.Join(decode(plan, &r.plan), decode(materials, &r.materials), decode(trace, &r.trace)); err != nil {
+		return nil, fmt.Errorf("read job %s: %w", r.id, err)
 	}
 	return &r, nil
 }

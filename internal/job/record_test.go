@@ -56,3 +56,27 @@ func TestTraceBounds(t *testing.T) {
 		t.Error("a clone changes its original")
 	}
 }
+
+// textRow is a row of recordColumns whose texts of JSON are all the same.
+type textRow string
+
+// Scan implements store.Row: the plan, the materials and the trace are its 9th,
+// 12th and 20th column.
+func (r textRow) Scan(dest ...any) error {
+	for _, i := range []int{8, 11, 19} {
+		*dest[i].(*string) = string(r)
+	}
+	return nil
+}
+
+// TestEqualTexts: columns that hold the same text are all read.
+func TestEqualTexts(t *testing.T) {
+	t.Parallel()
+	r, err := scanRecord(textRow(`{"tier":"1K","references":[{}],"steps":[{"name":"queued"}]}`))
+	if err != nil || r.plan.Tier != "1K" || len(r.materials.References) != 1 || len(r.trace.Steps) != 1 {
+		t.Errorf("plan %+v, materials %+v, trace %+v, %v", r.plan, r.materials, r.trace, err)
+	}
+	if _, err := scanRecord(textRow(`{`)); err == nil {
+		t.Error("half a text was read")
+	}
+}
