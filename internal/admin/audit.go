@@ -21,7 +21,7 @@ func (s *server) audit(c *call) (any, error) {
 	defer func() { <-s.audits }()
 	jobs := job.AuditTx
 	if s.Jobs != nil {
-		jobs = job.Audit(s.Jobs.Retention)
+		jobs = s.Jobs.AuditCheck()
 	}
 	report, err := ledger.Audit(c.r.Context(), s.DB, account.AuditTx, jobs)
 	if err != nil {

@@ -36,6 +36,9 @@ func Audit(retention time.Duration) ledger.AuditCheck {
 	}
 }
 
+// AuditCheck is Audit for the retention of these jobs.
+func (j *Jobs) AuditCheck() ledger.AuditCheck { return Audit(j.opts.Retention) }
+
 // AuditTx checks that the open holds of jobs are those of running jobs, to the
 // nano-dollar; that each job that has ended has a receipt that says the same,
 // and each receipt of a job that is so young a job; and that each slot of a line

@@ -75,7 +75,7 @@ func (b *board) position(ctx context.Context, r *record, turn int64) (position, 
 	v := b.view(r.model)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := b.jobs.Now()
+	now := b.jobs.opts.Now()
 	mine := place{turn, r.id}
 	if now.Sub(v.at) > boardFresh {
 		if err := b.read(ctx, v, r.model); err != nil {
@@ -111,7 +111,7 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 
 // read reads a model's queue along its index.
 func (b *board) read(ctx context.Context, v *queueView, model string) error {
-	return b.jobs.DB.View(ctx, func(tx *store.Tx) error {
+	return b.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		v.places = v.places[:0]
 		rows, err := tx.Query(queuePlaces, model)
 		if err != nil {
@@ -134,7 +134,7 @@ func (b *board) read(ctx context.Context, v *queueView, model string) error {
 
 // count counts the jobs ahead of one.
 func (b *board) count(ctx context.Context, model string, mine place) (ahead int, err error) {
-	err = b.jobs.DB.View(ctx, func(tx *store.Tx) error {
+	err = b.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow(countAhead, model, mine.turn, mine.id).Scan(&ahead)
 	})
 	return ahead, err
@@ -143,7 +143,7 @@ func (b *board) count(ctx context.Context, model string, mine place) (ahead int,
 // readPace reads how long the newest jobs of a model took.
 func (b *board) readPace(ctx context.Context, v *queueView, r *record) error {
 	var took []int64
-	err := b.jobs.DB.View(ctx, func(tx *store.Tx) error {
+	err := b.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		took = took[:0]
 		rows, err := tx.Query(recentTimes, r.model, paceSamples)
 		if err != nil {

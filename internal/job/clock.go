@@ -15,11 +15,11 @@ const longestRest = time.Hour
 // wait and end as if that were now: else they would until that date. It does
 // nothing while the clock has not jumped.
 func (j *Jobs) keepTime(ctx context.Context) error {
-	steps := j.DB.Steps()
+	steps := j.opts.DB.Steps()
 	if steps == j.stepsSeen {
 		return nil
 	}
-	err := j.DB.Update(ctx, func(tx *store.Tx) error {
+	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err

@@ -121,7 +121,7 @@ func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media
 			body = &whole{from: file.Body, left: file.Size}
 		}
 	}
-	file, err := t.jobs.Media.Put(ctx, name, body, limit)
+	file, err := t.jobs.opts.Media.Put(ctx, name, body, limit)
 	if err != nil {
 		return media.File{}, fmt.Errorf("store a result: %w", err)
 	}
@@ -162,7 +162,7 @@ func (t *task) unfetched(cause error) *upstream.JobFailure {
 	var said *upstream.JobFailure
 	if !errors.As(cause, &said) && !theirs(cause) { // ours: the media store
 		f.Health = upstream.HealthNone
-		t.jobs.Log.Error("job: a result could not be stored", "job", t.rec.id, "error", cause)
+		t.jobs.opts.Log.Error("job: a result could not be stored", "job", t.rec.id, "error", cause)
 	}
 	if t.rec.kind == upstream.KindVideo { // another line would render it again
 		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
@@ -250,8 +250,8 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 
 // open names the lines that take jobs of a model now or soon.
 func (j *Jobs) open(model string) []string {
-	snapshot := j.Catalog.Current()
-	berths, waiting := j.Lines.Candidates(snapshot, model)
+	snapshot := j.opts.Catalog.Current()
+	berths, waiting := j.opts.Lines.Candidates(snapshot, model)
 	ids := make([]string, 0, len(berths)+len(waiting))
 	for _, b := range berths {
 		ids = append(ids, b.Line.ID)

@@ -122,7 +122,7 @@ func (h *house) onlyPublic(n *node, s shown) {
 	for _, d := range s.Data {
 		path := strings.TrimPrefix(d.URL, "http://127.0.0.1")
 		w := httptest.NewRecorder()
-		n.jobs.Media.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		n.jobs.opts.Media.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != 200 || seen[d.URL] {
 			h.t.Errorf("%s answers %d", d.URL, w.Code)
 		}

@@ -12,7 +12,7 @@ import (
 // those of them that are: where the answer to its commit was lost it asks until
 // it knows. A job must not be left with a node that does not know of it.
 func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, tasks func() []*task) ([]*task, error) {
-	err := j.DB.Update(ctx, do)
+	err := j.opts.DB.Update(ctx, do)
 	if err == nil {
 		return tasks(), nil
 	}
@@ -39,7 +39,7 @@ func (j *Jobs) assigned(ctx context.Context, tasks []*task) ([]*task, error) {
 	}
 	slices.Sort(ids) // rows are locked in one order
 	var mine []*task
-	err := j.DB.Update(ctx, func(tx *store.Tx) error {
+	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		mine = nil
 		for _, id := range ids {
 			if err := touchTx(tx, id); err != nil {

@@ -102,7 +102,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	} else {
 		links := make([]string, len(e.files))
 		for i, f := range e.files {
-			links[i] = e.jobs.Media.Link(f)
+			links[i] = e.jobs.opts.Media.Link(f)
 		}
 		e.body = e.rec.succeeded(links)
 		e.publication = media.Publish(q, e.rec.id, e.files, nowMS)
@@ -116,7 +116,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.id)
 	slot.Give(q, e.rec.id)
 	media.Drop(q, e.rec.id, nowMS)
-	e.jobs.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
+	e.jobs.opts.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
 		Account: e.rec.account, Type: e.rec.event(e.fail == nil), Body: e.body, Callback: e.rec.callback,
 	})
 }
@@ -126,7 +126,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 // database is away, until ctx ends.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
-		ended, err := j.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.request, Account: e.rec.account, Key: e.rec.key, Free: e.rec.free}, e)
+		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.request, Account: e.rec.account, Key: e.rec.key, Free: e.rec.free}, e)
 		switch {
 		case err == nil && !ended:
 			return false
@@ -152,10 +152,10 @@ func (j *Jobs) ended(e *ending) {
 	}
 	j.metrics.ended(e.rec.kind, code)
 	if e.publication != nil && !e.publication.Whole() {
-		j.Log.Error("job: a result file was gone when its job ended", "job", e.rec.id)
+		j.opts.Log.Error("job: a result file was gone when its job ended", "job", e.rec.id)
 	}
-	j.Log.Debug("job: ended", "job", e.rec.id, "line", p.line, "code", code)
-	j.Webhooks.Wake()
+	j.opts.Log.Debug("job: ended", "job", e.rec.id, "line", p.line, "code", code)
+	j.opts.Webhooks.Wake()
 	j.rouse()
 }
 

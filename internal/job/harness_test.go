@@ -417,7 +417,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 // submission makes a good submission to a model.
 func (h *house) submission(n *node, model string, count int64) Submission {
 	h.t.Helper()
-	s := n.jobs.Catalog.Current()
+	s := n.jobs.opts.Catalog.Current()
 	m, ok := s.Model(model)
 	if !ok {
 		h.t.Fatalf("no model %s", model)

@@ -72,7 +72,7 @@ const (
 
 // Jobs is the jobs of one node. It is safe for concurrent use.
 type Jobs struct {
-	Options
+	opts    Options
 	metrics *metrics
 	board   *board
 
@@ -106,7 +106,7 @@ func New(o Options) *Jobs {
 		o.Now = time.Now
 	}
 	j := &Jobs{
-		Options: o, metrics: newMetrics(o.Registry),
+		opts: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
 		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 		stepsSeen: -1,
@@ -142,9 +142,9 @@ func (j *Jobs) Run(ctx context.Context) {
 	j.mu.Unlock()
 
 	loop.Run(ctx,
-		loop.Loop{Room: "job", Does: "start jobs", Log: j.Log, Period: tick, Wake: j.wake, Step: j.Start},
-		loop.Loop{Room: "job", Does: "take over jobs", Log: j.Log, Period: tick, Step: j.TakeOver},
-		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.Log, Period: housekeep, Step: j.Housekeep},
+		loop.Loop{Room: "job", Does: "start jobs", Log: j.opts.Log, Period: tick, Wake: j.wake, Step: j.Start},
+		loop.Loop{Room: "job", Does: "take over jobs", Log: j.opts.Log, Period: tick, Step: j.TakeOver},
+		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.opts.Log, Period: housekeep, Step: j.Housekeep},
 	)
 
 	j.mu.Lock()
@@ -159,13 +159,13 @@ func (j *Jobs) Run(ctx context.Context) {
 // away logs that the database keeps jobs waiting: once in reportPause, however
 // many jobs wait.
 func (j *Jobs) away(what, job string, err error) {
-	now := j.Now().UnixNano()
+	now := j.opts.Now().UnixNano()
 	last := j.reported.Load()
 	if now-last < int64(reportPause) || !j.reported.CompareAndSwap(last, now) {
-		j.Log.Debug("job: "+what, "job", job, "error", err)
+		j.opts.Log.Debug("job: "+what, "job", job, "error", err)
 		return
 	}
-	j.Log.Error("job: "+what+", as may be those of other jobs; trying again", "job", job, "error", err)
+	j.opts.Log.Error("job: "+what+", as may be those of other jobs; trying again", "job", job, "error", err)
 }
 
 // rouse lets the queue be looked at now.

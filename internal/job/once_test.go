@@ -119,7 +119,7 @@ func TestOnceKey(t *testing.T) {
 		if again, err := send("k", "one"); err != nil || again != first {
 			t.Errorf("after the end: %s %v", again, err)
 		}
-		h.age(id, n.jobs.Retention)
+		h.age(id, n.jobs.opts.Retention)
 		if known, err := n.jobs.Known(ctx, h.account, "k", []byte("two")); known != nil || err != nil {
 			t.Errorf("known beyond its record: %s %v", known, err)
 		}
@@ -156,7 +156,7 @@ func TestReferencesOfTwins(t *testing.T) {
 		n := h.still()
 		submit := func(key string, owner string, amount int64) (string, media.File) {
 			s := h.submission(n, "easel-1", amount)
-			file, err := n.jobs.Media.Keep(t.Context(), s.Job, picture())
+			file, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func TestReferencesOfTwins(t *testing.T) {
 			return strings.Split(string(body)+`""""`, `"`)[3], file
 		}
 		there := func(f media.File) bool {
-			body, _, err := n.jobs.Media.Open(t.Context(), f.Name)
+			body, _, err := n.jobs.opts.Media.Open(t.Context(), f.Name)
 			if err == nil {
 				body.Close()
 			}

@@ -142,18 +142,18 @@ func (j *Jobs) tellProvider(ctx context.Context, rec *record, p *progress) {
 	if p.ticket == "" {
 		return
 	}
-	snapshot, err := j.Catalog.At(ctx, p.revision)
+	snapshot, err := j.opts.Catalog.At(ctx, p.revision)
 	if err != nil {
 		return
 	}
-	if berth := j.Lines.CandidateFor(snapshot, p.line, rec.model); berth != nil {
+	if berth := j.opts.Lines.CandidateFor(snapshot, p.line, rec.model); berth != nil {
 		(&task{jobs: j, rec: rec, run: p, berth: berth}).cancel(ctx, p.ticket)
 	}
 }
 
 // unended reads a job that has not ended.
 func (j *Jobs) unended(ctx context.Context, id string) (rec *record, p *progress, err error) {
-	err = j.DB.View(ctx, func(tx *store.Tx) error {
+	err = j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		if rec, p, err = readTx(tx, id); err != nil || rec != nil {
 			return err
 		}

@@ -236,7 +236,7 @@ func TestRequeueEnded(t *testing.T) {
 
 		h.account, h.key = h.open(2 * cent)
 		s = h.submission(n, "easel-1", 1)
-		kept, err := n.jobs.Media.Keep(t.Context(), s.Job, picture())
+		kept, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture())
 		if err != nil {
 			t.Fatal(err)
 		}

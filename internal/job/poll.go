@@ -19,7 +19,7 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 	var turn, state, started int64
 	var running sql.NullInt64
 	var now int64
-	err := j.DB.View(ctx, func(tx *store.Tx) (err error) {
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		var s, t, b sql.NullInt64
 		err = tx.QueryRow(`SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms, r.state, r.turn, r.started_ms
 			FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id).

@@ -35,7 +35,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 	if o.Once != nil {
 		// Twins on this node come one after the other, as with submissions.
 		defer j.submitting.take("requeue " + o.Once.Key)()
-		err = j.DB.Update(ctx, func(tx *store.Tx) error {
+		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 			answer, err = ledger.OnceTx(tx, *o.Once)
 			return err
 		})
@@ -57,7 +57,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 // backToQueue takes a job that has not ended from its line.
 func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew) (answer []byte, replayed bool, err error) {
 	drop, moved := j.dropper(rec.id), false
-	err = j.DB.Update(ctx, func(tx *store.Tx) (err error) {
+	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		moved, replayed = false, false
 		if o.Once != nil { // a twin on another node
 			answer, err = ledger.OnceTx(tx, *o.Once)
@@ -117,7 +117,7 @@ func (t *trace) anew(now int64) trace {
 func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, replayed bool, err error) {
 	var rec *record
 	var key ledger.KeyState
-	err = j.DB.View(ctx, func(tx *store.Tx) (err error) {
+	err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		if rec, err = recordTx(tx, old); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	if o.Once != nil {
 		a.once = &ledger.OnceRide{Once: *o.Once}
 	}
-	err = j.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
+	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
 		Request: next.request, Account: next.account, Key: next.key, KeyVersion: key.Version, Model: next.model, Endpoint: next.endpoint,
 		Amount: next.held, FreeDaily: model.FreeDailyRequests, Revision: next.revision, Received: now, Job: next.id,
 	}, a)
@@ -201,7 +201,7 @@ func (a *anewAdmission) Read(q *store.Batch) {
 // Decide implements ledger.AdmissionRider.
 func (a *anewAdmission) Decide(nowMS int64) error {
 	if a.once != nil && !a.there {
-		saved, err := a.once.Saved(a.jobs.DB.Expiry(nowMS))
+		saved, err := a.once.Saved(a.jobs.opts.DB.Expiry(nowMS))
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func TestRetention(t *testing.T) {
 		h.update(`UPDATE job SET created_ms = 1 WHERE id = $1`, old)
 		s := h.poll(n, "image", id)
 
-		h.age(id, n.jobs.Retention-time.Minute)
+		h.age(id, n.jobs.opts.Retention-time.Minute)
 		n.step(n.jobs.Housekeep)
 		if again := h.poll(n, "image", id); again.Status != statusSucceeded {
 			t.Errorf("within its time: %+v", again)

@@ -44,7 +44,7 @@ func (j *Jobs) Start(ctx context.Context) error {
 // index as there are models.
 func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 	var models []string
-	err := j.DB.View(ctx, func(tx *store.Tx) (err error) {
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		models, err = distinctTx(tx, nextQueuedModel)
 		return err
 	})
@@ -70,11 +70,11 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	if room == 0 {
 		return false, nil
 	}
-	snapshot := j.Catalog.Current()
+	snapshot := j.opts.Catalog.Current()
 	if !made(snapshot, model) {
 		return j.giveUp(ctx, model)
 	}
-	berths, _ := j.Lines.Candidates(snapshot, model)
+	berths, _ := j.opts.Lines.Candidates(snapshot, model)
 	if len(berths) == 0 {
 		return false, nil
 	}
@@ -241,7 +241,7 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	if err != nil || rec == nil || p.state != stateQueued || p.fence != w.fence {
 		return err
 	}
-	if p.overdue(now, j.StartLimit) {
+	if p.overdue(now, j.opts.StartLimit) {
 		s.refused = append(s.refused, j.ending(rec, nil, p.fence, j.waitedTooLong()))
 		return nil
 	}
@@ -256,7 +256,7 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	t := &task{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
 	work := t.work()
 	blocks := berth.Generator.Blocks(work)
-	p.state, p.epoch, p.fence = stateSending, j.Ledger.Epoch(), p.fence+1
+	p.state, p.epoch, p.fence = stateSending, j.opts.Ledger.Epoch(), p.fence+1
 	p.line, p.revision, p.number, p.ticket, p.submittedMS = berth.Line.ID, s.snapshot.Revision, p.number+1, "", now
 	p.results, p.files = nil, nil
 	p.trace.begin(p.line, now)
@@ -286,7 +286,7 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 func (s *starting) choose(w *waitingJob) *line.Candidate {
 	ids := make([]string, 0, len(s.berths))
 	byID := make(map[string]*line.Candidate, len(s.berths))
-	for _, b := range s.jobs.Lines.Order(s.berths, w.id) {
+	for _, b := range s.jobs.opts.Lines.Spread(s.berths, w.id) {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}
@@ -311,7 +311,7 @@ func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 		return idsTx(tx, modelQueue, model, startAtOnce)
 	}, func(rec *record, _ *progress, _ int64) bool {
 		// A job may be of a newer catalog than the one that this node has yet.
-		now := j.Catalog.Current()
+		now := j.opts.Catalog.Current()
 		return rec.revision <= now.Revision && !made(now, model)
 	}, failure{code: fault.UpstreamError, message: "The model is no longer served. You were not charged. Please submit the job with another model."})
 }
@@ -320,7 +320,7 @@ func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error), still func(rec *record, p *progress, nowMS int64) bool, why failure) (bool, error) {
 	var ends []*ending
 	found := 0
-	err := j.DB.View(ctx, func(tx *store.Tx) error {
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		ends = nil
 		now, err := tx.NowMS()
 		if err != nil {

@@ -297,7 +297,7 @@ func TestStartLimit(t *testing.T) {
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
-		n.jobs.StartLimit = time.Minute
+		n.jobs.opts.StartLimit = time.Minute
 		back := h.submit(n, h.submission(n, "easel-1", 1))
 		m.poll = func(int, string) (*upstream.Progress, error) {
 			return nil, trouble(fault.UpstreamError, upstream.NextLater)
@@ -338,7 +338,7 @@ func TestNoStartPastTheLimit(t *testing.T) {
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
-		n.jobs.StartLimit = time.Minute
+		n.jobs.opts.StartLimit = time.Minute
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		h.bulk(n, lookAhead+startAtOnce)
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
@@ -371,7 +371,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 			h.apply(oneLine)
 			n := h.still()
-			n.jobs.StartLimit = time.Minute
+			n.jobs.opts.StartLimit = time.Minute
 			id := h.submit(n, h.submission(n, "easel-1", 1))
 			for range 3 {
 				n.step(n.jobs.Start)

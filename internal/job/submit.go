@@ -62,7 +62,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	}
 	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
 	// The job is either there or not, whoever waits for the answer.
-	err := j.Ledger.AdmitJob(context.WithoutCancel(ctx), s.admission(), a)
+	err := j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), s.admission(), a)
 	var known knownJob
 	switch {
 	case errors.As(err, &known):
@@ -87,7 +87,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 // the OnceKey is known by now, it returns what Known does: the twin may be what
 // used the balance up.
 func (j *Jobs) Admissible(ctx context.Context, s Submission) (accepted []byte, err error) {
-	refusal := j.Ledger.Admissible(ctx, s.admission())
+	refusal := j.opts.Ledger.Admissible(ctx, s.admission())
 	if refusal != nil && s.OnceKey != "" {
 		if accepted, err = j.Known(ctx, s.Account, s.OnceKey, s.Fingerprint); accepted != nil || err != nil {
 			return accepted, err
@@ -111,7 +111,7 @@ func (s *Submission) cost() money.Amount { return s.Model.PlanCost(s.Plan, s.Pla
 // discard gives up the references of a submission that made no job.
 func (j *Jobs) discard(ctx context.Context, s Submission) {
 	if len(s.References) > 0 || s.Mask != nil {
-		j.Media.Discard(context.WithoutCancel(ctx), s.Job)
+		j.opts.Media.Discard(context.WithoutCancel(ctx), s.Job)
 	}
 }
 
@@ -121,7 +121,7 @@ func (j *Jobs) discard(ctx context.Context, s Submission) {
 // a job is to be seen that may still be lost with its database server.
 func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte) ([]byte, error) {
 	var known knownJob
-	err := j.DB.View(ctx, func(tx *store.Tx) error {
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 		return nil, away(fmt.Errorf("look for an Idempotency-Key: %w", err))
 	}
 	if known.body != nil {
-		if err := j.Ledger.Confirm(ctx); err != nil {
+		if err := j.opts.Ledger.Confirm(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ledger.ErrUnknown, err)
 		}
 	}
@@ -281,7 +281,7 @@ func (a *admission) Undo() ledger.EndRider {
 
 // oldest returns the end of the oldest record that is kept. No record is given
 // up, and no Idempotency-Key with it, for a clock that is ahead for a moment.
-func (j *Jobs) oldest(nowMS int64) int64 { return j.DB.Expiry(nowMS) - j.Retention.Milliseconds() }
+func (j *Jobs) oldest(nowMS int64) int64 { return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds() }
 
 func flag(set bool) int64 {
 	if set {

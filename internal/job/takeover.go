@@ -29,7 +29,7 @@ const abandoned = "-"
 func (j *Jobs) TakeOver(ctx context.Context) error {
 	type orphan struct{ id, epoch string }
 	var orphans []orphan
-	err := j.DB.View(ctx, func(tx *store.Tx) error {
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		orphans = nil
 		epochs, err := distinctTx(tx, nextEpoch)
 		if err != nil || len(epochs) == 0 {
@@ -72,7 +72,7 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 // node may have been faster.
 func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 	t := &task{jobs: j}
-	epoch := j.Ledger.Epoch()
+	epoch := j.opts.Ledger.Epoch()
 	var moved []*task
 	taken, err := j.assign(ctx, func(tx *store.Tx) error {
 		moved = nil
@@ -107,11 +107,11 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 			message: "The job could not be brought to an end. You were not charged. Please submit it again."}))
 		return nil
 	}
-	if t.snapshot, err = j.Catalog.At(ctx, t.run.revision); err != nil {
+	if t.snapshot, err = j.opts.Catalog.At(ctx, t.run.revision); err != nil {
 		t.abandon(context.WithoutCancel(ctx))
 		return err
 	}
-	t.berth, t.adopted = j.Lines.CandidateFor(t.snapshot, t.run.line, t.rec.model), true
+	t.berth, t.adopted = j.opts.Lines.CandidateFor(t.snapshot, t.run.line, t.rec.model), true
 	j.take(t)
 	return nil
 }
@@ -130,7 +130,7 @@ func (t *task) found() error {
 		case err == nil && ticket != "":
 			return t.accepted(t.life.grace, ticket)
 		case err != nil:
-			t.jobs.Log.Warn("job: the provider could not be asked for a lost submission", "job", t.rec.id, "error", err)
+			t.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", t.rec.id, "error", err)
 		}
 	}
 	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
@@ -148,7 +148,7 @@ func (t *task) found() error {
 // keeper that was thought dead, and takes it.
 func (t *task) ticketed() bool {
 	has := false
-	err := t.jobs.DB.View(t.life.work, func(tx *store.Tx) error {
+	err := t.jobs.opts.DB.View(t.life.work, func(tx *store.Tx) error {
 		_, p, err := readTx(tx, t.rec.id)
 		if err == nil && p != nil && p.fence == t.run.fence && p.state == stateRendering {
 			t.run, has = p, true
@@ -160,7 +160,7 @@ func (t *task) ticketed() bool {
 
 // pricedBy returns the model of a job as of its submission.
 func (j *Jobs) pricedBy(ctx context.Context, r *record) (*catalog.Model, error) {
-	snapshot, err := j.Catalog.At(ctx, r.revision)
+	snapshot, err := j.opts.Catalog.At(ctx, r.revision)
 	if err != nil {
 		return nil, err
 	}
@@ -192,11 +192,11 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 // transitions). Jobs that have started and wait for another line have as long
 // again.
 func (j *Jobs) overdue(ctx context.Context) (bool, error) {
-	limit := j.StartLimit.Milliseconds()
+	limit := j.opts.StartLimit.Milliseconds()
 	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
 		return idsTx(tx, overdueJobs, nowMS-limit, startAtOnce)
 	}, func(_ *record, p *progress, nowMS int64) bool {
-		return p.overdue(nowMS, j.StartLimit)
+		return p.overdue(nowMS, j.opts.StartLimit)
 	}, j.waitedTooLong())
 }
 
@@ -207,7 +207,7 @@ func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
 
 // waitedTooLong is why jobs past the start limit fail.
 func (j *Jobs) waitedTooLong() failure {
-	return failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.StartLimit)}
+	return failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
 }
 
 // disabled fails queued jobs of disabled accounts.
@@ -247,7 +247,7 @@ const forgetAtOnce = 500
 // forget removes the records of jobs that have ended long enough ago.
 func (j *Jobs) forget(ctx context.Context) (bool, error) {
 	var gone int64
-	err := j.DB.Update(ctx, func(tx *store.Tx) error {
+	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err

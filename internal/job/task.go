@@ -79,7 +79,7 @@ func (t *task) live() {
 	j := t.jobs
 	defer func() {
 		if trouble := recover(); trouble != nil {
-			j.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", trouble, "stack", string(debug.Stack()))
+			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", trouble, "stack", string(debug.Stack()))
 			t.abandon(t.life.grace)
 		}
 		t.sent()
@@ -98,7 +98,7 @@ func (t *task) live() {
 	}
 	err := t.steps()
 	if err != nil && !errors.Is(err, errGone) && !t.life.stopped() {
-		j.Log.Error("job: a step failed; the job is taken over", "job", t.rec.id, "error", err)
+		j.opts.Log.Error("job: a step failed; the job is taken over", "job", t.rec.id, "error", err)
 		t.abandon(t.life.grace)
 	}
 }
@@ -164,11 +164,11 @@ func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Tas
 // reference is a kept file as a provider gets it.
 func (j *Jobs) reference(f media.File) upstream.Reference {
 	ref := upstream.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
-		body, _, err := j.Media.Open(ctx, f.Name)
+		body, _, err := j.opts.Media.Open(ctx, f.Name)
 		return body, err
 	}}
-	if j.Media.Public() {
-		ref.URL = j.Media.ReferenceURL(f)
+	if j.opts.Media.Public() {
+		ref.URL = j.opts.Media.ReferenceURL(f)
 	}
 	return ref
 }
@@ -271,10 +271,10 @@ const (
 func (t *task) watch() error {
 	j := t.jobs
 	silent := time.Time{} // since when polls bring no answer
-	began := j.Now()
+	began := j.opts.Now()
 	asked := time.Duration(0)
 	for {
-		wait := min(max(j.pollPause, j.Now().Sub(began)/pollShare), pollVideo)
+		wait := min(max(j.pollPause, j.opts.Now().Sub(began)/pollShare), pollVideo)
 		if t.rec.kind == upstream.KindImage {
 			wait = min(wait, pollImage)
 		}
@@ -301,7 +301,7 @@ func (t *task) watch() error {
 		case trouble.Next != upstream.NextPoll:
 			return trouble
 		default:
-			now := j.Now()
+			now := j.opts.Now()
 			if silent.IsZero() {
 				silent = now
 			}
@@ -310,7 +310,7 @@ func (t *task) watch() error {
 				return upstream.Vanished(t.rec.kind, "polls were not answered: "+trouble.Failure.Error())
 			}
 		}
-		if j.Now().After(time.UnixMilli(t.run.submittedMS).Add(t.total())) {
+		if j.opts.Now().After(time.UnixMilli(t.run.submittedMS).Add(t.total())) {
 			t.cancel(t.life.work, t.run.ticket)
 			return t.tooLong()
 		}
@@ -345,7 +345,7 @@ func (t *task) cancel(ctx context.Context, ticket string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
 	defer cancel()
 	if err := t.berth.Generator.Cancel(ctx, t.work(), ticket); err != nil {
-		t.jobs.Log.Debug("job: the provider was not told that nobody waits", "job", t.rec.id, "error", err)
+		t.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", t.rec.id, "error", err)
 	}
 }
 
@@ -421,11 +421,11 @@ func (t *task) abandon(ctx context.Context) {
 	defer cancel()
 	given := *t.run
 	given.epoch = abandoned
-	err := t.jobs.DB.Update(ctx, func(tx *store.Tx) error {
+	err := t.jobs.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		_, err := given.saveTx(tx, t.rec.id, running(t.run.fence), colEpoch)
 		return err
 	})
 	if err != nil {
-		t.jobs.Log.Error("job: a job could not be given up for others", "job", t.rec.id, "error", err)
+		t.jobs.opts.Log.Error("job: a job could not be given up for others", "job", t.rec.id, "error", err)
 	}
 }
