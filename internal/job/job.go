@@ -74,13 +74,13 @@ const (
 type Jobs struct {
 	opts    Options
 	metrics *metrics
-	board   *board
+	queues  *queueCache
 
 	polls, fetches, reads chan struct{}
 
-	stepsSeen  int64 // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	pen        pen   // of the tasks' steps
-	submitting turns // by account and Idempotency-Key
+	stepsSeen  int64       // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
+	writer     groupWriter // of the tasks' steps
+	submitting keyedMutex  // by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start
 	reported atomic.Int64  // when an absence of the database was logged last, in ns
@@ -111,8 +111,8 @@ func New(o Options) *Jobs {
 		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 		stepsSeen: -1,
 	}
-	j.pen.db = o.DB
-	j.board = newBoard(j)
+	j.writer.db = o.DB
+	j.queues = newQueueCache(j)
 	return j
 }
 
@@ -173,40 +173,5 @@ func (j *Jobs) rouse() {
 	select {
 	case j.wake <- struct{}{}:
 	default:
-	}
-}
-
-// turns lets callers with the same key wait for each other.
-type turns struct {
-	mu   sync.Mutex
-	held map[string]*turn
-}
-
-type turn struct {
-	sync.Mutex
-	users int
-}
-
-// take waits for the key's turn and returns what ends it.
-func (t *turns) take(key string) (done func()) {
-	t.mu.Lock()
-	if t.held == nil {
-		t.held = map[string]*turn{}
-	}
-	mine := t.held[key]
-	if mine == nil {
-		mine = &turn{}
-		t.held[key] = mine
-	}
-	mine.users++
-	t.mu.Unlock()
-	mine.Lock()
-	return func() {
-		mine.Unlock()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if mine.users--; mine.users == 0 {
-			delete(t.held, key)
-		}
 	}
 }

@@ -55,7 +55,7 @@ func (j *Jobs) queuedBody(ctx context.Context, r *record, state, turn int64) ([]
 	if state != stateQueued { // about to be accepted
 		return r.queued(0, 1), nil
 	}
-	position, eta, err := j.board.position(ctx, r, turn)
+	position, eta, err := j.queues.position(ctx, r, turn)
 	if err != nil {
 		return nil, away(fmt.Errorf("read a queue: %w", err))
 	}

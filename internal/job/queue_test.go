@@ -24,7 +24,7 @@ func (h *house) as(owner, key string) *house {
 }
 
 // fresh forgets what the node remembers of queues.
-func (n *node) fresh() { n.jobs.board = newBoard(n.jobs) }
+func (n *node) fresh() { n.jobs.queues = newQueueCache(n.jobs) }
 
 // expect is a model's queue as it must be: each job with its account, in the order
 // of submission.
@@ -307,9 +307,9 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestBoardReadsOnce polls a long queue from many sides: it is read once, and
+// TestQueueCacheReadsOnce polls a long queue from many sides: it is read once, and
 // jobs that came since are counted.
-func TestBoardReadsOnce(t *testing.T) {
+func TestQueueCacheReadsOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		clock := time.Now()
@@ -333,7 +333,7 @@ func TestBoardReadsOnce(t *testing.T) {
 		if s := h.poll(n, "image", late); *s.Position != 50 {
 			t.Errorf("a job that came since is at %d", *s.Position)
 		}
-		clock = clock.Add(boardFresh + time.Millisecond)
+		clock = clock.Add(queueFresh + time.Millisecond)
 		if s := h.poll(n, "image", ids[1]); *s.Position != 0 {
 			t.Errorf("the queue is not read anew: %d", *s.Position)
 		}

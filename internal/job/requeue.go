@@ -34,7 +34,7 @@ type Anew struct {
 func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, replayed bool, err error) {
 	if o.Once != nil {
 		// Twins on this node come one after the other, as with submissions.
-		defer j.submitting.take("requeue " + o.Once.Key)()
+		defer j.submitting.lock("requeue " + o.Once.Key)()
 		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 			answer, err = ledger.OnceTx(tx, *o.Once)
 			return err

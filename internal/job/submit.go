@@ -58,7 +58,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
 		// Twins on this node come one after the other, so that the second finds
 		// the first; on other nodes the account's lock does it.
-		defer j.submitting.take(s.Account + " " + s.OnceKey)()
+		defer j.submitting.lock(s.Account + " " + s.OnceKey)()
 	}
 	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
 	// The job is either there or not, whoever waits for the answer.
@@ -281,7 +281,9 @@ func (a *admission) Undo() ledger.EndRider {
 
 // oldest returns the end of the oldest record that is kept. No record is given
 // up, and no Idempotency-Key with it, for a clock that is ahead for a moment.
-func (j *Jobs) oldest(nowMS int64) int64 { return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds() }
+func (j *Jobs) oldest(nowMS int64) int64 {
+	return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds()
+}
 
 func flag(set bool) int64 {
 	if set {

@@ -383,7 +383,7 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 		var next progress
 		var changed int64
 		before := len(t.run.trace.Steps)
-		err := j.pen.write(ctx, func(tx *store.Tx) error {
+		err := j.writer.write(ctx, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err != nil {
 				return err

@@ -13,7 +13,7 @@ import (
 
 // Bounds of what is remembered of a queue.
 const (
-	boardFresh  = 400 * time.Millisecond // positions are as of at most this long ago
+	queueFresh  = 400 * time.Millisecond // positions are as of at most this long ago
 	paceFresh   = 5 * time.Second        // run times
 	paceSamples = 30
 )
@@ -24,73 +24,75 @@ const (
 	usualVideo = 2 * time.Minute
 )
 
-// board answers where jobs stand in their queues. However often it is asked, it
-// reads a queue once in boardFresh, and counts by itself only for jobs that came
-// since.
-type board struct {
+// queueCache answers where jobs stand in their queues. However often it is asked,
+// it reads a queue once in queueFresh, and counts by itself only for jobs that
+// came since.
+type queueCache struct {
 	jobs *Jobs
 
 	mu     sync.Mutex
-	queues map[string]*queueView // by model
+	queues map[string]*queueState // by model
 }
 
-// place is where a job stands in its queue.
-type place struct {
+// queueEntry is where a job stands in its queue.
+type queueEntry struct {
 	turn int64
 	id   string
 }
 
-func (p place) compare(o place) int {
-	return cmp.Or(cmp.Compare(p.turn, o.turn), cmp.Compare(p.id, o.id))
+func (e queueEntry) compare(o queueEntry) int {
+	return cmp.Or(cmp.Compare(e.turn, o.turn), cmp.Compare(e.id, o.id))
 }
 
-// queueView is one model's queue as it was at a time.
-type queueView struct {
-	mu     sync.Mutex // held while it is read
-	at     time.Time
-	places []place // ascending
-	busy   int64   // jobs that run
+// queueState is one model's queue as it was at a time.
+type queueState struct {
+	mu      sync.Mutex // held while it is read
+	at      time.Time
+	entries []queueEntry // ascending
+	busy    int64        // jobs that run
 
 	paceAt time.Time
 	pace   time.Duration // median time from start to end
 }
 
-func newBoard(j *Jobs) *board { return &board{jobs: j, queues: map[string]*queueView{}} }
+func newQueueCache(j *Jobs) *queueCache {
+	return &queueCache{jobs: j, queues: map[string]*queueState{}}
+}
 
 // view returns a model's queue. Models of removed catalogs stay: they are few.
-func (b *board) view(model string) *queueView {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	v := b.queues[model]
+func (c *queueCache) view(model string) *queueState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.queues[model]
 	if v == nil {
-		v = &queueView{}
-		b.queues[model] = v
+		v = &queueState{}
+		c.queues[model] = v
 	}
 	return v
 }
 
 // position returns how many jobs are ahead of one that waits, and in how many
 // seconds it is likely to start.
-func (b *board) position(ctx context.Context, r *record, turn int64) (position, etaSeconds int64, err error) {
-	v := b.view(r.model)
+func (c *queueCache) position(ctx context.Context, r *record, turn int64) (position, etaSeconds int64, err error) {
+	v := c.view(r.model)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := b.jobs.opts.Now()
-	mine := place{turn, r.id}
-	if now.Sub(v.at) > boardFresh {
-		if err := b.read(ctx, v, r.model); err != nil {
+	now := c.jobs.opts.Now()
+	mine := queueEntry{turn, r.id}
+	if now.Sub(v.at) > queueFresh {
+		if err := c.read(ctx, v, r.model); err != nil {
 			return 0, 0, err
 		}
 		v.at = now
 	}
-	at, found := slices.BinarySearchFunc(v.places, mine, place.compare)
+	at, found := slices.BinarySearchFunc(v.entries, mine, queueEntry.compare)
 	if !found { // it came since
-		if at, err = b.count(ctx, r.model, mine); err != nil {
+		if at, err = c.count(ctx, r.model, mine); err != nil {
 			return 0, 0, err
 		}
 	}
 	if now.Sub(v.paceAt) > paceFresh {
-		if err := b.readPace(ctx, v, r); err != nil {
+		if err := c.readPace(ctx, v, r); err != nil {
 			return 0, 0, err
 		}
 		v.paceAt = now
@@ -110,20 +112,20 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 }
 
 // read reads a model's queue along its index.
-func (b *board) read(ctx context.Context, v *queueView, model string) error {
-	return b.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
-		v.places = v.places[:0]
+func (c *queueCache) read(ctx context.Context, v *queueState, model string) error {
+	return c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
+		v.entries = v.entries[:0]
 		rows, err := tx.Query(queuePlaces, model)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var p place
+			var p queueEntry
 			if err := rows.Scan(&p.turn, &p.id); err != nil {
 				return err
 			}
-			v.places = append(v.places, p)
+			v.entries = append(v.entries, p)
 		}
 		if err := rows.Err(); err != nil {
 			return err
@@ -133,17 +135,17 @@ func (b *board) read(ctx context.Context, v *queueView, model string) error {
 }
 
 // count counts the jobs ahead of one.
-func (b *board) count(ctx context.Context, model string, mine place) (ahead int, err error) {
-	err = b.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
+func (c *queueCache) count(ctx context.Context, model string, mine queueEntry) (ahead int, err error) {
+	err = c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow(countAhead, model, mine.turn, mine.id).Scan(&ahead)
 	})
 	return ahead, err
 }
 
 // readPace reads how long the newest jobs of a model took.
-func (b *board) readPace(ctx context.Context, v *queueView, r *record) error {
+func (c *queueCache) readPace(ctx context.Context, v *queueState, r *record) error {
 	var took []int64
-	err := b.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
+	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		took = took[:0]
 		rows, err := tx.Query(recentTimes, r.model, paceSamples)
 		if err != nil {

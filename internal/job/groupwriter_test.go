@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestPen writes the steps of many tasks at once: each is written once, in few
+// TestGroupWriter writes the steps of many tasks at once: each is written once, in few
 // transactions, and one that fails or panics keeps no other from being written.
-func TestPen(t *testing.T) {
+func TestGroupWriter(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		p := &pen{db: db}
+		w := &groupWriter{db: db}
 		must(t, db, `CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
 		refused := errors.New("refused")
 		write := func(ctx context.Context, n int) error {
-			return p.write(ctx, func(tx *store.Tx) error {
+			return w.write(ctx, func(tx *store.Tx) error {
 				switch n % 50 {
 				case 7:
 					return refused
@@ -63,18 +63,18 @@ func TestPen(t *testing.T) {
 	})
 }
 
-// TestPenOfThoseWhoLeft lets tasks leave while they wait: the others' steps are
+// TestGroupWriterOfThoseWhoLeft lets tasks leave while they wait: the others' steps are
 // written all the same.
-func TestPenOfThoseWhoLeft(t *testing.T) {
+func TestGroupWriterOfThoseWhoLeft(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		p := &pen{db: db}
+		w := &groupWriter{db: db}
 		for round := range 40 {
 			ctx, leave := context.WithCancel(t.Context())
 			begun, goOn := make(chan struct{}), make(chan struct{})
 			var all sync.WaitGroup
 			all.Go(func() {
-				_ = p.write(t.Context(), func(*store.Tx) error {
+				_ = w.write(t.Context(), func(*store.Tx) error {
 					close(begun)
 					<-goOn
 					return nil
@@ -82,19 +82,19 @@ func TestPenOfThoseWhoLeft(t *testing.T) {
 			})
 			<-begun
 			for range 5 { // they wait behind it, the first would lead next
-				all.Go(func() { _ = p.write(ctx, func(*store.Tx) error { return nil }) })
+				all.Go(func() { _ = w.write(ctx, func(*store.Tx) error { return nil }) })
 			}
 			until(t, "five that wait", func() bool {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				return len(p.waiting) == 5
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return len(w.waiting) == 5
 			})
 			leave()
 			if round%2 == 0 {
 				until(t, "all have left", func() bool {
-					p.mu.Lock()
-					defer p.mu.Unlock()
-					for _, l := range p.waiting {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					for _, l := range w.waiting {
 						if !l.left {
 							return false
 						}
@@ -104,7 +104,7 @@ func TestPenOfThoseWhoLeft(t *testing.T) {
 			}
 			close(goOn)
 			last, stop := context.WithTimeout(t.Context(), 20*time.Second)
-			if err := p.write(last, func(*store.Tx) error { return nil }); err != nil {
+			if err := w.write(last, func(*store.Tx) error { return nil }); err != nil {
 				t.Fatalf("round %d: nobody writes any more: %v", round, err)
 			}
 			stop()
