@@ -106,7 +106,7 @@ func (s *server) place(c *call, v *job.View) error {
 	if s.Jobs == nil {
 		return nil
 	}
-	return s.Jobs.Place(c.r.Context(), v)
+	return s.Jobs.AddPosition(c.r.Context(), v)
 }
 
 // noJob turns job.ErrNoJob into the 404.

@@ -27,7 +27,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		n := h.still()
 		failed := h.submit(n, h.submission(n, "easel-1", 1))
 		rec, _ := h.stand(failed)
-		cancelled := n.jobs.ending(rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true, message: "no"})
+		cancelled := n.jobs.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true, message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
 			t.Fatal("the job was not cancelled")
 		}
@@ -36,7 +36,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		<-reached
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		rec, _ = h.stand(done)
-		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, failure{})
+		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, jobError{})
 		succeeded.cost = cent
 		if !n.jobs.end(t.Context(), succeeded) {
 			t.Fatal("the job was not ended")

@@ -42,15 +42,15 @@ func (t *task) collect() error {
 	}
 	files := make([]media.File, len(t.run.results))
 	stored := make([]bool, len(files))
-	var trouble error
+	var failure error
 	for try := range fetchTries {
 		if try > 0 {
 			if !pause(ctx, t.jobs.fetchPause<<(try-1)) {
 				return errGone
 			}
-			t.refresh(ctx, trouble)
+			t.refresh(ctx, failure)
 		}
-		trouble = nil
+		failure = nil
 		for i := range min(len(t.run.results), len(files)) {
 			if stored[i] {
 				continue
@@ -60,12 +60,12 @@ func (t *task) collect() error {
 				return errGone
 			}
 			if err != nil {
-				trouble = errors.Join(trouble, err)
+				failure = errors.Join(failure, err)
 				continue
 			}
 			files[i], stored[i] = file, true
 		}
-		if trouble == nil {
+		if failure == nil {
 			return t.stored(t.life.grace, files)
 		}
 	}
@@ -78,7 +78,7 @@ func (t *task) collect() error {
 	if len(kept) > 0 { // fewer images than asked for: what came is charged
 		return t.stored(t.life.grace, kept)
 	}
-	return t.unfetched(trouble)
+	return t.unfetched(failure)
 }
 
 // inline tells whether results came with an answer, in whole or in part.
@@ -118,7 +118,7 @@ func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media
 		defer file.Body.Close()
 		body = file.Body
 		if file.Size >= 0 {
-			body = &whole{from: file.Body, left: file.Size}
+			body = &sizedReader{from: file.Body, left: file.Size}
 		}
 	}
 	file, err := t.jobs.opts.Media.Put(ctx, name, body, limit)
@@ -128,14 +128,14 @@ func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media
 	return file, nil
 }
 
-// whole reads a body of a known length and fails when it ends before.
-type whole struct {
+// sizedReader reads a body of a known length and fails when it ends before.
+type sizedReader struct {
 	from io.Reader
 	left int64
 }
 
 // Read implements io.Reader.
-func (w *whole) Read(p []byte) (int, error) {
+func (w *sizedReader) Read(p []byte) (int, error) {
 	n, err := w.from.Read(p)
 	w.left -= int64(n)
 	if errors.Is(err, io.EOF) && w.left > 0 {
@@ -145,9 +145,9 @@ func (w *whole) Read(p []byte) (int, error) {
 }
 
 // refresh asks the provider for fresh addresses after downloads failed.
-func (t *task) refresh(ctx context.Context, trouble error) {
+func (t *task) refresh(ctx context.Context, failure error) {
 	var said *upstream.JobFailure
-	if t.run.ticket == "" || !errors.As(trouble, &said) && !theirs(trouble) {
+	if t.run.ticket == "" || !errors.As(failure, &said) && !theirs(failure) {
 		return
 	}
 	made, err := t.poll(ctx)
@@ -156,7 +156,7 @@ func (t *task) refresh(ctx context.Context, trouble error) {
 	}
 }
 
-// unfetched is the trouble of results that could not be fetched or stored.
+// unfetched is the failure of results that could not be fetched or stored.
 func (t *task) unfetched(cause error) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched and stored: %w", cause))
 	var said *upstream.JobFailure
@@ -191,7 +191,7 @@ func (t *task) stored(ctx context.Context, files []media.File) error {
 
 // succeed ends the job with its files.
 func (t *task) succeed() error {
-	e := t.jobs.ending(t.rec, t.run.files, t.run.fence, failure{})
+	e := t.jobs.ending(t.rec, t.run.files, t.run.fence, jobError{})
 	model, err := t.jobs.pricedBy(t.life.work, t.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
@@ -201,18 +201,18 @@ func (t *task) succeed() error {
 	return errGone
 }
 
-// failed decides what becomes of the job after a trouble, and writes that.
-func (t *task) failed(ctx context.Context, trouble *upstream.JobFailure) error {
+// failed decides what becomes of the job after a failure, and writes that.
+func (t *task) failed(ctx context.Context, failure *upstream.JobFailure) error {
 	j := t.jobs
 	if t.voyage != nil {
-		t.voyage.JobFailed(trouble)
+		t.voyage.Failed(failure)
 		t.voyage.End()
 	}
-	var v verdict
+	var v disposition
 	err := t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
-		next.trace.ended(trouble, now)
-		next.trace.step(stepTroubled, now, next.line)
-		if v = after(&next.trace, next.number, trouble, j.open(t.rec.model)); v.fail != nil {
+		next.trace.ended(failure, now)
+		next.trace.step(stepAttemptFailed, now, next.line)
+		if v = after(&next.trace, next.number, failure, j.open(t.rec.model)); v.fail != nil {
 			return next.saveTx(tx, t.rec.id, unticketed(next.fence, next.ticket), colTrace)
 		}
 		return next.stepBackTx(tx, t.rec.id, now, v.wait)

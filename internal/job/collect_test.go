@@ -20,7 +20,7 @@ func file(raw []byte, size int) *upstream.File {
 	return &upstream.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(size)}
 }
 
-// TestCollect brings results into the media store in spite of troubles.
+// TestCollect brings results into the media store in spite of failures.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// failure is why a job fails, as its user is told.
-type failure struct {
+// jobError is why a job fails, as its user is told.
+type jobError struct {
 	code    fault.Code
 	param   string
 	message string
@@ -17,10 +17,10 @@ type failure struct {
 	operator bool
 }
 
-// verdict is what becomes of a job after a trouble.
-type verdict struct {
+// disposition is what becomes of a job whose attempt has failed.
+type disposition struct {
 	// fail ends the job.
-	fail *failure
+	fail *jobError
 	// wait is how long it waits before it is submitted again.
 	wait time.Duration
 }
@@ -39,18 +39,18 @@ const (
 )
 
 // ended notes on the current attempt how it ended.
-func (t *trace) ended(trouble *upstream.JobFailure, atMS int64) {
+func (t *trace) ended(failure *upstream.JobFailure, atMS int64) {
 	a := t.current()
 	if a == nil {
 		return
 	}
 	a.Ended = atMS
-	if trouble == nil {
+	if failure == nil {
 		return
 	}
-	a.Code, a.Param, a.Message, a.Lost = string(trouble.Job), trouble.Param, trouble.Told(), trouble.Lost
-	a.Cause = trouble.Failure.Error()
-	switch trouble.Next {
+	a.Code, a.Param, a.Message, a.Lost = string(failure.Job), failure.Param, failure.Told(), failure.Lost
+	a.Cause = failure.Failure.Error()
+	switch failure.Next {
 	case upstream.NextLater:
 		a.Next = nextLater
 	case upstream.NextSame:
@@ -62,38 +62,38 @@ func (t *trace) ended(trouble *upstream.JobFailure, atMS int64) {
 	}
 }
 
-// after decides what becomes of a job whose current attempt has ended in a
-// trouble, its submission of the given number. lines are those that could take
-// it, now or soon.
-func after(t *trace, number int64, trouble *upstream.JobFailure, lines []string) verdict {
-	if trouble.Next == upstream.NextNone || number >= mostSubmissions {
-		return verdict{fail: telling(t)}
+// after decides what becomes of a job whose current attempt has failed, its
+// submission of the given number. lines are those that could take it, now or
+// soon.
+func after(t *trace, number int64, failure *upstream.JobFailure, lines []string) disposition {
+	if failure.Next == upstream.NextNone || number >= mostSubmissions {
+		return disposition{fail: telling(t)}
 	}
-	if trouble.Next == upstream.NextLater {
+	if failure.Next == upstream.NextLater {
 		wait := busyFirst
 		for i := len(t.Attempts) - 2; i >= 0 && t.Attempts[i].Next == nextLater && wait < busyLast; i-- {
 			wait *= 2
 		}
-		return verdict{wait: min(max(wait, trouble.RetryAfter), max(busyLast, min(trouble.RetryAfter, time.Minute)))}
+		return disposition{wait: min(max(wait, failure.RetryAfter), max(busyLast, min(failure.RetryAfter, time.Minute)))}
 	}
 	lost, alike := 0, 0
 	for _, a := range t.Attempts {
 		if a.Lost {
 			lost++
 		}
-		if a.Code == string(trouble.Job) && a.Next != nextLater {
+		if a.Code == string(failure.Job) && a.Next != nextLater {
 			alike++
 		}
 	}
-	if lost > mostLost || alike > mostRejected && aboutInput(trouble.Job) {
-		return verdict{fail: telling(t)}
+	if lost > mostLost || alike > mostRejected && aboutInput(failure.Job) {
+		return disposition{fail: telling(t)}
 	}
 	for _, line := range lines {
 		if t.allows(line) {
-			return verdict{}
+			return disposition{}
 		}
 	}
-	return verdict{fail: telling(t)}
+	return disposition{fail: telling(t)}
 }
 
 // aboutInput tells whether a code blames what the user sent, whatever line it
@@ -125,7 +125,7 @@ func (t *trace) turnedAway() bool {
 	return last != nil && last.Next == nextLater
 }
 
-// prefers orders the lines that a job may be given: after a trouble that a
+// prefers orders the lines that a job may be given: after a failure that a
 // second try may mend the same line first, else those it was not submitted to.
 func (t *trace) prefers(lines []string) []string {
 	last := t.current()
@@ -148,9 +148,9 @@ func (t *trace) fresh(line string) bool {
 	return !slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Line == line && a.Next != nextLater })
 }
 
-// telling is the failure of a job that has no line left: what a provider said
-// about the user's input, if one did, else the last trouble.
-func telling(t *trace) *failure {
+// telling is the error of a job that has no line left: what a provider said
+// about the user's input, if one did, else the last failure.
+func telling(t *trace) *jobError {
 	last := t.current()
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
@@ -159,7 +159,7 @@ func telling(t *trace) *failure {
 			break
 		}
 	}
-	return &failure{code: fault.Code(last.Code), param: last.Param, message: last.Message}
+	return &jobError{code: fault.Code(last.Code), param: last.Param, message: last.Message}
 }
 
 // submissions names the submission of the given number to its provider. One

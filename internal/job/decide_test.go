@@ -10,23 +10,23 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// attempted is a trace of ended attempts: each a line and a trouble.
+// attempted is a trace of ended attempts: each a line and a failure.
 type attempted struct {
 	line    string
-	trouble *upstream.JobFailure
+	failure *upstream.JobFailure
 }
 
 func traced(attempts ...attempted) *trace {
 	t := &trace{}
 	for i, a := range attempts {
 		t.begin(a.line, int64(i))
-		t.ended(a.trouble, int64(i)+1)
+		t.ended(a.failure, int64(i)+1)
 	}
 	return t
 }
 
 func lost(next upstream.Next) *upstream.JobFailure {
-	t := trouble(fault.UpstreamError, next)
+	t := failure(fault.UpstreamError, next)
 	t.Lost = true
 	return t
 }
@@ -82,20 +82,20 @@ func TestAfter(t *testing.T) {
 		{name: "no clip anywhere", attempts: []attempted{{"a", upstream.Ended(video, "", "")}, {"b", upstream.Ended(video, "InternalServiceError", "")}}, lines: both, fail: fault.RenderFailed},
 		{name: "clip expired", attempts: []attempted{{"a", upstream.Expired(video, "expired")}, {"b", upstream.Expired(video, "expired")}}, lines: both, fail: fault.RenderTimeout},
 		{name: "clip vanished", attempts: []attempted{{"a", upstream.Vanished(video, "404")}, {"b", upstream.Vanished(video, "404")}}, lines: both, fail: fault.UpstreamUnstable},
-		{name: "waited long enough", attempts: []attempted{{"a", trouble(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
-		{name: "not fetched", attempts: []attempted{{"a", trouble(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both, fail: fault.ResultFetchFailed},
+		{name: "waited long enough", attempts: []attempted{{"a", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
+		{name: "not fetched", attempts: []attempted{{"a", failure(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both, fail: fault.ResultFetchFailed},
 
 		// Across rows.
 		{name: "what the user can change wins over what the last line said", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "", "")}}, lines: both, fail: fault.InvalidMaterial},
-		{name: "but not over a final word", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", trouble(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
+		{name: "but not over a final word", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
 		{name: "an answer was lost", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: both, first: "b"},
 		{name: "an answer was lost, one line", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: []string{"a"}, first: "a"},
 		{name: "two answers were lost", attempts: []attempted{{"a", lost(upstream.NextLine)}, {"b", lost(upstream.NextLine)}}, lines: []string{"a", "b", "c"}, fail: fault.UpstreamError},
-		{name: "busy for the third time", attempts: []attempted{{"a", trouble(fault.UpstreamError, upstream.NextLater)}, {"b", trouble(fault.UpstreamError, upstream.NextLater)}, {"a", trouble(fault.UpstreamError, upstream.NextLater)}}, lines: nil, wait: 8 * time.Second},
-		{name: "no line left", attempts: []attempted{{"a", trouble(fault.UpstreamError, upstream.NextLine)}}, lines: nil, fail: fault.UpstreamError},
+		{name: "busy for the third time", attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLater)}, {"b", failure(fault.UpstreamError, upstream.NextLater)}, {"a", failure(fault.UpstreamError, upstream.NextLater)}}, lines: nil, wait: 8 * time.Second},
+		{name: "no line left", attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLine)}}, lines: nil, fail: fault.UpstreamError},
 	} {
 		tr := traced(c.attempts...)
-		v := after(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].trouble, c.lines)
+		v := after(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].failure, c.lines)
 		switch {
 		case c.fail == "" && v.fail != nil:
 			t.Errorf("%s: failed with %+v", c.name, *v.fail)
@@ -114,7 +114,7 @@ func TestAfter(t *testing.T) {
 func TestBusyWait(t *testing.T) {
 	t.Parallel()
 	asks := func(d time.Duration) *upstream.JobFailure {
-		busy := trouble(fault.UpstreamError, upstream.NextLater)
+		busy := failure(fault.UpstreamError, upstream.NextLater)
 		busy.RetryAfter = d
 		return busy
 	}
@@ -135,7 +135,7 @@ func TestBusyWait(t *testing.T) {
 // TestEndlessJob lets lines take a job and give it back for ever: it ends.
 func TestEndlessJob(t *testing.T) {
 	t.Parallel()
-	busy := trouble(fault.UpstreamError, upstream.NextLater)
+	busy := failure(fault.UpstreamError, upstream.NextLater)
 	tr := &trace{}
 	for number := int64(1); ; number++ {
 		tr.begin("a", number)
@@ -149,7 +149,7 @@ func TestEndlessJob(t *testing.T) {
 	}
 }
 
-// TestTraceProperties plays random troubles: a job ends, no line does it more
+// TestTraceProperties plays random failures: a job ends, no line does it more
 // than twice, lost answers are followed by one submission at most, and a
 // submission's name is repeated only after a lost answer.
 func TestTraceProperties(t *testing.T) {
@@ -182,7 +182,7 @@ func TestTraceProperties(t *testing.T) {
 			if again, known := named[name]; known && !again {
 				t.Fatalf("seed %d: the name %d is used for another submission: %+v", seed, name, tr.Attempts)
 			}
-			how := trouble(fault.UpstreamError, []upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
+			how := failure(fault.UpstreamError, []upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
 			how.Lost = how.Next != upstream.NextLater && r.IntN(3) == 0
 			named[name] = how.Lost
 			tr.ended(how, number)
@@ -224,7 +224,7 @@ func TestNamesOfManySubmissions(t *testing.T) {
 			t.Fatalf("submission %d has the name of an earlier one", number)
 		}
 		seen[name] = true
-		tr.ended(trouble(fault.UpstreamError, upstream.NextLater), number)
+		tr.ended(failure(fault.UpstreamError, upstream.NextLater), number)
 	}
 	if len(tr.Attempts) > mostAttempts {
 		t.Errorf("%d attempts are kept", len(tr.Attempts))

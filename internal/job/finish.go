@@ -27,7 +27,7 @@ type ending struct {
 
 	files []media.File // of a success
 	cost  money.Amount
-	fail  *failure // of a failure
+	fail  *jobError // of a failure
 
 	row         progressRow // as read in this round
 	found       bool
@@ -37,7 +37,7 @@ type ending struct {
 
 // ending makes the end of a job that failed, or with files of one that
 // succeeded.
-func (j *Jobs) ending(r *record, files []media.File, fence int64, fail failure) *ending {
+func (j *Jobs) ending(r *record, files []media.File, fence int64, fail jobError) *ending {
 	e := &ending{jobs: j, rec: r, fence: fence, files: files}
 	if files == nil {
 		e.fail = &fail
@@ -85,7 +85,7 @@ func (e *ending) Orphaned() bool {
 	}
 	_, _ = e.row.read() // what cannot be read of it is not shown
 	e.files, e.cost = nil, 0
-	e.fail = &failure{code: fault.UpstreamError, message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
+	e.fail = &jobError{code: fault.UpstreamError, message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
 	return true
 }
 

@@ -114,8 +114,8 @@ var errPanicked = errors.New("a step panicked")
 // that writes for it goes on.
 func (w *groupWriter) update(group []*groupStep) (err error) {
 	defer func() {
-		if trouble := recover(); trouble != nil {
-			err = fmt.Errorf("%w: %v at %s", errPanicked, trouble, debug.Stack())
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v at %s", errPanicked, cause, debug.Stack())
 		}
 	}()
 	return w.db.Update(context.Background(), func(tx *store.Tx) error {

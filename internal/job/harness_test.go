@@ -183,7 +183,7 @@ func (m *generator) wait(ctx context.Context, step string) error {
 	return m.hold(ctx, step)
 }
 
-// later is the trouble of a poll or a download that says nothing of the work.
+// later is the failure of a poll or a download that says nothing of the work.
 func later(err error) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamConnectionError, err), fault.UpstreamError, upstream.NextPoll)
 }
@@ -252,8 +252,8 @@ func pictures(n int) []upstream.Result {
 	return results
 }
 
-// trouble is a scripted one.
-func trouble(job fault.Code, next upstream.Next) *upstream.JobFailure {
+// failure is a scripted one.
+func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
 }
 

@@ -63,7 +63,7 @@ func (f Filter) sources() []source {
 }
 
 func (f Filter) recorded() source {
-	var w walk
+	var w indexScan
 	w.by(f.Account, "account = ?", "account || '' = ?")
 	w.by(f.Line, "line = ? AND line <> ''", "line || '' = ?")
 	w.by(f.Model, "model = ? AND ended_ms >= 0", "model || '' = ?")
@@ -73,7 +73,7 @@ func (f Filter) recorded() source {
 
 // running walks the jobs that have not ended.
 func (f Filter) running() source {
-	var w walk
+	var w indexScan
 	w.by(f.Line, "line = ? AND line <> ''", "")
 	switch {
 	case f.Status == statusQueued:
@@ -88,15 +88,15 @@ func (f Filter) running() source {
 	return w.newest("job_run", f)
 }
 
-// walk is a source in the making. Its first condition may be the one that an
+// indexScan is a source in the making. Its first condition may be the one that an
 // index is walked by; the others are written so that no index can be taken for
 // them, which would have to be sorted.
-type walk struct {
+type indexScan struct {
 	where []string
 	args  []any
 }
 
-func (w *walk) by(value, first, later string) {
+func (w *indexScan) by(value, first, later string) {
 	if value == "" {
 		return
 	}
@@ -109,7 +109,7 @@ func (w *walk) by(value, first, later string) {
 }
 
 // newest is the source, a page of it.
-func (w *walk) newest(table string, f Filter) source {
+func (w *indexScan) newest(table string, f Filter) source {
 	if f.After != "" {
 		w.args = append(w.args, f.After)
 		w.where = append(w.where, fmt.Sprintf("id < $%d", len(w.args)))

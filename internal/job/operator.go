@@ -14,7 +14,7 @@ import (
 // View is a job as the operator sees it.
 type View struct {
 	// Body is the public body; of a queued job without its place in the queue,
-	// which Place adds.
+	// which AddPosition adds.
 	Body               json.RawMessage
 	Account, Key       string
 	Request            string
@@ -64,9 +64,9 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 	return v, err
 }
 
-// Place adds to the body of a job that is queued where it stands in its queue.
+// AddPosition adds to the body of a job that is queued where it stands in its queue.
 // Call it outside of a transaction.
-func (j *Jobs) Place(ctx context.Context, v *View) error {
+func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	if v.queued == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (j *Jobs) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	drop := j.dropper(id)
-	e := j.ending(rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true, message: "The job was cancelled by the operator. You were not charged."})
+	e := j.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true, message: "The job was cancelled by the operator. You were not charged."})
 	if !j.end(ctx, e) {
 		if ctx.Err() != nil {
 			return away(ctx.Err())

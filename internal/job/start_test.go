@@ -300,7 +300,7 @@ func TestStartLimit(t *testing.T) {
 		n.jobs.opts.StartLimit = time.Minute
 		back := h.submit(n, h.submission(n, "easel-1", 1))
 		m.poll = func(int, string) (*upstream.Progress, error) {
-			return nil, trouble(fault.UpstreamError, upstream.NextLater)
+			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
 		n.step(n.jobs.Start)
@@ -366,7 +366,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		for _, blocks := range []bool{true, false} {
 			m := &generator{blocks: blocks, submit: func(int, upstream.Task) (*upstream.Progress, error) {
-				return nil, trouble(fault.UpstreamError, upstream.NextLater)
+				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			}}
 			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 			h.apply(oneLine)
@@ -400,7 +400,7 @@ func TestLookPastTheStuck(t *testing.T) {
 		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second", "timeouts: {total: 20s}\n  - id: second", 1))
 		n := h.still()
 		h.bulk(n, lookAhead+10)
-		tr := traced(attempted{"first", trouble(fault.UpstreamError, upstream.NextLine)})
+		tr := traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})
 		h.update(`UPDATE job_run SET trace = $1`, text(tr))
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)

@@ -36,7 +36,7 @@ func (h *house) finish(n *node, id, kind string) shown {
 	return last
 }
 
-// says makes a poll answer with a trouble.
+// says makes a poll answer with a failure.
 func says(t *upstream.JobFailure) func(int, string) (*upstream.Progress, error) {
 	return func(int, string) (*upstream.Progress, error) {
 		c, f := *t, *t.Failure
@@ -53,7 +53,7 @@ func (m *generator) like() *generator {
 	return &generator{blocks: m.blocks, submit: m.submit, poll: m.poll, fetch: m.fetch}
 }
 
-// refuses makes a submission answer with a trouble; the first n times if n > 0.
+// refuses makes a submission answer with a failure; the first n times if n > 0.
 func refuses(n int, t *upstream.JobFailure) func(int, upstream.Task) (*upstream.Progress, error) {
 	return func(i int, _ upstream.Task) (*upstream.Progress, error) {
 		if n > 0 && i > n {
@@ -65,7 +65,7 @@ func refuses(n int, t *upstream.JobFailure) func(int, upstream.Task) (*upstream.
 	}
 }
 
-// TestSteps takes jobs through troubles to their end: what users see, what they
+// TestSteps takes jobs through failures to their end: what users see, what they
 // pay, and how often lines were asked.
 func TestSteps(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestSteps(t *testing.T) {
 		{name: "no line can", kind: image, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, second: &generator{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
 		{name: "the second line can", kind: image, count: 2, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
 		{name: "the second line can, after a render", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, data: 1, cost: 50 * cent, submissions: [2]int{1, 1}},
-		{name: "busy once", kind: image, first: &generator{submit: refuses(1, trouble(fault.UpstreamError, upstream.NextLater))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "busy once", kind: image, first: &generator{submit: refuses(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
 		{name: "at a second try", kind: image, first: &generator{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
 		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
@@ -175,7 +175,7 @@ func TestNamesOfSubmissions(t *testing.T) {
 		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
 			switch n {
 			case 1:
-				return nil, trouble(fault.UpstreamError, upstream.NextLater)
+				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			case 2:
 				return nil, lost(upstream.NextSame)
 			}
@@ -288,7 +288,7 @@ func TestStepsAreTold(t *testing.T) {
 			}
 			last = s.At
 		}
-		want := []string{stepQueued, stepLine, stepSubmitted, stepTroubled, stepLine, stepSubmitted, stepTicket, stepProcessing, stepRendered, stepFetched, stepStored, stepSucceeded}
+		want := []string{stepQueued, stepLine, stepSubmitted, stepAttemptFailed, stepLine, stepSubmitted, stepTicket, stepProcessing, stepRendered, stepFetched, stepStored, stepSucceeded}
 		if !slices.Equal(names, want) {
 			t.Errorf("steps %v\nwant  %v", names, want)
 		}

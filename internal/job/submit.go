@@ -275,7 +275,7 @@ func (a *admission) Undo() ledger.EndRider {
 	if a.once != "" {
 		return nil
 	}
-	return a.jobs.ending(a.rec, nil, anyFence, failure{code: fault.UpstreamError, operator: true,
+	return a.jobs.ending(a.rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true,
 		message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
 }
 
@@ -294,18 +294,18 @@ func flag(set bool) int64 {
 
 // The names of steps.
 const (
-	stepQueued     = "queued"
-	stepLine       = "line_chosen"
-	stepSubmitted  = "submitted"
-	stepTicket     = "ticket"
-	stepRendered   = "rendered"
-	stepFetched    = "fetched"
-	stepStored     = "stored"
-	stepTroubled   = "attempt_failed"
-	stepTakenOver  = "taken_over"
-	stepRequeued   = "requeued"
-	stepCancelled  = "cancelled"
-	stepSucceeded  = statusSucceeded
-	stepFailed     = statusFailed
-	stepProcessing = statusProcessing
+	stepQueued        = "queued"
+	stepLine          = "line_chosen"
+	stepSubmitted     = "submitted"
+	stepTicket        = "ticket"
+	stepRendered      = "rendered"
+	stepFetched       = "fetched"
+	stepStored        = "stored"
+	stepAttemptFailed = "attempt_failed"
+	stepTakenOver     = "taken_over"
+	stepRequeued      = "requeued"
+	stepCancelled     = "cancelled"
+	stepSucceeded     = statusSucceeded
+	stepFailed        = statusFailed
+	stepProcessing    = statusProcessing
 )

@@ -201,7 +201,7 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
-			return nil, trouble(fault.ModerationBlocked, upstream.NextNone)
+			return nil, failure(fault.ModerationBlocked, upstream.NextNone)
 		}}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
 		h.apply(freeDocument)

@@ -103,7 +103,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 	}
 	j.metrics.step(stepTakenOver)
 	if t.run.fence > mostFences {
-		j.end(ctx, j.ending(t.rec, nil, t.run.fence, failure{code: fault.UpstreamError,
+		j.end(ctx, j.ending(t.rec, nil, t.run.fence, jobError{code: fault.UpstreamError,
 			message: "The job could not be brought to an end. You were not charged. Please submit it again."}))
 		return nil
 	}
@@ -135,9 +135,9 @@ func (t *task) found() error {
 	}
 	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
 	f.Health = upstream.HealthNone
-	trouble := upstream.FailJob(f, fault.UpstreamError, upstream.NextSame)
-	trouble.Lost = true
-	err := t.failed(t.life.grace, trouble)
+	failure := upstream.FailJob(f, fault.UpstreamError, upstream.NextSame)
+	failure.Lost = true
+	err := t.failed(t.life.grace, failure)
 	if !t.ticketed() {
 		return err
 	}
@@ -206,8 +206,8 @@ func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
 }
 
 // waitedTooLong is why jobs past the start limit fail.
-func (j *Jobs) waitedTooLong() failure {
-	return failure{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
+func (j *Jobs) waitedTooLong() jobError {
+	return jobError{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
 }
 
 // disabled fails queued jobs of disabled accounts.
@@ -237,8 +237,8 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 }
 
 // disabledAccount is why jobs of a disabled account fail.
-func disabledAccount() failure {
-	return failure{code: fault.UpstreamError, message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
+func disabledAccount() jobError {
+	return jobError{code: fault.UpstreamError, message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
 }
 
 // forgetAtOnce bounds the records that are removed in one transaction.

@@ -322,7 +322,7 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		var ends [4]bool
 		var all sync.WaitGroup
 		for i := range ends {
-			e := n.jobs.ending(behind.rec, behind.run.files, behind.run.fence, failure{})
+			e := n.jobs.ending(behind.rec, behind.run.files, behind.run.fence, jobError{})
 			e.cost = cent
 			all.Go(func() { ends[i] = n.jobs.end(ctx, e) })
 		}
@@ -354,7 +354,7 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 			t.Errorf("a fenced node has written a step: %v", err)
 		}
 		behind.run.files = nil
-		if next.jobs.end(ctx, next.jobs.ending(behind.rec, nil, behind.run.fence, failure{code: fault.UpstreamError})) {
+		if next.jobs.end(ctx, next.jobs.ending(behind.rec, nil, behind.run.fence, jobError{code: fault.UpstreamError})) {
 			t.Error("a fenced node has ended a job")
 		}
 		next.kill()

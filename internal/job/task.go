@@ -78,8 +78,8 @@ func (t *task) sent() {
 func (t *task) live() {
 	j := t.jobs
 	defer func() {
-		if trouble := recover(); trouble != nil {
-			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", trouble, "stack", string(debug.Stack()))
+		if cause := recover(); cause != nil {
+			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", cause, "stack", string(debug.Stack()))
 			t.abandon(t.life.grace)
 		}
 		t.sent()
@@ -107,7 +107,7 @@ func (t *task) live() {
 func (t *task) steps() error {
 	for {
 		var err error
-		var trouble *upstream.JobFailure
+		var failure *upstream.JobFailure
 		switch {
 		case t.run.state == stateStored:
 			return t.succeed()
@@ -127,11 +127,11 @@ func (t *task) steps() error {
 			return nil
 		}
 		switch {
-		case errors.As(err, &trouble):
+		case errors.As(err, &failure):
 			if t.life.stopped() && t.run.state != stateSending {
 				return nil // the stop made it; whoever comes next goes on
 			}
-			return t.failed(t.life.grace, trouble)
+			return t.failed(t.life.grace, failure)
 		case err != nil:
 			return err
 		}
@@ -214,8 +214,8 @@ func (t *task) send() error {
 	t.run.trace.spent(spending.Total())
 	t.sent()
 	if err != nil {
-		var trouble *upstream.JobFailure
-		if !errors.As(err, &trouble) {
+		var failure *upstream.JobFailure
+		if !errors.As(err, &failure) {
 			return fmt.Errorf("submit: %w", err)
 		}
 		if t.life.grace.Err() != nil {
@@ -224,7 +224,7 @@ func (t *task) send() error {
 		if blocks && ctx.Err() != nil {
 			return t.tooLong()
 		}
-		return trouble
+		return failure
 	}
 	switch {
 	case made.Done && len(made.Results) == 0:
@@ -288,7 +288,7 @@ func (t *task) watch() error {
 		if t.life.stopped() {
 			return errGone
 		}
-		var trouble *upstream.JobFailure
+		var failure *upstream.JobFailure
 		switch {
 		case err == nil && made.Done && len(made.Results) > 0:
 			return t.rendered(t.life.grace, made)
@@ -296,18 +296,18 @@ func (t *task) watch() error {
 			return upstream.Nothing(t.rec.kind, "done without a result")
 		case err == nil:
 			silent, asked = time.Time{}, made.Wait
-		case !errors.As(err, &trouble):
+		case !errors.As(err, &failure):
 			return fmt.Errorf("poll: %w", err)
-		case trouble.Next != upstream.NextPoll:
-			return trouble
+		case failure.Next != upstream.NextPoll:
+			return failure
 		default:
 			now := j.opts.Now()
 			if silent.IsZero() {
 				silent = now
 			}
-			asked = max(trouble.RetryAfter, pollAgain*j.pollPause)
+			asked = max(failure.RetryAfter, pollAgain*j.pollPause)
 			if now.Sub(silent) > unstableAfter {
-				return upstream.Vanished(t.rec.kind, "polls were not answered: "+trouble.Failure.Error())
+				return upstream.Vanished(t.rec.kind, "polls were not answered: "+failure.Failure.Error())
 			}
 		}
 		if j.opts.Now().After(time.UnixMilli(t.run.submittedMS).Add(t.total())) {
@@ -331,13 +331,13 @@ func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
 	return t.berth.Generator.Poll(spending.In(ctx), t.work(), t.run.ticket)
 }
 
-// tooLong is the trouble of a job that took longer than its line allows.
+// tooLong is the failure of a job that took longer than its line allows.
 func (t *task) tooLong() *upstream.JobFailure {
-	trouble := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", t.total())), fault.UpstreamError, upstream.NextNone)
+	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", t.total())), fault.UpstreamError, upstream.NextNone)
 	if t.rec.kind == upstream.KindVideo {
-		trouble.Job = fault.WaitTimeout
+		failure.Job = fault.WaitTimeout
 	}
-	return trouble
+	return failure
 }
 
 // cancel tells the provider that nobody waits, as a courtesy.
