@@ -30,32 +30,32 @@ const (
 // work any more are asked for afresh. Results that came with the answer are
 // stored also when the node stops: they are nowhere else, and whoever came next
 // would have them made once more.
-func (t *task) collect() error {
-	ctx := t.life.work
-	if inline(t.run.results) {
-		ctx = t.life.grace
+func (w *worker) collect() error {
+	ctx := w.life.work
+	if inline(w.run.results) {
+		ctx = w.life.grace
 	}
-	if len(t.names) < len(t.run.results) {
-		if err := t.reserve(ctx); err != nil {
+	if len(w.names) < len(w.run.results) {
+		if err := w.reserve(ctx); err != nil {
 			return err
 		}
 	}
-	files := make([]media.File, len(t.run.results))
+	files := make([]media.File, len(w.run.results))
 	stored := make([]bool, len(files))
 	var failure error
 	for try := range fetchTries {
 		if try > 0 {
-			if !pause(ctx, t.jobs.fetchPause<<(try-1)) {
+			if !pause(ctx, w.jobs.fetchPause<<(try-1)) {
 				return errGone
 			}
-			t.refresh(ctx, failure)
+			w.refresh(ctx, failure)
 		}
 		failure = nil
-		for i := range min(len(t.run.results), len(files)) {
+		for i := range min(len(w.run.results), len(files)) {
 			if stored[i] {
 				continue
 			}
-			file, err := t.fetch(ctx, t.run.results[i], t.names[i])
+			file, err := w.fetch(ctx, w.run.results[i], w.names[i])
 			if ctx.Err() != nil {
 				return errGone
 			}
@@ -66,7 +66,7 @@ func (t *task) collect() error {
 			files[i], stored[i] = file, true
 		}
 		if failure == nil {
-			return t.stored(t.life.grace, files)
+			return w.stored(w.life.grace, files)
 		}
 	}
 	kept := files[:0]
@@ -76,9 +76,9 @@ func (t *task) collect() error {
 		}
 	}
 	if len(kept) > 0 { // fewer images than asked for: what came is charged
-		return t.stored(t.life.grace, kept)
+		return w.stored(w.life.grace, kept)
 	}
-	return t.unfetched(failure)
+	return w.unfetched(failure)
 }
 
 // inline tells whether results came with an answer, in whole or in part.
@@ -87,31 +87,31 @@ func inline(results []upstream.Result) bool {
 }
 
 // reserve records names for the results, on a node that has taken the job over.
-func (t *task) reserve(ctx context.Context) error {
-	return t.write(ctx, func(tx *store.Tx, _ int64, next *progress) (changed int64, err error) {
-		if t.names, err = media.ReserveTx(tx, t.rec.id, len(t.run.results)); err != nil {
+func (w *worker) reserve(ctx context.Context) error {
+	return w.write(ctx, func(tx *store.Tx, _ int64, next *progress) (changed int64, err error) {
+		if w.names, err = media.ReserveTx(tx, w.rec.id, len(w.run.results)); err != nil {
 			return 0, err
 		}
-		return next.saveTx(tx, t.rec.id, keptBy(next.fence), colFence)
+		return next.saveTx(tx, w.rec.id, keptBy(next.fence), colFence)
 	})
 }
 
 // fetch brings one result into the media store.
-func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media.File, error) {
-	leave, err := enter(ctx, t.jobs.fetches)
+func (w *worker) fetch(ctx context.Context, r upstream.Result, name string) (media.File, error) {
+	leave, err := enter(ctx, w.jobs.fetches)
 	if err != nil {
 		return media.File{}, err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	limit := media.Limit{Kind: t.rec.kind, Size: largestImage}
-	if t.rec.kind == upstream.KindVideo {
+	limit := media.Limit{Kind: w.rec.kind, Size: largestImage}
+	if w.rec.kind == upstream.KindVideo {
 		limit.Size = largestVideo
 	}
 	var body io.Reader = bytes.NewReader(r.Data)
 	if r.Ref != "" {
-		file, err := t.berth.Generator.Fetch(ctx, t.work(), r)
+		file, err := w.berth.Generator.Fetch(ctx, w.task(), r)
 		if err != nil {
 			return media.File{}, err
 		}
@@ -121,7 +121,7 @@ func (t *task) fetch(ctx context.Context, r upstream.Result, name string) (media
 			body = &sizedReader{from: file.Body, left: file.Size}
 		}
 	}
-	file, err := t.jobs.opts.Media.Put(ctx, name, body, limit)
+	file, err := w.jobs.opts.Media.Put(ctx, name, body, limit)
 	if err != nil {
 		return media.File{}, fmt.Errorf("store a result: %w", err)
 	}
@@ -145,26 +145,26 @@ func (w *sizedReader) Read(p []byte) (int, error) {
 }
 
 // refresh asks the provider for fresh addresses after downloads failed.
-func (t *task) refresh(ctx context.Context, failure error) {
+func (w *worker) refresh(ctx context.Context, failure error) {
 	var said *upstream.JobFailure
-	if t.run.ticket == "" || !errors.As(failure, &said) && !theirs(failure) {
+	if w.run.ticket == "" || !errors.As(failure, &said) && !theirs(failure) {
 		return
 	}
-	made, err := t.poll(ctx)
-	if err == nil && made.Done && len(made.Results) >= len(t.run.results) {
-		t.run.results = made.Results[:len(t.run.results)]
+	made, err := w.poll(ctx)
+	if err == nil && made.Done && len(made.Results) >= len(w.run.results) {
+		w.run.results = made.Results[:len(w.run.results)]
 	}
 }
 
 // unfetched is the failure of results that could not be fetched or stored.
-func (t *task) unfetched(cause error) *upstream.JobFailure {
+func (w *worker) unfetched(cause error) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched and stored: %w", cause))
 	var said *upstream.JobFailure
 	if !errors.As(cause, &said) && !theirs(cause) { // ours: the media store
 		f.Health = upstream.HealthNone
-		t.jobs.opts.Log.Error("job: a result could not be stored", "job", t.rec.id, "error", cause)
+		w.jobs.opts.Log.Error("job: a result could not be stored", "job", w.rec.id, "error", cause)
 	}
-	if t.rec.kind == upstream.KindVideo { // another line would render it again
+	if w.rec.kind == upstream.KindVideo { // another line would render it again
 		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
 	}
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
@@ -176,8 +176,8 @@ func theirs(err error) bool {
 }
 
 // stored writes which files are the results.
-func (t *task) stored(ctx context.Context, files []media.File) error {
-	return t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
+func (w *worker) stored(ctx context.Context, files []media.File) error {
+	return w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
 		if next.trace.Steps[len(next.trace.Steps)-1].Name != stepRendered { // it came with the answer
 			next.trace.step(stepRendered, now, next.line)
 		}
@@ -185,43 +185,43 @@ func (t *task) stored(ctx context.Context, files []media.File) error {
 		next.state, next.files, next.results = stateStored, files, nil
 		next.trace.step(stepFetched, now, next.line)
 		next.trace.step(stepStored, now, next.line)
-		return next.saveTx(tx, t.rec.id, keptBy(next.fence), colState, colFiles, colResults, colStarted, colTrace)
+		return next.saveTx(tx, w.rec.id, keptBy(next.fence), colState, colFiles, colResults, colStarted, colTrace)
 	})
 }
 
 // succeed ends the job with its files.
-func (t *task) succeed() error {
-	e := t.jobs.ending(t.rec, t.run.files, t.run.fence, jobError{})
-	model, err := t.jobs.pricedBy(t.life.work, t.rec)
+func (w *worker) succeed() error {
+	e := w.jobs.ending(w.rec, w.run.files, w.run.fence, jobError{})
+	model, err := w.jobs.pricedBy(w.life.work, w.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
 	}
-	e.cost = model.PlanCost(t.rec.plan, int64(len(t.run.files)))
-	t.jobs.end(t.life.grace, e)
+	e.cost = model.PlanCost(w.rec.plan, int64(len(w.run.files)))
+	w.jobs.end(w.life.grace, e)
 	return errGone
 }
 
 // failed decides what becomes of the job after a failure, and writes that.
-func (t *task) failed(ctx context.Context, failure *upstream.JobFailure) error {
-	j := t.jobs
-	if t.voyage != nil {
-		t.voyage.Failed(failure)
-		t.voyage.End()
+func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error {
+	j := w.jobs
+	if w.voyage != nil {
+		w.voyage.Failed(failure)
+		w.voyage.End()
 	}
 	var v disposition
-	err := t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
+	err := w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
 		next.trace.ended(failure, now)
 		next.trace.step(stepAttemptFailed, now, next.line)
-		if v = after(&next.trace, next.number, failure, j.open(t.rec.model)); v.fail != nil {
-			return next.saveTx(tx, t.rec.id, unticketed(next.fence, next.ticket), colTrace)
+		if v = after(&next.trace, next.number, failure, j.open(w.rec.model)); v.fail != nil {
+			return next.saveTx(tx, w.rec.id, unticketed(next.fence, next.ticket), colTrace)
 		}
-		return next.stepBackTx(tx, t.rec.id, now, v.wait)
+		return next.stepBackTx(tx, w.rec.id, now, v.wait)
 	})
 	switch {
 	case err != nil:
 		return err
 	case v.fail != nil:
-		j.end(ctx, j.ending(t.rec, nil, t.run.fence, *v.fail))
+		j.end(ctx, j.ending(w.rec, nil, w.run.fence, *v.fail))
 		return errGone
 	}
 	j.rouse()

@@ -8,18 +8,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// assign runs a transaction that puts tasks into this node's hands, and returns
+// assign runs a transaction that puts workers into this node's hands, and returns
 // those of them that are: where the answer to its commit was lost it asks until
 // it knows. A job must not be left with a node that does not know of it.
-func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, tasks func() []*task) ([]*task, error) {
+func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers func() []*worker) ([]*worker, error) {
 	err := j.opts.DB.Update(ctx, do)
 	if err == nil {
-		return tasks(), nil
+		return workers(), nil
 	}
-	for errors.Is(err, store.ErrUncertain) && len(tasks()) > 0 {
-		j.away("it is not known yet whether a job was taken", tasks()[0].rec.id, err)
-		var mine []*task
-		if mine, err = j.assigned(ctx, tasks()); err == nil {
+	for errors.Is(err, store.ErrUncertain) && len(workers()) > 0 {
+		j.away("it is not known yet whether a job was taken", workers()[0].rec.id, err)
+		var mine []*worker
+		if mine, err = j.assigned(ctx, workers()); err == nil {
 			return mine, nil
 		}
 		if (!store.Refused(err) || store.Retryable(err)) && pause(ctx, writeAgain) {
@@ -29,16 +29,16 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, tasks fu
 	return nil, err
 }
 
-// assigned returns those of the tasks whose rows say that they are this node's.
+// assigned returns those of the workers whose rows say that they are this node's.
 // It writes the rows before it reads them: that waits for a transaction that is
 // still at it, and its own commit proves what was read (store.Batch.ProveNode).
-func (j *Jobs) assigned(ctx context.Context, tasks []*task) ([]*task, error) {
-	ids := make([]string, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.rec.id
+func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, error) {
+	ids := make([]string, len(workers))
+	for i, w := range workers {
+		ids[i] = w.rec.id
 	}
 	slices.Sort(ids) // rows are locked in one order
-	var mine []*task
+	var mine []*worker
 	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		mine = nil
 		for _, id := range ids {
@@ -46,13 +46,13 @@ func (j *Jobs) assigned(ctx context.Context, tasks []*task) ([]*task, error) {
 				return err
 			}
 		}
-		for _, t := range tasks {
-			_, p, err := readTx(tx, t.rec.id)
+		for _, w := range workers {
+			_, p, err := readTx(tx, w.rec.id)
 			if err != nil {
 				return err
 			}
-			if p != nil && p.epoch == t.run.epoch && p.fence == t.run.fence && p.state != stateQueued {
-				mine = append(mine, t)
+			if p != nil && p.epoch == w.run.epoch && p.fence == w.run.fence && p.state != stateQueued {
+				mine = append(mine, w)
 			}
 		}
 		return nil

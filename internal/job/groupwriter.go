@@ -13,10 +13,10 @@ import (
 // maxGroup bounds the steps of one transaction.
 const maxGroup = 64
 
-// groupWriter writes the steps of a node's tasks. Those that wait at the same
-// time go into one transaction, so that thousands of tasks take one write
+// groupWriter writes the steps of a node's workers. Those that wait at the same
+// time go into one transaction, so that thousands of workers take one write
 // connection between them and one commit for many of their steps, and the ledger
-// does not wait behind each of them. Of the tasks that wait, one writes for all.
+// does not wait behind each of them. Of the workers that wait, one writes for all.
 type groupWriter struct {
 	db *store.DB
 
@@ -28,10 +28,10 @@ type groupWriter struct {
 // groupStep is a step that waits to be written.
 type groupStep struct {
 	step func(tx *store.Tx) error
-	left bool // its task has gone; under mu
+	left bool // its worker has gone; under mu
 	err  error
 	done chan struct{} // closed when err is set
-	lead chan struct{} // closed when its task is to write for all
+	lead chan struct{} // closed when its worker is to write for all
 }
 
 // write writes a step, as store.DB.Update does. The step may run after ctx has
@@ -110,7 +110,7 @@ func (w *groupWriter) writeGroup(group []*groupStep) {
 // errPanicked means that a step panicked: it will do so again.
 var errPanicked = errors.New("a step panicked")
 
-// update writes steps in one transaction. A panic is the step's own: the task
+// update writes steps in one transaction. A panic is the step's own: the worker
 // that writes for it goes on.
 func (w *groupWriter) update(group []*groupStep) (err error) {
 	defer func() {

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestGroupWriter writes the steps of many tasks at once: each is written once, in few
+// TestGroupWriter writes the steps of many workers at once: each is written once, in few
 // transactions, and one that fails or panics keeps no other from being written.
 func TestGroupWriter(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestGroupWriter(t *testing.T) {
 	})
 }
 
-// TestGroupWriterOfThoseWhoLeft lets tasks leave while they wait: the others' steps are
+// TestGroupWriterOfThoseWhoLeft lets workers leave while they wait: the others' steps are
 // written all the same.
 func TestGroupWriterOfThoseWhoLeft(t *testing.T) {
 	t.Parallel()

@@ -341,7 +341,7 @@ func (h *house) node() *node {
 }
 
 // still makes a node that does nothing by itself: its steps are the test's, and
-// its tasks may run.
+// its workers may run.
 func (h *house) still() *node {
 	h.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))

@@ -63,7 +63,7 @@ type Options struct {
 // Bounds of what one node does at a time. Jobs beyond them wait in the queue,
 // or with their provider.
 const (
-	mostTasks   = 8192 // jobs looked after
+	mostWorkers = 8192 // jobs looked after
 	mostSending = 256  // submissions under way, also those that answer when the work is done
 	mostPolls   = 128
 	mostFetches = 32 // results being downloaded and stored
@@ -79,7 +79,7 @@ type Jobs struct {
 	polls, fetches, reads chan struct{}
 
 	stepsSeen  int64       // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	writer     groupWriter // of the tasks' steps
+	writer     groupWriter // of the workers' steps
 	submitting keyedMutex  // by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start
@@ -88,9 +88,9 @@ type Jobs struct {
 	linger, pollPause, fetchPause time.Duration
 
 	mu      sync.Mutex
-	tasks   map[string]*task // looked after by this node, by job
-	sending int              // tasks that submit
-	life    *lifetime        // of the tasks; nil: none may begin
+	workers map[string]*worker // looked after by this node, by job
+	sending int                // workers that submit
+	life    *lifetime          // of the workers; nil: none may begin
 	running sync.WaitGroup
 }
 
@@ -108,7 +108,7 @@ func New(o Options) *Jobs {
 	j := &Jobs{
 		opts: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
-		wake: make(chan struct{}, 1), tasks: map[string]*task{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
+		wake: make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 		stepsSeen: -1,
 	}
 	j.writer.db = o.DB
@@ -148,7 +148,7 @@ func (j *Jobs) Run(ctx context.Context) {
 	)
 
 	j.mu.Lock()
-	j.life = nil // no task begins from here on
+	j.life = nil // no worker begins from here on
 	j.mu.Unlock()
 	life.stop()
 	timer := time.AfterFunc(j.linger, life.end)

@@ -7,7 +7,7 @@ type metrics struct {
 	submissions *prometheus.CounterVec
 	ends        *prometheus.CounterVec
 	steps       *prometheus.CounterVec
-	tasks       prometheus.Gauge
+	workers     prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -18,11 +18,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "tollgate_job_ends_total", Help: "Jobs that ended, by kind and error code (empty: succeeded)."}, []string{"kind", "code"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
-		tasks: prometheus.NewGauge(prometheus.GaugeOpts{
+		workers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_running", Help: "Jobs that this node looks after."}),
 	}
 	if registry != nil {
-		registry.MustRegister(m.submissions, m.ends, m.steps, m.tasks)
+		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers)
 	}
 	return m
 }

@@ -125,13 +125,13 @@ func (j *Jobs) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// dropper returns what makes this node's present task of a job end, if it has
+// dropper returns what makes this node's present worker of a job end, if it has
 // one. Other nodes notice at the job's next step.
 func (j *Jobs) dropper(id string) func() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if t := j.tasks[id]; t != nil {
-		return t.life.end
+	if w := j.workers[id]; w != nil {
+		return w.life.end
 	}
 	return func() {}
 }
@@ -147,7 +147,7 @@ func (j *Jobs) tellProvider(ctx context.Context, rec *record, p *progress) {
 		return
 	}
 	if berth := j.opts.Lines.CandidateFor(snapshot, p.line, rec.model); berth != nil {
-		(&task{jobs: j, rec: rec, run: p, berth: berth}).cancel(ctx, p.ticket)
+		(&worker{jobs: j, rec: rec, run: p, berth: berth}).cancel(ctx, p.ticket)
 	}
 }
 

@@ -79,14 +79,14 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 		return false, nil
 	}
 	s := &starting{jobs: j, snapshot: snapshot, model: model, berths: berths, room: min(room, startAtOnce)}
-	started, err := j.assign(ctx, s.tx, func() []*task { return s.started })
+	started, err := j.assign(ctx, s.tx, func() []*worker { return s.started })
 	if err != nil {
 		return false, err
 	}
-	for _, t := range started {
+	for _, w := range started {
 		j.metrics.step(stepLine)
 		j.metrics.step(stepSubmitted)
-		j.take(t)
+		j.take(w)
 	}
 	for _, e := range s.refused {
 		j.end(ctx, e)
@@ -101,7 +101,7 @@ func (j *Jobs) room() int {
 	if j.life == nil {
 		return 0
 	}
-	return max(0, min(mostSending-j.sending, mostTasks-len(j.tasks)))
+	return max(0, min(mostSending-j.sending, mostWorkers-len(j.workers)))
 }
 
 // spare returns how many jobs this node may take over: they submit nothing, so
@@ -112,7 +112,7 @@ func (j *Jobs) spare() int {
 	if j.life == nil {
 		return 0
 	}
-	return max(0, mostTasks-len(j.tasks))
+	return max(0, mostWorkers-len(j.workers))
 }
 
 // starting is one transaction that starts jobs of a model. It may run several
@@ -124,7 +124,7 @@ type starting struct {
 	berths   []*line.Candidate // in the order of the lines
 	room     int
 
-	started []*task
+	started []*worker
 	refused []*ending
 	more    bool // the queue may have others that can start
 	free    map[string]int
@@ -157,12 +157,12 @@ func (s *starting) tx(tx *store.Tx) error {
 				return err
 			}
 		}
-		for _, w := range queue {
+		for _, q := range queue {
 			if len(s.started) >= s.room || len(s.refused) >= startAtOnce || s.full() {
 				s.more = !s.full() && len(s.started) < s.jobs.room()
 				return nil
 			}
-			if err := s.oneTx(tx, w, now); err != nil {
+			if err := s.oneTx(tx, q, now); err != nil {
 				return err
 			}
 		}
@@ -184,15 +184,15 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 	defer rows.Close()
 	var queue []waitingJob
 	for rows.Next() {
-		var w waitingJob
+		var q waitingJob
 		var raw string
-		if err := rows.Scan(&w.id, &w.turn, &w.fence, &raw); err != nil {
+		if err := rows.Scan(&q.id, &q.turn, &q.fence, &raw); err != nil {
 			return nil, err
 		}
-		if err := decode(raw, &w.trace); err != nil {
-			return nil, fmt.Errorf("read job %s: %w", w.id, err)
+		if err := decode(raw, &q.trace); err != nil {
+			return nil, fmt.Errorf("read job %s: %q", q.id, err)
 		}
-		queue = append(queue, w)
+		queue = append(queue, q)
 	}
 	return queue, rows.Err()
 }
@@ -231,14 +231,14 @@ func (s *starting) full() bool {
 // oneTx starts one job, if one of the lines that it may go to takes it. One that
 // has waited too long, or whose account was disabled, fails instead: it may not
 // start only because nobody was there to fail it in time.
-func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
+func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64) error {
 	j := s.jobs
-	berth := s.choose(&w)
+	berth := s.choose(&q)
 	if berth == nil {
 		return nil
 	}
-	rec, p, err := readTx(tx, w.id)
-	if err != nil || rec == nil || p.state != stateQueued || p.fence != w.fence {
+	rec, p, err := readTx(tx, q.id)
+	if err != nil || rec == nil || p.state != stateQueued || p.fence != q.fence {
 		return err
 	}
 	if p.overdue(now, j.opts.StartLimit) {
@@ -253,8 +253,8 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 		s.refused = append(s.refused, j.ending(rec, nil, p.fence, disabledAccount()))
 		return nil
 	}
-	t := &task{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
-	work := t.work()
+	w := &worker{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
+	work := w.task()
 	blocks := berth.Generator.Blocks(work)
 	p.state, p.epoch, p.fence = stateSending, j.opts.Ledger.Epoch(), p.fence+1
 	p.line, p.revision, p.number, p.ticket, p.submittedMS = berth.Line.ID, s.snapshot.Revision, p.number+1, "", now
@@ -264,11 +264,11 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 	p.trace.step(stepSubmitted, now, p.line)
 	if blocks {
 		p.start(now)
-		if t.names, err = media.ReserveTx(tx, rec.id, int(rec.plan.Count)); err != nil {
+		if w.names, err = media.ReserveTx(tx, rec.id, int(rec.plan.Count)); err != nil {
 			return err
 		}
 	}
-	changed, err := p.saveTx(tx, rec.id, waiting(w.fence), colState, colStarted, colEpoch, colFence, colLine, colRevision, colNumber, colTicket,
+	changed, err := p.saveTx(tx, rec.id, waiting(q.fence), colState, colStarted, colEpoch, colFence, colLine, colRevision, colNumber, colTicket,
 		colSubmitted, colResults, colFiles, colTrace)
 	if err != nil || changed == 0 { // another node was faster
 		return err
@@ -277,20 +277,20 @@ func (s *starting) oneTx(tx *store.Tx, w waitingJob, now int64) error {
 		return err
 	}
 	s.free[p.line]--
-	s.started = append(s.started, t)
+	s.started = append(s.started, w)
 	return nil
 }
 
 // choose returns the line that a job goes to; nil: none that it may go to takes
 // it now.
-func (s *starting) choose(w *waitingJob) *line.Candidate {
+func (s *starting) choose(q *waitingJob) *line.Candidate {
 	ids := make([]string, 0, len(s.berths))
 	byID := make(map[string]*line.Candidate, len(s.berths))
-	for _, b := range s.jobs.opts.Lines.Spread(s.berths, w.id) {
+	for _, b := range s.jobs.opts.Lines.Spread(s.berths, q.id) {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}
-	for _, id := range w.trace.prefers(ids) {
+	for _, id := range q.trace.prefers(ids) {
 		if s.free[id] > 0 {
 			return byID[id]
 		}
@@ -373,5 +373,5 @@ func idsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
 	return ids, rows.Err()
 }
 
-// work is the job as the line is to do it.
-func (t *task) work() upstream.Task { return t.jobs.workOf(t.rec, t.run, t.berth.ProviderModel) }
+// task is the job as the line is to do it.
+func (w *worker) task() upstream.Task { return w.jobs.taskOf(w.rec, w.run, w.berth.ProviderModel) }

@@ -71,9 +71,9 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 // any more, and goes on where it stands. from is the epoch that is gone: another
 // node may have been faster.
 func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
-	t := &task{jobs: j}
+	w := &worker{jobs: j}
 	epoch := j.opts.Ledger.Epoch()
-	var moved []*task
+	var moved []*worker
 	taken, err := j.assign(ctx, func(tx *store.Tx) error {
 		moved = nil
 		now, err := tx.NowMS()
@@ -93,52 +93,52 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 			}
 		}
 		changed, err := p.saveTx(tx, id, keptBy(before), colEpoch, colFence, colTrace)
-		if t.rec, t.run = rec, p; changed > 0 {
-			moved = []*task{t}
+		if w.rec, w.run = rec, p; changed > 0 {
+			moved = []*worker{w}
 		}
 		return err
-	}, func() []*task { return moved })
+	}, func() []*worker { return moved })
 	if err != nil || len(taken) == 0 {
 		return err
 	}
 	j.metrics.step(stepTakenOver)
-	if t.run.fence > mostFences {
-		j.end(ctx, j.ending(t.rec, nil, t.run.fence, jobError{code: fault.UpstreamError,
+	if w.run.fence > mostFences {
+		j.end(ctx, j.ending(w.rec, nil, w.run.fence, jobError{code: fault.UpstreamError,
 			message: "The job could not be brought to an end. You were not charged. Please submit it again."}))
 		return nil
 	}
-	if t.snapshot, err = j.opts.Catalog.At(ctx, t.run.revision); err != nil {
-		t.abandon(context.WithoutCancel(ctx))
+	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.revision); err != nil {
+		w.abandon(context.WithoutCancel(ctx))
 		return err
 	}
-	t.berth, t.adopted = j.opts.Lines.CandidateFor(t.snapshot, t.run.line, t.rec.model), true
-	j.take(t)
+	w.berth, w.adopted = j.opts.Lines.CandidateFor(w.snapshot, w.run.line, w.rec.model), true
+	j.take(w)
 	return nil
 }
 
 // found goes on with a submission whose keeper died before its answer was
 // written: with the ticket, if the provider can be asked for it or somebody has
 // written it meanwhile, else as with an answer that was lost.
-func (t *task) found() error {
-	ctx, cancel := context.WithTimeout(t.life.work, submitWait)
+func (w *worker) found() error {
+	ctx, cancel := context.WithTimeout(w.life.work, submitWait)
 	defer cancel()
-	if finder, ok := t.berth.Generator.(upstream.Finder); ok {
-		ticket, err := finder.Find(ctx, t.work())
+	if finder, ok := w.berth.Generator.(upstream.Finder); ok {
+		ticket, err := finder.Find(ctx, w.task())
 		switch {
-		case t.life.stopped():
+		case w.life.stopped():
 			return errGone
 		case err == nil && ticket != "":
-			return t.accepted(t.life.grace, ticket)
+			return w.accepted(w.life.grace, ticket)
 		case err != nil:
-			t.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", t.rec.id, "error", err)
+			w.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", w.rec.id, "error", err)
 		}
 	}
 	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
 	f.Health = upstream.HealthNone
 	failure := upstream.FailJob(f, fault.UpstreamError, upstream.NextSame)
 	failure.Lost = true
-	err := t.failed(t.life.grace, failure)
-	if !t.ticketed() {
+	err := w.failed(w.life.grace, failure)
+	if !w.ticketed() {
 		return err
 	}
 	return nil
@@ -146,12 +146,12 @@ func (t *task) found() error {
 
 // ticketed tells whether the submission has a ticket after all, brought by the
 // keeper that was thought dead, and takes it.
-func (t *task) ticketed() bool {
+func (w *worker) ticketed() bool {
 	has := false
-	err := t.jobs.opts.DB.View(t.life.work, func(tx *store.Tx) error {
-		_, p, err := readTx(tx, t.rec.id)
-		if err == nil && p != nil && p.fence == t.run.fence && p.state == stateRendering {
-			t.run, has = p, true
+	err := w.jobs.opts.DB.View(w.life.work, func(tx *store.Tx) error {
+		_, p, err := readTx(tx, w.rec.id)
+		if err == nil && p != nil && p.fence == w.run.fence && p.state == stateRendering {
+			w.run, has = p, true
 		}
 		return err
 	})

@@ -27,18 +27,18 @@ func (h *house) stand(id string) (rec *record, p *progress) {
 	return rec, p
 }
 
-// by makes a task of a job that stands where its row says.
-func (h *house) by(n *node, id string) *task {
+// by makes a worker of a job that stands where its row says.
+func (h *house) by(n *node, id string) *worker {
 	h.t.Helper()
-	t := &task{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(h.t.Context(), h.t.Context())}
-	if t.rec, t.run = h.stand(id); t.rec == nil {
+	w := &worker{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(h.t.Context(), h.t.Context())}
+	if w.rec, w.run = h.stand(id); w.rec == nil {
 		h.t.Fatalf("job %s does not run", id)
 	}
-	t.berth = n.lines.CandidateFor(t.snapshot, t.run.line, t.rec.model)
-	t.voyage = t.berth.Begin(t.rec.account)
-	h.t.Cleanup(t.voyage.End)
-	h.t.Cleanup(t.life.end)
-	return t
+	w.berth = n.lines.CandidateFor(w.snapshot, w.run.line, w.rec.model)
+	w.voyage = w.berth.Begin(w.rec.account)
+	h.t.Cleanup(w.voyage.End)
+	h.t.Cleanup(w.life.end)
+	return w
 }
 
 // bury declares a node dead.

@@ -19,9 +19,8 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// task is a running job that this node looks after. It is used by one
-// goroutine.
-type task struct {
+// worker looks after one running job on this node. It is used by one goroutine.
+type worker struct {
 	jobs     *Jobs
 	rec      *record
 	run      *progress
@@ -30,41 +29,41 @@ type task struct {
 	names    []string // reserved for results
 	adopted  bool     // taken over
 	voyage   *line.Attempt
-	sending  bool // counted in Jobs.sending
-	life     *lifetime
+	sending  bool      // counted in Jobs.sending
+	life     *lifetime // of it; set when it begins
 }
 
 // errGone means that somebody else looks after the job now, or that it has
-// ended: the task has nothing more to say.
-var errGone = errors.New("the job is not this task's any more")
+// ended: the worker has nothing more to say.
+var errGone = errors.New("the job is not this worker's any more")
 
-// take lets a task run, unless the node stops.
-func (j *Jobs) take(t *task) {
+// take lets a worker run, unless the node stops.
+func (j *Jobs) take(w *worker) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.life == nil {
 		return // the next start takes it over
 	}
-	j.tasks[t.rec.id] = t
-	if t.run.state == stateSending && !t.adopted {
-		t.sending = true
+	j.workers[w.rec.id] = w
+	if w.run.state == stateSending && !w.adopted {
+		w.sending = true
 		j.sending++
 	}
-	j.metrics.tasks.Set(float64(len(j.tasks)))
-	t.life = newLifetime(j.life.work, j.life.grace)
+	j.metrics.workers.Set(float64(len(j.workers)))
+	w.life = newLifetime(j.life.work, j.life.grace)
 	j.running.Go(func() {
-		defer t.life.end()
-		t.live()
+		defer w.life.end()
+		w.live()
 	})
 }
 
-// sent tells that the task does not submit any more.
-func (t *task) sent() {
-	j := t.jobs
+// sent tells that the worker does not submit any more.
+func (w *worker) sent() {
+	j := w.jobs
 	j.mu.Lock()
-	was := t.sending
-	if t.sending {
-		t.sending = false
+	was := w.sending
+	if w.sending {
+		w.sending = false
 		j.sending--
 	}
 	j.mu.Unlock()
@@ -75,71 +74,71 @@ func (t *task) sent() {
 
 // live looks after the job until it has ended, waits in the queue again, or
 // somebody else looks after it.
-func (t *task) live() {
-	j := t.jobs
+func (w *worker) live() {
+	j := w.jobs
 	defer func() {
 		if cause := recover(); cause != nil {
-			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", t.rec.id, "panic", cause, "stack", string(debug.Stack()))
-			t.abandon(t.life.grace)
+			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", w.rec.id, "panic", cause, "stack", string(debug.Stack()))
+			w.abandon(w.life.grace)
 		}
-		t.sent()
-		if t.voyage != nil {
-			t.voyage.End()
+		w.sent()
+		if w.voyage != nil {
+			w.voyage.End()
 		}
 		j.mu.Lock()
-		if j.tasks[t.rec.id] == t {
-			delete(j.tasks, t.rec.id)
+		if j.workers[w.rec.id] == w {
+			delete(j.workers, w.rec.id)
 		}
-		j.metrics.tasks.Set(float64(len(j.tasks)))
+		j.metrics.workers.Set(float64(len(j.workers)))
 		j.mu.Unlock()
 	}()
-	if t.berth != nil {
-		t.voyage = t.berth.Begin(t.rec.account)
+	if w.berth != nil {
+		w.voyage = w.berth.Begin(w.rec.account)
 	}
-	err := t.steps()
-	if err != nil && !errors.Is(err, errGone) && !t.life.stopped() {
-		j.opts.Log.Error("job: a step failed; the job is taken over", "job", t.rec.id, "error", err)
-		t.abandon(t.life.grace)
+	err := w.steps()
+	if err != nil && !errors.Is(err, errGone) && !w.life.stopped() {
+		j.opts.Log.Error("job: a step failed; the job is taken over", "job", w.rec.id, "error", err)
+		w.abandon(w.life.grace)
 	}
 }
 
 // steps goes from where the job stands to its end.
-func (t *task) steps() error {
+func (w *worker) steps() error {
 	for {
 		var err error
 		var failure *upstream.JobFailure
 		switch {
-		case t.run.state == stateStored:
-			return t.succeed()
-		case t.berth == nil:
-			none := line.Unusable(t.rec.kind)
-			none.Lost = t.run.state == stateSending // nobody knows what became of it
+		case w.run.state == stateStored:
+			return w.succeed()
+		case w.berth == nil:
+			none := line.Unusable(w.rec.kind)
+			none.Lost = w.run.state == stateSending // nobody knows what became of it
 			err = none
-		case t.run.state == stateSending && t.adopted:
-			err = t.found()
-		case t.run.state == stateSending:
-			err = t.send()
-		case t.run.state == stateRendering:
-			err = t.watch()
-		case t.run.state == stateRendered:
-			err = t.collect()
+		case w.run.state == stateSending && w.adopted:
+			err = w.found()
+		case w.run.state == stateSending:
+			err = w.send()
+		case w.run.state == stateRendering:
+			err = w.watch()
+		case w.run.state == stateRendered:
+			err = w.collect()
 		default:
 			return nil
 		}
 		switch {
 		case errors.As(err, &failure):
-			if t.life.stopped() && t.run.state != stateSending {
+			if w.life.stopped() && w.run.state != stateSending {
 				return nil // the stop made it; whoever comes next goes on
 			}
-			return t.failed(t.life.grace, failure)
+			return w.failed(w.life.grace, failure)
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// workOf is a job as a line is to do it.
-func (j *Jobs) workOf(r *record, p *progress, providerModel string) upstream.Task {
+// taskOf is a job as a line is to do it.
+func (j *Jobs) taskOf(r *record, p *progress, providerModel string) upstream.Task {
 	w := upstream.Task{
 		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
 		Count: int(r.plan.Count), Tier: r.plan.Tier, Larger: r.plan.Larger, Ratio: r.plan.Ratio,
@@ -193,64 +192,64 @@ const longestTicket = 8 << 10
 const submitWait = time.Minute
 
 // total is the longest that the line may take for the job.
-func (t *task) total() time.Duration { return t.berth.Line.Timeouts.Defaults(false).Total }
+func (w *worker) total() time.Duration { return w.berth.Line.Timeouts.Defaults(false).Total }
 
 // send submits the job to its line, as was written before, and writes what came
 // of it.
-func (t *task) send() error {
-	if t.life.stopped() {
+func (w *worker) send() error {
+	if w.life.stopped() {
 		return errGone
 	}
-	work := t.work()
-	blocks := t.berth.Generator.Blocks(work)
-	wait := t.total()
+	work := w.task()
+	blocks := w.berth.Generator.Blocks(work)
+	wait := w.total()
 	if !blocks {
 		wait = min(wait, submitWait)
 	}
-	ctx, cancel := context.WithTimeout(t.life.grace, wait)
+	ctx, cancel := context.WithTimeout(w.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
-	made, err := t.berth.Generator.Submit(spending.In(ctx), work)
-	t.run.trace.spent(spending.Total())
-	t.sent()
+	made, err := w.berth.Generator.Submit(spending.In(ctx), work)
+	w.run.trace.spent(spending.Total())
+	w.sent()
 	if err != nil {
 		var failure *upstream.JobFailure
 		if !errors.As(err, &failure) {
 			return fmt.Errorf("submit: %w", err)
 		}
-		if t.life.grace.Err() != nil {
+		if w.life.grace.Err() != nil {
 			return errGone // the node stops; whoever comes next asks what became of it
 		}
 		if blocks && ctx.Err() != nil {
-			return t.tooLong()
+			return w.tooLong()
 		}
 		return failure
 	}
 	switch {
 	case made.Done && len(made.Results) == 0:
-		return upstream.Nothing(t.rec.kind, "an answer without a result")
+		return upstream.Nothing(w.rec.kind, "an answer without a result")
 	case made.Done:
-		t.voyage.Succeeded()
-		return t.rendered(t.life.grace, made)
+		w.voyage.Succeeded()
+		return w.rendered(w.life.grace, made)
 	case made.Ticket == "" || len(made.Ticket) > longestTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
 		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
-	t.voyage.Succeeded()
-	return t.accepted(t.life.grace, made.Ticket)
+	w.voyage.Succeeded()
+	return w.accepted(w.life.grace, made.Ticket)
 }
 
 // accepted writes the provider's ticket. It is a fact, and taken also from a
 // node that was declared dead meanwhile, unless the submission has one already.
-func (t *task) accepted(ctx context.Context, ticket string) error {
-	err := t.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
+func (w *worker) accepted(ctx context.Context, ticket string) error {
+	err := w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
 		next.state, next.ticket = stateRendering, ticket
 		next.trace.step(stepTicket, now, next.line)
 		next.trace.current().Ticket = ticket
 		next.start(now)
-		return next.saveTx(tx, t.rec.id, submitted(next.number, ticket), colState, colTicket, colStarted, colTrace)
+		return next.saveTx(tx, w.rec.id, submitted(next.number, ticket), colState, colTicket, colStarted, colTrace)
 	})
 	if errors.Is(err, errGone) { // it was cancelled, or submitted anew
-		t.cancel(ctx, ticket)
+		w.cancel(ctx, ticket)
 	}
 	return err
 }
@@ -268,32 +267,32 @@ const (
 )
 
 // watch polls the provider until the work has ended.
-func (t *task) watch() error {
-	j := t.jobs
+func (w *worker) watch() error {
+	j := w.jobs
 	silent := time.Time{} // since when polls bring no answer
 	began := j.opts.Now()
 	asked := time.Duration(0)
 	for {
 		wait := min(max(j.pollPause, j.opts.Now().Sub(began)/pollShare), pollVideo)
-		if t.rec.kind == upstream.KindImage {
+		if w.rec.kind == upstream.KindImage {
 			wait = min(wait, pollImage)
 		}
 		if asked > 0 {
 			wait = min(max(asked, j.pollPause), pollLongest)
 		}
-		if !pause(t.life.work, wait) {
+		if !pause(w.life.work, wait) {
 			return errGone
 		}
-		made, err := t.poll(t.life.work)
-		if t.life.stopped() {
+		made, err := w.poll(w.life.work)
+		if w.life.stopped() {
 			return errGone
 		}
 		var failure *upstream.JobFailure
 		switch {
 		case err == nil && made.Done && len(made.Results) > 0:
-			return t.rendered(t.life.grace, made)
+			return w.rendered(w.life.grace, made)
 		case err == nil && made.Done:
-			return upstream.Nothing(t.rec.kind, "done without a result")
+			return upstream.Nothing(w.rec.kind, "done without a result")
 		case err == nil:
 			silent, asked = time.Time{}, made.Wait
 		case !errors.As(err, &failure):
@@ -307,19 +306,19 @@ func (t *task) watch() error {
 			}
 			asked = max(failure.RetryAfter, pollAgain*j.pollPause)
 			if now.Sub(silent) > unstableAfter {
-				return upstream.Vanished(t.rec.kind, "polls were not answered: "+failure.Failure.Error())
+				return upstream.Vanished(w.rec.kind, "polls were not answered: "+failure.Failure.Error())
 			}
 		}
-		if j.opts.Now().After(time.UnixMilli(t.run.submittedMS).Add(t.total())) {
-			t.cancel(t.life.work, t.run.ticket)
-			return t.tooLong()
+		if j.opts.Now().After(time.UnixMilli(w.run.submittedMS).Add(w.total())) {
+			w.cancel(w.life.work, w.run.ticket)
+			return w.tooLong()
 		}
 	}
 }
 
 // poll asks the provider once.
-func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
-	leave, err := enter(ctx, t.jobs.polls)
+func (w *worker) poll(ctx context.Context) (*upstream.Progress, error) {
+	leave, err := enter(ctx, w.jobs.polls)
 	if err != nil {
 		return nil, err
 	}
@@ -327,69 +326,69 @@ func (t *task) poll(ctx context.Context) (*upstream.Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
 	var spending upstream.Spending
-	defer func() { t.run.trace.spent(spending.Total()) }()
-	return t.berth.Generator.Poll(spending.In(ctx), t.work(), t.run.ticket)
+	defer func() { w.run.trace.spent(spending.Total()) }()
+	return w.berth.Generator.Poll(spending.In(ctx), w.task(), w.run.ticket)
 }
 
 // tooLong is the failure of a job that took longer than its line allows.
-func (t *task) tooLong() *upstream.JobFailure {
-	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", t.total())), fault.UpstreamError, upstream.NextNone)
-	if t.rec.kind == upstream.KindVideo {
+func (w *worker) tooLong() *upstream.JobFailure {
+	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.total())), fault.UpstreamError, upstream.NextNone)
+	if w.rec.kind == upstream.KindVideo {
 		failure.Job = fault.WaitTimeout
 	}
 	return failure
 }
 
 // cancel tells the provider that nobody waits, as a courtesy.
-func (t *task) cancel(ctx context.Context, ticket string) {
+func (w *worker) cancel(ctx context.Context, ticket string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
 	defer cancel()
-	if err := t.berth.Generator.Cancel(ctx, t.work(), ticket); err != nil {
-		t.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", t.rec.id, "error", err)
+	if err := w.berth.Generator.Cancel(ctx, w.task(), ticket); err != nil {
+		w.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", w.rec.id, "error", err)
 	}
 }
 
 // rendered writes where the results are, before they are fetched. Results that
 // came with the answer are in no place that could be written: they are stored
 // next.
-func (t *task) rendered(ctx context.Context, made *upstream.Progress) error {
-	results := made.Results[:min(len(made.Results), int(t.rec.plan.Count))]
+func (w *worker) rendered(ctx context.Context, made *upstream.Progress) error {
+	results := made.Results[:min(len(made.Results), int(w.rec.plan.Count))]
 	if inline(results) {
-		t.run.results = results
-		t.run.state = stateRendered
+		w.run.results = results
+		w.run.state = stateRendered
 		return nil
 	}
-	reserved := t.names
-	return t.write(ctx, func(tx *store.Tx, now int64, next *progress) (changed int64, err error) {
+	reserved := w.names
+	return w.write(ctx, func(tx *store.Tx, now int64, next *progress) (changed int64, err error) {
 		next.state, next.results = stateRendered, results
 		next.trace.step(stepRendered, now, next.line)
 		// Names that an earlier try has reserved went with its transaction.
-		if t.names = reserved; len(reserved) < len(results) {
-			if t.names, err = media.ReserveTx(tx, t.rec.id, len(results)); err != nil {
+		if w.names = reserved; len(reserved) < len(results) {
+			if w.names, err = media.ReserveTx(tx, w.rec.id, len(results)); err != nil {
 				return 0, err
 			}
 		}
 		next.start(now)
-		return next.saveTx(tx, t.rec.id, keptBy(next.fence), colState, colResults, colStarted, colTrace)
+		return next.saveTx(tx, w.rec.id, keptBy(next.fence), colState, colResults, colStarted, colTrace)
 	})
 }
 
-// write writes the task's next step and, once it is committed, stands there. It
+// write writes the worker's next step and, once it is committed, stands there. It
 // goes on trying while the database is away, until ctx ends. errGone: the row did
 // not change. Other errors: the database refuses the step itself.
-func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, next *progress) (changed int64, err error)) error {
-	j := t.jobs
+func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, next *progress) (changed int64, err error)) error {
+	j := w.jobs
 	for {
 		var next progress
 		var changed int64
-		before := len(t.run.trace.Steps)
+		before := len(w.run.trace.Steps)
 		err := j.writer.write(ctx, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err != nil {
 				return err
 			}
-			next = *t.run
-			next.trace = t.run.trace.clone()
+			next = *w.run
+			next.trace = w.run.trace.clone()
 			changed, err = step(tx, now, &next)
 			return err
 		})
@@ -397,7 +396,7 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 		case err == nil && changed == 0:
 			return errGone
 		case err == nil:
-			*t.run = next
+			*w.run = next
 			for _, s := range next.trace.Steps[min(before, len(next.trace.Steps)):] {
 				j.metrics.step(s.Name)
 			}
@@ -408,7 +407,7 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 		}
 		// It may have been committed all the same: then the same step changes
 		// the same row once more, or finds it changed by somebody else.
-		j.away("a step is not written yet", t.rec.id, err)
+		j.away("a step is not written yet", w.rec.id, err)
 		if !pause(ctx, writeAgain) {
 			return errGone
 		}
@@ -416,16 +415,16 @@ func (t *task) write(ctx context.Context, step func(tx *store.Tx, now int64, nex
 }
 
 // abandon lets somebody else look after the job.
-func (t *task) abandon(ctx context.Context) {
+func (w *worker) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
-	given := *t.run
+	given := *w.run
 	given.epoch = abandoned
-	err := t.jobs.opts.DB.Update(ctx, func(tx *store.Tx) error {
-		_, err := given.saveTx(tx, t.rec.id, running(t.run.fence), colEpoch)
+	err := w.jobs.opts.DB.Update(ctx, func(tx *store.Tx) error {
+		_, err := given.saveTx(tx, w.rec.id, running(w.run.fence), colEpoch)
 		return err
 	})
 	if err != nil {
-		t.jobs.opts.Log.Error("job: a job could not be given up for others", "job", t.rec.id, "error", err)
+		w.jobs.opts.Log.Error("job: a job could not be given up for others", "job", w.rec.id, "error", err)
 	}
 }
