@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// longestRest is more than any wait between two attempts of a job.
-const longestRest = time.Hour
+// maxRest is more than any wait between two attempts of a job.
+const maxRest = time.Hour
 
 // keepTime lets jobs and records that were written while the clock was ahead
 // wait and end as if that were now: else they would until that date. It does
@@ -25,7 +25,7 @@ func (j *Jobs) keepTime(ctx context.Context) error {
 			return err
 		}
 		latest := tx.Latest(now)
-		if _, err := tx.Exec(`UPDATE job_run SET wake_ms = $1 WHERE state = 0 AND wake_ms > $2`, now, latest+longestRest.Milliseconds()); err != nil {
+		if _, err := tx.Exec(`UPDATE job_run SET wake_ms = $1 WHERE state = 0 AND wake_ms > $2`, now, latest+maxRest.Milliseconds()); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(`UPDATE job_run SET queued_ms = $1 WHERE state = 0 AND queued_ms > 0 AND queued_ms > $2`, now, latest); err != nil {

@@ -18,11 +18,11 @@ import (
 
 // Bounds of fetching the results of a job.
 const (
-	fetchTries   = 5
-	fetchFirst   = 500 * time.Millisecond // before the second try, then twice as long each time
-	fetchWait    = 5 * time.Minute        // for one file
-	largestImage = 64 << 20
-	largestVideo = 1 << 30
+	fetchTries = 5
+	fetchFirst = 500 * time.Millisecond // before the second try, then twice as long each time
+	fetchWait  = 5 * time.Minute        // for one file
+	maxImage   = 64 << 20
+	maxVideo   = 1 << 30
 )
 
 // collect fetches and stores the results, each as often as it takes, and writes
@@ -105,9 +105,9 @@ func (w *worker) fetch(ctx context.Context, r upstream.Result, name string) (med
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	limit := media.Limit{Kind: w.rec.kind, Size: largestImage}
+	limit := media.Limit{Kind: w.rec.kind, Size: maxImage}
 	if w.rec.kind == upstream.KindVideo {
-		limit.Size = largestVideo
+		limit.Size = maxVideo
 	}
 	var body io.Reader = bytes.NewReader(r.Data)
 	if r.Ref != "" {

@@ -28,14 +28,14 @@ type disposition struct {
 // Waits of a job whose line was busy, the most lost answers that are followed by
 // another submission, and the most submissions of a job in all.
 const (
-	busyFirst = 2 * time.Second
-	busyLast  = 30 * time.Second
-	mostLost  = 1
-	// mostRejected bounds the resubmissions of what a provider's review, or its
+	minBusy = 2 * time.Second
+	maxBusy = 30 * time.Second
+	maxLost = 1
+	// maxRejected bounds the resubmissions of what a provider's review, or its
 	// reading of the references, has rejected: other lines are not tried in turn.
-	mostRejected = 1
-	// mostSubmissions ends jobs that lines take and give back again and again.
-	mostSubmissions = 60
+	maxRejected = 1
+	// maxSubmissions ends jobs that lines take and give back again and again.
+	maxSubmissions = 60
 )
 
 // ended notes on the current attempt how it ended.
@@ -66,15 +66,15 @@ func (t *trace) ended(failure *upstream.JobFailure, atMS int64) {
 // submission of the given number. lines are those that could take it, now or
 // soon.
 func after(t *trace, number int64, failure *upstream.JobFailure, lines []string) disposition {
-	if failure.Next == upstream.NextNone || number >= mostSubmissions {
+	if failure.Next == upstream.NextNone || number >= maxSubmissions {
 		return disposition{fail: telling(t)}
 	}
 	if failure.Next == upstream.NextLater {
-		wait := busyFirst
-		for i := len(t.Attempts) - 2; i >= 0 && t.Attempts[i].Next == nextLater && wait < busyLast; i-- {
+		wait := minBusy
+		for i := len(t.Attempts) - 2; i >= 0 && t.Attempts[i].Next == nextLater && wait < maxBusy; i-- {
 			wait *= 2
 		}
-		return disposition{wait: min(max(wait, failure.RetryAfter), max(busyLast, min(failure.RetryAfter, time.Minute)))}
+		return disposition{wait: min(max(wait, failure.RetryAfter), max(maxBusy, min(failure.RetryAfter, time.Minute)))}
 	}
 	lost, alike := 0, 0
 	for _, a := range t.Attempts {
@@ -85,7 +85,7 @@ func after(t *trace, number int64, failure *upstream.JobFailure, lines []string)
 			alike++
 		}
 	}
-	if lost > mostLost || alike > mostRejected && aboutInput(failure.Job) {
+	if lost > maxLost || alike > maxRejected && aboutInput(failure.Job) {
 		return disposition{fail: telling(t)}
 	}
 	for _, line := range lines {

@@ -200,7 +200,7 @@ func TestTraceProperties(t *testing.T) {
 				lostOnes++
 			}
 		}
-		if lostOnes > mostLost+1 {
+		if lostOnes > maxLost+1 {
 			t.Errorf("seed %d: %d lost submissions", seed, lostOnes)
 		}
 		for line, n := range tries {
@@ -217,7 +217,7 @@ func TestNamesOfManySubmissions(t *testing.T) {
 	t.Parallel()
 	tr := &trace{}
 	seen := map[int64]bool{}
-	for number := int64(1); number <= 3*mostAttempts; number++ {
+	for number := int64(1); number <= 3*maxAttempts; number++ {
 		tr.begin("a", number)
 		name := tr.submissions(number)
 		if seen[name] {
@@ -226,7 +226,7 @@ func TestNamesOfManySubmissions(t *testing.T) {
 		seen[name] = true
 		tr.ended(failure(fault.UpstreamError, upstream.NextLater), number)
 	}
-	if len(tr.Attempts) > mostAttempts {
+	if len(tr.Attempts) > maxAttempts {
 		t.Errorf("%d attempts are kept", len(tr.Attempts))
 	}
 }

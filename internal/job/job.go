@@ -63,11 +63,11 @@ type Options struct {
 // Bounds of what one node does at a time. Jobs beyond them wait in the queue,
 // or with their provider.
 const (
-	mostWorkers = 8192 // jobs looked after
-	mostSending = 256  // submissions under way, also those that answer when the work is done
-	mostPolls   = 128
-	mostFetches = 32 // results being downloaded and stored
-	mostReads   = 16 // answers with whole results in them being read
+	maxWorkers = 8192 // jobs looked after
+	maxSending = 256  // submissions under way, also those that answer when the work is done
+	maxPolls   = 128
+	maxFetches = 32 // results being downloaded and stored
+	maxReads   = 16 // answers with whole results in them being read
 )
 
 // Jobs is the jobs of one node. It is safe for concurrent use.
@@ -107,7 +107,7 @@ func New(o Options) *Jobs {
 	}
 	j := &Jobs{
 		opts: o, metrics: newMetrics(o.Registry),
-		polls: make(chan struct{}, mostPolls), fetches: make(chan struct{}, mostFetches), reads: make(chan struct{}, mostReads),
+		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		wake: make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 		stepsSeen: -1,
 	}

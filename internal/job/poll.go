@@ -64,9 +64,9 @@ func (j *Jobs) queuedBody(ctx context.Context, r *record, state, turn int64) ([]
 
 // notFound is the answer for a job that its asker does not have.
 func notFound(id string) error {
-	const longest = 64
-	if len(id) > longest {
-		id = id[:longest] + "…"
+	const maxShown = 64
+	if len(id) > maxShown {
+		id = id[:maxShown] + "…"
 	}
 	return fault.New(fault.JobNotFound, "There is no job %q here. Job records are kept for a limited time after the job has ended; check the id, and that images and videos are asked for at their own endpoint.", id)
 }

@@ -13,9 +13,9 @@ import (
 
 // Bounds of what is remembered of a queue.
 const (
-	queueFresh  = 400 * time.Millisecond // positions are as of at most this long ago
-	paceFresh   = 5 * time.Second        // run times
-	paceSamples = 30
+	queueFresh = 400 * time.Millisecond // positions are as of at most this long ago
+	paceFresh  = 5 * time.Second        // run times
+	maxSamples = 30
 )
 
 // Run times of a model that nothing is known of yet.
@@ -147,7 +147,7 @@ func (c *queueCache) readPace(ctx context.Context, v *queueState, r *record) err
 	var took []int64
 	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		took = took[:0]
-		rows, err := tx.Query(recentTimes, r.model, paceSamples)
+		rows, err := tx.Query(recentTimes, r.model, maxSamples)
 		if err != nil {
 			return err
 		}

@@ -122,15 +122,15 @@ const (
 
 // The most of a trace that is kept: the first ones and the last.
 const (
-	mostSteps    = 100
-	mostAttempts = 50
+	maxSteps    = 100
+	maxAttempts = 50
 )
 
 // step adds a step.
 func (t *trace) step(name string, atMS int64, line string) {
 	s := Step{Name: name, At: atMS, Line: line}
-	if len(t.Steps) >= mostSteps {
-		t.Steps[mostSteps-1] = s
+	if len(t.Steps) >= maxSteps {
+		t.Steps[maxSteps-1] = s
 		return
 	}
 	t.Steps = append(t.Steps, s)
@@ -138,7 +138,7 @@ func (t *trace) step(name string, atMS int64, line string) {
 
 // begin adds an attempt.
 func (t *trace) begin(line string, atMS int64) {
-	if len(t.Attempts) >= mostAttempts {
+	if len(t.Attempts) >= maxAttempts {
 		// Attempts on busy lines count for nothing, so one of them can go.
 		for i := range t.Attempts {
 			if t.Attempts[i].Next == nextLater {

@@ -43,11 +43,11 @@ func FuzzText(f *testing.F) {
 func TestTraceBounds(t *testing.T) {
 	t.Parallel()
 	var tr trace
-	for i := range 3 * mostSteps {
+	for i := range 3 * maxSteps {
 		tr.step(stepTakenOver, int64(i), "")
 	}
 	tr.step(stepSucceeded, 7, "")
-	if len(tr.Steps) != mostSteps || tr.Steps[0].At != 0 || tr.Steps[len(tr.Steps)-1].Name != stepSucceeded {
+	if len(tr.Steps) != maxSteps || tr.Steps[0].At != 0 || tr.Steps[len(tr.Steps)-1].Name != stepSucceeded {
 		t.Errorf("%d steps, first %+v, last %+v", len(tr.Steps), tr.Steps[0], tr.Steps[len(tr.Steps)-1])
 	}
 	c := tr.clone()

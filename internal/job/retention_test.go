@@ -60,7 +60,7 @@ func TestForgetMany(t *testing.T) {
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}})
 		h.apply(oneLine)
 		n := h.still()
-		h.bulk(n, forgetAtOnce+20)
+		h.bulk(n, maxForgotten+20)
 		h.update(`DELETE FROM job_run`)
 		h.update(`UPDATE job SET status = 'failed', ended_ms = 1`)
 		n.step(n.jobs.Housekeep)

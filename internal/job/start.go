@@ -18,9 +18,9 @@ import (
 
 // Bounds of one transaction that starts jobs.
 const (
-	startAtOnce = 32
-	lookAhead   = 64 // queued jobs that are looked at together
-	mostLooks   = 16 // of them, when those before can go to no line that is free
+	maxStarts = 32
+	lookAhead = 64 // queued jobs that are looked at together
+	maxLooks  = 16 // of them, when those before can go to no line that is free
 )
 
 // Start starts what can be started now, model by model in the order of their
@@ -78,7 +78,7 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	if len(berths) == 0 {
 		return false, nil
 	}
-	s := &starting{jobs: j, snapshot: snapshot, model: model, berths: berths, room: min(room, startAtOnce)}
+	s := &starting{jobs: j, snapshot: snapshot, model: model, berths: berths, room: min(room, maxStarts)}
 	started, err := j.assign(ctx, s.tx, func() []*worker { return s.started })
 	if err != nil {
 		return false, err
@@ -101,7 +101,7 @@ func (j *Jobs) room() int {
 	if j.life == nil {
 		return 0
 	}
-	return max(0, min(mostSending-j.sending, mostWorkers-len(j.workers)))
+	return max(0, min(maxSending-j.sending, maxWorkers-len(j.workers)))
 }
 
 // spare returns how many jobs this node may take over: they submit nothing, so
@@ -112,7 +112,7 @@ func (j *Jobs) spare() int {
 	if j.life == nil {
 		return 0
 	}
-	return max(0, mostWorkers-len(j.workers))
+	return max(0, maxWorkers-len(j.workers))
 }
 
 // starting is one transaction that starts jobs of a model. It may run several
@@ -147,7 +147,7 @@ func (s *starting) tx(tx *store.Tx) error {
 		return err
 	}
 	last := waitingJob{}
-	for look := range mostLooks {
+	for look := range maxLooks {
 		queue, err := s.queueTx(tx, now, last)
 		if err != nil || len(queue) == 0 {
 			return err
@@ -158,7 +158,7 @@ func (s *starting) tx(tx *store.Tx) error {
 			}
 		}
 		for _, q := range queue {
-			if len(s.started) >= s.room || len(s.refused) >= startAtOnce || s.full() {
+			if len(s.started) >= s.room || len(s.refused) >= maxStarts || s.full() {
 				s.more = !s.full() && len(s.started) < s.jobs.room()
 				return nil
 			}
@@ -308,7 +308,7 @@ func made(s *catalog.Snapshot, model string) bool {
 // giveUp fails queued jobs of a model that is not in the catalog any more.
 func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		return idsTx(tx, modelQueue, model, startAtOnce)
+		return idsTx(tx, modelQueue, model, maxStarts)
 	}, func(rec *record, _ *progress, _ int64) bool {
 		// A job may be of a newer catalog than the one that this node has yet.
 		now := j.opts.Catalog.Current()
@@ -352,7 +352,7 @@ func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64
 	for _, e := range ends {
 		ended = j.end(ctx, e) || ended
 	}
-	return ended && found == startAtOnce, nil
+	return ended && found == maxStarts, nil
 }
 
 // idsTx reads a list of ids.

@@ -340,7 +340,7 @@ func TestNoStartPastTheLimit(t *testing.T) {
 		n := h.still()
 		n.jobs.opts.StartLimit = time.Minute
 		late := h.submit(n, h.submission(n, "easel-1", 1))
-		h.bulk(n, lookAhead+startAtOnce)
+		h.bulk(n, lookAhead+maxStarts)
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
 		good := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)

@@ -17,8 +17,8 @@ import (
 
 // Bounds of taking over.
 const (
-	takeAtOnce = 100
-	mostFences = 100 // a job that has changed hands so often fails, whatever is the matter with it
+	maxTakeOvers = 100
+	maxFences    = 100 // a job that has changed hands so often fails, whatever is the matter with it
 )
 
 // abandoned is the epoch of jobs that their node has given up.
@@ -43,7 +43,7 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 			if slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Epoch == epoch && !n.Dead }) {
 				continue
 			}
-			ids, err := idsTx(tx, ofEpoch, epoch, takeAtOnce)
+			ids, err := idsTx(tx, ofEpoch, epoch, maxTakeOvers)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 		return err
 	}
 	j.metrics.step(stepTakenOver)
-	if w.run.fence > mostFences {
+	if w.run.fence > maxFences {
 		j.end(ctx, j.ending(w.rec, nil, w.run.fence, jobError{code: fault.UpstreamError,
 			message: "The job could not be brought to an end. You were not charged. Please submit it again."}))
 		return nil
@@ -194,7 +194,7 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 	limit := j.opts.StartLimit.Milliseconds()
 	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
-		return idsTx(tx, overdueJobs, nowMS-limit, startAtOnce)
+		return idsTx(tx, overdueJobs, nowMS-limit, maxStarts)
 	}, func(_ *record, p *progress, nowMS int64) bool {
 		return p.overdue(nowMS, j.opts.StartLimit)
 	}, j.waitedTooLong())
@@ -228,7 +228,7 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 			}
 			for _, account := range accounts {
 				if states[account].Disabled {
-					return idsTx(tx, accountQueue, model, account, startAtOnce)
+					return idsTx(tx, accountQueue, model, account, maxStarts)
 				}
 			}
 		}
@@ -241,8 +241,8 @@ func disabledAccount() jobError {
 	return jobError{code: fault.UpstreamError, message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
 }
 
-// forgetAtOnce bounds the records that are removed in one transaction.
-const forgetAtOnce = 500
+// maxForgotten bounds the records that are removed in one transaction.
+const maxForgotten = 500
 
 // forget removes the records of jobs that have ended long enough ago.
 func (j *Jobs) forget(ctx context.Context) (bool, error) {
@@ -252,7 +252,7 @@ func (j *Jobs) forget(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		ids, err := idsTx(tx, pastRecords, j.oldest(now), forgetAtOnce)
+		ids, err := idsTx(tx, pastRecords, j.oldest(now), maxForgotten)
 		if err != nil || len(ids) == 0 {
 			gone = 0
 			return err
@@ -260,5 +260,5 @@ func (j *Jobs) forget(ctx context.Context) (bool, error) {
 		gone, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
 		return err
 	})
-	return gone == forgetAtOnce, err
+	return gone == maxForgotten, err
 }

@@ -80,7 +80,7 @@ func TestTakeOver(t *testing.T) {
 				h.apply(oneLine)
 				first := h.still()
 				if c.stuck == "inline" { // all places to store are taken
-					for range mostFetches {
+					for range maxFetches {
 						first.jobs.fetches <- struct{}{}
 					}
 				}
@@ -384,7 +384,7 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 		m.hold = nil
 		h.bury(old)
 		n := h.still()
-		n.jobs.sending = mostSending
+		n.jobs.sending = maxSending
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
 		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
@@ -407,7 +407,7 @@ func TestEndlessTakeOvers(t *testing.T) {
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`, abandoned, mostFences)
+		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`, abandoned, maxFences)
 		n.step(n.jobs.TakeOver)
 		if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", s)

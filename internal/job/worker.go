@@ -185,8 +185,8 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 	}
 }
 
-// longestTicket bounds what a provider may give for a ticket, in bytes.
-const longestTicket = 8 << 10
+// maxTicket bounds what a provider may give for a ticket, in bytes.
+const maxTicket = 8 << 10
 
 // submitWait bounds a submission that is answered by a ticket.
 const submitWait = time.Minute
@@ -231,7 +231,7 @@ func (w *worker) send() error {
 	case made.Done:
 		w.voyage.Succeeded()
 		return w.rendered(w.life.grace, made)
-	case made.Ticket == "" || len(made.Ticket) > longestTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
+	case made.Ticket == "" || len(made.Ticket) > maxTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
 		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
 	w.voyage.Succeeded()
@@ -260,7 +260,7 @@ const (
 	pollImage     = 3 * time.Second
 	pollVideo     = 8 * time.Second
 	pollShare     = 10
-	pollLongest   = time.Minute // what a provider may ask for
+	maxPollWait   = time.Minute // what a provider may ask for
 	pollAgain     = 4           // times pollFirst, after a poll without an answer
 	pollWait      = 30 * time.Second
 	unstableAfter = 5 * time.Minute // of polls without an answer
@@ -278,7 +278,7 @@ func (w *worker) watch() error {
 			wait = min(wait, pollImage)
 		}
 		if asked > 0 {
-			wait = min(max(asked, j.pollPause), pollLongest)
+			wait = min(max(asked, j.pollPause), maxPollWait)
 		}
 		if !pause(w.life.work, wait) {
 			return errGone
