@@ -55,6 +55,102 @@ func TestDocumentsShowTheErrorTable(t *testing.T) {
 	}
 }
 
+// TestDocumentShowsTheTableOfFailedJobs compares the table of the document with
+// the one in package fault; a star marks what the user's input is blamed for.
+func TestDocumentShowsTheTableOfFailedJobs(t *testing.T) {
+	t.Parallel()
+	shown := map[string][]string{}
+	for _, cells := range tableRows(read(t, "docs/interface.md"), "code", "kind", "cause") {
+		for cell := range strings.SplitSeq(cells[0], ",") {
+			code, blamed := strings.CutSuffix(strings.TrimSpace(cell), "*")
+			shown[strings.Trim(code, "`")] = []string{cells[1], map[bool]string{true: "invalid_request_error", false: "upstream_error"}[blamed]}
+		}
+	}
+	for _, row := range fault.JobTable() {
+		if got := shown[string(row.Code)]; !slices.Equal(got, []string{row.Kind, row.Type}) {
+			t.Errorf("docs/interface.md: %s of failed jobs has %v, want %s %s", row.Code, got, row.Kind, row.Type)
+		}
+		delete(shown, string(row.Code))
+	}
+	for code := range shown {
+		t.Errorf("docs/interface.md: %s of failed jobs is in no table of package fault", code)
+	}
+}
+
+// TestCodesOfFailedJobsHaveRows finds the codes that jobs are made to fail with:
+// the field Job of an upstream.JobFailure, the second argument of FailJob and the
+// code of a jobError.
+func TestCodesOfFailedJobsHaveRows(t *testing.T) {
+	t.Parallel()
+	tree := source(t)
+	rows := map[string]bool{}
+	for _, row := range fault.JobTable() {
+		rows[camel(string(row.Code))] = true
+	}
+	found := 0
+	see := func(at ast.Node, value ast.Expr) {
+		code, ok := value.(*ast.SelectorExpr)
+		if !ok || named(code.X) != "fault" {
+			return
+		}
+		found++
+		if !rows[code.Sel.Name] {
+			t.Errorf("%s: fault.%s is no code of failed jobs: internal/fault/job.go has no row for it", tree.at(at), code.Sel.Name)
+		}
+	}
+	for _, f := range tree.files {
+		if f.test || f.room != "internal/upstream" && f.room != "internal/job" && f.room != "internal/line" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch e := n.(type) {
+			case *ast.CompositeLit:
+				name := named(e.Type)
+				for _, element := range e.Elts {
+					pair, ok := element.(*ast.KeyValueExpr)
+					if ok && (name == "JobFailure" && named(pair.Key) == "Job" || name == "jobError" && named(pair.Key) == "code") {
+						see(pair, pair.Value)
+					}
+				}
+			case *ast.AssignStmt:
+				for i, left := range e.Lhs {
+					if field, ok := left.(*ast.SelectorExpr); ok && field.Sel.Name == "Job" && len(e.Rhs) == len(e.Lhs) {
+						see(e, e.Rhs[i])
+					}
+				}
+			case *ast.CallExpr:
+				if named(e.Fun) == "FailJob" && len(e.Args) == 3 {
+					see(e, e.Args[1])
+				}
+			}
+			return true
+		})
+	}
+	if found < 30 {
+		t.Errorf("%d codes found: the test looks past them", found)
+	}
+}
+
+// camel is the constant of a code: RenderFailed of render_failed.
+func camel(code string) string {
+	var name strings.Builder
+	for word := range strings.SplitSeq(code, "_") {
+		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return name.String()
+}
+
+// named is the name that an expression ends in; empty: it has none.
+func named(expr ast.Expr) string {
+	switch e := expr.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
 // TestOperatorDocumentShowsEverySetting compares the settings' table with the
 // ones that the process reads, in their order and with their defaults.
 func TestOperatorDocumentShowsEverySetting(t *testing.T) {

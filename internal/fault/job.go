@@ -15,12 +15,43 @@ const (
 	ResultFetchFailed      Code = "result_fetch_failed"      // video: rendered, but the clip could not be got
 )
 
-// JobType is error.type of a failed job: invalid_request_error where the user's
-// input was at fault, else upstream_error (readings: Jobs).
-func JobType(code Code) string {
-	switch code {
-	case ContentPolicy, ModerationBlocked, ContentPolicyViolation, InvalidMaterial, InvalidRequest:
-		return "invalid_request_error"
+// JobRow is what the table says of one code of failed jobs.
+type JobRow struct {
+	Code Code
+	Kind string // image, video or any
+	Type string // error.type
+	// Input says that the code blames what the user sent whatever line the job
+	// goes to. The parameters of invalid_request may suit another line.
+	Input bool
+}
+
+// jobTable is the one place that ties a failed job's code to its kind and type:
+// invalid_request_error where the user's input was at fault, else upstream_error.
+var jobTable = []JobRow{
+	{ContentPolicy, "video", "invalid_request_error", true},
+	{ModerationBlocked, "image", "invalid_request_error", true},
+	{ContentPolicyViolation, "image", "invalid_request_error", true},
+	{RenderFailed, "video", "upstream_error", false},
+	{InvalidMaterial, "video", "invalid_request_error", true},
+	{RenderTimeout, "video", "upstream_error", false},
+	{WaitTimeout, "video", "upstream_error", false},
+	{UpstreamUnstable, "video", "upstream_error", false},
+	{ResultFetchFailed, "video", "upstream_error", false},
+	{InvalidRequest, "video", "invalid_request_error", false},
+	{UpstreamError, "any", "upstream_error", false},
+}
+
+// JobTable returns a copy of the table of failed jobs, for tests and for
+// documents made from it.
+func JobTable() []JobRow { return append([]JobRow(nil), jobTable...) }
+
+// LookupJob returns the row of a code; that of upstream_error for one that is
+// none of a job's.
+func LookupJob(code Code) JobRow {
+	for _, row := range jobTable {
+		if row.Code == code {
+			return row
+		}
 	}
-	return "upstream_error"
+	return jobTable[len(jobTable)-1]
 }

@@ -88,7 +88,7 @@ func (r *record) succeeded(links []string) []byte {
 // failed is the body of a job that failed.
 func (r *record) failed(f jobError) []byte {
 	b := r.base(statusFailed)
-	b.Error = &errorBody{Message: f.message, Type: fault.JobType(f.code), Code: string(f.code)}
+	b.Error = &errorBody{Message: f.message, Type: fault.LookupJob(f.code).Type, Code: string(f.code)}
 	if f.param != "" {
 		b.Error.Param = &f.param
 	}

@@ -85,7 +85,7 @@ func after(t *trace, number int64, failure *upstream.JobFailure, lines []string)
 			alike++
 		}
 	}
-	if lost > maxLost || alike > maxRejected && aboutInput(failure.Job) {
+	if lost > maxLost || alike > maxRejected && fault.LookupJob(failure.Job).Input {
 		return disposition{fail: telling(t)}
 	}
 	for _, line := range lines {
@@ -94,16 +94,6 @@ func after(t *trace, number int64, failure *upstream.JobFailure, lines []string)
 		}
 	}
 	return disposition{fail: telling(t)}
-}
-
-// aboutInput tells whether a code blames what the user sent, whatever line it
-// goes to. The parameters of invalid_request may suit another line.
-func aboutInput(code fault.Code) bool {
-	switch code {
-	case fault.ContentPolicy, fault.ModerationBlocked, fault.ContentPolicyViolation, fault.InvalidMaterial:
-		return true
-	}
-	return false
 }
 
 // allows tells whether a line may be given the job (again): one that it was not
@@ -154,7 +144,7 @@ func telling(t *trace) *jobError {
 	last := t.current()
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		if a.Next != nextLater && last.Next != nextNone && fault.JobType(fault.Code(a.Code)) == "invalid_request_error" {
+		if a.Next != nextLater && last.Next != nextNone && fault.LookupJob(fault.Code(a.Code)).Type == "invalid_request_error" {
 			last = a
 			break
 		}

@@ -157,7 +157,7 @@ func TestSteps(t *testing.T) {
 				if s.Status != statusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
 					t.Fatalf("%+v", s)
 				}
-				if s.Error.Code != string(c.code) || s.Error.Type != fault.JobType(c.code) || s.Error.Message == "" || !strings.Contains(s.Error.Message, "not charged") {
+				if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" || !strings.Contains(s.Error.Message, "not charged") {
 					t.Errorf("%+v, want %s", *s.Error, c.code)
 				}
 				if (s.Error.Param == nil) != (c.param == "") || s.Error.Param != nil && *s.Error.Param != c.param {
