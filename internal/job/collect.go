@@ -111,7 +111,7 @@ func (w *worker) fetch(ctx context.Context, r upstream.Result, name string) (med
 	}
 	var body io.Reader = bytes.NewReader(r.Data)
 	if r.Ref != "" {
-		file, err := w.berth.Generator.Fetch(ctx, w.task(), r)
+		file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
 		if err != nil {
 			return media.File{}, err
 		}
@@ -204,9 +204,9 @@ func (w *worker) succeed() error {
 // failed decides what becomes of the job after a failure, and writes that.
 func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error {
 	j := w.jobs
-	if w.voyage != nil {
-		w.voyage.Failed(failure)
-		w.voyage.End()
+	if w.attempt != nil {
+		w.attempt.JobFailed(failure)
+		w.attempt.End()
 	}
 	var v disposition
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
@@ -251,9 +251,9 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 // open names the lines that take jobs of a model now or soon.
 func (j *Jobs) open(model string) []string {
 	snapshot := j.opts.Catalog.Current()
-	berths, waiting := j.opts.Lines.Candidates(snapshot, model)
-	ids := make([]string, 0, len(berths)+len(waiting))
-	for _, b := range berths {
+	candidates, waiting := j.opts.Lines.Candidates(snapshot, model)
+	ids := make([]string, 0, len(candidates)+len(waiting))
+	for _, b := range candidates {
 		ids = append(ids, b.Line.ID)
 	}
 	for _, w := range waiting {

@@ -146,8 +146,8 @@ func (j *Jobs) tellProvider(ctx context.Context, rec *record, p *progress) {
 	if err != nil {
 		return
 	}
-	if berth := j.opts.Lines.CandidateFor(snapshot, p.line, rec.model); berth != nil {
-		(&worker{jobs: j, rec: rec, run: p, berth: berth}).cancel(ctx, p.ticket)
+	if candidate := j.opts.Lines.CandidateFor(snapshot, p.line, rec.model); candidate != nil {
+		(&worker{jobs: j, rec: rec, run: p, candidate: candidate}).cancel(ctx, p.ticket)
 	}
 }
 

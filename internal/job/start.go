@@ -74,11 +74,11 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	if !made(snapshot, model) {
 		return j.giveUp(ctx, model)
 	}
-	berths, _ := j.opts.Lines.Candidates(snapshot, model)
-	if len(berths) == 0 {
+	candidates, _ := j.opts.Lines.Candidates(snapshot, model)
+	if len(candidates) == 0 {
 		return false, nil
 	}
-	s := &starting{jobs: j, snapshot: snapshot, model: model, berths: berths, room: min(room, maxStarts)}
+	s := &starting{jobs: j, snapshot: snapshot, model: model, candidates: candidates, room: min(room, maxStarts)}
 	started, err := j.assign(ctx, s.tx, func() []*worker { return s.started })
 	if err != nil {
 		return false, err
@@ -118,11 +118,11 @@ func (j *Jobs) spare() int {
 // starting is one transaction that starts jobs of a model. It may run several
 // times.
 type starting struct {
-	jobs     *Jobs
-	snapshot *catalog.Snapshot
-	model    string
-	berths   []*line.Candidate // in the order of the lines
-	room     int
+	jobs       *Jobs
+	snapshot   *catalog.Snapshot
+	model      string
+	candidates []*line.Candidate // in the order of the lines
+	room       int
 
 	started []*worker
 	refused []*ending
@@ -199,8 +199,8 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 
 // freeTx reads how many jobs each line may take; lines without a cap take any.
 func (s *starting) freeTx(tx *store.Tx) error {
-	s.free = make(map[string]int, len(s.berths))
-	lines := slices.Clone(s.berths)
+	s.free = make(map[string]int, len(s.candidates))
+	lines := slices.Clone(s.candidates)
 	slices.SortFunc(lines, func(a, b *line.Candidate) int { return strings.Compare(a.Line.ID, b.Line.ID) })
 	for _, b := range lines {
 		free := s.room
@@ -233,8 +233,8 @@ func (s *starting) full() bool {
 // start only because nobody was there to fail it in time.
 func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64) error {
 	j := s.jobs
-	berth := s.choose(&q)
-	if berth == nil {
+	candidate := s.choose(&q)
+	if candidate == nil {
 		return nil
 	}
 	rec, p, err := readTx(tx, q.id)
@@ -253,11 +253,11 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64) error {
 		s.refused = append(s.refused, j.ending(rec, nil, p.fence, disabledAccount()))
 		return nil
 	}
-	w := &worker{jobs: j, rec: rec, run: p, berth: berth, snapshot: s.snapshot}
+	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
 	work := w.task()
-	blocks := berth.Generator.Blocks(work)
+	blocks := candidate.Generator.Blocks(work)
 	p.state, p.epoch, p.fence = stateSending, j.opts.Ledger.Epoch(), p.fence+1
-	p.line, p.revision, p.number, p.ticket, p.submittedMS = berth.Line.ID, s.snapshot.Revision, p.number+1, "", now
+	p.line, p.revision, p.number, p.ticket, p.submittedMS = candidate.Line.ID, s.snapshot.Revision, p.number+1, "", now
 	p.results, p.files = nil, nil
 	p.trace.begin(p.line, now)
 	p.trace.step(stepLine, now, p.line)
@@ -284,9 +284,9 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64) error {
 // choose returns the line that a job goes to; nil: none that it may go to takes
 // it now.
 func (s *starting) choose(q *waitingJob) *line.Candidate {
-	ids := make([]string, 0, len(s.berths))
-	byID := make(map[string]*line.Candidate, len(s.berths))
-	for _, b := range s.jobs.opts.Lines.Spread(s.berths, q.id) {
+	ids := make([]string, 0, len(s.candidates))
+	byID := make(map[string]*line.Candidate, len(s.candidates))
+	for _, b := range s.jobs.opts.Lines.Order(s.candidates, q.id) {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}
@@ -374,4 +374,4 @@ func idsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
 }
 
 // task is the job as the line is to do it.
-func (w *worker) task() upstream.Task { return w.jobs.taskOf(w.rec, w.run, w.berth.ProviderModel) }
+func (w *worker) task() upstream.Task { return w.jobs.taskOf(w.rec, w.run, w.candidate.ProviderModel) }

@@ -111,7 +111,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 		w.abandon(context.WithoutCancel(ctx))
 		return err
 	}
-	w.berth, w.adopted = j.opts.Lines.CandidateFor(w.snapshot, w.run.line, w.rec.model), true
+	w.candidate, w.adopted = j.opts.Lines.CandidateFor(w.snapshot, w.run.line, w.rec.model), true
 	j.take(w)
 	return nil
 }
@@ -122,7 +122,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 func (w *worker) found() error {
 	ctx, cancel := context.WithTimeout(w.life.work, submitWait)
 	defer cancel()
-	if finder, ok := w.berth.Generator.(upstream.Finder); ok {
+	if finder, ok := w.candidate.Generator.(upstream.Finder); ok {
 		ticket, err := finder.Find(ctx, w.task())
 		switch {
 		case w.life.stopped():

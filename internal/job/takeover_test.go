@@ -34,9 +34,9 @@ func (h *house) by(n *node, id string) *worker {
 	if w.rec, w.run = h.stand(id); w.rec == nil {
 		h.t.Fatalf("job %s does not run", id)
 	}
-	w.berth = n.lines.CandidateFor(w.snapshot, w.run.line, w.rec.model)
-	w.voyage = w.berth.Begin(w.rec.account)
-	h.t.Cleanup(w.voyage.End)
+	w.candidate = n.lines.CandidateFor(w.snapshot, w.run.line, w.rec.model)
+	w.attempt = w.candidate.Begin(w.rec.account)
+	h.t.Cleanup(w.attempt.End)
 	h.t.Cleanup(w.life.end)
 	return w
 }

@@ -21,16 +21,16 @@ import (
 
 // worker looks after one running job on this node. It is used by one goroutine.
 type worker struct {
-	jobs     *Jobs
-	rec      *record
-	run      *progress
-	berth    *line.Candidate // of the submission; nil: it cannot be had on this node
-	snapshot *catalog.Snapshot
-	names    []string // reserved for results
-	adopted  bool     // taken over
-	voyage   *line.Attempt
-	sending  bool      // counted in Jobs.sending
-	life     *lifetime // of it; set when it begins
+	jobs      *Jobs
+	rec       *record
+	run       *progress
+	candidate *line.Candidate // of the submission; nil: it cannot be had on this node
+	snapshot  *catalog.Snapshot
+	names     []string // reserved for results
+	adopted   bool     // taken over
+	attempt   *line.Attempt
+	sending   bool      // counted in Jobs.sending
+	life      *lifetime // of it; set when it begins
 }
 
 // errGone means that somebody else looks after the job now, or that it has
@@ -82,8 +82,8 @@ func (w *worker) live() {
 			w.abandon(w.life.grace)
 		}
 		w.sent()
-		if w.voyage != nil {
-			w.voyage.End()
+		if w.attempt != nil {
+			w.attempt.End()
 		}
 		j.mu.Lock()
 		if j.workers[w.rec.id] == w {
@@ -92,8 +92,8 @@ func (w *worker) live() {
 		j.metrics.workers.Set(float64(len(j.workers)))
 		j.mu.Unlock()
 	}()
-	if w.berth != nil {
-		w.voyage = w.berth.Begin(w.rec.account)
+	if w.candidate != nil {
+		w.attempt = w.candidate.Begin(w.rec.account)
 	}
 	err := w.steps()
 	if err != nil && !errors.Is(err, errGone) && !w.life.stopped() {
@@ -110,7 +110,7 @@ func (w *worker) steps() error {
 		switch {
 		case w.run.state == stateStored:
 			return w.succeed()
-		case w.berth == nil:
+		case w.candidate == nil:
 			none := line.Unusable(w.rec.kind)
 			none.Lost = w.run.state == stateSending // nobody knows what became of it
 			err = none
@@ -192,7 +192,7 @@ const maxTicket = 8 << 10
 const submitWait = time.Minute
 
 // total is the longest that the line may take for the job.
-func (w *worker) total() time.Duration { return w.berth.Line.Timeouts.Defaults(false).Total }
+func (w *worker) total() time.Duration { return w.candidate.Line.Timeouts.Defaults(false).Total }
 
 // send submits the job to its line, as was written before, and writes what came
 // of it.
@@ -201,7 +201,7 @@ func (w *worker) send() error {
 		return errGone
 	}
 	work := w.task()
-	blocks := w.berth.Generator.Blocks(work)
+	blocks := w.candidate.Generator.Blocks(work)
 	wait := w.total()
 	if !blocks {
 		wait = min(wait, submitWait)
@@ -209,7 +209,7 @@ func (w *worker) send() error {
 	ctx, cancel := context.WithTimeout(w.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
-	made, err := w.berth.Generator.Submit(spending.In(ctx), work)
+	made, err := w.candidate.Generator.Submit(spending.In(ctx), work)
 	w.run.trace.spent(spending.Total())
 	w.sent()
 	if err != nil {
@@ -229,12 +229,12 @@ func (w *worker) send() error {
 	case made.Done && len(made.Results) == 0:
 		return upstream.Nothing(w.rec.kind, "an answer without a result")
 	case made.Done:
-		w.voyage.Succeeded()
+		w.attempt.Succeeded()
 		return w.rendered(w.life.grace, made)
 	case made.Ticket == "" || len(made.Ticket) > maxTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
 		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
 	}
-	w.voyage.Succeeded()
+	w.attempt.Succeeded()
 	return w.accepted(w.life.grace, made.Ticket)
 }
 
@@ -327,7 +327,7 @@ func (w *worker) poll(ctx context.Context) (*upstream.Progress, error) {
 	defer cancel()
 	var spending upstream.Spending
 	defer func() { w.run.trace.spent(spending.Total()) }()
-	return w.berth.Generator.Poll(spending.In(ctx), w.task(), w.run.ticket)
+	return w.candidate.Generator.Poll(spending.In(ctx), w.task(), w.run.ticket)
 }
 
 // tooLong is the failure of a job that took longer than its line allows.
@@ -343,7 +343,7 @@ func (w *worker) tooLong() *upstream.JobFailure {
 func (w *worker) cancel(ctx context.Context, ticket string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
 	defer cancel()
-	if err := w.berth.Generator.Cancel(ctx, w.task(), ticket); err != nil {
+	if err := w.candidate.Generator.Cancel(ctx, w.task(), ticket); err != nil {
 		w.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", w.rec.id, "error", err)
 	}
 }
