@@ -74,34 +74,34 @@ func TestBodiesHaveABudget(t *testing.T) {
 		_, err := b.read(httptest.NewRecorder(), r, largest)
 		return err
 	}
-	first := &body{held: held{budget: all, account: "a"}}
+	first := &body{held: all.body("a")}
 	if err := send(first, largest, -1); err != nil {
 		t.Fatal(err)
 	}
-	if first.held.bytes < largest || first.held.bytes > largest+1 {
+	if first.held.bytes < 2*largest || first.held.bytes > 2*(largest+1) {
 		t.Errorf("%d bytes are held", first.held.bytes)
 	}
-	second := &body{held: held{budget: all, account: "a"}}
+	second := &body{held: all.body("a")}
 	if f := fault.Of(send(second, largest, -1)); f == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
 		t.Errorf("a second one of the account: %v", f)
 	}
 	second.held.release()
-	small := &body{held: held{budget: all, account: "a"}}
+	small := &body{held: all.body("a")}
 	if err := send(small, bounded.Small/2, -1); err != nil || small.held.bytes != 0 {
 		t.Errorf("a small one: %v, %d bytes", err, small.held.bytes)
 	}
-	other := &body{held: held{budget: all, account: "b"}}
+	other := &body{held: all.body("b")}
 	if err := send(other, largest, -1); err != nil {
 		t.Error("another account's:", err)
 	}
-	third := &body{held: held{budget: all, account: "c"}}
+	third := &body{held: all.body("c")}
 	if f := fault.Of(send(third, largest, -1)); f == nil || f.Code != fault.ServiceUnavailable {
 		t.Errorf("one more than the node has room for: %v", f)
 	}
 	for _, b := range []*body{first, other, third} {
 		b.held.release()
 	}
-	announced := &body{held: held{budget: all, account: "a"}}
+	announced := &body{held: all.body("a")}
 	if err := send(announced, 10, largest); err == nil || announced.held.bytes != 0 {
 		t.Errorf("%v, and %d bytes for a length alone", err, announced.held.bytes)
 	}

@@ -84,7 +84,7 @@ func (d *desk) receive(x *exchange) error {
 	if err := d.identify(x, route.kind == query); err != nil {
 		return err
 	}
-	x.body.held.budget, x.body.held.account = d.bodies, x.principal.Account
+	x.body.held = d.bodies.body(x.principal.Account)
 	return route.handle(x)
 }
 

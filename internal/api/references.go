@@ -152,7 +152,7 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 		}
 		defer done()
 	}
-	memory := held{budget: d.bodies, account: account}
+	memory := d.bodies.reference(account)
 	defer memory.release()
 	data, err := d.bytesOf(ctx, r, memory.grow)
 	if err != nil {

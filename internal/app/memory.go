@@ -73,11 +73,11 @@ func answerMemory(s *Settings, memory int64) int64 {
 }
 
 // bodyMemory is the budget for request bodies and reference files on a node that
-// may have so much memory: a quarter of it, and never less than two of the
+// may have so much memory: a quarter of it, and never less than one of the
 // largest files. 0 leaves it to the gateway: memory has no bound.
 func bodyMemory(memory int64) int64 {
 	if memory == 0 {
 		return 0
 	}
-	return max(memory/4, 2*(api.LargestReference+1))
+	return max(memory/4, api.LargestReference+1)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Lines of one kind that are said within a time, and the kinds that a message
-// may have then. All that would be more share one.
+// with a code may have then. All that would be more share one.
 const (
 	linesOfKind    = 20
 	linesWithin    = 10 * time.Second
@@ -24,14 +24,15 @@ const (
 func alwaysSaid() []string {
 	return []string{
 		"ledger: ", "request cut off", "chat: an answer could not be settled", "job: a result file was gone", "the clock that limits go by",
-		"catalog: ", "line: ",
+		"catalog: ", "line: ", "slot: ",
 	}
 }
 
 // sampling is a log handler that bounds what strangers and callers can have
 // written: of each kind of line some, and then how many more there were. No room
 // needs to know. A kind is a level, a message, a code and the class of a cause,
-// so the first line of each is said whatever else is.
+// so the first line of each is said whatever else is, up to kindsOfMessage causes
+// of a message and code.
 type sampling struct {
 	slog.Handler
 	samples *samples
@@ -45,12 +46,12 @@ type samples struct {
 
 	mu    sync.Mutex
 	kinds map[kind]*said
-	count map[kind]int // kinds of each message, under the kind without a class
+	count map[kind]int // kinds of each message and code, under the kind without a class
 }
 
 type kind struct {
-	level          slog.Level
-	message, class string
+	level                slog.Level
+	message, code, class string
 }
 
 // said is how many lines of a kind there were since a time.
@@ -137,7 +138,7 @@ func (s *samples) entry(k kind) *said {
 	if e := s.kinds[k]; e != nil {
 		return e
 	}
-	bare := kind{k.level, k.message, ""}
+	bare := kind{k.level, k.message, k.code, ""}
 	if s.count[bare] >= kindsOfMessage {
 		k.class = "others"
 	}
@@ -163,7 +164,7 @@ func (s *samples) flush(until time.Time) {
 			more[k] = e.more
 		}
 		delete(s.kinds, k)
-		bare := kind{k.level, k.message, ""}
+		bare := kind{k.level, k.message, k.code, ""}
 		if s.count[bare]--; s.count[bare] == 0 {
 			delete(s.count, bare)
 		}
@@ -176,7 +177,7 @@ func (s *samples) flush(until time.Time) {
 
 func (s *samples) sayMore(k kind, times int) {
 	r := slog.NewRecord(s.now(), k.level, "more lines of a kind were left out", 0)
-	r.AddAttrs(slog.String("like", k.message), slog.String("class", k.class), slog.Int("times", times))
+	r.AddAttrs(slog.String("like", k.message), slog.String("code", k.code), slog.String("class", k.class), slog.Int("times", times))
 	_ = s.plain.Handle(context.Background(), r) // who else could be told
 }
 
@@ -187,7 +188,7 @@ func kindOf(r slog.Record) kind {
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
 		case "code":
-			k.class += a.Value.String() + " "
+			k.code = a.Value.String()
 		case "cause", "error", "panic":
 			k.class += classOf(a.Value.Any())
 		}

@@ -11,7 +11,7 @@ import (
 // wrongKeys is how many wrong keys an address may send without waiting. A test
 // suite notices nothing; a client that has lost its key and asks without a pause
 // gets ten answers a second.
-func wrongKeys() limit.Allowance { return limit.Allowance{Burst: 600, Rate: 10, Waiting: 64} }
+func wrongKeys() limit.Allowance { return limit.Allowance{Burst: 600, Rate: 50, Waiting: 64} }
 
 // wrongTokens is the same for operator tokens, which people mistype.
 func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.0 / 60, Waiting: 16} }
