@@ -3,6 +3,7 @@ package malformed
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -94,7 +95,7 @@ func understood(raw []byte) (r *http.Request, complete, alone bool) {
 		return r, false, false
 	}
 	_, err = in.ReadByte()
-	return r, true, err == io.EOF
+	return r, true, errors.Is(err, io.EOF)
 }
 
 // String tells how to see the request again.

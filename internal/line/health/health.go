@@ -104,7 +104,7 @@ type modelHealth struct {
 	probing      bool
 }
 
-// change is what an operator is told when a line, or a model on it, leaves or
+// Change is what an operator is told when a line, or a model on it, leaves or
 // returns.
 type Change struct {
 	Model string // empty: the whole line

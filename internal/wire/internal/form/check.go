@@ -19,7 +19,7 @@ func SharedFields(own ...string) []string {
 // pricedFields have values that change what the provider charges.
 var pricedFields = [...]string{"service_tier", "speed", "inference_geo"}
 
-// optionFields returns the fields whose values change what the provider charges.
+// PricedFields returns the fields whose values change what the provider charges.
 func PricedFields() [len(pricedFields)]string { return pricedFields }
 
 // CheckStream reads stream.
@@ -104,7 +104,7 @@ func (r *Request) CheckCase(fields []string) error {
 	return nil
 }
 
-// storedFieldNames are the fields that refer to things stored at the provider.
+// StoredFields returns the fields that refer to things stored at the provider.
 func StoredFields() []string { return slices.Clone(storedFields) }
 
 // CheckStoredFields refuses the fields that refer to things stored at the

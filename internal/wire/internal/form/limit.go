@@ -53,5 +53,5 @@ func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
 	}
 }
 
-// limitNames returns the names by which vendors take the limit on output tokens.
+// LimitFields returns the names by which vendors take the limit on output tokens.
 func LimitFields() [len(limitFields)]string { return limitFields }

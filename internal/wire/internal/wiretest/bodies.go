@@ -19,12 +19,12 @@ func Asking(more string) string {
 	return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + more + `}`
 }
 
-// parts makes a request body whose second message has the given content parts.
+// AskingParts makes a request body whose second message has the given content parts.
 func AskingParts(content string) string {
 	return `{"model":"m","messages":[{"role":"system","content":"x"},{"role":"user","content":[` + content + `]}]}`
 }
 
-// messages makes a request body with the given messages.
+// AskingMessages makes a request body with the given messages.
 func AskingMessages(list string) string { return `{"model":"m","messages":` + list + `}` }
 
 // LimitsIn returns the limits in a body, by their fields, as they stand.
