@@ -7,11 +7,11 @@ import (
 	"math"
 	"regexp"
 	"strconv"
-	"sync"
 
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 )
 
 // callsAtOnce is how many of a submission's calls run at a time.
@@ -48,9 +48,11 @@ func (a *Adapter) paint(ctx context.Context, w upstream.Task) (*upstream.Progres
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	results, trouble := a.call(ctx, w, calls, bodies)
-	if len(results) == 0 {
-		return nil, trouble
+	results, failure := exchange.Several(calls, callsAtOnce, func(i int) ([]upstream.Result, *upstream.JobFailure, bool) {
+		return a.one(ctx, w, i, bodies)
+	})
+	if failure != nil {
+		return nil, failure
 	}
 	return &upstream.Progress{Done: true, Results: results[:min(len(results), w.Count)]}, nil
 }
@@ -129,45 +131,6 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 	}, nil
 }
 
-// call makes n calls, a few at a time, and returns what they brought in their
-// order. Without any result the trouble is set. After a trouble that the next
-// call would meet too no more calls are begun.
-func (a *Adapter) call(ctx context.Context, w upstream.Task, n int, body func(call int) ([]byte, error)) ([]upstream.Result, *upstream.JobFailure) {
-	var (
-		brought = make([][]upstream.Result, n)
-		wg      sync.WaitGroup
-		mu      sync.Mutex // guards what follows
-		next    = min(n, callsAtOnce)
-		worst   *upstream.JobFailure
-		stopped bool
-	)
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		next++
-		return next - 1, !stopped && next <= n
-	}
-	for first := range min(n, callsAtOnce) {
-		wg.Go(func() {
-			for call, ok := first, true; ok; call, ok = take() {
-				results, trouble, again := a.one(ctx, w, call, body)
-				mu.Lock()
-				brought[call] = results
-				if trouble != nil {
-					worst, stopped = worse(worst, trouble), stopped || !again
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	var all []upstream.Result
-	for _, results := range brought {
-		all = append(all, results...)
-	}
-	return all, worst
-}
-
 // one makes one call. Again says whether another one may fare better.
 func (a *Adapter) one(ctx context.Context, w upstream.Task, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.JobFailure, again bool) {
 	raw, err := body(call)
@@ -205,18 +168,4 @@ func readPictures(body []byte) ([]upstream.Result, *upstream.JobFailure) {
 		return nil, ended(upstream.KindImage, failed)
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
-}
-
-// worse returns the trouble that is the harder to mend: the one that tells most
-// about the other calls too. If any answer was lost, so is theirs together.
-func worse(a, b *upstream.JobFailure) *upstream.JobFailure {
-	if a == nil {
-		return b
-	}
-	lost := a.Lost || b.Lost
-	if b.Next > a.Next {
-		a = b
-	}
-	a.Lost = lost
-	return a
 }

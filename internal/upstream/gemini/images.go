@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/tidwall/gjson"
 
@@ -38,9 +36,7 @@ var imagePlaces = place{
 	"safetySettings":   {"safetySettings"},
 }
 
-// makeImages asks for images, one a call. It returns those that came: fewer
-// than asked for are a success, since they are charged one by one. Without any
-// the most hopeless of the troubles is the work's.
+// makeImages asks for images, one a call.
 func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	count := max(w.Count, 1)
 	if count > maxImages {
@@ -54,74 +50,34 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Pr
 	if trouble != nil {
 		return nil, trouble
 	}
-	var (
-		results  = make([]*upstream.Result, count)
-		troubles = make([]*upstream.JobFailure, count)
-		next     atomic.Int64
-		closed   atomic.Bool // the line is out: the rest is not asked for
-		wg       sync.WaitGroup
-	)
-	for range min(count, maxAtOnce) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= count || closed.Load() {
-					return
-				}
-				results[i], troubles[i] = a.makeImage(ctx, w, at, bodies[i])
-				if t := troubles[i]; t != nil && t.Health != upstream.HealthNone && t.Health != upstream.HealthHalf {
-					closed.Store(true)
-				}
-			}
-		})
+	results, failure := exchange.Several(count, maxAtOnce, func(i int) ([]upstream.Result, *upstream.JobFailure, bool) {
+		return a.makeImage(ctx, w, at, bodies[i])
+	})
+	if failure != nil {
+		return nil, failure
 	}
-	wg.Wait()
-	p := &upstream.Progress{Done: true}
-	for _, r := range results {
-		if r != nil {
-			p.Results = append(p.Results, *r)
-		}
-	}
-	if len(p.Results) == 0 {
-		return nil, worst(troubles)
-	}
-	return p, nil
+	return &upstream.Progress{Done: true, Results: results}, nil
 }
 
-// worst is the most hopeless of the troubles, at least one of which is there.
-// If one of the calls may have been accepted, so may the work.
-func worst(troubles []*upstream.JobFailure) *upstream.JobFailure {
-	var made *upstream.JobFailure
-	accepted := false
-	for _, t := range troubles {
-		if t == nil {
-			continue
-		}
-		accepted = accepted || t.Lost
-		if made == nil || t.Next > made.Next {
-			made = t
-		}
-	}
-	made.Lost = accepted
-	return made
-}
-
-// makeImage is one call.
-func (a *Adapter) makeImage(ctx context.Context, w upstream.Task, at *url.URL, body []byte) (*upstream.Result, *upstream.JobFailure) {
+// makeImage is one call. Again says whether another one may fare better: not
+// where the line is out, nor where the prompt was refused.
+func (a *Adapter) makeImage(ctx context.Context, w upstream.Task, at *url.URL, body []byte) (_ []upstream.Result, failure *upstream.JobFailure, again bool) {
 	reply, err := a.line.Submit(ctx, exchange.Request{
 		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
 	})
 	if err != nil {
-		return nil, upstream.AsJobFailure(err)
+		failure = upstream.AsJobFailure(err)
+		return nil, failure, failure.Health == upstream.HealthNone || failure.Health == upstream.HealthHalf
 	}
 	if !reply.Good() {
-		return nil, refused(reply, w.Kind).Redact(a.key)
+		failure = refused(reply, w.Kind).Redact(a.key)
+		return nil, failure, failure.Health == upstream.HealthHalf
 	}
-	r, trouble := readImage(reply)
-	if trouble != nil {
-		return nil, trouble.Redact(a.key)
+	result, failure, again := readImage(reply)
+	if failure != nil {
+		return nil, failure.Redact(a.key), again
 	}
-	return r, nil
+	return []upstream.Result{*result}, nil, true
 }
 
 // imageBodies makes the bodies of the calls. They are one and the same but for
@@ -192,12 +148,13 @@ func imageConfig(w upstream.Task) (map[string]any, *upstream.JobFailure) {
 }
 
 // readImage finds the image in a good answer. Parts of the model's thoughts are
-// drafts, not results.
-func readImage(reply *exchange.Reply) (*upstream.Result, *upstream.JobFailure) {
+// drafts, not results. Again says whether another call may fare better: not where
+// the prompt was blocked.
+func readImage(reply *exchange.Reply) (_ *upstream.Result, failure *upstream.JobFailure, again bool) {
 	const kind = upstream.KindImage
 	said, ok := document(reply)
 	if !ok || said.Get("error").IsObject() || said.Get("promptFeedback.blockReason").Str != "" {
-		return nil, reply.Refused(kind)
+		return nil, reply.Refused(kind), false
 	}
 	var found *upstream.Result
 	reason := ""
@@ -220,9 +177,9 @@ func readImage(reply *exchange.Reply) (*upstream.Result, *upstream.JobFailure) {
 	})
 	switch {
 	case found != nil:
-		return found, nil
+		return found, nil, true
 	case isFilter(reason):
-		return nil, upstream.Moderated(kind, "the provider's safety system stopped the image ("+reason+")", true)
+		return nil, upstream.Moderated(kind, "the provider's safety system stopped the image ("+reason+")", true), true
 	}
-	return nil, upstream.Nothing(kind, "no image in the answer: "+reason)
+	return nil, upstream.Nothing(kind, "no image in the answer: "+reason), true
 }

@@ -403,3 +403,31 @@ func FuzzImages(f *testing.F) {
 		}
 	})
 }
+
+// TestBlockStops: a prompt that is blocked is asked for no more; an image that
+// was is.
+func TestBlockStops(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		behaviour fakestudio.Behaviour
+		least     int
+		most      int
+	}{
+		"prompt":  {fakestudio.Behaviour{Status: 200, Body: `{"promptFeedback":{"blockReason":"OTHER"}}`}, 1, 7},
+		"refused": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "x")}, 1, 7},
+		"image":   {fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, 10, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.NewGemini(t)
+			for range 10 {
+				studio.Expect(c.behaviour)
+			}
+			_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 10 }))
+			_ = trouble(t, err)
+			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and what began before the first of them was read
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
