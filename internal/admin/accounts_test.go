@@ -71,6 +71,7 @@ func TestAccountFaults(t *testing.T) {
 		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 1 {
 			t.Errorf("refused requests left %d accounts", len(list))
 		}
+		o.ok("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "Identity")
 	})
 }
 

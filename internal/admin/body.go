@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
@@ -33,7 +34,7 @@ func (c *call) read(limit int64) ([]byte, error) {
 		c.w.Header().Set("Connection", "close")
 		return nil, fault.New(fault.InvalidRequest, "The request body broke off before its end. Please send the request again.")
 	}
-	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is compressed. Send it without a Content-Encoding.")
 	}
 	return body, nil
