@@ -162,7 +162,6 @@ func newPlant(t testing.TB, binary, database string, more map[string]string) *pl
 	for k, v := range more {
 		p.settings[k] = v
 	}
-	p.settings["private_networks"] = strings.Trim(p.settings["private_networks"]+","+fakestudio.Files+"/32", ",")
 	p.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: time.Minute}
 	t.Cleanup(p.client.CloseIdleConnections)
 	p.Process = gatewaytest.Start(t, binary, p.settings)

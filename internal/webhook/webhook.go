@@ -137,7 +137,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 		return err
 	}
 	loop.Run(ctx,
-		loop.Loop{Room: "webhook", Does: "read and write deliveries", Log: w.opts.Log, Step: turn,
+		loop.Loop{Room: "webhook", Does: "read or write deliveries", Log: w.opts.Log, Step: turn,
 			Period: pollEvery, Next: func() time.Duration { return wait }, Wake: w.wake, Pause: pace},
 		loop.Loop{Room: "webhook", Does: "delete old deliveries", Log: w.opts.Log, Period: sweepEvery, Step: w.Forget},
 	)

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,18 +17,10 @@ func (s *Studio) turnAway(r *http.Request, body []byte) {
 	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body})
 }
 
-// Files is the host of results of the studios that have one of their own. A
-// gateway reaches it only if it is told that it may (private_networks).
-const Files = "127.0.0.3"
-
 // openFiles starts a server for the results alone: `/TICKET/N.png` and
 // `/TICKET/N.mp4`. It ends with the test.
 func (s *Studio) openFiles() *httptest.Server {
-	listener, err := net.Listen("tcp", Files+":0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
 			s.t.Error("fake studio: a credential came to the host of results")
 		}
@@ -45,9 +36,6 @@ func (s *Studio) openFiles() *httptest.Server {
 		}
 		s.serve(w, r, ticket, "image/png", Picture(n))
 	}))
-	_ = server.Listener.Close()
-	server.Listener = listener
-	server.Start()
 	s.t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()

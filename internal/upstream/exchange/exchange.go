@@ -106,6 +106,12 @@ func (l *Line) owns(u *url.URL) bool {
 	return u.Scheme == l.base.Scheme && strings.EqualFold(u.Hostname(), l.base.Hostname()) && port(u) == port(l.base) && u.User == nil
 }
 
+// isHost tells whether an address is on the line's own host, on whatever port:
+// files are often served by a server of their own there.
+func (l *Line) isHost(u *url.URL) bool {
+	return strings.EqualFold(u.Hostname(), l.base.Hostname()) && u.User == nil
+}
+
 // port is the port that an http(s) address leads to.
 func port(u *url.URL) string {
 	switch {

@@ -156,8 +156,8 @@ const maxHops = 5
 var errStrange = errors.New("the result is on a host that is not the line's own")
 
 // Download opens a result at an address that the provider gave. header, the
-// credential in it, goes to the line's own host alone, and other hosts are
-// reached by the line's Strangers. Redirects are followed, since hosts of
+// credential in it, goes to the line's own host and port alone, and other hosts
+// are reached by the line's Strangers. Redirects are followed, since hosts of
 // results send to their storage. The error is a *upstream.JobFailure with NextPoll.
 func (l *Line) Download(ctx context.Context, address string, header http.Header) (*upstream.File, error) {
 	failed := func(f *upstream.Failure) error {
@@ -174,8 +174,10 @@ func (l *Line) Download(ctx context.Context, address string, header http.Header)
 		}
 		req.Header.Set("User-Agent", userAgent)
 		way := l.strangers
-		if l.owns(at) {
+		if l.isHost(at) {
 			way = l.transport
+		}
+		if l.owns(at) {
 			maps.Copy(req.Header, header)
 		}
 		if way == nil {
