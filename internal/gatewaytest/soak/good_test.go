@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tollgate/internal/money"
@@ -36,6 +37,7 @@ type good struct {
 	later    int             // asked to come later: the machine is busy
 	broken   int             // streams that a hostile line broke after they had begun
 	long     int             // answers of a hostile line over max_answer
+	drew     atomic.Bool     // an image has come; others may look
 	images   int             // of the answers
 	failed   []string        // jobs, judged at the end by what happened to them
 	wrong    []string        // what a healthy line could have prevented
@@ -191,6 +193,7 @@ func (g *good) image(ctx context.Context, n int) {
 	}
 	g.answers++
 	g.images++
+	g.drew.Store(true)
 }
 
 // pricePerImage is what an image costs, chatCost what an answer of the healthy

@@ -163,7 +163,9 @@ func (s *soak) run(length time.Duration) {
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for begin := time.Now(); time.Since(begin) < length; <-ticker.C {
+	drew := func() bool { return slices.ContainsFunc(s.good, func(g *good) bool { return g.drew.Load() }) }
+	// A machine that is too busy gets a minute more to make one image.
+	for begin := time.Now(); time.Since(begin) < length || !drew() && time.Since(begin) < length+time.Minute; <-ticker.C {
 		s.sample()
 		for _, line := range hostileLines {
 			s.operate("POST", "/lines/"+line+"/resume", nil)
