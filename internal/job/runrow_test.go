@@ -54,12 +54,13 @@ func enqueue(t *testing.T, db *store.DB, id string) {
 // TestSaveColumns: what is named is written as the row says, and nothing else.
 func TestSaveColumns(t *testing.T) {
 	t.Parallel()
-	full := progress{
+	filled := progress{
 		state: stateRendered, queuedMS: 1, wakeMS: 2, startedMS: 3, epoch: "node_1", fence: 4, line: "line", revision: 5, number: 6,
 		ticket: "ticket", submittedMS: 7, results: []upstream.Result{{Ref: "there"}}, files: []media.File{{Name: "file"}},
 		trace: trace{Steps: []Step{{Name: stepQueued, At: 8}}},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		full := filled
 		for i, column := range runColumns() {
 			id, other := fmt.Sprintf("job_%d", i), fmt.Sprintf("job_other_%d", i)
 			enqueue(t, db, id)
