@@ -108,7 +108,7 @@ func (d *desk) find(x *exchange) methods {
 // of the key: that is for requests that go through admission, which checks the
 // key's version. A refusal always has the database's word.
 func (d *desk) identify(x *exchange, fresh bool) error {
-	native := isNative(x.r.URL.Path)
+	native := fault.IsNative(x.r.URL.Path)
 	secret := bearer(x.r.Header)
 	if native {
 		secret = nativeKey(x.r.Header)
@@ -207,8 +207,8 @@ func (d *desk) slow(x *exchange) {
 
 // write answers with an error in the shape of the path's family.
 func write(x *exchange, f *fault.Error) {
-	if isNative(x.r.URL.Path) {
-		writeNative(x.w, f)
+	if fault.IsNative(x.r.URL.Path) {
+		f.WriteNative(x.w)
 		return
 	}
 	f.Write(x.w)

@@ -13,26 +13,6 @@ import (
 	"tollgate/internal/wire/messages"
 )
 
-// isNative says whether a path lies below /native, where errors have the shape
-// of that family.
-func isNative(path string) bool {
-	return path == "/native" || strings.HasPrefix(path, "/native/")
-}
-
-// writeNative answers with the /native error shape (interface.md, Error object
-// of /native endpoints). There is never a Retry-After here.
-func writeNative(w http.ResponseWriter, f *fault.Error) {
-	body := f.NativeBody()
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	if f.NoRetry {
-		h.Set("x-should-retry", "false")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	w.WriteHeader(f.Status())
-	_, _ = w.Write(append(body, '\n')) // the client may be gone; there is nobody else to tell
-}
-
 // nativeKey returns the key that a /native request carries: its x-api-key, else
 // what follows `Bearer` in its Authorization header.
 func nativeKey(h http.Header) string {

@@ -101,11 +101,9 @@ func unread(answer []byte) *fault.Error {
 func twoEnds(w http.ResponseWriter, r *http.Request) {
 	identify(w)
 	e := fault.New(fault.InvalidRequest, "The request has a `Transfer-Encoding` beside a `Content-Length` or in HTTP/1.0, so it is not certain where its body ends. Send one `Content-Length` alone.")
-	if path := r.URL.Path; path != "/native" && !strings.HasPrefix(path, "/native/") {
-		e.Write(w)
+	if fault.IsNative(r.URL.Path) {
+		e.WriteNative(w)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(e.Status())
-	_, _ = w.Write(append(e.NativeBody(), '\n')) // the client may be gone
+	e.Write(w)
 }

@@ -1,6 +1,10 @@
 package fault
 
-import "net/http"
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
 
 // NativeType returns error.type of the /native shape (interface.md, `/native`
 // endpoints). A provider's own type is passed on where it is one of that
@@ -62,4 +66,24 @@ func nativeTypeOf(status int) string {
 		return "rate_limit_error"
 	}
 	return "invalid_request_error"
+}
+
+// IsNative tells whether a path is of the native form, whose errors have a shape
+// of their own.
+func IsNative(path string) bool {
+	return path == "/native" || strings.HasPrefix(path, "/native/")
+}
+
+// WriteNative answers a /native request with e (interface.md, Error object of
+// /native endpoints). There is never a Retry-After there.
+func (e *Error) WriteNative(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if e.NoRetry {
+		h.Set("x-should-retry", "false")
+	}
+	out := append(e.NativeBody(), '\n')
+	h.Set("Content-Length", strconv.Itoa(len(out)))
+	w.WriteHeader(e.Status())
+	_, _ = w.Write(out) // the client may be gone; there is nobody else to tell
 }
