@@ -21,12 +21,11 @@ type answer struct {
 // ReadAnswer reads a provider's answer; ErrMalformed when it is no
 // JSON object. It keeps body.
 func ReadAnswer(body []byte) (wire.Answer, error) {
-	from := rawjson.SkipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
+	object := rawjson.Object(body)
+	if object == nil {
 		return nil, wire.ErrMalformed
 	}
 	a := &answer{body: body}
-	object := body[from:]
 	var reason string
 	blocks := false
 	for name, value := range rawjson.Members(object) {

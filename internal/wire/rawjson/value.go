@@ -58,6 +58,16 @@ func Count(raw []byte) (int64, bool) {
 	return min(n, MaxCount), true
 }
 
+// Object returns a document that is one JSON object, from its brace on; nil: it is
+// none.
+func Object(body []byte) []byte {
+	from := SkipSpace(body, 0)
+	if from >= len(body) || body[from] != '{' || !IsValid(body) {
+		return nil
+	}
+	return body[from:]
+}
+
 // IsValid tells whether data is JSON.
 func IsValid(data []byte) bool {
 	s := scanner{src: data}

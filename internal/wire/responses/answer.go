@@ -22,11 +22,10 @@ type answer struct {
 // ReadAnswer reads a provider's answer; ErrMalformed when it is no
 // JSON object. It keeps body.
 func ReadAnswer(body []byte) (wire.Answer, error) {
-	from := rawjson.SkipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
+	object := rawjson.Object(body)
+	if object == nil {
 		return nil, wire.ErrMalformed
 	}
-	object := body[from:]
 	r := readResponse(object)
 	a := &answer{body: body, tier: r.tier}
 	a.reports.Take(r.usage, true)

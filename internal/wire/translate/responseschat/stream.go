@@ -64,13 +64,13 @@ func newStream(id wire.Identity, r *responses.Request) *stream {
 // wholeAnswer turns a chat completion that was not streamed into a
 // response; ErrMalformed when it is no JSON object.
 func wholeAnswer(body []byte, id wire.Identity, u wire.Usage, r *responses.Request) ([]byte, error) {
-	from := rawjson.SkipSpace(body, 0)
-	if from >= len(body) || body[from] != '{' || !rawjson.IsValid(body) {
+	object := rawjson.Object(body)
+	if object == nil {
 		return nil, wire.ErrMalformed
 	}
 	s := newStream(id, r)
 	s.silent, s.begun = true, true
-	s.readFrame(nil, body[from:])
+	s.readFrame(nil, object)
 	s.closeAll(nil)
 	return s.object.Append(nil, s.state(u)), nil
 }
