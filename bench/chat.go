@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,12 +76,13 @@ func benchChat(o options) error {
 			return err
 		}
 		defer stop()
-		t.name = "the other build, SQLite"
+		t.name = otherBuild
 		targets = append(targets, t)
 	}
 
 	fmt.Printf("### Chat: %d rounds of %s, medians\n\n", o.rounds, o.span)
 	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")
+	var beside []string
 	for _, name := range o.cases {
 		s, err := findScenario(name)
 		if err != nil {
@@ -88,7 +90,8 @@ func benchChat(o options) error {
 		}
 		found := map[string][]round{}
 		for n := range o.rounds + 1 { // the first warms up
-			for _, t := range targets {
+			for i := range targets {
+				t := targets[(i+n)%len(targets)] // nobody always comes behind the same one
 				r, err := measureChat(s, t, o.span)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", name, t.name, err)
@@ -122,8 +125,14 @@ func benchChat(o options) error {
 				millis(median(all, func(r round) time.Duration { return r.p99 })),
 				peak, fmt.Sprint(failed))
 		}
+		if o.against != "" {
+			beside = append(beside, compared(name, found["tollgate, SQLite"], found[otherBuild]))
+		}
 	}
 	out.print()
+	for _, line := range beside {
+		fmt.Println(line)
+	}
 	for _, name := range o.cases {
 		s, err := findScenario(name)
 		if err != nil {
@@ -134,6 +143,22 @@ func benchChat(o options) error {
 	fmt.Println()
 	idle.print()
 	return nil
+}
+
+// otherBuild is the target of -against.
+const otherBuild = "the other build, SQLite"
+
+// compared says how the CPU per request of this build relates to the other's,
+// round by round: what slows the machine for a while slows both.
+func compared(name string, this, other []round) string {
+	var ratios []float64
+	for i := range this {
+		ratios = append(ratios, float64(this[i].cpu)/float64(max(1, other[i].cpu)))
+	}
+	slices.Sort(ratios)
+	quarter := len(ratios) / 4
+	return fmt.Sprintf("- %s: CPU beside the other build's, round by round: median %.3f, middle half %.3f to %.3f",
+		name, ratios[len(ratios)/2], ratios[quarter], ratios[len(ratios)-1-quarter])
 }
 
 // logged returns what the target's process wrote, when it has ended.
