@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
 	"tollgate/internal/egress"
-	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/media"
@@ -64,7 +64,7 @@ type desk struct {
 	books   *ledger.Ledger
 	server  *httptest.Server
 	account string
-	log     *gatewaytest.Buffer
+	log     *scene.Buffer
 	once    sync.Once // closes the books
 }
 
@@ -75,7 +75,7 @@ const maxBody = 4096
 func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 	t.Helper()
 	ctx := t.Context()
-	d := &desk{t: t, db: db, log: new(gatewaytest.Buffer)}
+	d := &desk{t: t, db: db, log: new(scene.Buffer)}
 	log := slog.New(slog.NewTextHandler(d.log, nil))
 	doc, _, err := catalog.Parse([]byte(models), providers())
 	if err != nil {

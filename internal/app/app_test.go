@@ -19,7 +19,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -45,7 +45,7 @@ func testSettings(t *testing.T, url, more string) *Settings {
 // served is an App that serves until stop.
 type served struct {
 	*App
-	out, err *gatewaytest.Buffer
+	out, err *scene.Buffer
 	cancel   context.CancelFunc
 	ended    chan error
 }
@@ -53,7 +53,7 @@ type served struct {
 // serve starts an App and waits until it is ready.
 func serve(t *testing.T, s *Settings) *served {
 	t.Helper()
-	p := &served{out: new(gatewaytest.Buffer), err: new(gatewaytest.Buffer), ended: make(chan error, 1)}
+	p := &served{out: new(scene.Buffer), err: new(scene.Buffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), s, Options{Stdout: p.out, Stderr: p.err, Lookup: os.LookupEnv, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -446,7 +446,7 @@ func TestMetricsObserveTheLedger(t *testing.T) {
 
 func TestAJumpOfTheClockIsTold(t *testing.T) {
 	t.Parallel()
-	var log gatewaytest.Buffer
+	var log scene.Buffer
 	a := &App{metrics: newMetrics("test"), log: slog.New(slog.NewTextHandler(&log, nil))}
 	a.clockJumped(40*24*time.Hour + 1234567)
 	a.clockJumped(-time.Hour)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -17,7 +17,7 @@ import (
 // keeps all that were let through waiting until everything is decided.
 func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		const burst, fit = 150, 7
 		decided := make(chan struct{})
@@ -27,7 +27,7 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 			reply.Wait = decided
 			return reply
 		})
-		process := gatewaytest.Start(t, binary, map[string]string{
+		process := scene.Start(t, binary, map[string]string{
 			"database": database, "catalog": catalogFor(t, provider.URL()), "CRASH_TEST_KEY": "vendor-secret",
 		})
 		// What is held: the body's bytes and 1000 at 1 USD a million tokens,

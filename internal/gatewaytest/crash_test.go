@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -82,7 +82,7 @@ func ask(client *http.Client, url, key string, stream bool) seen {
 // that a client saw is charged once, no error answer is charged, at most one
 // charge a request, no hold is left, and the audit finds nothing.
 func TestKillUnderLoad(t *testing.T) {
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	rounds := 4
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
 		rounds = 100
@@ -110,7 +110,7 @@ func TestKillUnderLoad(t *testing.T) {
 
 func crash(t *testing.T, binary string, settings map[string]string, rounds int) {
 	const callers = 24
-	process := gatewaytest.Start(t, binary, settings)
+	process := scene.Start(t, binary, settings)
 	account, key := process.Account(1000, nil)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
@@ -143,9 +143,9 @@ func crash(t *testing.T, binary string, settings map[string]string, rounds int) 
 		process.Kill()
 		close(stop)
 		group.Wait()
-		process = gatewaytest.Start(t, binary, settings)
+		process = scene.Start(t, binary, settings)
 		waitForSweep(t, process, account)
-		if out, diag, code := gatewaytest.Run(t, binary, settings, "audit"); code != 0 {
+		if out, diag, code := scene.Run(t, binary, settings, "audit"); code != 0 {
 			t.Fatalf("round %d: audit: exit %d\n%s%s", round, code, out, diag)
 		}
 	}
@@ -157,7 +157,7 @@ func crash(t *testing.T, binary string, settings map[string]string, rounds int) 
 
 // waitForSweep waits until nothing is held: on PostgreSQL the former process
 // is declared dead after a lease.
-func waitForSweep(t *testing.T, process *gatewaytest.Process, account string) {
+func waitForSweep(t *testing.T, process *scene.Process, account string) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -177,7 +177,7 @@ func waitForSweep(t *testing.T, process *gatewaytest.Process, account string) {
 }
 
 // check compares what clients saw with the request log.
-func check(t *testing.T, process *gatewaytest.Process, account string, all []seen) {
+func check(t *testing.T, process *scene.Process, account string, all []seen) {
 	t.Helper()
 	type receipt struct {
 		ID     string       `json:"id"`

@@ -8,30 +8,12 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 )
 
-// completion is a whole answer of one choice: its message and finish_reason as
-// JSON, and usage.
-func completion(message, finish string) *fakeprovider.Reply {
-	r := saying(200, `{"id":"chatcmpl-fake","object":"chat.completion","created":1700000000,"model":"vendor-model",`+
-		`"choices":[{"index":0,"message":`+message+`,"finish_reason":`+finish+`}],`+
-		`"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`)
-	return &r
-}
-
-// events is a stream of frames as they stand.
-func events(frames ...string) *fakeprovider.Reply { return &fakeprovider.Reply{Events: frames} }
-
-// frame is a frame of one choice: its delta and finish_reason as JSON.
-func frame(delta, finish string) string {
-	return `{"id":"chatcmpl-fake","object":"chat.completion.chunk","created":1700000000,"model":"vendor-model",` +
-		`"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
-}
-
 // inside makes the rows of an error that is reported with status 200: as the
 // whole answer, as a stream's first frame, and in place of a stream.
 func inside(name, body string, w want) []row {
-	whole := saying(200, body)
+	whole := fakeprovider.JSON(200, body)
 	return []row{
-		{name: "200 " + name, want: w, status: 200, whole: &whole, stream: events(body, "[DONE]")},
+		{name: "200 " + name, want: w, status: 200, whole: &whole, stream: fakeprovider.Events(body, "[DONE]")},
 		{name: "200 in place of a stream: " + name, want: w, status: 200, stream: &whole, probe: &whole},
 	}
 }
@@ -155,10 +137,10 @@ func insideRows() []row {
 // emptyRows: an answer without anything in it.
 func emptyRows() []row {
 	choices := func(list string) *fakeprovider.Reply {
-		r := saying(200, `{"id":"x","object":"chat.completion","choices":`+list+`,"usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
+		r := fakeprovider.JSON(200, `{"id":"x","object":"chat.completion","choices":`+list+`,"usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
 		return &r
 	}
-	missing := saying(200, `{"id":"x","object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
+	missing := fakeprovider.JSON(200, `{"id":"x","object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
 	usage := fakeprovider.UsageFrame(10, 0)
 	const role = `{"role":"assistant","content":""}`
 	rows := []row{
@@ -166,12 +148,12 @@ func emptyRows() []row {
 		{name: "choices null", whole: choices(`null`)},
 		{name: "choices missing", whole: &missing},
 		{name: "message null", whole: choices(`[{"index":0,"message":null,"finish_reason":"stop"}]`)},
-		{name: "content empty", whole: completion(role, `"stop"`), stream: events(frame(role, `null`), frame(`{}`, `"stop"`), usage, "[DONE]")},
-		{name: "content empty, no finish", whole: completion(role, `null`)},
-		{name: "content null", whole: completion(`{"role":"assistant","content":null}`, `"stop"`), stream: events(frame(`{"content":null}`, `"stop"`), "[DONE]")},
-		{name: "content and calls empty", whole: completion(`{"role":"assistant","content":null,"tool_calls":[]}`, `"stop"`),
-			stream: events(frame(`{"content":"","tool_calls":[]}`, `"stop"`), "[DONE]")},
-		{name: "limit of the gateway used up", whole: completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
+		{name: "content empty", whole: fakeprovider.Completion(role, `"stop"`), stream: fakeprovider.Events(fakeprovider.RawFrame(role, `null`), fakeprovider.RawFrame(`{}`, `"stop"`), usage, "[DONE]")},
+		{name: "content empty, no finish", whole: fakeprovider.Completion(role, `null`)},
+		{name: "content null", whole: fakeprovider.Completion(`{"role":"assistant","content":null}`, `"stop"`), stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":null}`, `"stop"`), "[DONE]")},
+		{name: "content and calls empty", whole: fakeprovider.Completion(`{"role":"assistant","content":null,"tool_calls":[]}`, `"stop"`),
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":"","tool_calls":[]}`, `"stop"`), "[DONE]")},
+		{name: "limit of the gateway used up", whole: fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
 			ask: map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 500}},
 	}
 	for i := range rows {
@@ -186,12 +168,12 @@ func filteredRows() []row {
 	for _, reason := range []string{"content_filter", "sensitive", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION", "refusal"} {
 		quoted := fmt.Sprintf("%q", reason)
 		rows = append(rows,
-			row{name: "empty, ended by " + reason, want: withheld(), status: 200, whole: completion(`{"role":"assistant","content":""}`, quoted),
-				stream: events(frame(`{"role":"assistant","content":""}`, `null`), frame(`{}`, quoted), "[DONE]")},
-			row{name: "partial, ended by " + reason, want: answered(), status: 200, whole: completion(`{"role":"assistant","content":"half"}`, quoted),
-				stream: events(frame(`{"content":"half"}`, `null`), frame(`{}`, quoted), fakeprovider.UsageFrame(10, 5), "[DONE]")})
+			row{name: "empty, ended by " + reason, want: withheld(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
+				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted), "[DONE]")},
+			row{name: "partial, ended by " + reason, want: answered(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted),
+				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":"half"}`, `null`), fakeprovider.RawFrame(`{}`, quoted), fakeprovider.UsageFrame(10, 5), "[DONE]")})
 	}
-	sensitive := saying(200, `{"choices":[{"index":0,"message":{"content":""},"finish_reason":"stop"}],"output_sensitive":true}`)
+	sensitive := fakeprovider.JSON(200, `{"choices":[{"index":0,"message":{"content":""},"finish_reason":"stop"}],"output_sensitive":true}`)
 	return append(rows, row{name: "empty, output_sensitive", want: withheld(), status: 200, whole: &sensitive})
 }
 
@@ -203,22 +185,22 @@ func finishRows() []row {
 		"MALFORMED_RESPONSE", "OTHER", "UNEXPECTED_TOOL_CALL"} {
 		quoted := fmt.Sprintf("%q", reason)
 		rows = append(rows,
-			row{name: "empty, finished with " + reason, want: outOfOrder(), status: 200, whole: completion(`{"role":"assistant","content":""}`, quoted),
-				stream: events(frame(`{"role":"assistant","content":""}`, `null`), frame(`{}`, quoted), "[DONE]")},
-			row{name: "usable, finished with " + reason, want: answered(), status: 200, whole: completion(`{"role":"assistant","content":"half"}`, quoted)})
+			row{name: "empty, finished with " + reason, want: outOfOrder(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
+				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted), "[DONE]")},
+			row{name: "usable, finished with " + reason, want: answered(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted)})
 	}
-	thought := completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
+	thought := fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
 	small := refused(400, "max_tokens_too_small", "invalid_request_error")
 	xgroq := `{"id":"x","choices":[{"index":0,"delta":{},"finish_reason":null}],"x_groq":{"id":"y","error":"over capacity"}}`
 	return append(rows,
-		row{name: "x_groq.error", want: outOfOrder(), status: 200, stream: events(xgroq, "[DONE]")},
+		row{name: "x_groq.error", want: outOfOrder(), status: 200, stream: fakeprovider.Events(xgroq, "[DONE]")},
 		row{name: "limit of the client used up", want: small, status: 200, whole: thought, param: "max_tokens"},
 		row{name: "limit of the client used up, new name", want: small, status: 200, whole: thought, param: "max_completion_tokens",
 			ask: map[string]any{"max_tokens": nil, "max_completion_tokens": 50}},
 		row{name: "limit used up, reasoning streamed", want: answered(), status: 200,
-			stream: events(frame(`{"reasoning_content":"hm"}`, `null`), frame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
 		row{name: "limit used up, nothing streamed", want: answered(), status: 200,
-			stream: events(frame(`{"role":"assistant","content":""}`, `null`), frame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
 	)
 }
 
@@ -232,15 +214,15 @@ func oddRows() []row {
 	streamed := fakeprovider.Stream(10, 5, "hi")
 	zippedStream := streamed
 	zippedStream.Header = zipped.Header
-	half := saying(200, `{"id":"x","choices":[{"index":0,"message":{"content":"hal`)
-	list := saying(200, `[{"id":"x"}]`)
+	half := fakeprovider.JSON(200, `{"id":"x","choices":[{"index":0,"message":{"content":"hal`)
+	list := fakeprovider.JSON(200, `[{"id":"x"}]`)
 	cut := fakeprovider.Reply{Body: half.Body, Length: 4096}
 	call := `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}`
 	return []row{
 		both("200 page", fakeprovider.Page(200), w),
-		both("200 empty", saying(200, ""), w),
+		both("200 empty", fakeprovider.JSON(200, ""), w),
 		both("200 text", fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, w),
-		both("204", saying(204, ""), w).logged(anyStatus),
+		both("204", fakeprovider.JSON(204, ""), w).logged(anyStatus),
 		{name: "an answer without a content type", want: w, status: 200, whole: &typeless},
 		{name: "an answer as text", want: w, status: 200, whole: &text},
 		{name: "an answer as a stream", want: w, status: 200, whole: &streamed, stream: &answer},
@@ -248,15 +230,15 @@ func oddRows() []row {
 		{name: "compressed", want: w, status: 200, whole: &zipped, stream: &zippedStream},
 		{name: "half JSON", want: w, status: 200, whole: &half},
 		{name: "a list", want: w, status: 200, whole: &list},
-		{name: "text among the frames", want: w, status: 200, stream: events("hello", "[DONE]")},
-		{name: "a page among the frames", want: w, status: 200, stream: events("<html>no</html>")},
-		{name: "half a frame", want: w, status: 200, stream: events(`{"id":"x","choices":[`, "[DONE]")},
+		{name: "text among the frames", want: w, status: 200, stream: fakeprovider.Events("hello", "[DONE]")},
+		{name: "a page among the frames", want: w, status: 200, stream: fakeprovider.Events("<html>no</html>")},
+		{name: "half a frame", want: w, status: 200, stream: fakeprovider.Events(`{"id":"x","choices":[`, "[DONE]")},
 		{name: "an answer that is cut", want: broken(), status: 200, whole: &cut},
 		{name: "an answer that is reset", want: broken(), status: 200, whole: &fakeprovider.Reply{Body: half.Body, End: fakeprovider.Reset}},
-		{name: "call with broken arguments", want: answered(), status: 200, whole: completion(call, `"tool_calls"`),
-			stream: events(frame(call, `null`), frame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
-		{name: "a refusal", want: answered(), status: 200, whole: completion(`{"role":"assistant","content":null,"refusal":"No."}`, `"stop"`),
-			stream: events(frame(`{"refusal":"No."}`, `null`), frame(`{}`, `"stop"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+		{name: "call with broken arguments", want: answered(), status: 200, whole: fakeprovider.Completion(call, `"tool_calls"`),
+			stream: fakeprovider.Events(fakeprovider.RawFrame(call, `null`), fakeprovider.RawFrame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+		{name: "a refusal", want: answered(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":null,"refusal":"No."}`, `"stop"`),
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"refusal":"No."}`, `null`), fakeprovider.RawFrame(`{}`, `"stop"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
 	}
 }
 

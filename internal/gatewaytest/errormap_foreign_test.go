@@ -27,14 +27,14 @@ func native(raw ...string) *fakeprovider.Reply {
 // candidate is a whole answer of Gemini and the same as a stream.
 func candidate(finish string, parts ...string) (whole, stream *fakeprovider.Reply) {
 	event := fakeprovider.GeminiEvent(finish, 10, 5, parts...)
-	r := saying(200, event)
-	return &r, events(event)
+	r := fakeprovider.JSON(200, event)
+	return &r, fakeprovider.Events(event)
 }
 
 // foreignRows are chat completions on lines that speak another form.
 func foreignRows() []row {
 	small := refused(400, "max_tokens_too_small", "invalid_request_error")
-	thought := saying(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"thinking","thinking":"hm","signature":"s"}],`+
+	thought := fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"thinking","thinking":"hm","signature":"s"}],`+
 		`"stop_reason":"max_tokens","usage":{"input_tokens":10,"output_tokens":50}}`)
 	rows := []row{
 		{name: "Anthropic: empty, refused", want: withheld(), whole: stoppedBy("refusal"), stream: native(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
@@ -67,7 +67,7 @@ func geminiRows() []row {
 	var rows []row
 	for _, reason := range []string{"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT"} {
 		whole := fakeprovider.GeminiBlocked(reason, 10)
-		rows = append(rows, row{name: "prompt blocked for " + reason, want: stopped(), whole: &whole, stream: events(whole.Body)})
+		rows = append(rows, row{name: "prompt blocked for " + reason, want: stopped(), whole: &whole, stream: fakeprovider.Events(whole.Body)})
 	}
 	finished := func(reason string, w want, parts ...string) row {
 		whole, stream := candidate(reason, parts...)
@@ -81,14 +81,14 @@ func geminiRows() []row {
 	}
 	used := finished("MAX_TOKENS", refused(400, "max_tokens_too_small", "invalid_request_error"), fakeprovider.GeminiThought("hm"))
 	used.stream, used.param = nil, "max_tokens"
-	missing, none := saying(200, `{"usageMetadata":{"promptTokenCount":10}}`), saying(200, `{"candidates":[],"promptFeedback":{"safetyRatings":[]}}`)
+	missing, none := fakeprovider.JSON(200, `{"usageMetadata":{"promptTokenCount":10}}`), fakeprovider.JSON(200, `{"candidates":[],"promptFeedback":{"safetyRatings":[]}}`)
 	rows = append(rows,
 		row{name: "candidates missing", want: empty(), whole: &missing},
 		row{name: "no candidates", want: empty(), whole: &none})
 	limited := fakeprovider.GeminiErrorObject(429, "RESOURCE_EXHAUSTED", "x", fakeprovider.GeminiRetry("30s"))
-	whole := saying(200, limited)
+	whole := fakeprovider.JSON(200, limited)
 	rows = append(rows, used, finished("STOP", empty()),
-		row{name: "error inside", want: busy(), whole: &whole, stream: events(limited)})
+		row{name: "error inside", want: busy(), whole: &whole, stream: fakeprovider.Events(limited)})
 	for i := range rows {
 		rows[i].name, rows[i].status, rows[i].line = "Gemini: "+rows[i].name, 200, gemini(rows[i].line)
 	}

@@ -1,18 +1,15 @@
 package gatewaytest_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
-	"sync"
-	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // stoppedBy is a whole answer of the messages form without content.
 func stoppedBy(reason string) *fakeprovider.Reply {
-	r := saying(200, fmt.Sprintf(`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],`+
+	r := fakeprovider.JSON(200, fmt.Sprintf(`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],`+
 		`"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}`, reason))
 	return &r
 }
@@ -38,7 +35,7 @@ func messageEnd(reason string, output int) []string {
 // nativeForm is the messages form as /native speaks it.
 func nativeForm() form {
 	return form{
-		name: "messages", path: "/native/v1/messages", provider: "anthropic", native: true,
+		name: "messages", in: scene.Messages, provider: "anthropic", native: true,
 		good: func(stream bool) fakeprovider.Reply {
 			if stream {
 				return fakeprovider.NativeStream(1000, 500, "all ", "is well")
@@ -84,7 +81,7 @@ func nativeRows() []row {
 	}
 	rejected := reported("invalid_request_error", refused(400, "invalid_request", "invalid_request_error"))
 	rejected.message = "x"
-	nothing := saying(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":0}}`)
+	nothing := fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":0}}`)
 	return append(rows, rejected,
 		reported("overloaded_error", busy()),
 		reported("rate_limit_error", busy()),
@@ -135,59 +132,5 @@ func nativeBrokenRows() []row {
 		breaking("rate_limit_error", after("upstream_busy"), fakeprovider.None, said("rate_limit_error")),
 		breaking("api_error", after("upstream_unavailable"), fakeprovider.None, said("api_error")),
 		breaking("timeout_error", after("upstream_timeout"), fakeprovider.None, said("timeout_error")),
-	}
-}
-
-// nativeScenes: how /native says that all lines are full, and that there is
-// none.
-func nativeScenes(t testing.TB) []scene {
-	native := nativeForm()
-	open := make(chan struct{})
-	slow := native.good(false)
-	slow.Wait = open
-	p := newMoody(t, slow)
-	line := chatLine("native", p.URL(), map[string]any{"max_concurrent": 1, "provider": native.provider}, "native")
-	model := chatModel("native", map[string]any{"forms": []string{native.name}})
-	return []scene{{name: "full, then out", models: []map[string]any{model}, lines: []map[string]any{line},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
-			var group sync.WaitGroup
-			group.Go(func() { c.patiently("native") })
-			p.Arrived()
-			c.refusedNative(429, "overloaded_error")
-			p.asked(t, 1)
-			p.turn(fakeprovider.Error(401, "", "invalid_api_key", "no"))
-			close(open)
-			group.Wait()
-			eventually(t, "the slot is free, and the credential refused", func() bool { return c.native().status == 502 })
-			f.becomes(t, "native", "credentials_out")
-			c.refusedNative(503, "overloaded_error")
-			p.asked(t, 2)
-			c.settled(1)
-		}}}
-}
-
-// native sends a request once.
-func (c caller) native() answer {
-	c.t.Helper()
-	a, err := converse(c.t.Context(), c.f.client, c.f.process.URL+c.f.form.path, c.key, hello("native", false))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return a
-}
-
-// refusedNative sends a request that no line can take.
-func (c caller) refusedNative(status int, kind string) {
-	c.t.Helper()
-	a := c.native()
-	var members map[string]any
-	if err := json.Unmarshal([]byte(a.raw), &members); err != nil {
-		c.t.Fatal(err)
-	}
-	delete(members, "type")
-	delete(members, "error")
-	if a.status != status || a.err.Type != kind || a.err.Message == "" || a.retryAfter != "" || len(members) > 0 || strings.Contains(a.raw, "attempts") {
-		c.t.Errorf("the client got %d %s, Retry-After %q; want %d %s and nothing else", a.status, a.raw, a.retryAfter, status, kind)
 	}
 }

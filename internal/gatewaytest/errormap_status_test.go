@@ -6,12 +6,8 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
-
-// saying is an answer with a JSON body as it stands.
-func saying(status int, body string) fakeprovider.Reply {
-	return fakeprovider.Reply{Status: status, Body: body}
-}
 
 // coded are rows of one status and shape that differ in the code alone.
 func coded(vendor string, status int, w want, codes ...string) []row {
@@ -38,7 +34,7 @@ func bare(status int, w want, codes ...string) []row {
 	var rows []row
 	for _, code := range codes {
 		rows = append(rows, both(fmt.Sprintf("%d DashScope %s", status, code),
-			saying(status, fmt.Sprintf(`{"code":%q,"message":"The vendor's words.","request_id":"x"}`, code)), w))
+			fakeprovider.JSON(status, fmt.Sprintf(`{"code":%q,"message":"The vendor's words.","request_id":"x"}`, code)), w))
 	}
 	return rows
 }
@@ -139,7 +135,7 @@ func timeoutRows() []row {
 	rows := []row{
 		stalling("connected, no head", 0, fakeprovider.Reply{Before: fakeprovider.Stall}),
 		stalling("half a head, stalled", 0, fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall}),
-		both("504 Anthropic timeout_error", saying(504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`), timedOut()),
+		both("504 Anthropic timeout_error", fakeprovider.JSON(504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`), timedOut()),
 	}
 	rows = append(rows, statuses(timedOut(), 408, 504)...)
 	rows = append(rows, pages(timedOut(), 408, 504, 522, 524)...)
@@ -156,15 +152,15 @@ func busyRows() []row {
 		both("429 rate_limit_exceeded", fakeprovider.Busy(0), busy()),
 		both("429 with Retry-After", fakeprovider.Busy(30), busy()),
 		both("429 with retry-after-ms", waiting, busy()),
-		both("429 empty", saying(429, ""), busy()),
+		both("429 empty", fakeprovider.JSON(429, ""), busy()),
 		both("429 text", fakeprovider.Reply{Status: 429, ContentType: "text/plain", Body: "slow down"}, busy()),
-		both("429 Gemini RESOURCE_EXHAUSTED", saying(429, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`), busy()),
-		both("429 Gemini in an array", saying(429, `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}]`), busy()),
-		both("429 OpenRouter", saying(429, `{"error":{"code":429,"message":"x","metadata":{"error_type":"rate_limit"}}}`), busy()),
-		both("529 Anthropic overloaded_error", saying(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), busy()),
-		both("529 empty", saying(529, ""), busy()),
+		both("429 Gemini RESOURCE_EXHAUSTED", fakeprovider.JSON(429, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`), busy()),
+		both("429 Gemini in an array", fakeprovider.JSON(429, `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}]`), busy()),
+		both("429 OpenRouter", fakeprovider.JSON(429, `{"error":{"code":429,"message":"x","metadata":{"error_type":"rate_limit"}}}`), busy()),
+		both("529 Anthropic overloaded_error", fakeprovider.JSON(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), busy()),
+		both("529 empty", fakeprovider.JSON(529, ""), busy()),
 		both("503 overloaded", fakeprovider.Error(503, "server_error", "", "The engine is currently overloaded, please try again later"), busy()),
-		both("503 Gemini overloaded", saying(503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), busy()),
+		both("503 Gemini overloaded", fakeprovider.JSON(503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), busy()),
 		both("503 slow_down", fakeprovider.Error(503, "server_error", "slow_down", "x"), busy()),
 	}
 	rows = append(rows, pages(busy(), 429)...)
@@ -184,18 +180,18 @@ func accountRows() []row {
 	w := unavailable(cred)
 	rows := []row{
 		both("429 OpenAI insufficient_quota", fakeprovider.Error(429, "insufficient_quota", "insufficient_quota", "x"), w),
-		both("401 empty", saying(401, ""), w),
+		both("401 empty", fakeprovider.JSON(401, ""), w),
 		both("401 text", fakeprovider.Reply{Status: 401, ContentType: "text/plain", Body: "no"}, w),
-		both("401 with the credential in it", fakeprovider.Error(401, "", "invalid_api_key", "Incorrect API key provided: "+credential), w),
+		both("401 with the credential in it", fakeprovider.Error(401, "", "invalid_api_key", "Incorrect API key provided: "+scene.Credential), w),
 		both("403 text", fakeprovider.Reply{Status: 403, ContentType: "text/plain", Body: "forbidden"}, w),
-		both("400 Anthropic on hold", saying(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
+		both("400 Anthropic on hold", fakeprovider.JSON(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
 			`"details":{"error_code":"organization_on_hold"}}}`), w),
-		both("400 Anthropic spend limit", saying(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
+		both("400 Anthropic spend limit", fakeprovider.JSON(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
 			`"details":{"error_code":"workspace_spend_limit_reached"}}}`), w),
-		both("400 Gemini API_KEY_INVALID", saying(400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",`+
+		both("400 Gemini API_KEY_INVALID", fakeprovider.JSON(400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",`+
 			`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`), w),
-		both("400 Gemini FAILED_PRECONDITION", saying(400, `{"error":{"code":400,"message":"User location is not supported.","status":"FAILED_PRECONDITION"}}`), w),
-		both("402 OpenRouter", saying(402, `{"error":{"code":402,"message":"x"}}`), w),
+		both("400 Gemini FAILED_PRECONDITION", fakeprovider.JSON(400, `{"error":{"code":400,"message":"User location is not supported.","status":"FAILED_PRECONDITION"}}`), w),
+		both("402 OpenRouter", fakeprovider.JSON(402, `{"error":{"code":402,"message":"x"}}`), w),
 	}
 	rows = append(rows, statuses(w, 401, 402, 403)...)
 	rows = append(rows, typed("Moonshot", 429, w, "exceeded_current_quota_error")...)
@@ -223,7 +219,7 @@ func accountRows() []row {
 func modelRows() []row {
 	w := unavailable(pair)
 	added := func(param string) fakeprovider.Reply {
-		return saying(400, fmt.Sprintf(`{"error":{"message":"Unsupported parameter: '%s' is not supported with this model.",`+
+		return fakeprovider.JSON(400, fmt.Sprintf(`{"error":{"message":"Unsupported parameter: '%s' is not supported with this model.",`+
 			`"type":"invalid_request_error","param":%q,"code":"unsupported_parameter"}}`, param, param))
 	}
 	options := added("stream_options")
@@ -231,10 +227,10 @@ func modelRows() []row {
 	limit.ask = map[string]any{"max_tokens": nil}
 	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{
-		both("404 Gemini NOT_FOUND", saying(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),
-		both("404 Anthropic not_found_error", saying(404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), w),
-		both("404 empty", saying(404, ""), w),
-		both("410 OpenRouter", saying(410, `{"error":{"code":410,"message":"x"}}`), w),
+		both("404 Gemini NOT_FOUND", fakeprovider.JSON(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),
+		both("404 Anthropic not_found_error", fakeprovider.JSON(404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), w),
+		both("404 empty", fakeprovider.JSON(404, ""), w),
+		both("410 OpenRouter", fakeprovider.JSON(410, `{"error":{"code":410,"message":"x"}}`), w),
 		limit,
 		{name: "400 for stream_options that we added", want: w, status: 400, stream: &options, ask: map[string]any{}},
 	}
@@ -253,12 +249,12 @@ func modelRows() []row {
 // filterRows: the provider's check stopped the prompt.
 func filterRows() []row {
 	rows := []row{
-		both("400 Azure ResponsibleAIPolicyViolation", saying(400, `{"error":{"code":"content_filter","message":"x","status":400,`+
+		both("400 Azure ResponsibleAIPolicyViolation", fakeprovider.JSON(400, `{"error":{"code":"content_filter","message":"x","status":400,`+
 			`"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{}}}}`), stopped()),
-		both("400 Azure, inner name alone", saying(400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), stopped()),
+		both("400 Azure, inner name alone", fakeprovider.JSON(400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), stopped()),
 		both("400 Moonshot considered high risk", fakeprovider.Error(400, "invalid_request_error", "",
 			"The request was rejected because it was considered high risk"), stopped()),
-		both("403 OpenRouter flagged_input", saying(403, `{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"],"flagged_input":"…"}}}`), stopped()),
+		both("403 OpenRouter flagged_input", fakeprovider.JSON(403, `{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"],"flagged_input":"…"}}}`), stopped()),
 	}
 	rows = append(rows, coded("OpenAI", 400, stopped(), "content_filter", "content_policy_violation", "invalid_prompt")...)
 	rows = append(rows, typed("Moonshot", 400, stopped(), "content_filter")...)
@@ -272,7 +268,7 @@ func filterRows() []row {
 
 // passed is a row of a rejection of the request itself.
 func passed(name string, status int, body, code, kind, message, param string) row {
-	r := both(name, saying(status, body), refused(status, code, kind))
+	r := both(name, fakeprovider.JSON(status, body), refused(status, code, kind))
 	r.message, r.param = message, param
 	return r
 }
@@ -289,7 +285,7 @@ func rejectionRows() []row {
 			`"param":"max_tokens","code":"unsupported_parameter"}}`, "unsupported_parameter", invalid, "Unsupported parameter: 'max_tokens'", "max_tokens"),
 		passed("400 without a code", 400, `{"error":{"message":"Bad image","type":"invalid_request_error","param":null,"code":null}}`,
 			"invalid_request", invalid, "Bad image", ""),
-		passed("400 with the credential in it", 400, `{"error":{"message":"Bad `+credential+`","type":"invalid_request_error","param":null,"code":null}}`,
+		passed("400 with the credential in it", 400, `{"error":{"message":"Bad `+scene.Credential+`","type":"invalid_request_error","param":null,"code":null}}`,
 			"invalid_request", invalid, "Bad [redacted]", ""),
 		passed("413", 413, `{"error":{"message":"Too large","type":"request_too_large"}}`, "invalid_request", "request_too_large", "Too large", ""),
 		passed("413 Groq, more than a minute's tokens", 413, `{"error":{"message":"Request too large","type":"tokens","code":"rate_limit_exceeded"}}`,
@@ -334,19 +330,19 @@ func otherRows() []row {
 	}
 	rows := []row{
 		text(400), text(418), text(422), text(500),
-		both("400 empty", saying(400, ""), w),
-		both("400 broken JSON", saying(400, `{"error":{"message":"x"`), w),
-		both("400 without an error", saying(400, `{"ok":false}`), w),
-		both("500 empty", saying(500, ""), w),
+		both("400 empty", fakeprovider.JSON(400, ""), w),
+		both("400 broken JSON", fakeprovider.JSON(400, `{"error":{"message":"x"`), w),
+		both("400 without an error", fakeprovider.JSON(400, `{"ok":false}`), w),
+		both("500 empty", fakeprovider.JSON(500, ""), w),
 		both("500 Zhipu 1230", fakeprovider.Error(500, "", "1230", "x"), w),
 		both("500 Ark InternalServiceError", fakeprovider.Error(500, "", "InternalServiceError", "x"), w),
-		both("500 Anthropic api_error", saying(500, `{"type":"error","error":{"type":"api_error","message":"x"}}`), w),
-		both("500 with the credential in it", fakeprovider.Error(500, "server_error", "", "at "+credential), w),
+		both("500 Anthropic api_error", fakeprovider.JSON(500, `{"type":"error","error":{"type":"api_error","message":"x"}}`), w),
+		both("500 with the credential in it", fakeprovider.Error(500, "server_error", "", "at "+scene.Credential), w),
 		both("503 with Retry-After", fakeprovider.Reply{Status: 503, Header: map[string]string{"Retry-After": "30"}, Body: `{"error":{"message":"maintenance"}}`}, w),
 		both("error body that stalls", fakeprovider.Reply{Status: 503, AfterHead: fakeprovider.Stall}, w).with(impatient()),
 		both("error body that is cut", fakeprovider.Reply{Status: 500, Body: `{"error":{`, Length: 1000}, w),
 		both("300 with JSON", fakeprovider.Error(300, "", "x", "x"), w),
-		both("304", saying(304, ""), w),
+		both("304", fakeprovider.JSON(304, ""), w),
 	}
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		rows = append(rows, both(fmt.Sprintf("%d", status), fakeprovider.Reply{Status: status,

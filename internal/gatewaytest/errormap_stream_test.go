@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -81,7 +82,7 @@ func brokenRows() []row {
 		reporting("rate_limit_error", said("rate_limit_error"), busy),
 		reporting("timeout_error", said("timeout_error"), timeout),
 		reporting("authentication_error", said("authentication_error"), unavailable),
-		reporting("credential in it", `{"error":{"type":"server_error","message":"at `+credential+`"}}`, unavailable),
+		reporting("credential in it", `{"error":{"type":"server_error","message":"at `+scene.Credential+`"}}`, unavailable),
 		reporting("not_found_error", said("not_found_error"), unavailable),
 		reporting("OpenRouter 429", numbered(429), busy),
 		reporting("OpenRouter 502", numbered(502), unavailable),
@@ -89,8 +90,8 @@ func brokenRows() []row {
 		reporting("MiniMax 1002", `{"choices":[],"base_resp":{"status_code":1002,"status_msg":"x"}}`, busy),
 		reporting("code and message", `{"code":"InternalError","message":"x"}`, unavailable),
 		reporting("x_groq.error", `{"id":"x","choices":[{"index":0,"delta":{},"finish_reason":null}],"x_groq":{"error":"x"}}`, unavailable),
-		reporting("finish network_error", frame(`{}`, `"network_error"`), unavailable),
-		reporting("finish insufficient_system_resource", frame(`{}`, `"insufficient_system_resource"`), unavailable),
+		reporting("finish network_error", fakeprovider.RawFrame(`{}`, `"network_error"`), unavailable),
+		reporting("finish insufficient_system_resource", fakeprovider.RawFrame(`{}`, `"insufficient_system_resource"`), unavailable),
 		breaking("event overloaded_error", busy, fakeprovider.None, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n"),
 		breaking("event api_error", unavailable, fakeprovider.None, "event: error\ndata: {\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n"),
 		breaking("event text", unavailable, fakeprovider.None, "event: error\ndata: broken\n\n"),
@@ -135,34 +136,34 @@ func wholeRows() []row {
 // breakRow tries one stream that breaks: the client gets an error event and no
 // end, no other line is asked, and exactly what was produced is charged.
 func breakRow(t *testing.T, f *fixture, e entry) {
-	account, key := f.process.Account(10, nil)
+	account, key := f.Process.Account(10, nil)
 	sent := time.Now()
-	a := f.send(t, key, e.body(e.duo()), e.goOn)
+	a := f.Send(t, f.form.in, key, e.body(e.duo()), e.goOn)
 	f.checkSecrets(t, e, a)
 	f.checkAsked(t, e, e.duo(), 0)
 	f.checkEnd(t, e, a)
 	f.checkProduced(t, e, account, a)
-	f.checkMoney(t, account, 10*money.USD, a)
+	f.CheckMoney(t, account, 10*money.USD, a)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
 // checkEnd checks how a stream ended for its client.
-func (f *fixture) checkEnd(t *testing.T, e entry, a answer) {
+func (f *fixture) checkEnd(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
-	if a.status != 200 || a.contentType != "text/event-stream" || a.cut || e.text != "" && a.text != e.text {
+	if a.Status != 200 || a.ContentType != "text/event-stream" || a.Cut || e.text != "" && a.Text != e.text {
 		t.Errorf("the client got %+v", a)
 	}
 	if e.want.code == "" {
-		if !a.complete || a.finish == "" && !f.form.native || a.err.Type != "" {
-			t.Errorf("the client got no whole stream: %s", a.raw)
+		if !a.Complete || a.Finish == "" && !f.form.native || a.Err.Type != "" {
+			t.Errorf("the client got no whole stream: %s", a.Raw)
 		}
 		return
 	}
-	if a.complete || a.finish != "" {
-		t.Errorf("the client takes the stream for whole: %s", a.raw)
+	if a.Complete || a.Finish != "" {
+		t.Errorf("the client takes the stream for whole: %s", a.Raw)
 	}
 	f.checkObject(t, e, a, "")
-	frames := strings.Split(strings.TrimSpace(a.raw), "\n\n")
+	frames := strings.Split(strings.TrimSpace(a.Raw), "\n\n")
 	begins := `data: {"error":{`
 	if f.form.native {
 		begins = "event: error\n"
@@ -173,9 +174,9 @@ func (f *fixture) checkEnd(t *testing.T, e entry, a answer) {
 }
 
 // checkProduced checks what the receipt says of a stream that began.
-func (f *fixture) checkProduced(t *testing.T, e entry, account string, a answer) {
+func (f *fixture) checkProduced(t *testing.T, e entry, account string, a scene.Answer) {
 	t.Helper()
-	r := f.receipt(t, account, a.id)
+	r := f.Receipt(t, account, a.ID)
 	if r.Status != 200 || r.Code != e.want.code || r.Line != e.duo() || len(r.Attempts) != 1 || r.Attempts[0].FirstByteMS == nil {
 		t.Errorf("receipt %+v", r)
 	}
@@ -205,7 +206,7 @@ func leavingRows() []row {
 // any more, what was produced is charged and nothing else, and the line is not
 // to blame.
 func leaveRow(t *testing.T, f *fixture, e entry) {
-	account, key := f.process.Account(10, nil)
+	account, key := f.Process.Account(10, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	before := e.left()
@@ -219,13 +220,13 @@ func leaveRow(t *testing.T, f *fixture, e entry) {
 			}
 		}()
 	}
-	if a, err := converse(ctx, f.client, f.process.URL+f.form.path, key, e.body(e.solo()), leave); err == nil {
+	if a, err := scene.Converse(ctx, f.Client, f.Process.URL+f.form.in.Path(), key, e.body(e.solo()), leave); err == nil {
 		t.Fatalf("the client got %+v", a)
 	}
-	eventually(t, "the provider is told", func() bool { return e.left() > before })
-	var r receipt
-	eventually(t, "the request is in the log", func() bool {
-		all := f.receipts(account)
+	scene.Eventually(t, "the provider is told", func() bool { return e.left() > before })
+	var r scene.Receipt
+	scene.Eventually(t, "the request is in the log", func() bool {
+		all := f.Receipts(account)
 		if len(all) == 1 {
 			r = all[0]
 		}
@@ -237,8 +238,8 @@ func leaveRow(t *testing.T, f *fixture, e entry) {
 	if e.prompt > 0 && (r.Prompt != e.prompt || r.Completion != e.completion) {
 		t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
 	}
-	f.checkMoney(t, account, 10*money.USD, answer{id: r.ID, status: r.Status})
-	if s := f.lines.of(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
+	f.CheckMoney(t, account, 10*money.USD, scene.Answer{ID: r.ID, Status: r.Status})
+	if s := f.Lines.Of(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
 		t.Errorf("line: %s", s)
 	}
 }

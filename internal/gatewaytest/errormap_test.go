@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -25,13 +24,8 @@ import (
 // databases. The fixture is one process with a model, a line and a provider of
 // its own for each row, so that no row feels another one's failures.
 
-const (
-	credential = "sk-line-credential-0123456789"
-	healthy    = "healthy"
-	// price of the healthy line's answer: 1000 prompt and 500 completion tokens
-	// at 1 and 2 USD a million.
-	healthyCost = 2 * money.USD / 1000
-)
+// healthy is the line that stands behind every model of two lines.
+const healthy = "healthy"
 
 // effect is what a failure does to its line.
 type effect int
@@ -165,7 +159,7 @@ func (r row) scripted(t testing.TB, in form) provider {
 			return *r.probe
 		case probing(q) && r.whole == nil:
 			return in.good(false)
-		case !streamed(q):
+		case !q.Streamed():
 			return *r.whole
 		}
 		reply := *r.stream
@@ -175,12 +169,6 @@ func (r row) scripted(t testing.TB, in form) provider {
 		return reply
 	})
 	return provider{url: p.URL(), asked: func(model string) int { return asked(p, model) }, goOn: func() { close(gate) }, left: p.Left}
-}
-
-// streamed tells whether a request asks for a stream: in its body, or in its
-// path as Gemini has it.
-func streamed(q fakeprovider.Request) bool {
-	return bytes.Contains(q.Body, []byte(`"stream":true`)) || strings.Contains(q.Path, ":streamGenerateContent")
 }
 
 // probing tells a probe of the gateway's own from the tests' requests.
@@ -204,7 +192,7 @@ func asked(p *fakeprovider.Server, model string) int {
 // form is a wire form that rows are tried in.
 type form struct {
 	name     string // as the catalog's `forms` have it
-	path     string
+	in       scene.Form
 	provider string // whose lines speak it
 	// good is the healthy line's answer.
 	good func(stream bool) fakeprovider.Reply
@@ -217,7 +205,7 @@ type form struct {
 // chatForm is the chat-completions form.
 func chatForm() form {
 	return form{
-		name: "chat", path: "/v1/chat/completions", provider: "openai",
+		name: "chat", in: scene.Chat, provider: "openai",
 		good: func(stream bool) fakeprovider.Reply {
 			if stream {
 				return fakeprovider.Stream(1000, 500, "all ", "is well")
@@ -228,14 +216,12 @@ func chatForm() form {
 	}
 }
 
-// fixture is the process with all rows' models and lines, and the healthy
+// fixture is the gateway with all rows' models and lines, and the healthy
 // provider that stands behind each model with a second line.
 type fixture struct {
+	*scene.Gateway
 	form    form
-	process *gatewaytest.Process
-	client  *http.Client
 	healthy *fakeprovider.Server
-	lines   *lineStates
 }
 
 // entry is one row and one kind of request on the fixture.
@@ -292,7 +278,7 @@ func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *test
 		}
 		close(queue)
 		group.Wait()
-		f.audit(t)
+		f.Audit(t)
 	})
 }
 
@@ -305,51 +291,22 @@ func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	}
 	f := &fixture{form: in, healthy: fakeprovider.New(t)}
 	f.healthy.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		return in.good(streamed(q))
+		return in.good(q.Streamed())
 	})
-	f.process = gatewaytest.Start(t, binary, map[string]string{
-		"database": database, "FAILING_LINE_KEY": credential, "SSL_CERT_FILE": trust,
-	})
-	f.lines = &lineStates{process: f.process}
-	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
-	t.Cleanup(f.client.CloseIdleConnections)
+	f.Gateway = scene.Open(t, binary, database, map[string]string{"SSL_CERT_FILE": trust})
 	return f
-}
-
-// chatModel is a model of the tests' price, with further members.
-func chatModel(id string, more map[string]any) map[string]any {
-	m := map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
-		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}
-	for k, v := range more {
-		m[k] = v
-	}
-	return m
-}
-
-// chatLine is a line for models, with further members.
-func chatLine(id, url string, more map[string]any, models ...string) map[string]any {
-	named := map[string]string{}
-	for _, m := range models {
-		named[m] = "vendor-" + m
-	}
-	l := map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
-		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}
-	for k, v := range more {
-		l[k] = v
-	}
-	return l
 }
 
 // model is a model that is called in the fixture's form, and line a line that
 // speaks it.
 func (f *fixture) model(id string, more map[string]any) map[string]any {
-	m := chatModel(id, more)
+	m := scene.ChatModel(id, more)
 	m["forms"] = []string{f.form.name}
 	return m
 }
 
 func (f *fixture) line(id, url string, more map[string]any, models ...string) map[string]any {
-	l := chatLine(id, url, map[string]any{"provider": f.form.provider}, models...)
+	l := scene.ChatLine(id, url, map[string]any{"provider": f.form.provider}, models...)
 	maps.Copy(l, more)
 	return l
 }
@@ -367,27 +324,14 @@ func (f *fixture) apply(t *testing.T, entries []entry) {
 		}
 	}
 	lines = append(lines, f.line(healthy, f.healthy.URL(), map[string]any{"priority": 2}, duos...))
-	f.process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
-}
-
-// audit proves the books.
-func (f *fixture) audit(t *testing.T) {
-	t.Helper()
-	var report struct {
-		OK          bool            `json:"ok"`
-		Differences json.RawMessage `json:"differences"`
-	}
-	f.process.Admin("GET", "/audit", nil, &report)
-	if !report.OK {
-		t.Errorf("audit: %s", report.Differences)
-	}
+	f.Process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
 // TestErrorMap runs every row: what the client sees with the failing line alone
 // and with a healthy one behind it, and after the first byte.
 func TestErrorMap(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, chatForm(), statusRows(), tryRow) })
 	t.Run("answers", func(t *testing.T) { eachRow(t, binary, chatForm(), append(answerRows(), beginningRows()...), tryRow) })
 	t.Run("broken", func(t *testing.T) { eachRow(t, binary, chatForm(), append(brokenRows(), wholeRows()...), breakRow) })
@@ -400,17 +344,17 @@ func TestErrorMap(t *testing.T) {
 
 // tryRow tries one row with and without another line.
 func tryRow(t *testing.T, f *fixture, e entry) {
-	account, key := f.process.Account(10, nil)
+	account, key := f.Process.Account(10, nil)
 	sent := time.Now()
-	alone := f.send(t, key, e.body(e.solo()))
+	alone := f.Send(t, f.form.in, key, e.body(e.solo()))
 	f.checkAlone(t, e, account, alone)
-	balance := f.checkMoney(t, account, 10*money.USD, alone)
+	balance := f.CheckMoney(t, account, 10*money.USD, alone)
 	f.checkHealth(t, e, e.solo(), sent)
 
 	sent = time.Now()
-	behind := f.send(t, key, e.body(e.duo()))
+	behind := f.Send(t, f.form.in, key, e.body(e.duo()))
 	f.checkBehind(t, e, account, behind)
-	f.checkMoney(t, account, balance, behind)
+	f.CheckMoney(t, account, balance, behind)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
@@ -428,12 +372,12 @@ func (e entry) body(model string) string {
 }
 
 // checkAlone checks an answer that only the failing line could give.
-func (f *fixture) checkAlone(t *testing.T, e entry, account string, a answer) {
+func (f *fixture) checkAlone(t *testing.T, e entry, account string, a scene.Answer) {
 	t.Helper()
 	f.checkAsked(t, e, e.solo(), 0)
 	f.checkError(t, e, a)
-	r := f.receipt(t, account, a.id)
-	if r.Status != a.status || r.Code != e.want.code || len(r.Attempts) != 1 {
+	r := f.Receipt(t, account, a.ID)
+	if r.Status != a.Status || r.Code != e.want.code || len(r.Attempts) != 1 {
 		t.Fatalf("receipt %+v", r)
 	}
 	f.checkAttempt(t, e, r.Attempts[0], e.solo())
@@ -441,9 +385,9 @@ func (f *fixture) checkAlone(t *testing.T, e entry, account string, a answer) {
 
 // checkBehind checks an answer for which a healthy line stood behind the
 // failing one.
-func (f *fixture) checkBehind(t *testing.T, e entry, account string, a answer) {
+func (f *fixture) checkBehind(t *testing.T, e entry, account string, a scene.Answer) {
 	t.Helper()
-	r := f.receipt(t, account, a.id)
+	r := f.Receipt(t, account, a.ID)
 	if e.want.final {
 		f.checkAsked(t, e, e.duo(), 0)
 		f.checkError(t, e, a)
@@ -453,11 +397,11 @@ func (f *fixture) checkBehind(t *testing.T, e entry, account string, a answer) {
 		return
 	}
 	f.checkAsked(t, e, e.duo(), 1)
-	if a.status != 200 || !a.complete || a.text != "all is well" {
+	if a.Status != 200 || !a.Complete || a.Text != "all is well" {
 		t.Errorf("the client got %+v; want the healthy line's answer", a)
 	}
 	f.checkSecrets(t, e, a)
-	if r.Status != 200 || r.Code != "" || r.Line != healthy || r.Cost != healthyCost || len(r.Attempts) != 2 {
+	if r.Status != 200 || r.Code != "" || r.Line != healthy || r.Cost != scene.AnswerCost || len(r.Attempts) != 2 {
 		t.Fatalf("receipt %+v", r)
 	}
 	f.checkAttempt(t, e, r.Attempts[0], e.duo())
@@ -480,81 +424,62 @@ func (f *fixture) checkAsked(t *testing.T, e entry, model string, second int) {
 
 // checkError checks what the client was told in place of an answer, or the
 // answer where the row is none.
-func (f *fixture) checkError(t *testing.T, e entry, a answer) {
+func (f *fixture) checkError(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
 	f.checkSecrets(t, e, a)
 	if e.want.code == "" {
-		if a.status != 200 || !a.complete {
+		if a.Status != 200 || !a.Complete {
 			t.Errorf("the client got %+v; want the line's answer", a)
 		}
 		return
 	}
-	if a.status != e.want.status || a.contentType != "application/json" {
-		t.Errorf("the client got %d %s (%s), want %+v", a.status, a.err, a.contentType, e.want)
+	if a.Status != e.want.status || a.ContentType != "application/json" {
+		t.Errorf("the client got %d %s (%s), want %+v", a.Status, a.Err, a.ContentType, e.want)
 	}
-	if a.retryAfter != "" { // the provider's wish is the line's affair
-		t.Errorf("the client got Retry-After %q", a.retryAfter)
+	if a.RetryAfter != "" { // the provider's wish is the line's affair
+		t.Errorf("the client got Retry-After %q", a.RetryAfter)
 	}
 	f.checkObject(t, e, a, e.param)
 }
 
 // checkObject checks the error object of an answer or of a stream's last event.
-func (f *fixture) checkObject(t *testing.T, e entry, a answer, param string) {
+func (f *fixture) checkObject(t *testing.T, e entry, a scene.Answer, param string) {
 	t.Helper()
 	code := e.want.code
 	if f.form.native {
 		code, param = "", "absent"
 	}
-	if a.err.Code != code || a.err.Type != f.form.kind(e.want) || a.err.param() != param {
-		t.Errorf("the client got %s in %s; want %s of type %s, param %q", a.err, a.raw, code, f.form.kind(e.want), param)
+	if a.Err.Code != code || a.Err.Type != f.form.kind(e.want) || a.Err.Param() != param {
+		t.Errorf("the client got %s in %s; want %s of type %s, param %q", a.Err, a.Raw, code, f.form.kind(e.want), param)
 	}
-	if a.err.Message == "" || e.message != "" && a.err.Message != e.message {
-		t.Errorf("message %q, want %q", a.err.Message, e.message)
+	if a.Err.Message == "" || e.message != "" && a.Err.Message != e.message {
+		t.Errorf("message %q, want %q", a.Err.Message, e.message)
 	}
 }
 
 // checkSecrets checks that nothing of the lines reached the client.
-func (f *fixture) checkSecrets(t *testing.T, e entry, a answer) {
+func (f *fixture) checkSecrets(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
 	_, host, _ := strings.Cut(strings.TrimSuffix(e.url, "/v1"), "://")
-	said := a.header + a.raw
-	for _, secret := range []string{credential, host, "vendor-" + e.id} {
+	said := a.Header + a.Raw
+	for _, secret := range []string{scene.Credential, host, "vendor-" + e.id} {
 		if strings.Contains(said, secret) {
 			t.Errorf("%q reached the client: %s", secret, said)
 		}
 	}
-	if strings.Contains(strings.ReplaceAll(a.raw, `"model":"`+e.id, ""), e.id) || strings.Contains(a.header, e.id) {
+	if strings.Contains(strings.ReplaceAll(a.Raw, `"model":"`+e.id, ""), e.id) || strings.Contains(a.Header, e.id) {
 		t.Errorf("the line's name reached the client: %s", said)
 	}
 }
 
 // checkAttempt checks what the request log says of the attempt on the failing
 // line.
-func (f *fixture) checkAttempt(t *testing.T, e entry, got attempt, line string) {
+func (f *fixture) checkAttempt(t *testing.T, e entry, got scene.Attempt, line string) {
 	t.Helper()
 	if got.Line != line || got.Status != e.status && e.status != anyStatus || got.Code != e.want.code || got.FirstByteMS == nil {
 		t.Errorf("attempt %+v, want status %d and code %s on %s", got, e.status, e.want.code, line)
 	}
-	if (got.Cause == "") != (e.want.code == "") || strings.Contains(got.Cause, credential) {
+	if (got.Cause == "") != (e.want.code == "") || strings.Contains(got.Cause, scene.Credential) {
 		t.Errorf("cause %q", got.Cause)
 	}
-}
-
-// checkMoney checks that exactly what the receipt says was charged, that an
-// error is free, and that nothing is held any more. It returns the balance.
-func (f *fixture) checkMoney(t *testing.T, account string, before money.Amount, a answer) money.Amount {
-	t.Helper()
-	var state struct {
-		Balance money.Amount `json:"balance_usd"`
-		Held    money.Amount `json:"held_usd"`
-	}
-	r := f.receipt(t, account, a.id)
-	f.process.Admin("GET", "/accounts/"+account, nil, &state)
-	if a.status != 200 && r.Cost != 0 {
-		t.Errorf("an error was charged: %+v", r)
-	}
-	if state.Held != 0 || state.Balance != before-r.Cost {
-		t.Errorf("balance %s and %s held; want %s less %s and nothing", state.Balance, state.Held, before, r.Cost)
-	}
-	return state.Balance
 }

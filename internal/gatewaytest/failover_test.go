@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // failover is a cluster of nodes on a pair of PostgreSQL servers.
@@ -40,7 +40,7 @@ const (
 // the promoted server's. TOLLGATE_FAILOVER_ROUNDS: how often, else once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	p := newServerPair(t)
 	f := &failover{cluster: newCluster(t, binary, p.primary.url, 2, "30s"), pair: p}
 	for range 4 { // one for each node, and two more
@@ -118,7 +118,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 		chats = append(chats, f.chats[1+node].begin(f.nodes[node], i%3 == 0, fateGated))
 	}
 	f.gated += requests
-	eventually(f.t, "the requests are at their provider", func() bool {
+	scene.Eventually(f.t, "the requests are at their provider", func() bool {
 		n := 0
 		for _, r := range f.provider.Requests() {
 			if bytes.Contains(r.Body, []byte("fate "+fateGated)) {
@@ -140,7 +140,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 		load.Go(func() { a.talkOn(rand.New(rand.NewPCG(rand.Uint64(), 0)), stop) })
 	}
 
-	wait(span)
+	scene.Pass(span)
 	commits = f.pair.waiting()
 	early := make([]*chatCall, requests)
 	for i, done := range chats {
@@ -180,16 +180,16 @@ func (f *failover) creditTwice(group *sync.WaitGroup) {
 
 // credit tells whether a credit was answered with success.
 func (f *failover) credit(n *node, note string) bool {
-	operator := customer{plant: n.plant, key: gatewaytest.AdminToken}
+	operator := scene.Customer{Node: n.Node, Key: scene.AdminToken}
 	body := fmt.Appendf(nil, `{"usd":1,"note":%q}`, note)
-	r, err := operator.try("POST", "/admin/v1/accounts/"+f.account+"/credits", body, "Idempotency-Key", note)
-	if err != nil || r.status >= 300 {
+	r, err := operator.Try("POST", "/admin/v1/accounts/"+f.account+"/credits", body, "Idempotency-Key", note)
+	if err != nil || r.Status >= 300 {
 		return false
 	}
 	if f.frozen.Load() {
-		f.t.Errorf("a credit is confirmed while no standby has it (replayed: %q): %s", r.header.Get("Idempotent-Replayed"), r)
+		f.t.Errorf("a credit is confirmed while no standby has it (replayed: %q): %s", r.Header.Get("Idempotent-Replayed"), r)
 	}
-	if r.header.Get("Idempotent-Replayed") != "" {
+	if r.Header.Get("Idempotent-Replayed") != "" {
 		f.replayed.Add(1)
 	}
 	return true
@@ -224,12 +224,12 @@ func (f *failover) submitTwice(group *sync.WaitGroup) {
 	for i, n := range f.nodes {
 		both.Go(func() {
 			soon(f.t, "a submission is answered", func() bool {
-				r, err := s.try("POST", n.address()+pathGenerate, order(imageOfCluster, o.tag+".", nil), "Idempotency-Key", o.tag)
-				if err != nil || r.status != http.StatusAccepted {
+				r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.Order(imageOfCluster, o.tag+".", nil), "Idempotency-Key", o.tag)
+				if err != nil || r.Status != http.StatusAccepted {
 					return false
 				}
 				var j struct{ ID string }
-				if err := json.Unmarshal(r.raw, &j); err != nil || j.ID == "" {
+				if err := json.Unmarshal(r.Raw, &j); err != nil || j.ID == "" {
 					f.t.Errorf("%s: %v in %s", o.tag, err, r)
 				}
 				ids[i] = j.ID

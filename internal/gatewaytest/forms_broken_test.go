@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -45,9 +46,9 @@ func brokenFailure(line string) string {
 }
 
 // brokenFormScenes are every way to break off, in every pair of forms.
-func brokenFormScenes(t testing.TB) []scene {
-	var scenes []scene
-	for _, in := range clientForms() {
+func brokenFormScenes(t testing.TB) []scene.Story {
+	var scenes []scene.Story
+	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			if !canBePut(in, line) {
 				continue
@@ -71,7 +72,7 @@ func brokenFormScenes(t testing.TB) []scene {
 	return scenes
 }
 
-func brokenFormScene(t testing.TB, in spoken, line, name, code string, pieces int, reply fakeprovider.Reply) scene {
+func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, pieces int, reply fakeprovider.Reply) scene.Story {
 	model := strings.ReplaceAll(fmt.Sprintf("b-%s-%s-%s", in, line, name), " ", "-")
 	gate := make(chan struct{}, pieces)
 	for range pieces {
@@ -84,40 +85,40 @@ func brokenFormScene(t testing.TB, in spoken, line, name, code string, pieces in
 	if name == "stalled" {
 		more = impatientlyIdle()
 	}
-	return scene{
-		name:   fmt.Sprintf("%s on %s: %s", in, line, name),
-		models: []map[string]any{formModel(model, nil, in)},
-		lines: []map[string]any{formLine(model, line, p.URL(), more, model),
-			formLine(model+"-2", line, healthy.URL(), map[string]any{"priority": 2}, model)},
-		play: func(t *testing.T, f *fixture) {
-			s := in.speaker(t, f)
-			h := s.watch(askIn(in, model, true, nil), brokenText, func() { close(gate) })
-			r := in.read(t, h, model)
-			if h.status != 200 || h.cut || r.whole || r.text != brokenText || r.fault.Message == "" {
-				t.Errorf("the client got %d, cut %v: %s", h.status, h.cut, h.raw)
+	return scene.Story{
+		Name:   fmt.Sprintf("%s on %s: %s", in, line, name),
+		Models: []map[string]any{scene.FormModel(model, nil, in)},
+		Lines: []map[string]any{scene.FormLine(model, line, p.URL(), more, model),
+			scene.FormLine(model+"-2", line, healthy.URL(), map[string]any{"priority": 2}, model)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := in.Speaker(t, f)
+			h := s.Watch(scene.Request(in, model, true, nil), brokenText, func() { close(gate) })
+			r := read(t, in, h, model)
+			if h.Status != 200 || h.Cut || r.whole || r.text != brokenText || r.fault.Message == "" {
+				t.Errorf("the client got %d, cut %v: %s", h.Status, h.Cut, h.Raw)
 			}
 			last := r.frames[len(r.frames)-1]
 			switch in {
-			case inMessages:
+			case scene.Messages:
 				if last.name != "error" || r.end != "" || !strings.HasPrefix(last.data, `{"type":"error","error":{"type":"api_error","message":"`) {
 					t.Errorf("the last event is %s %s", last.name, last.data)
 				}
-			case inResponses:
+			case scene.Responses:
 				if last.name != "response.failed" || r.end != "failed" || r.fault.Code != code {
 					t.Errorf("the last event is %s %s", last.name, last.data)
 				}
 			default:
-				if r.end != "" || r.fault.Code != code || r.fault.Type != "upstream_error" || r.fault.param() != "" {
+				if r.end != "" || r.fault.Code != code || r.fault.Type != "upstream_error" || r.fault.Param() != "" {
 					t.Errorf("the last event is %s %s", last.name, last.data)
 				}
 			}
-			rc := f.receipt(t, s.account, h.id())
-			s.charged(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
+			rc := f.Receipt(t, s.Account, h.ID())
+			s.Charged(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
 			known := line == "messages" || line == "gemini"
 			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 || known && rc.Prompt != 700 {
 				t.Errorf("receipt %+v", rc)
 			}
-			if state := f.lines.of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {
+			if state := f.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {
 				t.Errorf("line: %s", state)
 			}
 		},
@@ -127,10 +128,10 @@ func brokenFormScene(t testing.TB, in spoken, line, name, code string, pieces in
 // failedAtTheEndScenes: a provider that fails with its last event says what it
 // has counted, which is charged. A stream of which a client saw nothing costs
 // nothing.
-func failedAtTheEndScenes(t testing.TB) []scene {
+func failedAtTheEndScenes(t testing.TB) []scene.Story {
 	usage := fakeprovider.ResponsesUsage(700, 30)
 	text := fakeprovider.ResponsesText(brokenText)
-	var scenes []scene
+	var scenes []scene.Story
 	for _, seen := range []bool{true, false} {
 		model := fmt.Sprintf("failed-%v", seen)
 		var events []string
@@ -150,25 +151,25 @@ func failedAtTheEndScenes(t testing.TB) []scene {
 			reply.Gate = gate
 		}
 		p := fakeprovider.New(t, reply)
-		scenes = append(scenes, scene{
-			name:   fmt.Sprintf("failed at the end, text seen: %v", seen),
-			models: []map[string]any{formModel(model, nil, inResponses)},
-			lines:  []map[string]any{formLine(model, "responses", p.URL(), nil, model)},
-			play: func(t *testing.T, f *fixture) {
-				s := inResponses.speaker(t, f)
-				h := s.watch(askIn(inResponses, model, true, nil), brokenText, func() { close(gate) })
+		scenes = append(scenes, scene.Story{
+			Name:   fmt.Sprintf("failed at the end, text seen: %v", seen),
+			Models: []map[string]any{scene.FormModel(model, nil, scene.Responses)},
+			Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
+			Play: func(t *testing.T, f *scene.Gateway) {
+				s := scene.Responses.Speaker(t, f)
+				h := s.Watch(scene.Request(scene.Responses, model, true, nil), brokenText, func() { close(gate) })
 				if !seen {
-					if r := inResponses.read(t, h, model); h.status != 502 || r.fault.Code != "upstream_unavailable" {
-						t.Errorf("%d %s", h.status, h.raw)
+					if r := read(t, scene.Responses, h, model); h.Status != 502 || r.fault.Code != "upstream_unavailable" {
+						t.Errorf("%d %s", h.Status, h.Raw)
 					}
-					s.charged(h, 0)
+					s.Charged(h, 0)
 					return
 				}
-				r := inResponses.read(t, h, model)
-				if r.end != "failed" || r.fault.Code != "upstream_unavailable" || strings.Contains(h.raw, "The model failed.") {
-					t.Errorf("%d %s", h.status, h.raw)
+				r := read(t, scene.Responses, h, model)
+				if r.end != "failed" || r.fault.Code != "upstream_unavailable" || strings.Contains(h.Raw, "The model failed.") {
+					t.Errorf("%d %s", h.Status, h.Raw)
 				}
-				if rc := s.charged(h, 760_000); rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
+				if rc := s.Charged(h, 760_000); rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
 					t.Errorf("receipt %+v", rc)
 				}
 			},

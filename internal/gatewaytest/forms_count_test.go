@@ -6,31 +6,32 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
 // countScene: tokens are counted by the provider where it can, else by
 // ourselves, and never cost anything.
-func countScene(t testing.TB) scene {
+func countScene(t testing.TB) scene.Story {
 	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
-	return scene{
-		name: "count_tokens",
-		models: []map[string]any{formModel("count", nil, inMessages), formModel("count-chat", nil, inMessages), formModel("count-gemini", nil, inMessages),
-			formModel("count-listed", nil, inChat), formModel("count-broken", map[string]any{"state": "maintenance"}, inMessages)},
-		lines: []map[string]any{
-			formLine("count-0", "chat", chat.URL(), nil, "count", "count-chat"),
-			formLine("count-1", "messages", native.URL(), map[string]any{"priority": 2}, "count"),
-			formLine("count-2", "gemini", gemini.URL(), nil, "count-gemini"),
+	return scene.Story{
+		Name: "count_tokens",
+		Models: []map[string]any{scene.FormModel("count", nil, scene.Messages), scene.FormModel("count-chat", nil, scene.Messages), scene.FormModel("count-gemini", nil, scene.Messages),
+			scene.FormModel("count-listed", nil, scene.Chat), scene.FormModel("count-broken", map[string]any{"state": "maintenance"}, scene.Messages)},
+		Lines: []map[string]any{
+			scene.FormLine("count-0", "chat", chat.URL(), nil, "count", "count-chat"),
+			scene.FormLine("count-1", "messages", native.URL(), map[string]any{"priority": 2}, "count"),
+			scene.FormLine("count-2", "gemini", gemini.URL(), nil, "count-gemini"),
 		},
-		play: func(t *testing.T, f *fixture) {
+		Play: func(t *testing.T, f *scene.Gateway) {
 			const path = "/native/v1/messages/count_tokens"
 			// No balance and a rate of one: neither matters.
-			account, key := f.process.Account(0, map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
-			ask := func(body string) heard { return callFor(t, f, "POST", path, body, "x-api-key", key) }
-			count := func(h heard) int {
+			account, key := f.Process.Account(0, map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
+			ask := func(body string) scene.Heard { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
+			count := func(h scene.Heard) int {
 				var said map[string]int
-				if err := json.Unmarshal([]byte(h.raw), &said); err != nil || h.status != 200 || len(said) != 1 {
-					t.Errorf("%d %s", h.status, h.raw)
+				if err := json.Unmarshal([]byte(h.Raw), &said); err != nil || h.Status != 200 || len(said) != 1 {
+					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 				return said["input_tokens"]
 			}
@@ -57,7 +58,7 @@ func countScene(t testing.TB) scene {
 			}
 			// Where the provider cannot count, or does not, the estimate is ours.
 			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"), fakeprovider.NativeError(500, "api_error", "x"),
-				fakeprovider.Page(404), saying(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {
+				fakeprovider.Page(404), fakeprovider.JSON(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {
 				native.Expect(reply)
 				if n := count(ask(of("count"))); n < 3 || n > 30 {
 					t.Errorf("an estimate of %d tokens", n)
@@ -68,7 +69,7 @@ func countScene(t testing.TB) scene {
 			}
 			// A line of another form counts the request as it would get it; what
 			// it says against that is not the client's affair.
-			gemini.Expect(saying(200, `{"totalTokens":1234}`), fakeprovider.Error(400, "x", "x", "no"))
+			gemini.Expect(fakeprovider.JSON(200, `{"totalTokens":1234}`), fakeprovider.Error(400, "x", "x", "no"))
 			if n := count(ask(of("count-gemini"))); n != 1234 {
 				t.Errorf("%d tokens; the provider said 1234", n)
 			}
@@ -100,11 +101,11 @@ func countScene(t testing.TB) scene {
 			if len(chat.Requests()) != 0 {
 				t.Error("a line that cannot count was asked to")
 			}
-			f.checkFree(t, account, money.Amount(0))
-			if all := f.receipts(account); len(all) != 0 {
+			checkFree(t, f, account, money.Amount(0))
+			if all := f.Receipts(account); len(all) != 0 {
 				t.Errorf("receipts %+v", all)
 			}
-			if s := f.lines.of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
+			if s := f.Lines.Of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
 				t.Errorf("line: %s", s)
 			}
 		},

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // faithfulScenes: what passes between a client and a line of its own form is
 // what they sent, byte by byte, but for the owned fields.
-func faithfulScenes(t testing.TB) []scene {
-	return []scene{faithfulMessagesScene(t), faithfulResponsesScene(t), eventByEventScene(t)}
+func faithfulScenes(t testing.TB) []scene.Story {
+	return []scene.Story{faithfulMessagesScene(t), faithfulResponsesScene(t), eventByEventScene(t)}
 }
 
 // oddMessages is a request of the messages form that no encoder would write.
@@ -34,26 +35,26 @@ const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assista
 func withModel(text, model string) string { return strings.ReplaceAll(text, "%m", model) }
 
 // faithfulMessagesScene: the messages form, whole.
-func faithfulMessagesScene(t testing.TB) scene {
-	reply := saying(200, withModel(oddAnswer, "vendor-odd"))
+func faithfulMessagesScene(t testing.TB) scene.Story {
+	reply := fakeprovider.JSON(200, withModel(oddAnswer, "vendor-odd"))
 	reply.Header = map[string]string{"request-id": "req_theirs", "x-request-id": "req_theirs", "set-cookie": "a=b", "anthropic-ratelimit-requests-limit": "5",
 		"anthropic-organization-id": "org", "retry-after": "5", "x-should-retry": "true"}
 	p := fakeprovider.New(t, reply, reply)
-	return scene{
-		name:   "messages",
-		models: []map[string]any{formModel("odd", nil, inMessages)},
-		lines:  []map[string]any{formLine("odd", "messages", p.URL(), nil, "odd")},
-		play: func(t *testing.T, f *fixture) {
-			s := inMessages.speaker(t, f)
+	return scene.Story{
+		Name:   "messages",
+		Models: []map[string]any{scene.FormModel("odd", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.FormLine("odd", "messages", p.URL(), nil, "odd")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Messages.Speaker(t, f)
 			sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
-			h := s.post(inMessages.path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b", "Cookie", "c=d",
+			h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b", "Cookie", "c=d",
 				"User-Agent", "their-client/1", "x-custom", "secret", "anthropic-workspace-id", "w", "x-stainless-lang", "js", "Idempotency-Key", "theirs",
 				"anthropic-dangerous-direct-browser-access", "true", "Accept-Language", "xx", "X-Forwarded-For", "192.0.2.1", "traceparent", "00-1-2-3")
-			if want := withModel(oddAnswer, "odd"); h.status != 200 || h.raw != want {
-				t.Fatalf("%d\n%s\nwant\n%s", h.status, h.raw, want)
+			if want := withModel(oddAnswer, "odd"); h.Status != 200 || h.Raw != want {
+				t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
 			}
-			if got := slices.Sorted(maps.Keys(h.header)); strings.Join(got, " ") != "Content-Length Content-Type Date Request-Id X-Request-Id" {
-				t.Errorf("the client got the headers %v", h.header)
+			if got := slices.Sorted(maps.Keys(h.Header)); strings.Join(got, " ") != "Content-Length Content-Type Date Request-Id X-Request-Id" {
+				t.Errorf("the client got the headers %v", h.Header)
 			}
 			q := p.Requests()[0]
 			// Only the model at the top is ours.
@@ -63,11 +64,11 @@ func faithfulMessagesScene(t testing.TB) scene {
 			if q.URI != "/v1/messages" {
 				t.Errorf("the provider was asked at %s", q.URI)
 			}
-			wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b", "X-Api-Key": credential})
-			s.charged(h, healthyCost)
+			wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b", "X-Api-Key": scene.Credential})
+			s.Charged(h, scene.AnswerCost)
 
-			s.ask(sent)
-			wantHeader(t, p.Requests()[1].Header, map[string]string{"Anthropic-Version": "2023-06-01", "X-Api-Key": credential})
+			s.Ask(sent)
+			wantHeader(t, p.Requests()[1].Header, map[string]string{"Anthropic-Version": "2023-06-01", "X-Api-Key": scene.Credential})
 		},
 	}
 }
@@ -96,7 +97,7 @@ func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 }
 
 // faithfulResponsesScene: the responses form, whole.
-func faithfulResponsesScene(t testing.TB) scene {
+func faithfulResponsesScene(t testing.TB) scene.Story {
 	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\",\n\"nobody_knows\":1.0,\"output\":[" +
 		"{\"type\":\"nobody_knows\",\"model\":\"x\"},{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"h\\u0069\",\"annotations\":[]}]}]," +
 		"\"store\":%s, \"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"total_tokens\":1500}}"
@@ -104,23 +105,23 @@ func faithfulResponsesScene(t testing.TB) scene {
 	fill := func(text, model, store string) string {
 		return strings.Replace(withModel(text, model), "%s", store, 1)
 	}
-	p := fakeprovider.New(t, saying(200, fill(answer, "vendor-odder", "true")))
-	return scene{
-		name:   "responses",
-		models: []map[string]any{formModel("odder", nil, inResponses)},
-		lines:  []map[string]any{formLine("odder", "responses", p.URL(), nil, "odder")},
-		play: func(t *testing.T, f *fixture) {
-			s := inResponses.speaker(t, f)
-			h := s.post(inResponses.path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x", "Cookie", "c=d")
-			if want := fill(answer, "odder", "false"); h.status != 200 || h.raw != want {
-				t.Fatalf("%d\n%s\nwant\n%s", h.status, h.raw, want)
+	p := fakeprovider.New(t, fakeprovider.JSON(200, fill(answer, "vendor-odder", "true")))
+	return scene.Story{
+		Name:   "responses",
+		Models: []map[string]any{scene.FormModel("odder", nil, scene.Responses)},
+		Lines:  []map[string]any{scene.FormLine("odder", "responses", p.URL(), nil, "odder")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Responses.Speaker(t, f)
+			h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x", "Cookie", "c=d")
+			if want := fill(answer, "odder", "false"); h.Status != 200 || h.Raw != want {
+				t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
 			}
 			q := p.Requests()[0]
 			if want := fill(request, "vendor-odder", "false"); string(q.Body) != want || q.URI != "/v1/responses" {
 				t.Errorf("the provider got at %s\n%s\nwant\n%s", q.URI, q.Body, want)
 			}
-			wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + credential})
-			s.charged(h, healthyCost)
+			wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + scene.Credential})
+			s.Charged(h, scene.AnswerCost)
 		},
 	}
 }
@@ -156,29 +157,29 @@ func oddEvents() []string {
 }
 
 // eventByEventScene: a stream passes event by event, as it comes.
-func eventByEventScene(t testing.TB) scene {
+func eventByEventScene(t testing.TB) scene.Story {
 	gate := make(chan struct{}, len(oddEvents()))
 	stream := fakeprovider.NativeEvents(oddEvents()...)
 	stream.Gate = gate
 	p := fakeprovider.New(t, stream)
-	return scene{
-		name:   "event by event",
-		models: []map[string]any{formModel("flow", nil, inMessages)},
-		lines:  []map[string]any{formLine("flow", "messages", p.URL(), nil, "flow")},
-		play: func(t *testing.T, f *fixture) {
-			s := inMessages.speaker(t, f)
+	return scene.Story{
+		Name:   "event by event",
+		Models: []map[string]any{scene.FormModel("flow", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.FormLine("flow", "messages", p.URL(), nil, "flow")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Messages.Speaker(t, f)
 			body := withModel(strings.Replace(oddMessages, "%s", "true", 1), "flow")
-			r, err := http.NewRequestWithContext(t.Context(), "POST", f.process.URL+inMessages.path(), strings.NewReader(body))
+			r, err := http.NewRequestWithContext(t.Context(), "POST", f.Process.URL+scene.Messages.Path(), strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Header.Set("x-api-key", s.key)
+			r.Header.Set("x-api-key", s.Key)
 			// The beginning comes with the first token: an opened thought.
 			const first, finish = 3, 20
 			for range first {
 				gate <- struct{}{}
 			}
-			answer, err := f.client.Do(r)
+			answer, err := f.Client.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +213,7 @@ func eventByEventScene(t testing.TB) scene {
 			if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
 				t.Errorf("content type %q", kind)
 			}
-			s.charged(heard{status: 200, header: answer.Header}, healthyCost)
+			s.Charged(scene.Heard{Status: 200, Header: answer.Header}, scene.AnswerCost)
 			if want := strings.Replace(body, `"model":"flow"`, `"model":"vendor-flow"`, 1); string(p.Requests()[0].Body) != want {
 				t.Errorf("the provider got\n%s", p.Requests()[0].Body)
 			}

@@ -7,19 +7,20 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
 // gateScenes: what would be checked as one thing and obeyed as another, or pay
 // for less than it gets, goes to no line.
-func gateScenes(t testing.TB) []scene {
-	scenes := []scene{smuggledScene(t), passScene(t)}
+func gateScenes(t testing.TB) []scene.Story {
+	scenes := []scene.Story{smuggledScene(t), passScene(t)}
 	return append(scenes, limitScenes(t)...)
 }
 
 // smuggled are the members of requests that no line may get, by the code and the
 // word that the message has to name.
-func smuggled(in spoken) map[string]string {
+func smuggled(in scene.Form) map[string]string {
 	const badJSON, badField = "invalid_json ", "invalid_request "
 	of := map[string]string{
 		`"x":{"a":1,"\u0061":2}`:                         badJSON + "x.a",
@@ -37,11 +38,11 @@ func smuggled(in spoken) map[string]string {
 		`"max_to\u212aens":100000`:                       badField + "max_toKens",
 	}
 	switch in {
-	case inResponses:
+	case scene.Responses:
 		of[`"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:audio/mpeg;base64,AA"}]}]`] = badField + "file_data"
 		of[`"input":[{"role":"user","content":[{"type":"input_text","text":"x","type":"input_file","file_id":"file-of-another"}]}]`] = badJSON + "input[0].content[0].type"
 		of[`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","type":"web_search"}]}]`] = badJSON + "tools[0].tools[0].type"
-	case inMessages:
+	case scene.Messages:
 		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"audio/mpeg","data":"AA"}}]}]`] = badField + "media_type"
 		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"x","typ\u0065":"file"}}]}]`] = badJSON + "messages[0].content[0].source.type"
 		of[`"tools":[{"name":"f","input_schema":{},"type":"custom","type":"web_search_20250305"}]`] = badJSON + "tools[0].type"
@@ -55,32 +56,32 @@ func smuggled(in spoken) map[string]string {
 
 // smuggledScene sends each of smuggled in each form, messages also to be
 // counted.
-func smuggledScene(t testing.TB) scene {
+func smuggledScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t) // any request fails the test
-	return scene{
-		name:   "nothing is smuggled",
-		models: []map[string]any{formModel("smuggled", nil, clientForms()...)},
-		lines:  []map[string]any{formLine("smuggled", "chat", p.URL(), nil, "smuggled")},
-		play: func(t *testing.T, f *fixture) {
-			for _, in := range clientForms() {
-				s := in.speaker(t, f)
-				paths := []string{in.path()}
-				if in == inMessages {
-					paths = append(paths, in.path()+"/count_tokens")
+	return scene.Story{
+		Name:   "nothing is smuggled",
+		Models: []map[string]any{scene.FormModel("smuggled", nil, scene.ClientForms()...)},
+		Lines:  []map[string]any{scene.FormLine("smuggled", "chat", p.URL(), nil, "smuggled")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			for _, in := range scene.ClientForms() {
+				s := in.Speaker(t, f)
+				paths := []string{in.Path()}
+				if in == scene.Messages {
+					paths = append(paths, in.Path()+"/count_tokens")
 				}
 				for member, want := range smuggled(in) {
-					body := strings.Replace(askIn(in, "smuggled", false, nil), "{", "{"+member+",", 1)
+					body := strings.Replace(scene.Request(in, "smuggled", false, nil), "{", "{"+member+",", 1)
 					if name, _, _ := strings.Cut(member[1:], `"`); strings.Count(body, `"`+name+`":`) > 1 {
-						body = strings.Replace(askIn(in, "smuggled", false, map[string]any{name: nil}), "{", "{"+member+",", 1)
+						body = strings.Replace(scene.Request(in, "smuggled", false, map[string]any{name: nil}), "{", "{"+member+",", 1)
 					}
 					code, word, _ := strings.Cut(want, " ")
 					for _, path := range paths {
-						h := s.post(path, body)
-						if in == inMessages {
+						h := s.Post(path, body)
+						if in == scene.Messages {
 							code = "invalid_request_error"
 						}
-						if h.status != 400 || !strings.Contains(h.raw, `"`+code+`"`) || !strings.Contains(h.raw, word) {
-							t.Errorf("%s %s: %d %s, want %s", path, body, h.status, h.raw, want)
+						if h.Status != 400 || !strings.Contains(h.Raw, `"`+code+`"`) || !strings.Contains(h.Raw, word) {
+							t.Errorf("%s %s: %d %s, want %s", path, body, h.Status, h.Raw, want)
 						}
 					}
 				}
@@ -91,7 +92,7 @@ func smuggledScene(t testing.TB) scene {
 
 // passScene: a routing field goes to the lines that pass it, be they last, and
 // to no other form.
-func passScene(t testing.TB) scene {
+func passScene(t testing.TB) scene.Story {
 	plain, passing := fakeprovider.New(t), fakeprovider.New(t)
 	plain.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if strings.Contains(string(q.Body), `"route"`) {
@@ -100,13 +101,13 @@ func passScene(t testing.TB) scene {
 		return fakeprovider.Answer("plain", 1000, 500)
 	})
 	passing.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Answer("passing", 1000, 500) })
-	return scene{
-		name:   "routing fields go to lines that pass them",
-		models: []map[string]any{formModel("pass", nil, clientForms()...)},
-		lines: []map[string]any{formLine("pass-plain", "chat", plain.URL(), nil, "pass"),
-			formLine("pass-passing", "chat", passing.URL(), map[string]any{"pass": []string{"route", "provider"}, "priority": 2}, "pass")},
-		play: func(t *testing.T, f *fixture) {
-			s := inChat.speaker(t, f)
+	return scene.Story{
+		Name:   "routing fields go to lines that pass them",
+		Models: []map[string]any{scene.FormModel("pass", nil, scene.ClientForms()...)},
+		Lines: []map[string]any{scene.FormLine("pass-plain", "chat", plain.URL(), nil, "pass"),
+			scene.FormLine("pass-passing", "chat", passing.URL(), map[string]any{"pass": []string{"route", "provider"}, "priority": 2}, "pass")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Chat.Speaker(t, f)
 			for _, c := range []struct {
 				more map[string]any
 				want string
@@ -115,12 +116,12 @@ func passScene(t testing.TB) scene {
 				{map[string]any{"route": "x", "provider": map[string]any{"order": []string{"dear"}}}, "passing"},
 				{map[string]any{"route": "x", "models": []string{"dear"}}, "`models`"},
 			} {
-				if h := s.ask(askIn(inChat, "pass", false, c.more)); !strings.Contains(h.raw, c.want) {
-					t.Errorf("%v: %d %s, want %s", c.more, h.status, h.raw, c.want)
+				if h := s.Ask(scene.Request(scene.Chat, "pass", false, c.more)); !strings.Contains(h.Raw, c.want) {
+					t.Errorf("%v: %d %s, want %s", c.more, h.Status, h.Raw, c.want)
 				}
 			}
-			if h := inResponses.speaker(t, f).ask(askIn(inResponses, "pass", false, map[string]any{"route": "x"})); h.status != 400 {
-				t.Errorf("a translated request: %d %s", h.status, h.raw)
+			if h := scene.Responses.Speaker(t, f).Ask(scene.Request(scene.Responses, "pass", false, map[string]any{"route": "x"})); h.Status != 400 {
+				t.Errorf("a translated request: %d %s", h.Status, h.Raw)
 			}
 		},
 	}
@@ -129,51 +130,51 @@ func passScene(t testing.TB) scene {
 // limitScenes: whatever limits a client names, a line gets one, in the field
 // that it reads; held is what that one allows, or all that the model can write
 // where a line obeys none.
-func limitScenes(t testing.TB) []scene {
+func limitScenes(t testing.TB) []scene.Story {
 	type m = map[string]any
 	two := m{"max_tokens": 500, "max_completion_tokens": 3}
-	var scenes []scene
+	var scenes []scene.Story
 	for i, c := range []struct {
 		name        string
-		in          spoken
+		in          scene.Form
 		line        string
 		more, model m
 		on          m // members of the line
 		field       string
 		sent, held  int64 // tokens
 	}{
-		{"the smaller of two", inChat, "chat", two, nil, nil, "max_tokens", 3, 3},
-		{"the smaller of two, the other way", inChat, "chat", m{"max_tokens": 3, "max_completion_tokens": 500}, nil, nil, "max_tokens", 3, 3},
-		{"where the line reads it", inChat, "chat", nil, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 500, 500},
-		{"several choices", inChat, "chat", m{"max_tokens": 500, "max_completion_tokens": 3, "n": 2}, nil, nil, "max_tokens", 3, 6},
-		{"by the name of another vendor", inChat, "chat", m{"max_tokens": 3, "n_predict": 500}, nil, nil, "max_tokens", 3, 3},
-		{"one that thinks", inChat, "chat", m{"max_tokens": nil, "max_completion_tokens": 3}, m{"reasoning": true}, nil, "max_tokens", 3, 3},
-		{"the default", inChat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 200, 200},
-		{"the smaller of two", inMessages, "messages", two, nil, nil, "max_tokens", 3, 3},
-		{"the smaller of two", inResponses, "responses", m{"max_output_tokens": 500, "max_tokens": 3}, nil, nil, "max_output_tokens", 3, 3},
-		{"translated", inChat, "messages", two, nil, nil, "max_tokens", 3, 3},
-		{"translated", inMessages, "chat", two, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 3, 3},
-		{"translated", inResponses, "chat", nil, nil, nil, "max_tokens", 500, 500},
-		{"obeyed by none", inChat, "chat", two, nil, m{"ignores_limit": true}, "max_tokens", 3, 1000},
-		{"obeyed by none", inMessages, "messages", nil, nil, m{"ignores_limit": true}, "max_tokens", 500, 1000},
-		{"obeyed by none", inResponses, "responses", nil, nil, m{"ignores_limit": true}, "max_output_tokens", 500, 1000},
-		{"the default, obeyed by none", inChat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"ignores_limit": true}, "max_tokens", 200, 1000},
+		{"the smaller of two", scene.Chat, "chat", two, nil, nil, "max_tokens", 3, 3},
+		{"the smaller of two, the other way", scene.Chat, "chat", m{"max_tokens": 3, "max_completion_tokens": 500}, nil, nil, "max_tokens", 3, 3},
+		{"where the line reads it", scene.Chat, "chat", nil, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 500, 500},
+		{"several choices", scene.Chat, "chat", m{"max_tokens": 500, "max_completion_tokens": 3, "n": 2}, nil, nil, "max_tokens", 3, 6},
+		{"by the name of another vendor", scene.Chat, "chat", m{"max_tokens": 3, "n_predict": 500}, nil, nil, "max_tokens", 3, 3},
+		{"one that thinks", scene.Chat, "chat", m{"max_tokens": nil, "max_completion_tokens": 3}, m{"reasoning": true}, nil, "max_tokens", 3, 3},
+		{"the default", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 200, 200},
+		{"the smaller of two", scene.Messages, "messages", two, nil, nil, "max_tokens", 3, 3},
+		{"the smaller of two", scene.Responses, "responses", m{"max_output_tokens": 500, "max_tokens": 3}, nil, nil, "max_output_tokens", 3, 3},
+		{"translated", scene.Chat, "messages", two, nil, nil, "max_tokens", 3, 3},
+		{"translated", scene.Messages, "chat", two, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 3, 3},
+		{"translated", scene.Responses, "chat", nil, nil, nil, "max_tokens", 500, 500},
+		{"obeyed by none", scene.Chat, "chat", two, nil, m{"ignores_limit": true}, "max_tokens", 3, 1000},
+		{"obeyed by none", scene.Messages, "messages", nil, nil, m{"ignores_limit": true}, "max_tokens", 500, 1000},
+		{"obeyed by none", scene.Responses, "responses", nil, nil, m{"ignores_limit": true}, "max_output_tokens", 500, 1000},
+		{"the default, obeyed by none", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"ignores_limit": true}, "max_tokens", 200, 1000},
 	} {
 		model := fmt.Sprintf("limit-%d", i)
 		p := fakeprovider.New(t)
 		p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply(c.line, false, false) })
-		scenes = append(scenes, scene{
-			name:   fmt.Sprintf("limit of %s on %s, %s", c.in, c.line, c.name),
-			models: []m{formModel(model, c.model, c.in)},
-			lines:  []m{formLine(model, c.line, p.URL(), c.on, model)},
-			play: func(t *testing.T, f *fixture) {
-				s := c.in.speaker(t, f)
-				body := askIn(c.in, model, false, c.more)
-				if h := s.ask(body); h.status != 200 {
-					t.Fatalf("%d %s", h.status, h.raw)
+		scenes = append(scenes, scene.Story{
+			Name:   fmt.Sprintf("limit of %s on %s, %s", c.in, c.line, c.name),
+			Models: []m{scene.FormModel(model, c.model, c.in)},
+			Lines:  []m{scene.FormLine(model, c.line, p.URL(), c.on, model)},
+			Play: func(t *testing.T, f *scene.Gateway) {
+				s := c.in.Speaker(t, f)
+				body := scene.Request(c.in, model, false, c.more)
+				if h := s.Ask(body); h.Status != 200 {
+					t.Fatalf("%d %s", h.Status, h.Raw)
 				}
-				if want := money.Amount(1000*(int64(len(body))+1000) + 2000*c.held); s.booked().Held != want {
-					t.Errorf("%s were held, want %s", s.booked().Held, want)
+				if want := money.Amount(1000*(int64(len(body))+1000) + 2000*c.held); booked(s).Held != want {
+					t.Errorf("%s were held, want %s", booked(s).Held, want)
 				}
 				got := map[string]json.RawMessage{}
 				sent := p.Requests()[0].Body

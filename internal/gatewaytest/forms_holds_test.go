@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
 // holdCase is a request and the highest possible cost of it.
 type holdCase struct {
 	name  string
-	in    spoken
+	in    scene.Form
 	more  map[string]any // members of the request
 	model map[string]any // members of the model
 	// less are the bytes of the body that do not count as text, plus the tokens
@@ -37,42 +38,42 @@ func holdCases() []holdCase {
 	tier := m{"price": m{"input": 1, "output": 10, "options": m{"service_tier": m{"priority": 2, "flex": 0.5}}}}
 	quoted := func(s string) int64 { return int64(len(s)) + 2 }
 	return []holdCase{
-		{name: "no limit", in: inChat, more: m{"max_tokens": nil}, output: 1000},
-		{name: "no limit", in: inResponses, more: m{"max_output_tokens": nil}, output: 1000},
-		{name: "the model's default", in: inChat, more: m{"max_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
-		{name: "the model's default", in: inResponses, more: m{"max_output_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
-		{name: "more than the model can", in: inChat, more: m{"max_tokens": 5000}, output: 1000},
-		{name: "more than the model can", in: inResponses, more: m{"max_output_tokens": 5000}, output: 1000},
-		{name: "more than the model can", in: inMessages, more: m{"max_tokens": 5000}, output: 1000},
-		{name: "its own limit", in: inMessages, more: m{"max_tokens": 7}, model: m{"default_output_tokens": 200}, output: 7},
-		{name: "an image", in: inMessages, model: image, output: 500, less: quoted(data), plus: imageTokens,
+		{name: "no limit", in: scene.Chat, more: m{"max_tokens": nil}, output: 1000},
+		{name: "no limit", in: scene.Responses, more: m{"max_output_tokens": nil}, output: 1000},
+		{name: "the model's default", in: scene.Chat, more: m{"max_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
+		{name: "the model's default", in: scene.Responses, more: m{"max_output_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
+		{name: "more than the model can", in: scene.Chat, more: m{"max_tokens": 5000}, output: 1000},
+		{name: "more than the model can", in: scene.Responses, more: m{"max_output_tokens": 5000}, output: 1000},
+		{name: "more than the model can", in: scene.Messages, more: m{"max_tokens": 5000}, output: 1000},
+		{name: "its own limit", in: scene.Messages, more: m{"max_tokens": 7}, model: m{"default_output_tokens": 200}, output: 7},
+		{name: "an image", in: scene.Messages, model: image, output: 500, less: quoted(data), plus: imageTokens,
 			more: m{"messages": user(m{"type": "image", "source": m{"type": "base64", "media_type": "image/png", "data": data}})}},
-		{name: "an image in a tool's result", in: inMessages, model: image, output: 500, less: quoted(data), plus: imageTokens,
+		{name: "an image in a tool's result", in: scene.Messages, model: image, output: 500, less: quoted(data), plus: imageTokens,
 			more: m{"messages": user(m{"type": "tool_result", "tool_use_id": "t", "content": []any{m{"type": "image", "source": m{"type": "base64", "media_type": "image/png", "data": data}}}})}},
-		{name: "two images by address", in: inMessages, model: image, output: 500, plus: 2 * imageTokens,
+		{name: "two images by address", in: scene.Messages, model: image, output: 500, plus: 2 * imageTokens,
 			more: m{"messages": user(m{"type": "image", "source": m{"type": "url", "url": "https://example.com/a"}}, m{"type": "image", "source": m{"type": "url", "url": "https://example.com/b"}})}},
-		{name: "a file", in: inMessages, output: 500, unbounded: true,
+		{name: "a file", in: scene.Messages, output: 500, unbounded: true,
 			more: m{"messages": user(m{"type": "document", "source": m{"type": "base64", "media_type": "application/pdf", "data": data}})}},
-		{name: "an image", in: inResponses, model: image, output: 500, less: quoted(uri), plus: imageTokens,
+		{name: "an image", in: scene.Responses, model: image, output: 500, less: quoted(uri), plus: imageTokens,
 			more: m{"input": user(m{"type": "input_image", "image_url": uri})}},
-		{name: "an image by address", in: inResponses, model: image, output: 500, plus: imageTokens,
+		{name: "an image by address", in: scene.Responses, model: image, output: 500, plus: imageTokens,
 			more: m{"input": user(m{"type": "input_image", "image_url": "https://example.com/a"})}},
-		{name: "a file", in: inResponses, output: 500, unbounded: true,
+		{name: "a file", in: scene.Responses, output: 500, unbounded: true,
 			more: m{"input": user(m{"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64," + data})}},
-		{name: "a tool", in: inResponses, output: 500, unbounded: true, calls: 10, more: m{"tools": []any{m{"type": "web_search"}}}},
-		{name: "a tool, limited", in: inResponses, output: 500, unbounded: true, calls: 2, more: m{"tools": []any{m{"type": "web_search"}}, "max_tool_calls": 2}},
-		{name: "a tool", in: inMessages, output: 500, unbounded: true, calls: 10, more: m{"tools": []any{m{"type": "web_search_20250305", "name": "web_search"}}}},
-		{name: "a dear tier", in: inResponses, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
-		{name: "a dear tier", in: inMessages, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
-		{name: "a dear tier", in: inChat, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
-		{name: "a cheap tier", in: inResponses, model: tier, output: 500, charged: 100_000, more: m{"service_tier": "flex"}},
+		{name: "a tool", in: scene.Responses, output: 500, unbounded: true, calls: 10, more: m{"tools": []any{m{"type": "web_search"}}}},
+		{name: "a tool, limited", in: scene.Responses, output: 500, unbounded: true, calls: 2, more: m{"tools": []any{m{"type": "web_search"}}, "max_tool_calls": 2}},
+		{name: "a tool", in: scene.Messages, output: 500, unbounded: true, calls: 10, more: m{"tools": []any{m{"type": "web_search_20250305", "name": "web_search"}}}},
+		{name: "a dear tier", in: scene.Responses, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
+		{name: "a dear tier", in: scene.Messages, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
+		{name: "a dear tier", in: scene.Chat, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
+		{name: "a cheap tier", in: scene.Responses, model: tier, output: 500, charged: 100_000, more: m{"service_tier": "flex"}},
 	}
 }
 
 // holdScenes: what is held for a request of each form, and that the hold is
 // gone when it has ended.
-func holdScenes(t testing.TB) []scene {
-	var scenes []scene
+func holdScenes(t testing.TB) []scene.Story {
+	var scenes []scene.Story
 	for i, c := range holdCases() {
 		model := fmt.Sprintf("hold-%d", i)
 		members := map[string]any{"price": map[string]any{"input": 1, "output": 10, "tools": map[string]any{"web_search": 0.01}}}
@@ -81,45 +82,45 @@ func holdScenes(t testing.TB) []scene {
 		}
 		line := string(c.in)
 		open := make(chan struct{})
-		reply := map[spoken]fakeprovider.Reply{inChat: fakeprovider.Answer("hi", 100, 10), inMessages: fakeprovider.NativeAnswer("hi", 100, 10), inResponses: fakeprovider.ResponsesAnswer("hi", 100, 10)}[c.in]
+		reply := map[scene.Form]fakeprovider.Reply{scene.Chat: fakeprovider.Answer("hi", 100, 10), scene.Messages: fakeprovider.NativeAnswer("hi", 100, 10), scene.Responses: fakeprovider.ResponsesAnswer("hi", 100, 10)}[c.in]
 		// The provider names no tier, so the one asked for counts.
 		reply.Body = strings.Replace(reply.Body, `,"service_tier":"standard"`, "", 1)
 		reply.Wait = open
 		p := fakeprovider.New(t, reply)
-		scenes = append(scenes, scene{
-			name:   fmt.Sprintf("hold of %s, %s", c.in, c.name),
-			models: []map[string]any{formModel(model, members, c.in)},
-			lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
-			play: func(t *testing.T, f *fixture) {
-				s := c.in.speaker(t, f)
-				body := askIn(c.in, model, false, c.more)
+		scenes = append(scenes, scene.Story{
+			Name:   fmt.Sprintf("hold of %s, %s", c.in, c.name),
+			Models: []map[string]any{scene.FormModel(model, members, c.in)},
+			Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
+			Play: func(t *testing.T, f *scene.Gateway) {
+				s := c.in.Speaker(t, f)
+				body := scene.Request(c.in, model, false, c.more)
 				prompt := int64(len(body)) + 1000 - c.less + c.plus
 				if c.unbounded {
 					prompt = 100000
 				}
 				want := money.Amount(prompt*1000+c.output*10000)*max(c.factor, 1) + c.calls*money.USD/100
-				answered := make(chan heard, 1)
-				go func() { answered <- s.ask(body) }()
+				answered := make(chan scene.Heard, 1)
+				go func() { answered <- s.Ask(body) }()
 				p.Arrived()
 				var state struct {
 					Balance money.Amount `json:"balance_usd"`
 					Held    money.Amount `json:"held_usd"`
 				}
-				f.process.Admin("GET", "/accounts/"+s.account, nil, &state)
-				if state.Held != want || state.Balance != tenUSD {
+				f.Process.Admin("GET", "/accounts/"+s.Account, nil, &state)
+				if state.Held != want || state.Balance != scene.Credit {
 					t.Errorf("%s are held of %s; want %s", state.Held, state.Balance, want)
 				}
 				close(open)
 				h := <-answered
-				if h.status != 200 {
-					t.Fatalf("%d %s", h.status, h.raw)
+				if h.Status != 200 {
+					t.Fatalf("%d %s", h.Status, h.Raw)
 				}
 				cost := c.charged
 				if cost == 0 {
 					cost = 200_000
 				}
-				s.charged(h, cost)
-				if m := s.booked(); m.Held != want {
+				s.Charged(h, cost)
+				if m := booked(s); m.Held != want {
 					t.Errorf("the receipt says that %s were held", m.Held)
 				}
 				limitSent(t, c, p.Requests()[0].Body)
@@ -134,7 +135,7 @@ func holdScenes(t testing.TB) []scene {
 func limitSent(t *testing.T, c holdCase, body []byte) {
 	t.Helper()
 	name := "max_tokens"
-	if c.in == inResponses {
+	if c.in == scene.Responses {
 		name = "max_output_tokens"
 	}
 	var sent map[string]any

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -18,13 +19,13 @@ import (
 type judged struct {
 	name, line    string
 	whole, stream fakeprovider.Reply
-	want          map[spoken]string // of whole answers and of streams
-	streamed      map[spoken]string // of streams, where they differ
+	want          map[scene.Form]string // of whole answers and of streams
+	streamed      map[scene.Form]string // of streams, where they differ
 }
 
 func judgements() []judged {
 	native := func(content, reason string) fakeprovider.Reply {
-		return saying(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+content+`],"stop_reason":"`+reason+`","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`)
+		return fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+content+`],"stop_reason":"`+reason+`","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`)
 	}
 	nativeStream := func(reason string, blocks ...string) fakeprovider.Reply {
 		return fakeprovider.NativeEvents(append(append([]string{fakeprovider.NativeStart(10)}, blocks...), fakeprovider.NativeEnd(reason, 5), fakeprovider.NativeStop())...)
@@ -33,21 +34,21 @@ func judgements() []judged {
 		fakeprovider.NativeEvent("content_block_delta", `"index":0,"delta":{"type":"thinking_delta","thinking":"hm"}`), fakeprovider.NativeEvent("content_block_stop", `"index":0`)}
 	google := func(finish string, parts ...string) (whole, stream fakeprovider.Reply) {
 		body := fakeprovider.GeminiEvent(finish, 10, 5, parts...)
-		return saying(200, body), fakeprovider.Reply{Events: []string{body}}
+		return fakeprovider.JSON(200, body), fakeprovider.Reply{Events: []string{body}}
 	}
 	both := func(data string) (whole, stream fakeprovider.Reply) {
-		return saying(200, data), fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{"data: " + data + "\n\n"}}
+		return fakeprovider.JSON(200, data), fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{"data: " + data + "\n\n"}}
 	}
 	chatStream := func(deltas ...string) fakeprovider.Reply {
-		return *events(append(deltas, fakeprovider.UsageFrame(10, 5), "[DONE]")...)
+		return *fakeprovider.Events(append(deltas, fakeprovider.UsageFrame(10, 5), "[DONE]")...)
 	}
 	// end is the same of all forms that say how an answer ended.
-	all := func(chat, messages, responses string) map[spoken]string {
-		return map[spoken]string{inChat: chat, inMessages: messages, inResponses: responses}
+	all := func(chat, messages, responses string) map[scene.Form]string {
+		return map[scene.Form]string{scene.Chat: chat, scene.Messages: messages, scene.Responses: responses}
 	}
 	limited, filtered := all("400 max_tokens_too_small max_tokens", "200 max_tokens", "200 incomplete"), all("400 content_filter", "200 refusal", "200 incomplete")
-	length := map[spoken]string{inChat: "200 length"}
-	failed := func(code string) map[spoken]string { return all("502 "+code, "502 api_error", "502 "+code) }
+	length := map[scene.Form]string{scene.Chat: "200 length"}
+	failed := func(code string) map[scene.Form]string { return all("502 "+code, "502 api_error", "502 "+code) }
 	safety, safetyStream := google("SAFETY")
 	most, mostStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
 	nothing, nothingStream := google("STOP")
@@ -60,14 +61,14 @@ func judgements() []judged {
 	responses := func(status, change string) (whole, stream fakeprovider.Reply) {
 		object := strings.Replace(fakeprovider.ResponsesObject(status, usage), "server_error", change, 1)
 		end := strings.Replace(fakeprovider.ResponsesEnd(status, usage), "server_error", change, 1)
-		return saying(200, object), fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin()[:2], end)...)
+		return fakeprovider.JSON(200, object), fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin()[:2], end)...)
 	}
 	incomplete, incompleteStream := responses("incomplete", "")
 	complete, completeStream := responses("completed", "")
 	down, downStream := responses("failed", "server_error")
 	rated, ratedStream := responses("failed", "rate_limit_exceeded")
 	stopped, stoppedStream := responses("failed", "invalid_prompt")
-	only := func(want string) map[spoken]string { return map[spoken]string{inResponses: want} }
+	only := func(want string) map[scene.Form]string { return map[scene.Form]string{scene.Responses: want} }
 	return []judged{
 		{"thought up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"), nativeStream("max_tokens", thinking...), limited, length},
 		{"nothing up to the limit", "messages", native("", "max_tokens"), nativeStream("max_tokens"), limited, length},
@@ -75,7 +76,7 @@ func judgements() []judged {
 		{"nothing", "messages", native("", "end_turn"), nativeStream("end_turn"), all("502 empty_completion", "200 end_turn", "502 empty_completion"), nil},
 		{"an error inside", "messages", overloaded, fakeprovider.NativeEvents(fakeprovider.NativeStart(10), fakeprovider.NativeFailure("overloaded_error", "x")), failed("upstream_busy"), nil},
 		{"a sentence", "messages", fakeprovider.NativeAnswer(sentence, 10, 5), fakeprovider.NativeStream(10, 5, sentence), failed("upstream_error"), nil},
-		{"no more than a ping", "messages", saying(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()), failed("empty_completion"), failed("upstream_connection_error")},
+		{"no more than a ping", "messages", fakeprovider.JSON(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()), failed("empty_completion"), failed("upstream_connection_error")},
 		{"withheld", "gemini", safety, safetyStream, filtered, nil},
 		{"thought up to the limit", "gemini", most, mostStream, limited, length},
 		{"nothing", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
@@ -83,10 +84,10 @@ func judgements() []judged {
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
 		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
 		{"a sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence), failed("upstream_error"), nil},
-		{"thought up to the limit", "chat", *completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
-			chatStream(frame(`{"reasoning_content":"hm"}`, `null`), frame(`{}`, `"length"`)), limited, length},
-		{"withheld", "chat", *completion(`{"role":"assistant","content":""}`, `"content_filter"`), chatStream(frame(`{}`, `"content_filter"`)), filtered, nil},
-		{"nothing", "chat", *completion(`{"role":"assistant","content":""}`, `"stop"`), chatStream(frame(`{}`, `"stop"`)), failed("empty_completion"), nil},
+		{"thought up to the limit", "chat", *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
+			chatStream(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`)), limited, length},
+		{"withheld", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`), chatStream(fakeprovider.RawFrame(`{}`, `"content_filter"`)), filtered, nil},
+		{"nothing", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`), chatStream(fakeprovider.RawFrame(`{}`, `"stop"`)), failed("empty_completion"), nil},
 		{"a sentence", "chat", fakeprovider.Answer(sentence, 10, 5), fakeprovider.Stream(10, 5, sentence), failed("upstream_error"), nil},
 		{"incomplete and empty", "responses", incomplete, incompleteStream, only("200 incomplete"), nil},
 		{"completed and empty", "responses", complete, completeStream, only("200 completed"), nil},
@@ -98,8 +99,8 @@ func judgements() []judged {
 }
 
 // judgedScenes tries each on every form of clients.
-func judgedScenes(t testing.TB) []scene {
-	var scenes []scene
+func judgedScenes(t testing.TB) []scene.Story {
+	var scenes []scene.Story
 	for i, j := range judgements() {
 		for in, want := range j.want {
 			for _, stream := range []bool{false, true} {
@@ -112,29 +113,29 @@ func judgedScenes(t testing.TB) []scene {
 				}
 				model := fmt.Sprintf("judged-%d-%s-%v", i, in, stream)
 				p := fakeprovider.New(t, reply)
-				scenes = append(scenes, scene{
-					name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
-					models: []map[string]any{formModel(model, nil, in)},
-					lines:  []map[string]any{formLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
-					play: func(t *testing.T, f *fixture) {
-						s := in.speaker(t, f)
-						h := s.ask(askIn(in, model, stream, nil))
-						r := in.read(t, h, model)
-						got := fmt.Sprint(h.status, " ", r.end)
-						if h.status != 200 {
-							got = strings.TrimSuffix(fmt.Sprint(h.status, " ", r.fault.Code, " ", r.fault.param()), " ")
+				scenes = append(scenes, scene.Story{
+					Name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
+					Models: []map[string]any{scene.FormModel(model, nil, in)},
+					Lines:  []map[string]any{scene.FormLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
+					Play: func(t *testing.T, f *scene.Gateway) {
+						s := in.Speaker(t, f)
+						h := s.Ask(scene.Request(in, model, stream, nil))
+						r := read(t, in, h, model)
+						got := fmt.Sprint(h.Status, " ", r.end)
+						if h.Status != 200 {
+							got = strings.TrimSuffix(fmt.Sprint(h.Status, " ", r.fault.Code, " ", r.fault.Param()), " ")
 						}
-						if h.status != 200 && in == inMessages {
-							got = fmt.Sprint(h.status, " ", r.fault.Type)
+						if h.Status != 200 && in == scene.Messages {
+							got = fmt.Sprint(h.Status, " ", r.fault.Type)
 						}
-						if got != want || (h.status == 200) != r.whole {
-							t.Errorf("the client got %q, want %q: %s", got, want, h.raw)
+						if got != want || (h.Status == 200) != r.whole {
+							t.Errorf("the client got %q, want %q: %s", got, want, h.Raw)
 						}
 						cost := money.Amount(0)
-						if h.status == 200 {
+						if h.Status == 200 {
 							cost = 20_000
 						}
-						s.charged(h, cost)
+						s.Charged(h, cost)
 					},
 				})
 			}
@@ -145,29 +146,29 @@ func judgedScenes(t testing.TB) []scene {
 
 // leftFormScenes: a client of any form leaves in the middle of a stream. The
 // provider is told and what was produced is charged.
-func leftFormScenes(t testing.TB) []scene {
-	var scenes []scene
-	for _, in := range clientForms() {
+func leftFormScenes(t testing.TB) []scene.Story {
+	var scenes []scene.Story
+	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			if !canBePut(in, line) {
 				continue
 			}
 			model := fmt.Sprintf("left-%s-%s", in, line)
 			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
-			scenes = append(scenes, scene{
-				name:   fmt.Sprintf("%s on %s, left", in, line),
-				models: []map[string]any{formModel(model, nil, in)},
-				lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
-				play: func(t *testing.T, f *fixture) {
-					s := in.speaker(t, f)
+			scenes = append(scenes, scene.Story{
+				Name:   fmt.Sprintf("%s on %s, left", in, line),
+				Models: []map[string]any{scene.FormModel(model, nil, in)},
+				Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
+				Play: func(t *testing.T, f *scene.Gateway) {
+					s := in.Speaker(t, f)
 					ctx, leave := context.WithCancel(t.Context())
 					defer leave()
-					r, err := http.NewRequestWithContext(ctx, "POST", f.process.URL+in.path(), strings.NewReader(askIn(in, model, true, nil)))
+					r, err := http.NewRequestWithContext(ctx, "POST", f.Process.URL+in.Path(), strings.NewReader(scene.Request(in, model, true, nil)))
 					if err != nil {
 						t.Fatal(err)
 					}
-					r.Header.Set("Authorization", "Bearer "+s.key)
-					answer, err := f.client.Do(r)
+					r.Header.Set("Authorization", "Bearer "+s.Key)
+					answer, err := f.Client.Do(r)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -183,13 +184,13 @@ func leftFormScenes(t testing.TB) []scene {
 					if !errors.Is(err, context.Canceled) {
 						t.Fatalf("%v after %s", err, got)
 					}
-					eventually(t, "the provider is told", func() bool { return p.Left() == 1 })
-					rc := f.receipt(t, s.account, answer.Header.Get("x-request-id"))
+					scene.Eventually(t, "the provider is told", func() bool { return p.Left() == 1 })
+					rc := f.Receipt(t, s.Account, answer.Header.Get("x-request-id"))
 					if rc.Code != "client_closed" || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Cost != money.Amount(rc.Prompt*1000+rc.Completion*2000) {
 						t.Errorf("receipt %+v", rc)
 					}
-					f.checkFree(t, s.account, tenUSD-rc.Cost)
-					if state := f.lines.of(t, model); state.SuccessRate != nil && *state.SuccessRate != 1 {
+					checkFree(t, f, s.Account, scene.Credit-rc.Cost)
+					if state := f.Lines.Of(t, model); state.SuccessRate != nil && *state.SuccessRate != 1 {
 						t.Errorf("line: %s", state)
 					}
 				},

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -13,7 +13,7 @@ import (
 // particular to some.
 func TestForms(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
 	t.Run("native", func(t *testing.T) { playForms(t, binary, nativeSettings(), nativeScenesOfForms) })
 	t.Run("faithful", func(t *testing.T) { playForms(t, binary, nil, faithfulScenes) })
@@ -24,18 +24,18 @@ func TestForms(t *testing.T) {
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
 	t.Run("gate", func(t *testing.T) { playForms(t, binary, nil, gateScenes) })
 	t.Run("broken", func(t *testing.T) {
-		playForms(t, binary, nil, func(t testing.TB) []scene { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
+		playForms(t, binary, nil, func(t testing.TB) []scene.Story { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})
 }
 
 // canBePut tells whether requests of a form can be put into a line's.
-func canBePut(in spoken, line string) bool { return line != "responses" || in == inResponses }
+func canBePut(in scene.Form, line string) bool { return line != "responses" || in == scene.Responses }
 
 // matrixScenes are every form of clients on every form of lines, whole and
 // streamed, with a text and with a call.
-func matrixScenes(t testing.TB) []scene {
-	var scenes []scene
-	for _, in := range clientForms() {
+func matrixScenes(t testing.TB) []scene.Story {
+	var scenes []scene.Story
+	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
 				for _, tools := range []bool{false, true} {
@@ -47,54 +47,54 @@ func matrixScenes(t testing.TB) []scene {
 	return scenes
 }
 
-func matrixScene(t testing.TB, in spoken, line string, stream, tools bool) scene {
+func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) scene.Story {
 	model := fmt.Sprintf("m-%s-%s-%v-%v", in, line, stream, tools)
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		if isStreamed(q) != stream {
+		if q.Streamed() != stream {
 			t.Errorf("%s: the provider got %s %s", model, q.URI, q.Body)
 		}
 		return goodReply(line, stream, tools)
 	})
-	return scene{
-		name:   fmt.Sprintf("%s on %s, stream %v, tools %v", in, line, stream, tools),
-		models: []map[string]any{formModel(model, nil, in)},
-		lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
-		play: func(t *testing.T, f *fixture) {
-			s := in.speaker(t, f)
+	return scene.Story{
+		Name:   fmt.Sprintf("%s on %s, stream %v, tools %v", in, line, stream, tools),
+		Models: []map[string]any{scene.FormModel(model, nil, in)},
+		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := in.Speaker(t, f)
 			more := map[string]any{}
 			if tools {
 				more = weatherTool(in)
 			}
-			if stream && in == inChat {
+			if stream && in == scene.Chat {
 				more["stream_options"] = map[string]any{"include_usage": true}
 			}
-			h := s.ask(askIn(in, model, stream, more))
+			h := s.Ask(scene.Request(in, model, stream, more))
 			if !canBePut(in, line) {
-				s.cannotBePut(h, p)
+				cannotBePut(s, h, p)
 				return
 			}
-			r := in.read(t, h, model)
+			r := read(t, in, h, model)
 			want := reading{text: goodText}
-			ends := map[spoken]string{inChat: "stop", inMessages: "end_turn", inResponses: "completed"}
+			ends := map[scene.Form]string{scene.Chat: "stop", scene.Messages: "end_turn", scene.Responses: "completed"}
 			if tools {
 				want = reading{calls: []string{goodCall}}
-				ends = map[spoken]string{inChat: "tool_calls", inMessages: "tool_use", inResponses: "completed"}
+				ends = map[scene.Form]string{scene.Chat: "tool_calls", scene.Messages: "tool_use", scene.Responses: "completed"}
 			}
-			if h.status != 200 || h.cut || !r.whole || r.text != want.text || fmt.Sprint(r.calls) != fmt.Sprint(want.calls) ||
-				r.end != ends[in] || r.prompt != 1000 && in != inMessages || r.completion != 500 {
-				t.Errorf("%d, %+v in %s", h.status, r, h.raw)
+			if h.Status != 200 || h.Cut || !r.whole || r.text != want.text || fmt.Sprint(r.calls) != fmt.Sprint(want.calls) ||
+				r.end != ends[in] || r.prompt != 1000 && in != scene.Messages || r.completion != 500 {
+				t.Errorf("%d, %+v in %s", h.Status, r, h.Raw)
 			}
-			if in == inMessages && !stream && r.prompt != 1000 {
-				t.Errorf("a prompt of %d tokens in %s", r.prompt, h.raw)
+			if in == scene.Messages && !stream && r.prompt != 1000 {
+				t.Errorf("a prompt of %d tokens in %s", r.prompt, h.Raw)
 			}
-			if rc := s.charged(h, healthyCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
+			if rc := s.Charged(h, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
 				t.Errorf("receipt %+v", rc)
 			}
 			if n := len(p.Requests()); n != 1 {
 				t.Errorf("the provider was asked %d times", n)
 			}
-			if state := f.lines.of(t, model); state.SuccessRate == nil || *state.SuccessRate != 1 {
+			if state := f.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 1 {
 				t.Errorf("line: %s", state)
 			}
 		},
@@ -103,18 +103,18 @@ func matrixScene(t testing.TB, in spoken, line string, stream, tools bool) scene
 
 // cannotBePut checks the answer of a request for whose form no line is there:
 // nothing was sent.
-func (s speaker) cannotBePut(h heard, p *fakeprovider.Server) {
-	s.t.Helper()
+func cannotBePut(s scene.Speaker, h scene.Heard, p *fakeprovider.Server) {
+	s.T.Helper()
 	status, kind, code := 502, "upstream_error", "upstream_unavailable"
-	if s.in == inMessages {
+	if s.Form == scene.Messages {
 		status, kind, code = 503, "overloaded_error", ""
 	}
-	r := s.in.read(s.t, h, "")
-	if h.status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Message == "" || h.header.Get("Retry-After") != "" {
-		s.t.Errorf("the client got %d %s", h.status, h.raw)
+	r := read(s.T, s.Form, h, "")
+	if h.Status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Message == "" || h.Header.Get("Retry-After") != "" {
+		s.T.Errorf("the client got %d %s", h.Status, h.Raw)
 	}
 	if n := len(p.Requests()); n != 0 {
-		s.t.Errorf("the provider was asked %d times", n)
+		s.T.Errorf("the provider was asked %d times", n)
 	}
-	s.charged(h, money.Amount(0))
+	s.Charged(h, money.Amount(0))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -23,32 +24,32 @@ func nativeSettings() map[string]string {
 
 // nativeFault checks an error of /native: status and type, and that its body
 // has exactly the members of the shape.
-func nativeFault(t *testing.T, h heard, status int, kind string) (message string) {
+func nativeFault(t *testing.T, h scene.Heard, status int, kind string) (message string) {
 	t.Helper()
 	var body map[string]json.RawMessage
 	var object map[string]string
-	if err := json.Unmarshal([]byte(h.raw), &body); err != nil {
-		t.Fatalf("%d %q: %v", h.status, h.raw, err)
+	if err := json.Unmarshal([]byte(h.Raw), &body); err != nil {
+		t.Fatalf("%d %q: %v", h.Status, h.Raw, err)
 	}
 	if err := json.Unmarshal(body["error"], &object); err != nil {
-		t.Fatalf("%d %q: %v", h.status, h.raw, err)
+		t.Fatalf("%d %q: %v", h.Status, h.Raw, err)
 	}
 	outer, inner := slices.Sorted(maps.Keys(body)), slices.Sorted(maps.Keys(object))
 	if fmt.Sprint(outer, inner) != "[error type] [message type]" || string(body["type"]) != `"error"` || object["message"] == "" {
-		t.Errorf("not the shape of /native: %s", h.raw)
+		t.Errorf("not the shape of /native: %s", h.Raw)
 	}
-	if h.status != status || object["type"] != kind {
-		t.Errorf("the client got %d %s; want %d %s", h.status, h.raw, status, kind)
+	if h.Status != status || object["type"] != kind {
+		t.Errorf("the client got %d %s; want %d %s", h.Status, h.Raw, status, kind)
 	}
-	if h.header.Get("Content-Type") != "application/json" || h.header.Get("Retry-After") != "" {
-		t.Errorf("header %v", h.header)
+	if h.Header.Get("Content-Type") != "application/json" || h.Header.Get("Retry-After") != "" {
+		t.Errorf("header %v", h.Header)
 	}
 	return object["message"]
 }
 
 // nativeScenesOfForms are the stories of /native.
-func nativeScenesOfForms(t testing.TB) []scene {
-	return []scene{
+func nativeScenesOfForms(t testing.TB) []scene.Story {
+	return []scene.Story{
 		nativeOrderScene(t), nativeFieldsScene(t), nativeKeysScene(t), nativeAdmissionScene(t), nativeNoLineScene(t),
 		nativeFailuresScene(t), nativeModelsScene(t), countScene(t),
 	}
@@ -56,21 +57,21 @@ func nativeScenesOfForms(t testing.TB) []scene {
 
 // nativeOrderScene sends requests that are wrong in several ways; each mends
 // what the one before was refused for (ARCHITECTURE.md, Order of checks).
-func nativeOrderScene(t testing.TB) scene {
+func nativeOrderScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t)
-	state := func(id, state string, forms ...spoken) map[string]any {
-		return formModel(id, map[string]any{"state": state}, forms...)
+	state := func(id, state string, forms ...scene.Form) map[string]any {
+		return scene.FormModel(id, map[string]any{"state": state}, forms...)
 	}
-	return scene{
-		name: "order of checks",
-		models: []map[string]any{
-			formModel("order-listed", nil, inMessages), formModel("order-other", nil, inMessages),
-			formModel("order-chat", nil, inChat, inResponses), state("order-chat-old", "retired", inChat),
-			state("order-old", "retired", inMessages), state("order-soon", "coming_soon", inMessages), state("order-broken", "maintenance", inMessages),
+	return scene.Story{
+		Name: "order of checks",
+		Models: []map[string]any{
+			scene.FormModel("order-listed", nil, scene.Messages), scene.FormModel("order-other", nil, scene.Messages),
+			scene.FormModel("order-chat", nil, scene.Chat, scene.Responses), state("order-chat-old", "retired", scene.Chat),
+			state("order-old", "retired", scene.Messages), state("order-soon", "coming_soon", scene.Messages), state("order-broken", "maintenance", scene.Messages),
 		},
-		lines: []map[string]any{formLine("order", "messages", p.URL(), nil, "order-listed", "order-other")},
-		play: func(t *testing.T, f *fixture) {
-			account, key := f.process.Account(0, map[string]any{"allowed_models": []string{"order-listed", "order-old", "order-soon", "order-broken"},
+		Lines: []map[string]any{scene.FormLine("order", "messages", p.URL(), nil, "order-listed", "order-other")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			account, key := f.Process.Account(0, map[string]any{"allowed_models": []string{"order-listed", "order-old", "order-soon", "order-broken"},
 				"allowed_ips": []string{"192.0.2.0/24"}})
 			tooLong := "\xff" + strings.Repeat("x", nativeLimit)
 			const path, far, near, zip = "/native/v1/messages", "203.0.113.7", "192.0.2.1", "gzip"
@@ -107,7 +108,7 @@ func nativeOrderScene(t testing.TB) scene {
 				{"maintenance", "POST", path, key, near, "", of("order-broken"), 503, "api_error"},
 				{"model allowlist", "POST", path, key, near, "", of("order-other"), 403, "permission_error"},
 				{"fields", "POST", path, key, near, "", of("order-listed"), 400, "invalid_request_error"},
-				{"balance", "POST", path, key, near, "", askIn(inMessages, "order-listed", false, nil), 402, "billing_error"},
+				{"balance", "POST", path, key, near, "", scene.Request(scene.Messages, "order-listed", false, nil), 402, "billing_error"},
 			} {
 				headers := []string{"X-Forwarded-For", c.from}
 				if c.key != "" {
@@ -117,50 +118,50 @@ func nativeOrderScene(t testing.TB) scene {
 					headers = append(headers, "Content-Encoding", c.encoding)
 				}
 				t.Run(c.name, func(t *testing.T) {
-					h := callFor(t, f, c.method, c.path, c.body, headers...)
+					h := scene.Call(t, f, c.method, c.path, c.body, headers...)
 					nativeFault(t, h, c.status, c.kind)
-					if again := h.header.Get("x-should-retry"); (again == "false") != (c.status == 402) {
+					if again := h.Header.Get("x-should-retry"); (again == "false") != (c.status == 402) {
 						t.Errorf("x-should-retry %q", again)
 					}
-					if allow := h.header.Get("Allow"); (allow != "") != (c.status == 405) {
+					if allow := h.Header.Get("Allow"); (allow != "") != (c.status == 405) {
 						t.Errorf("Allow %q", allow)
 					}
 				})
 			}
-			if h := callFor(t, f, "HEAD", "/native", ""); h.status != 404 || h.raw != "" {
-				t.Errorf("HEAD /native: %d %s", h.status, h.raw)
+			if h := scene.Call(t, f, "HEAD", "/native", ""); h.Status != 404 || h.Raw != "" {
+				t.Errorf("HEAD /native: %d %s", h.Status, h.Raw)
 			}
 			if n := len(p.Requests()); n != 0 {
 				t.Errorf("the provider was asked %d times", n)
 			}
-			f.checkFree(t, account, 0)
+			checkFree(t, f, account, 0)
 		},
 	}
 }
 
 // checkFree checks that an account was charged nothing and nothing is held.
-func (f *fixture) checkFree(t *testing.T, account string, balance money.Amount) {
+func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amount) {
 	t.Helper()
 	var state struct {
 		Balance money.Amount `json:"balance_usd"`
 		Held    money.Amount `json:"held_usd"`
 	}
-	f.process.Admin("GET", "/accounts/"+account, nil, &state)
+	f.Process.Admin("GET", "/accounts/"+account, nil, &state)
 	if state.Balance != balance || state.Held != 0 {
 		t.Errorf("balance %s and %s held; want %s and nothing", state.Balance, state.Held, balance)
 	}
 }
 
 // nativeFieldsScene: what is checked of a request, and what is not.
-func nativeFieldsScene(t testing.TB) scene {
+func nativeFieldsScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
-	return scene{
-		name:   "fields",
-		models: []map[string]any{formModel("fields", nil, inMessages)},
-		lines:  []map[string]any{formLine("fields", "messages", p.URL(), nil, "fields")},
-		play: func(t *testing.T, f *fixture) {
-			s := inMessages.speaker(t, f)
+	return scene.Story{
+		Name:   "fields",
+		Models: []map[string]any{scene.FormModel("fields", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.FormLine("fields", "messages", p.URL(), nil, "fields")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Messages.Speaker(t, f)
 			file := []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
 			for name, more := range map[string]map[string]any{
 				"no limit": {"max_tokens": nil}, "limit null": {"max_tokens": json.RawMessage("null")}, "limit 0": {"max_tokens": 0},
@@ -171,7 +172,7 @@ func nativeFieldsScene(t testing.TB) scene {
 				"tool without a price":  {"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}},
 				"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"}, "tier without a price": {"service_tier": "priority"},
 			} {
-				h := s.ask(askIn(inMessages, "fields", false, more))
+				h := s.Ask(scene.Request(scene.Messages, "fields", false, more))
 				t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
 			}
 			if n := len(p.Requests()); n != 0 {
@@ -184,27 +185,27 @@ func nativeFieldsScene(t testing.TB) scene {
 				"tiers that are free":    {"service_tier": "auto", "speed": "standard"},
 				"a tool of its own":      {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
 			} {
-				if h := s.ask(askIn(inMessages, "fields", false, more)); h.status != 200 {
-					t.Errorf("%s: %d %s", name, h.status, h.raw)
+				if h := s.Ask(scene.Request(scene.Messages, "fields", false, more)); h.Status != 200 {
+					t.Errorf("%s: %d %s", name, h.Status, h.Raw)
 				}
 			}
-			if h := s.post(inMessages.path()+"?beta=true", askIn(inMessages, "fields", false, nil)); h.status != 200 {
-				t.Errorf("?beta=true: %d %s", h.status, h.raw)
+			if h := s.Post(scene.Messages.Path()+"?beta=true", scene.Request(scene.Messages, "fields", false, nil)); h.Status != 200 {
+				t.Errorf("?beta=true: %d %s", h.Status, h.Raw)
 			}
 		},
 	}
 }
 
 // nativeKeysScene: in which headers a key may stand.
-func nativeKeysScene(t testing.TB) scene {
+func nativeKeysScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
-	return scene{
-		name:   "keys",
-		models: []map[string]any{formModel("keys", nil, inMessages)},
-		lines:  []map[string]any{formLine("keys", "messages", p.URL(), nil, "keys")},
-		play: func(t *testing.T, f *fixture) {
-			_, key := f.process.Account(10, nil)
+	return scene.Story{
+		Name:   "keys",
+		Models: []map[string]any{scene.FormModel("keys", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.FormLine("keys", "messages", p.URL(), nil, "keys")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			_, key := f.Process.Account(10, nil)
 			for _, c := range []struct {
 				name    string
 				headers []string
@@ -217,17 +218,17 @@ func nativeKeysScene(t testing.TB) scene {
 				{"an empty x-api-key is none", []string{"x-api-key", " ", "Authorization", "Bearer " + key}, 200},
 				{"not a bearer", []string{"Authorization", "Basic " + key}, 401},
 			} {
-				for _, path := range []string{inMessages.path(), inMessages.path() + "/count_tokens", "/native/v1/models"} {
-					method, body := "POST", askIn(inMessages, "keys", false, nil)
+				for _, path := range []string{scene.Messages.Path(), scene.Messages.Path() + "/count_tokens", "/native/v1/models"} {
+					method, body := "POST", scene.Request(scene.Messages, "keys", false, nil)
 					if strings.HasSuffix(path, "models") {
 						method, body = "GET", ""
 					}
 					if strings.HasSuffix(path, "count_tokens") && c.status == 200 {
 						p.Expect(fakeprovider.NativeCount(3))
 					}
-					h := callFor(t, f, method, path, body, c.headers...)
-					if h.status != c.status {
-						t.Errorf("%s, %s: %d %s", c.name, path, h.status, h.raw)
+					h := scene.Call(t, f, method, path, body, c.headers...)
+					if h.Status != c.status {
+						t.Errorf("%s, %s: %d %s", c.name, path, h.Status, h.Raw)
 					}
 					if c.status == 401 {
 						nativeFault(t, h, 401, "authentication_error")
@@ -239,61 +240,61 @@ func nativeKeysScene(t testing.TB) scene {
 					ID string `json:"id"`
 				} `json:"data"`
 			}
-			account, other := f.process.Account(10, nil)
-			f.process.Admin("GET", "/accounts/"+account+"/keys", nil, &keys)
-			f.process.Admin("PATCH", "/keys/"+keys.Data[0].ID, map[string]any{"disabled": true}, nil)
-			nativeFault(t, callFor(t, f, "POST", inMessages.path(), askIn(inMessages, "keys", false, nil), "x-api-key", other), 401, "authentication_error")
+			account, other := f.Process.Account(10, nil)
+			f.Process.Admin("GET", "/accounts/"+account+"/keys", nil, &keys)
+			f.Process.Admin("PATCH", "/keys/"+keys.Data[0].ID, map[string]any{"disabled": true}, nil)
+			nativeFault(t, scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, "keys", false, nil), "x-api-key", other), 401, "authentication_error")
 		},
 	}
 }
 
 // nativeAdmissionScene: the rate, the free quota, and lines that are all busy.
-func nativeAdmissionScene(t testing.TB) scene {
+func nativeAdmissionScene(t testing.TB) scene.Story {
 	p, full := fakeprovider.New(t), fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
 	open := make(chan struct{})
 	slow := goodReply("messages", false, false)
 	slow.Wait = open
 	full.Expect(slow)
-	return scene{
-		name: "admission",
-		models: []map[string]any{formModel("rated", nil, inMessages), formModel("full", nil, inMessages),
-			formModel("gratis", map[string]any{"free_daily_requests": 1, "price": map[string]any{"input": 0, "output": 0}}, inMessages)},
-		lines: []map[string]any{
-			formLine("rated", "messages", p.URL(), nil, "rated", "gratis"),
-			formLine("full", "messages", full.URL(), map[string]any{"max_concurrent": 1}, "full"),
+	return scene.Story{
+		Name: "admission",
+		Models: []map[string]any{scene.FormModel("rated", nil, scene.Messages), scene.FormModel("full", nil, scene.Messages),
+			scene.FormModel("gratis", map[string]any{"free_daily_requests": 1, "price": map[string]any{"input": 0, "output": 0}}, scene.Messages)},
+		Lines: []map[string]any{
+			scene.FormLine("rated", "messages", p.URL(), nil, "rated", "gratis"),
+			scene.FormLine("full", "messages", full.URL(), map[string]any{"max_concurrent": 1}, "full"),
 		},
-		play: func(t *testing.T, f *fixture) {
-			_, key := f.process.Account(10, map[string]any{"rpm": 1})
-			ask := func(key, model string) heard {
-				return callFor(t, f, "POST", inMessages.path(), askIn(inMessages, model, false, nil), "x-api-key", key)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			_, key := f.Process.Account(10, map[string]any{"rpm": 1})
+			ask := func(key, model string) scene.Heard {
+				return scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, model, false, nil), "x-api-key", key)
 			}
-			if h := ask(key, "rated"); h.status != 200 {
-				t.Fatalf("%d %s", h.status, h.raw)
+			if h := ask(key, "rated"); h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
 			}
 			nativeFault(t, ask(key, "rated"), 429, "rate_limit_error")
 
-			s := inMessages.speaker(t, f)
-			if h := ask(s.key, "gratis"); h.status != 200 {
-				t.Fatalf("%d %s", h.status, h.raw)
+			s := scene.Messages.Speaker(t, f)
+			if h := ask(s.Key, "gratis"); h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
 			}
-			h := ask(s.key, "gratis")
+			h := ask(s.Key, "gratis")
 			nativeFault(t, h, 429, "rate_limit_error")
-			if h.header.Get("x-should-retry") != "false" {
-				t.Errorf("header %v", h.header)
+			if h.Header.Get("x-should-retry") != "false" {
+				t.Errorf("header %v", h.Header)
 			}
 
 			var running sync.WaitGroup
 			running.Go(func() {
-				if h := s.ask(askIn(inMessages, "full", false, nil)); h.status != 200 {
-					t.Errorf("%d %s", h.status, h.raw)
+				if h := s.Ask(scene.Request(scene.Messages, "full", false, nil)); h.Status != 200 {
+					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 			})
 			full.Arrived()
-			other := inMessages.speaker(t, f)
-			busy := other.ask(askIn(inMessages, "full", false, nil))
+			other := scene.Messages.Speaker(t, f)
+			busy := other.Ask(scene.Request(scene.Messages, "full", false, nil))
 			nativeFault(t, busy, 429, "overloaded_error")
-			if r := other.charged(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
+			if r := other.Charged(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
 				t.Errorf("receipt %+v", r)
 			}
 			close(open)
@@ -303,24 +304,24 @@ func nativeAdmissionScene(t testing.TB) scene {
 }
 
 // nativeNoLineScene: with no healthy line, nothing is sent.
-func nativeNoLineScene(t testing.TB) scene {
+func nativeNoLineScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t, fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key"))
-	return scene{
-		name:   "no line",
-		models: []map[string]any{formModel("gone", nil, inMessages), formModel("lineless", nil, inMessages)},
-		lines:  []map[string]any{formLine("gone", "messages", p.URL(), nil, "gone")},
-		play: func(t *testing.T, f *fixture) {
-			s := inMessages.speaker(t, f)
-			first := s.ask(askIn(inMessages, "gone", true, nil))
+	return scene.Story{
+		Name:   "no line",
+		Models: []map[string]any{scene.FormModel("gone", nil, scene.Messages), scene.FormModel("lineless", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.FormLine("gone", "messages", p.URL(), nil, "gone")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Messages.Speaker(t, f)
+			first := s.Ask(scene.Request(scene.Messages, "gone", true, nil))
 			if message := nativeFault(t, first, 502, "api_error"); strings.Contains(message, "x-api-key") {
 				t.Errorf("our key's trouble reached the client: %s", message)
 			}
-			s.charged(first, 0)
+			s.Charged(first, 0)
 			for _, model := range []string{"gone", "lineless"} {
 				for _, stream := range []bool{false, true} {
-					h := s.ask(askIn(inMessages, model, stream, nil))
+					h := s.Ask(scene.Request(scene.Messages, model, stream, nil))
 					nativeFault(t, h, 503, "overloaded_error")
-					if r := s.charged(h, 0); r.Code != "service_unavailable" || r.Line != "" {
+					if r := s.Charged(h, 0); r.Code != "service_unavailable" || r.Line != "" {
 						t.Errorf("receipt %+v", r)
 					}
 				}
@@ -330,14 +331,14 @@ func nativeNoLineScene(t testing.TB) scene {
 }
 
 // nativeFailuresScene: what providers of both forms say in place of an answer.
-func nativeFailuresScene(t testing.TB) scene {
+func nativeFailuresScene(t testing.TB) scene.Story {
 	p, chat := fakeprovider.New(t), fakeprovider.New(t)
-	return scene{
-		name:   "failures",
-		models: []map[string]any{formModel("failing", nil, inMessages), formModel("failing-chat", nil, inMessages)},
-		lines:  []map[string]any{formLine("failing", "messages", p.URL(), nil, "failing"), formLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
-		play: func(t *testing.T, f *fixture) {
-			s := inMessages.speaker(t, f)
+	return scene.Story{
+		Name:   "failures",
+		Models: []map[string]any{scene.FormModel("failing", nil, scene.Messages), scene.FormModel("failing-chat", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.FormLine("failing", "messages", p.URL(), nil, "failing"), scene.FormLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Messages.Speaker(t, f)
 			for _, c := range []struct {
 				name    string
 				reply   fakeprovider.Reply
@@ -350,7 +351,7 @@ func nativeFailuresScene(t testing.TB) scene {
 				{"overloaded", fakeprovider.NativeError(529, "overloaded_error", "x"), false, 502, "api_error", ""},
 				{"a page", fakeprovider.Page(502), false, 502, "api_error", ""},
 				{"reset", fakeprovider.Reply{Before: fakeprovider.Reset}, false, 502, "api_error", ""},
-				{"no JSON", saying(200, "hello"), false, 502, "api_error", ""},
+				{"no JSON", fakeprovider.JSON(200, "hello"), false, 502, "api_error", ""},
 				{"empty", fakeprovider.Reply{Body: `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[]}`}, false, 502, "api_error", ""},
 				{"chat line down", fakeprovider.Error(500, "server_error", "", "x"), true, 502, "api_error", ""},
 				{"rejected", fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long"), false, 400, "invalid_request_error", "prompt is too long"},
@@ -365,15 +366,15 @@ func nativeFailuresScene(t testing.TB) scene {
 					if c.chat {
 						to, model = chat, "failing-chat"
 					}
-					f.process.Admin("POST", "/lines/"+model+"/resume", map[string]any{}, nil)
+					f.Process.Admin("POST", "/lines/"+model+"/resume", map[string]any{}, nil)
 					to.Expect(c.reply)
-					h := s.ask(askIn(inMessages, model, stream, nil))
+					h := s.Ask(scene.Request(scene.Messages, model, stream, nil))
 					t.Run(c.name, func(t *testing.T) {
 						if message := nativeFault(t, h, c.status, c.kind); c.message != "" && message != c.message {
 							t.Errorf("message %q", message)
 						}
 					})
-					s.charged(h, 0)
+					s.Charged(h, 0)
 				}
 			}
 		},
@@ -381,15 +382,15 @@ func nativeFailuresScene(t testing.TB) scene {
 }
 
 // nativeModelsScene: the list of the family's models, page by page.
-func nativeModelsScene(t testing.TB) scene {
+func nativeModelsScene(t testing.TB) scene.Story {
 	var models []map[string]any
 	for i := range 3 {
-		models = append(models, formModel(fmt.Sprintf("listed-%d", i), nil, inMessages))
+		models = append(models, scene.FormModel(fmt.Sprintf("listed-%d", i), nil, scene.Messages))
 	}
-	models = append(models, formModel("listed-soon", map[string]any{"state": "coming_soon"}, inChat, inMessages),
-		formModel("listed-old", map[string]any{"state": "retired"}, inMessages), formModel("listed-chat", nil, inChat))
-	return scene{name: "models", models: models, play: func(t *testing.T, f *fixture) {
-		s := inMessages.speaker(t, f)
+	models = append(models, scene.FormModel("listed-soon", map[string]any{"state": "coming_soon"}, scene.Chat, scene.Messages),
+		scene.FormModel("listed-old", map[string]any{"state": "retired"}, scene.Messages), scene.FormModel("listed-chat", nil, scene.Chat))
+	return scene.Story{Name: "models", Models: models, Play: func(t *testing.T, f *scene.Gateway) {
+		s := scene.Messages.Speaker(t, f)
 		type list struct {
 			Data []struct {
 				Type    string `json:"type"`
@@ -402,9 +403,9 @@ func nativeModelsScene(t testing.TB) scene {
 			Last  *string `json:"last_id"`
 		}
 		get := func(query string) (l list) {
-			h := callFor(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.key)
-			if err := json.Unmarshal([]byte(h.raw), &l); err != nil || h.status != 200 {
-				t.Fatalf("%d %s", h.status, h.raw)
+			h := scene.Call(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.Key)
+			if err := json.Unmarshal([]byte(h.Raw), &l); err != nil || h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
 			}
 			return l
 		}
@@ -427,7 +428,7 @@ func nativeModelsScene(t testing.TB) scene {
 			t.Errorf("page %+v", page)
 		}
 		for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?after_id=nope", "?after_id=listed-0&before_id=listed-1"} {
-			nativeFault(t, callFor(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.key), 400, "invalid_request_error")
+			nativeFault(t, scene.Call(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.Key), 400, "invalid_request_error")
 		}
 	}}
 }

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // reading is what an answer says, whatever its form.
 type reading struct {
 	text  string
-	hint  string   // what it shows of the model's reasoning
-	calls []string // as name(arguments)
-	end   string   // finish_reason, stop_reason, or the response's status
-	whole bool     // it says that it is complete
-	fault told     // the error, also of a stream's last event; messages have neither code nor param
+	hint  string      // what it shows of the model's reasoning
+	calls []string    // as name(arguments)
+	end   string      // finish_reason, stop_reason, or the response's status
+	whole bool        // it says that it is complete
+	fault scene.Error // the error, also of a stream's last event; messages have neither code nor param
 
 	prompt, cached, completion int64 // as far as it tells
 
@@ -29,16 +31,16 @@ type frameRead struct {
 
 // piece holds the members of all forms' answers and events that are read.
 type piece struct {
-	Type     string `json:"type"`
-	ID       string `json:"id"`
-	Object   string `json:"object"`
-	Model    string `json:"model"`
-	Role     string `json:"role"`
-	Number   *int64 `json:"sequence_number"`
-	Status   string `json:"status"`
-	Error    *told  `json:"error"`
-	Response *piece `json:"response"`
-	Message  *piece `json:"message"`
+	Type     string       `json:"type"`
+	ID       string       `json:"id"`
+	Object   string       `json:"object"`
+	Model    string       `json:"model"`
+	Role     string       `json:"role"`
+	Number   *int64       `json:"sequence_number"`
+	Status   string       `json:"status"`
+	Error    *scene.Error `json:"error"`
+	Response *piece       `json:"response"`
+	Message  *piece       `json:"message"`
 
 	Choices []struct {
 		Message *chatPiece `json:"message"`
@@ -152,28 +154,28 @@ func framesOf(t *testing.T, raw string) []frameRead {
 
 // read reads an answer of a form and fails the test where it is not well
 // formed.
-func (s spoken) read(t *testing.T, h heard, model string) reading {
+func read(t *testing.T, s scene.Form, h scene.Heard, model string) reading {
 	t.Helper()
 	var r reading
-	kind := h.header.Get("Content-Type")
+	kind := h.Header.Get("Content-Type")
 	if !strings.HasPrefix(kind, "text/event-stream") {
 		if !strings.HasPrefix(kind, "application/json") {
 			t.Errorf("content type %q", kind)
 		}
-		r.take(t, s, h.raw, model)
+		r.take(t, s, h.Raw, model)
 		return r
 	}
-	r.frames = framesOf(t, h.raw)
+	r.frames = framesOf(t, h.Raw)
 	switch s {
-	case inMessages:
+	case scene.Messages:
 		r.takeMessages(t, model)
-	case inResponses:
+	case scene.Responses:
 		r.takeResponses(t, model)
 	default:
 		r.takeChat(t, model)
 	}
 	if t.Failed() {
-		t.Logf("the client got %d %s", h.status, h.raw)
+		t.Logf("the client got %d %s", h.Status, h.Raw)
 	}
 	return r
 }
@@ -189,7 +191,7 @@ func decoded(t *testing.T, data string) piece {
 }
 
 // take reads an answer that is not streamed.
-func (r *reading) take(t *testing.T, s spoken, raw, model string) {
+func (r *reading) take(t *testing.T, s scene.Form, raw, model string) {
 	t.Helper()
 	p := decoded(t, raw)
 	if p.Error != nil && p.Status == "" {
@@ -202,7 +204,7 @@ func (r *reading) take(t *testing.T, s spoken, raw, model string) {
 	r.count(p.Usage)
 	r.whole = true
 	switch s {
-	case inMessages:
+	case scene.Messages:
 		if p.Type != "message" || p.Role != "assistant" || p.StopReason == nil || p.Usage == nil {
 			t.Errorf("no message: %s", raw)
 			return
@@ -211,7 +213,7 @@ func (r *reading) take(t *testing.T, s spoken, raw, model string) {
 		for _, b := range p.Content {
 			r.block(b)
 		}
-	case inResponses:
+	case scene.Responses:
 		r.response(t, p)
 	default:
 		if p.Object != "chat.completion" || len(p.Choices) != 1 || p.Choices[0].Message == nil {

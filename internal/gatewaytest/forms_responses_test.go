@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // responsesScenes are the stories of /v1/responses.
-func responsesScenes(t testing.TB) []scene {
-	scenes := []scene{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t), nativeHostedScene(t)}
+func responsesScenes(t testing.TB) []scene.Story {
+	scenes := []scene.Story{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t), nativeHostedScene(t)}
 	for _, line := range lineForms() {
 		scenes = append(scenes, refusedScene(t, line))
 	}
@@ -21,35 +22,35 @@ func responsesScenes(t testing.TB) []scene {
 }
 
 // v1Fault checks an error of /v1.
-func v1Fault(t *testing.T, h heard, status int, kind, code, param string) {
+func v1Fault(t *testing.T, h scene.Heard, status int, kind, code, param string) {
 	t.Helper()
-	r := inResponses.read(t, h, "")
-	if h.status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.param() != param || r.fault.Message == "" {
-		t.Errorf("the client got %d %s; want %d %s %s (%s)", h.status, h.raw, status, kind, code, param)
+	r := read(t, scene.Responses, h, "")
+	if h.Status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Param() != param || r.fault.Message == "" {
+		t.Errorf("the client got %d %s; want %d %s %s (%s)", h.Status, h.Raw, status, kind, code, param)
 	}
 }
 
 // responsesBusyScene: every line is busy.
-func responsesBusyScene(t testing.TB) scene {
+func responsesBusyScene(t testing.TB) scene.Story {
 	open := make(chan struct{})
 	slow := goodReply("responses", false, false)
 	slow.Wait = open
 	p := fakeprovider.New(t, slow)
-	return scene{
-		name:   "busy",
-		models: []map[string]any{formModel("r-busy", nil, inResponses)},
-		lines:  []map[string]any{formLine("r-busy", "responses", p.URL(), map[string]any{"max_concurrent": 1}, "r-busy")},
-		play: func(t *testing.T, f *fixture) {
-			s, running := inResponses.speaker(t, f), inResponses.speaker(t, f)
+	return scene.Story{
+		Name:   "busy",
+		Models: []map[string]any{scene.FormModel("r-busy", nil, scene.Responses)},
+		Lines:  []map[string]any{scene.FormLine("r-busy", "responses", p.URL(), map[string]any{"max_concurrent": 1}, "r-busy")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s, running := scene.Responses.Speaker(t, f), scene.Responses.Speaker(t, f)
 			var group sync.WaitGroup
 			group.Go(func() {
-				if h := running.ask(askIn(inResponses, "r-busy", false, nil)); h.status != 200 {
-					t.Errorf("%d %s", h.status, h.raw)
+				if h := running.Ask(scene.Request(scene.Responses, "r-busy", false, nil)); h.Status != 200 {
+					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 			})
 			p.Arrived()
 			for _, stream := range []bool{false, true} {
-				h := s.ask(askIn(inResponses, "r-busy", stream, nil))
+				h := s.Ask(scene.Request(scene.Responses, "r-busy", stream, nil))
 				v1Fault(t, h, 429, "rate_limit_error", "rate_limit_exceeded", "")
 				var extra struct {
 					Attempts []struct {
@@ -57,13 +58,13 @@ func responsesBusyScene(t testing.TB) scene {
 						Reason string `json:"reason"`
 					} `json:"attempts"`
 				}
-				if err := json.Unmarshal([]byte(h.raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 || extra.Attempts[0].Reason != "busy" {
-					t.Errorf("%v in %s", err, h.raw)
+				if err := json.Unmarshal([]byte(h.Raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 || extra.Attempts[0].Reason != "busy" {
+					t.Errorf("%v in %s", err, h.Raw)
 				}
-				if wait, err := strconv.Atoi(h.header.Get("Retry-After")); err != nil || wait < 1 {
-					t.Errorf("Retry-After %q", h.header.Get("Retry-After"))
+				if wait, err := strconv.Atoi(h.Header.Get("Retry-After")); err != nil || wait < 1 {
+					t.Errorf("Retry-After %q", h.Header.Get("Retry-After"))
 				}
-				s.charged(h, 0)
+				s.Charged(h, 0)
 			}
 			close(open)
 			group.Wait()
@@ -72,32 +73,32 @@ func responsesBusyScene(t testing.TB) scene {
 }
 
 // responsesNoLineScene: no line is healthy.
-func responsesNoLineScene(t testing.TB) scene {
+func responsesNoLineScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t, fakeprovider.Busy(30))
-	return scene{
-		name:   "no line",
-		models: []map[string]any{formModel("r-none", nil, inResponses), formModel("r-lineless", nil, inResponses)},
-		lines:  []map[string]any{formLine("r-none", "responses", p.URL(), nil, "r-none")},
-		play: func(t *testing.T, f *fixture) {
-			s := inResponses.speaker(t, f)
-			h := s.ask(askIn(inResponses, "r-none", false, nil))
+	return scene.Story{
+		Name:   "no line",
+		Models: []map[string]any{scene.FormModel("r-none", nil, scene.Responses), scene.FormModel("r-lineless", nil, scene.Responses)},
+		Lines:  []map[string]any{scene.FormLine("r-none", "responses", p.URL(), nil, "r-none")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Responses.Speaker(t, f)
+			h := s.Ask(scene.Request(scene.Responses, "r-none", false, nil))
 			v1Fault(t, h, 502, "upstream_error", "upstream_busy", "")
-			s.charged(h, 0)
+			s.Charged(h, 0)
 			for _, model := range []string{"r-none", "r-lineless"} {
 				for _, stream := range []bool{false, true} {
-					h := s.ask(askIn(inResponses, model, stream, nil))
+					h := s.Ask(scene.Request(scene.Responses, model, stream, nil))
 					v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
 					var extra struct {
 						RetryAfter json.Number `json:"retry_after"`
 					}
-					if err := json.Unmarshal([]byte(h.raw), &extra); err != nil || h.header.Get("Retry-After") != extra.RetryAfter.String() {
-						t.Errorf("%v, Retry-After %q in %s", err, h.header.Get("Retry-After"), h.raw)
+					if err := json.Unmarshal([]byte(h.Raw), &extra); err != nil || h.Header.Get("Retry-After") != extra.RetryAfter.String() {
+						t.Errorf("%v, Retry-After %q in %s", err, h.Header.Get("Retry-After"), h.Raw)
 					}
-					wait, err := strconv.Atoi(h.header.Get("Retry-After"))
+					wait, err := strconv.Atoi(h.Header.Get("Retry-After"))
 					if err != nil || wait < 1 || wait > 60 || model == "r-none" && wait < 15 {
-						t.Errorf("Retry-After %q", h.header.Get("Retry-After"))
+						t.Errorf("Retry-After %q", h.Header.Get("Retry-After"))
 					}
-					if rc := s.charged(h, 0); rc.Line != "" {
+					if rc := s.Charged(h, 0); rc.Line != "" {
 						t.Errorf("receipt %+v", rc)
 					}
 				}
@@ -108,7 +109,7 @@ func responsesNoLineScene(t testing.TB) scene {
 
 // refusedScene: what belongs to others, and what has no price, is refused
 // whatever the line is.
-func refusedScene(t testing.TB, line string) scene {
+func refusedScene(t testing.TB, line string) scene.Story {
 	model := "r-refused-" + line
 	p := fakeprovider.New(t)
 	input := func(item map[string]any) map[string]any { return map[string]any{"input": []any{item}} }
@@ -116,12 +117,12 @@ func refusedScene(t testing.TB, line string) scene {
 		return input(map[string]any{"role": "user", "content": []any{part}})
 	}
 	tool := func(tool map[string]any) map[string]any { return map[string]any{"tools": []any{tool}} }
-	return scene{
-		name:   "refused on " + line,
-		models: []map[string]any{formModel(model, nil, inResponses)},
-		lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
-		play: func(t *testing.T, f *fixture) {
-			s := inResponses.speaker(t, f)
+	return scene.Story{
+		Name:   "refused on " + line,
+		Models: []map[string]any{scene.FormModel(model, nil, scene.Responses)},
+		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Responses.Speaker(t, f)
 			for _, c := range []struct {
 				more  map[string]any
 				param string
@@ -147,42 +148,42 @@ func refusedScene(t testing.TB, line string) scene {
 				{map[string]any{"input": 7}, "input"},
 				{map[string]any{"stream": "yes"}, "stream"},
 			} {
-				h := s.ask(askIn(inResponses, model, false, c.more))
+				h := s.Ask(scene.Request(scene.Responses, model, false, c.more))
 				t.Run(c.param, func(t *testing.T) { v1Fault(t, h, 400, "invalid_request_error", "invalid_request", c.param) })
 			}
-			h := s.ask(askIn(inResponses, model, false, map[string]any{"max_output_tokens": 0}))
+			h := s.Ask(scene.Request(scene.Responses, model, false, map[string]any{"max_output_tokens": 0}))
 			v1Fault(t, h, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
 			if n := len(p.Requests()); n != 0 {
 				t.Errorf("the provider was asked %d times", n)
 			}
-			f.checkFree(t, s.account, tenUSD)
+			checkFree(t, f, s.Account, scene.Credit)
 		},
 	}
 }
 
 // searching is a request with a hosted tool that has a price.
 func searching(model string, stream bool) string {
-	return askIn(inResponses, model, stream, map[string]any{"tools": []any{map[string]any{"type": "web_search"}}})
+	return scene.Request(scene.Responses, model, stream, map[string]any{"tools": []any{map[string]any{"type": "web_search"}}})
 }
 
 // hostedScene: a hosted tool cannot be had on a chat line, also where it has a
 // price. The line is not to blame.
-func hostedScene(t testing.TB) scene {
+func hostedScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t)
-	return scene{
-		name:   "hosted tool on chat",
-		models: []map[string]any{formModel("r-hosted", formPrice(), inResponses)},
-		lines: []map[string]any{formLine("r-hosted-1", "chat", p.URL(), nil, "r-hosted"),
-			formLine("r-hosted-2", "chat", p.URL(), map[string]any{"priority": 2}, "r-hosted")},
-		play: func(t *testing.T, f *fixture) {
-			s := inResponses.speaker(t, f)
+	return scene.Story{
+		Name:   "hosted tool on chat",
+		Models: []map[string]any{scene.FormModel("r-hosted", scene.PriceList(), scene.Responses)},
+		Lines: []map[string]any{scene.FormLine("r-hosted-1", "chat", p.URL(), nil, "r-hosted"),
+			scene.FormLine("r-hosted-2", "chat", p.URL(), map[string]any{"priority": 2}, "r-hosted")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Responses.Speaker(t, f)
 			for _, stream := range []bool{false, true} {
-				h := s.ask(searching("r-hosted", stream))
+				h := s.Ask(searching("r-hosted", stream))
 				v1Fault(t, h, 400, "invalid_request_error", "invalid_request", "tools[0].type")
-				s.charged(h, 0)
+				s.Charged(h, 0)
 			}
 			for _, line := range []string{"r-hosted-1", "r-hosted-2"} {
-				if state := f.lines.of(t, line); state.State != "in_service" || state.Attempts != 0 || state.InFlight != 0 {
+				if state := f.Lines.Of(t, line); state.State != "in_service" || state.Attempts != 0 || state.InFlight != 0 {
 					t.Errorf("line: %s", state)
 				}
 			}
@@ -195,29 +196,29 @@ func hostedScene(t testing.TB) scene {
 
 // hostedElsewhereScene: a line that has the tool gets the request, though it
 // stands behind one that has not.
-func hostedElsewhereScene(t testing.TB) scene {
+func hostedElsewhereScene(t testing.TB) scene.Story {
 	chat, other := fakeprovider.New(t), fakeprovider.New(t)
-	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply("responses", isStreamed(q), false) })
-	return scene{
-		name:   "hosted tool on the second line",
-		models: []map[string]any{formModel("r-second", formPrice(), inResponses)},
-		lines: []map[string]any{formLine("r-second-1", "chat", chat.URL(), nil, "r-second"),
-			formLine("r-second-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-second")},
-		play: func(t *testing.T, f *fixture) {
-			s := inResponses.speaker(t, f)
-			spent := tenUSD
+	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply("responses", q.Streamed(), false) })
+	return scene.Story{
+		Name:   "hosted tool on the second line",
+		Models: []map[string]any{scene.FormModel("r-second", scene.PriceList(), scene.Responses)},
+		Lines: []map[string]any{scene.FormLine("r-second-1", "chat", chat.URL(), nil, "r-second"),
+			scene.FormLine("r-second-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-second")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Responses.Speaker(t, f)
+			spent := scene.Credit
 			for _, stream := range []bool{false, true} {
-				h := s.ask(searching("r-second", stream))
-				if r := inResponses.read(t, h, "r-second"); h.status != 200 || r.text != goodText {
-					t.Errorf("%d %s", h.status, h.raw)
+				h := s.Ask(searching("r-second", stream))
+				if r := read(t, scene.Responses, h, "r-second"); h.Status != 200 || r.text != goodText {
+					t.Errorf("%d %s", h.Status, h.Raw)
 				}
-				rc := f.receipt(t, s.account, h.id())
+				rc := f.Receipt(t, s.Account, h.ID())
 				if rc.Line != "r-second-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Line != "r-second-1" || rc.Attempts[0].Cause == "" || rc.Cost != 6_000_000 {
 					t.Errorf("receipt %+v", rc)
 				}
 				spent -= rc.Cost
 			}
-			f.checkFree(t, s.account, spent)
+			checkFree(t, f, s.Account, spent)
 			if n := len(chat.Requests()); n != 0 {
 				t.Errorf("the chat line was asked %d times", n)
 			}
@@ -227,44 +228,44 @@ func hostedElsewhereScene(t testing.TB) scene {
 
 // hostedDownScene: when the line that has the tool is out of service the
 // request is good, only no line is there.
-func hostedDownScene(t testing.TB) scene {
+func hostedDownScene(t testing.TB) scene.Story {
 	chat := fakeprovider.New(t)
 	other := fakeprovider.New(t, fakeprovider.Error(401, "", "invalid_api_key", "x"))
-	return scene{
-		name:   "hosted tool, the second line down",
-		models: []map[string]any{formModel("r-down", formPrice(), inResponses)},
-		lines: []map[string]any{formLine("r-down-1", "chat", chat.URL(), nil, "r-down"),
-			formLine("r-down-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-down")},
-		play: func(t *testing.T, f *fixture) {
-			s := inResponses.speaker(t, f)
-			v1Fault(t, s.ask(searching("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
-			h := s.ask(searching("r-down", false))
+	return scene.Story{
+		Name:   "hosted tool, the second line down",
+		Models: []map[string]any{scene.FormModel("r-down", scene.PriceList(), scene.Responses)},
+		Lines: []map[string]any{scene.FormLine("r-down-1", "chat", chat.URL(), nil, "r-down"),
+			scene.FormLine("r-down-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-down")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Responses.Speaker(t, f)
+			v1Fault(t, s.Ask(searching("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
+			h := s.Ask(searching("r-down", false))
 			v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
-			if h.header.Get("Retry-After") == "" {
-				t.Errorf("header %v", h.header)
+			if h.Header.Get("Retry-After") == "" {
+				t.Errorf("header %v", h.Header)
 			}
-			s.charged(h, 0)
+			s.Charged(h, 0)
 		},
 	}
 }
 
 // nativeHostedScene: the same for the messages form.
-func nativeHostedScene(t testing.TB) scene {
+func nativeHostedScene(t testing.TB) scene.Story {
 	p := fakeprovider.New(t)
 	var models, lines []map[string]any
 	for _, line := range []string{"chat", "gemini"} {
 		model := "n-hosted-" + line
-		models = append(models, formModel(model, formPrice(), inMessages))
-		lines = append(lines, formLine(model, line, p.URL(), nil, model))
+		models = append(models, scene.FormModel(model, scene.PriceList(), scene.Messages))
+		lines = append(lines, scene.FormLine(model, line, p.URL(), nil, model))
 	}
-	return scene{name: "hosted tool of messages", models: models, lines: lines, play: func(t *testing.T, f *fixture) {
-		s := inMessages.speaker(t, f)
+	return scene.Story{Name: "hosted tool of messages", Models: models, Lines: lines, Play: func(t *testing.T, f *scene.Gateway) {
+		s := scene.Messages.Speaker(t, f)
 		for _, line := range []string{"chat", "gemini"} {
-			h := s.ask(askIn(inMessages, "n-hosted-"+line, false, map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))
+			h := s.Ask(scene.Request(scene.Messages, "n-hosted-"+line, false, map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))
 			if message := nativeFault(t, h, 400, "invalid_request_error"); strings.Contains(message, fmt.Sprintf("n-hosted-%s", line)) {
 				t.Errorf("a line's name is in %q", message)
 			}
-			s.charged(h, 0)
+			s.Charged(h, 0)
 		}
 		if n := len(p.Requests()); n != 0 {
 			t.Errorf("the provider was asked %d times", n)

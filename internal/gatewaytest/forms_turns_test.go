@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // turnScenes are conversations with reasoning, text and several calls, and
 // requests that fail over from a line of one form to one of another.
-func turnScenes(t testing.TB) []scene {
-	var scenes []scene
-	for _, in := range clientForms() {
+func turnScenes(t testing.TB) []scene.Story {
+	var scenes []scene.Story
+	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			if !canBePut(in, line) {
 				continue
@@ -60,7 +61,7 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 		if stream {
 			return fakeprovider.ResponsesEvents(append(events, fakeprovider.ResponsesEnd("completed", usage, items...))...)
 		}
-		return saying(200, fakeprovider.ResponsesObject("completed", usage, items...))
+		return fakeprovider.JSON(200, fakeprovider.ResponsesObject("completed", usage, items...))
 	case "messages":
 		event := fakeprovider.NativeEvent
 		blocks := []string{`{"type":"thinking","thinking":"hm","signature":"c2ln"}`, `{"type":"text","text":"` + goodText + `"}`}
@@ -79,13 +80,13 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 		if stream {
 			return fakeprovider.NativeEvents(append(raw, fakeprovider.NativeEnd("tool_use", 500), fakeprovider.NativeStop())...)
 		}
-		return saying(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+strings.Join(blocks, ",")+
+		return fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+strings.Join(blocks, ",")+
 			`],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":500}}`)
 	case "gemini":
 		parts := []string{fakeprovider.GeminiThought("hm"), fakeprovider.GeminiText(goodText),
 			fakeprovider.GeminiCall("weather", `{"city":"Oslo"}`), fakeprovider.GeminiCall("weather", `{"city":"Bergen"}`)}
 		if !stream {
-			return saying(200, fakeprovider.GeminiEvent("STOP", 1000, 500, parts...))
+			return fakeprovider.JSON(200, fakeprovider.GeminiEvent("STOP", 1000, 500, parts...))
 		}
 		var events []string
 		for i, part := range parts {
@@ -98,30 +99,30 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 		return fakeprovider.Reply{Events: events}
 	}
 	calls := make([]string, 2)
-	frames := []string{frame(`{"role":"assistant","reasoning_content":"hm"}`, `null`), fakeprovider.Text(goodText)}
+	frames := []string{fakeprovider.RawFrame(`{"role":"assistant","reasoning_content":"hm"}`, `null`), fakeprovider.Text(goodText)}
 	for i, city := range cities {
 		calls[i] = fmt.Sprintf(`{"index":%d,"id":"call_%d","type":"function","function":{"name":"weather","arguments":"{\"city\":\"%s\"}"}}`, i, i, city)
-		frames = append(frames, frame(`{"tool_calls":[`+calls[i]+`]}`, `null`))
+		frames = append(frames, fakeprovider.RawFrame(`{"tool_calls":[`+calls[i]+`]}`, `null`))
 	}
 	if stream {
-		return *events(append(frames, frame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(1000, 500), "[DONE]")...)
+		return *fakeprovider.Events(append(frames, fakeprovider.RawFrame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(1000, 500), "[DONE]")...)
 	}
-	return saying(200, `{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"`+
+	return fakeprovider.JSON(200, `{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"`+
 		goodText+`","reasoning_content":"hm","tool_calls":[`+strings.Join(calls, ",")+`]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1000,"completion_tokens":500}}`)
 }
 
 // secondTurn is a request that answers a call.
-func secondTurn(in spoken) map[string]any {
+func secondTurn(in scene.Form) map[string]any {
 	more := weatherTool(in)
 	user := map[string]any{"role": "user", "content": "How is it in Oslo?"}
 	switch in {
-	case inResponses:
+	case scene.Responses:
 		more["instructions"] = "be kind"
 		more["input"] = []any{user,
 			map[string]any{"type": "reasoning", "id": "rs_1", "summary": []any{map[string]any{"type": "summary_text", "text": "hm"}}},
 			map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": `{"city":"Oslo"}`},
 			map[string]any{"type": "function_call_output", "call_id": "call_1", "output": "sunny"}}
-	case inMessages:
+	case scene.Messages:
 		more["system"] = "be kind"
 		more["messages"] = []any{user,
 			map[string]any{"role": "assistant", "content": []any{
@@ -139,24 +140,24 @@ func secondTurn(in spoken) map[string]any {
 
 // mixedScene: what a second turn asks and a rich answer says survives both
 // ways.
-func mixedScene(t testing.TB, in spoken, line string, stream bool) scene {
+func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Story {
 	model := fmt.Sprintf("mixed-%s-%s-%v", in, line, stream)
 	p := fakeprovider.New(t, mixedReply(line, stream))
-	return scene{
-		name:   fmt.Sprintf("%s on %s, mixed, stream %v", in, line, stream),
-		models: []map[string]any{formModel(model, nil, in)},
-		lines:  []map[string]any{formLine(model, line, p.URL(), nil, model)},
-		play: func(t *testing.T, f *fixture) {
-			s := in.speaker(t, f)
-			h := s.ask(askIn(in, model, stream, secondTurn(in)))
-			if h.status != 200 {
-				t.Fatalf("%d %s", h.status, h.raw)
+	return scene.Story{
+		Name:   fmt.Sprintf("%s on %s, mixed, stream %v", in, line, stream),
+		Models: []map[string]any{scene.FormModel(model, nil, in)},
+		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := in.Speaker(t, f)
+			h := s.Ask(scene.Request(in, model, stream, secondTurn(in)))
+			if h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
 			}
-			r := in.read(t, h, model)
+			r := read(t, in, h, model)
 			if !r.whole || r.text != goodText || r.hint != "hm" || fmt.Sprint(r.calls) != fmt.Sprint(mixedCalls()) {
-				t.Errorf("%+v in %s", r, h.raw)
+				t.Errorf("%+v in %s", r, h.Raw)
 			}
-			s.charged(h, healthyCost)
+			s.Charged(h, scene.AnswerCost)
 			body := p.Requests()[0].Body
 			var sent map[string]any
 			if err := json.Unmarshal(body, &sent); err != nil {
@@ -176,7 +177,7 @@ func mixedScene(t testing.TB, in spoken, line string, stream bool) scene {
 
 // silentScene: a line that answers and says nothing is left for the next one;
 // pings and opened texts are no tokens.
-func silentScene(t testing.TB, in spoken, line string) scene {
+func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
 	model := fmt.Sprintf("silent-%s-%s", in, line)
 	begin := brokenBegin(line)
 	begin = begin[:len(begin)-1]
@@ -188,19 +189,19 @@ func silentScene(t testing.TB, in spoken, line string) scene {
 	}
 	p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(begin, ": ping\n\n"), End: fakeprovider.Stall})
 	second := fakeprovider.New(t, goodReply(line, true, false))
-	return scene{
-		name:   fmt.Sprintf("%s on %s, silent", in, line),
-		models: []map[string]any{formModel(model, nil, in)},
-		lines: []map[string]any{
-			formLine(model, line, p.URL(), map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "30s", "total": "30s"}}, model),
-			formLine(model+"-2", line, second.URL(), map[string]any{"priority": 2}, model)},
-		play: func(t *testing.T, f *fixture) {
-			s := in.speaker(t, f)
-			h := s.ask(askIn(in, model, true, nil))
-			if r := in.read(t, h, model); h.status != 200 || !r.whole || r.text != goodText {
-				t.Errorf("%d %s", h.status, h.raw)
+	return scene.Story{
+		Name:   fmt.Sprintf("%s on %s, silent", in, line),
+		Models: []map[string]any{scene.FormModel(model, nil, in)},
+		Lines: []map[string]any{
+			scene.FormLine(model, line, p.URL(), map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "30s", "total": "30s"}}, model),
+			scene.FormLine(model+"-2", line, second.URL(), map[string]any{"priority": 2}, model)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := in.Speaker(t, f)
+			h := s.Ask(scene.Request(in, model, true, nil))
+			if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
+				t.Errorf("%d %s", h.Status, h.Raw)
 			}
-			if rc := s.charged(h, healthyCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Code != "upstream_timeout" {
+			if rc := s.Charged(h, scene.AnswerCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Code != "upstream_timeout" {
 				t.Errorf("receipt %+v", rc)
 			}
 		},
@@ -209,15 +210,15 @@ func silentScene(t testing.TB, in spoken, line string) scene {
 
 // failoverScene: lines of all forms fail, each in its own way, and a client
 // never sees more than the answer of the last.
-func failoverScene(t testing.TB, in spoken, stream bool) scene {
+func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Story {
 	model := fmt.Sprintf("over-%s-%v", in, stream)
 	failures := map[string][2]fakeprovider.Reply{
-		"responses": {saying(200, fakeprovider.ResponsesObject("failed", "null")), fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesEnd("failed", "null"))...)},
+		"responses": {fakeprovider.JSON(200, fakeprovider.ResponsesObject("failed", "null")), fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesEnd("failed", "null"))...)},
 		"messages":  {fakeprovider.NativeError(529, "overloaded_error", "x"), fakeprovider.NativeEvents(append(brokenBegin("messages")[:2], fakeprovider.NativeFailure("api_error", "x"))...)},
-		"gemini":    {fakeprovider.GeminiError(503, "UNAVAILABLE", "x"), *events(fakeprovider.GeminiErrorObject(500, "INTERNAL", "x"))},
-		"chat":      {fakeprovider.Error(500, "server_error", "", "x"), *events(frame(`{"role":"assistant","content":""}`, `null`), `{"error":{"message":"x","type":"server_error"}}`)},
+		"gemini":    {fakeprovider.GeminiError(503, "UNAVAILABLE", "x"), *fakeprovider.Events(fakeprovider.GeminiErrorObject(500, "INTERNAL", "x"))},
+		"chat":      {fakeprovider.Error(500, "server_error", "", "x"), *fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), `{"error":{"message":"x","type":"server_error"}}`)},
 	}
-	s := scene{name: fmt.Sprintf("%s fails over, stream %v", in, stream), models: []map[string]any{formModel(model, nil, in)}}
+	s := scene.Story{Name: fmt.Sprintf("%s fails over, stream %v", in, stream), Models: []map[string]any{scene.FormModel(model, nil, in)}}
 	asked := 0
 	for i, line := range lineForms() {
 		reply := failures[line][0]
@@ -229,18 +230,18 @@ func failoverScene(t testing.TB, in spoken, stream bool) scene {
 		}
 		p := fakeprovider.New(t, reply)
 		asked++
-		s.lines = append(s.lines, formLine(fmt.Sprintf("%s-%d", model, i), line, p.URL(), map[string]any{"priority": i + 1}, model))
+		s.Lines = append(s.Lines, scene.FormLine(fmt.Sprintf("%s-%d", model, i), line, p.URL(), map[string]any{"priority": i + 1}, model))
 	}
 	last := "messages"
 	p := fakeprovider.New(t, goodReply(last, stream, false))
-	s.lines = append(s.lines, formLine(model+"-last", last, p.URL(), map[string]any{"priority": 9}, model))
-	s.play = func(t *testing.T, f *fixture) {
-		s := in.speaker(t, f)
-		h := s.ask(askIn(in, model, stream, nil))
-		if r := in.read(t, h, model); h.status != 200 || !r.whole || r.text != goodText {
-			t.Errorf("%d %s", h.status, h.raw)
+	s.Lines = append(s.Lines, scene.FormLine(model+"-last", last, p.URL(), map[string]any{"priority": 9}, model))
+	s.Play = func(t *testing.T, f *scene.Gateway) {
+		s := in.Speaker(t, f)
+		h := s.Ask(scene.Request(in, model, stream, nil))
+		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
+			t.Errorf("%d %s", h.Status, h.Raw)
 		}
-		if rc := s.charged(h, healthyCost); rc.Line != model+"-last" || len(rc.Attempts) != asked+1 {
+		if rc := s.Charged(h, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != asked+1 {
 			t.Errorf("receipt %+v", rc)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
@@ -23,10 +23,10 @@ func TestFullDisk(t *testing.T) {
 	provider := fakeprovider.New(t)
 	provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Answer("hello", 1000, 500) })
 	database := storetest.SQLite(t)
-	binary, settings := gatewaytest.Binary(t), map[string]string{
+	binary, settings := scene.Binary(t), map[string]string{
 		"database": database, "catalog": catalogFor(t, provider.URL()), "node_lease": "2s", "CRASH_TEST_KEY": "vendor-secret",
 	}
-	process := gatewaytest.Start(t, binary, settings)
+	process := scene.Start(t, binary, settings)
 	account, key := process.Account(10, nil)
 	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 200 {
 		t.Fatalf("a request before: %d", s.status)
@@ -66,13 +66,13 @@ func TestFullDisk(t *testing.T) {
 	if code := process.Stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, process.Output())
 	}
-	if out, diag, code := gatewaytest.Run(t, binary, settings, "audit"); code != 0 {
+	if out, diag, code := scene.Run(t, binary, settings, "audit"); code != 0 {
 		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
 	}
 }
 
 // waitReady waits for an answer of /readyz.
-func waitReady(t *testing.T, process *gatewaytest.Process, word string, status int) {
+func waitReady(t *testing.T, process *scene.Process, word string, status int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		got, body := get(t, process.URL+"/readyz")

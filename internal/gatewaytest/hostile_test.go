@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // trick is what a hostile caller does to a line that works.
@@ -30,7 +30,7 @@ func tricks() []trick {
 		{"a body that a proxy refuses", fakeprovider.Page(413), failed},
 		{"a 401 by a tool", fakeprovider.Error(401, "", "", "No access to the server of the tool"), failed},
 		{"more than the balance is good for", fakeprovider.Error(402, "", "", "You can only afford 5 tokens"), failed},
-		{"a file of others", saying(403, `{"error":{"code":403,"message":"No permission for the file","status":"PERMISSION_DENIED"}}`), failed},
+		{"a file of others", fakeprovider.JSON(403, `{"error":{"code":403,"message":"No permission for the file","status":"PERMISSION_DENIED"}}`), failed},
 		{"tools", fakeprovider.Error(404, "", "", "No endpoints found that support tool use"), "invalid_request"},
 		{"pictures", fakeprovider.Error(404, "", "", "No endpoints found that support image input"), "invalid_request"},
 		{"a container", fakeprovider.Error(404, "not_found_error", "", "container: x"), failed},
@@ -56,34 +56,34 @@ func playing(t testing.TB) *fakeprovider.Server {
 
 // hostileScene: whatever one account makes of two lines, another one is answered
 // by them as before, and no line is out.
-func hostileScene(t testing.TB) scene {
+func hostileScene(t testing.TB) scene.Story {
 	first, second := playing(t), playing(t)
 	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}}
-	return scene{
-		name:   "hostile",
-		models: []map[string]any{chatModel("hostile", nil)},
-		lines: []map[string]any{
-			chatLine("hostile-1", first.URL(), sentences, "hostile"),
-			chatLine("hostile-2", second.URL(), map[string]any{"priority": 2, "error_sentences": sentences["error_sentences"]}, "hostile"),
+	return scene.Story{
+		Name:   "hostile",
+		Models: []map[string]any{scene.ChatModel("hostile", nil)},
+		Lines: []map[string]any{
+			scene.ChatLine("hostile-1", first.URL(), sentences, "hostile"),
+			scene.ChatLine("hostile-2", second.URL(), map[string]any{"priority": 2, "error_sentences": sentences["error_sentences"]}, "hostile"),
 		},
-		play: func(t *testing.T, f *fixture) {
-			hostile, good := f.caller(t), f.caller(t)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			hostile, good := newCaller(t, f), newCaller(t, f)
 			answers := 0
 			for i, trick := range tricks() {
-				body := hello("hostile", false)
+				body := hostile.hello("hostile")
 				body = fmt.Sprintf(`%s,"trick":%d}`, body[:len(body)-1], i)
 				for range 12 {
-					if a := f.send(t, hostile.key, body); a.err.Code != trick.code {
-						t.Errorf("%s: the hostile caller got %d %s; want %q", trick.name, a.status, a.raw, trick.code)
+					if a := f.Send(t, scene.Chat, hostile.key, body); a.Err.Code != trick.code {
+						t.Errorf("%s: the hostile caller got %d %s; want %q", trick.name, a.Status, a.Raw, trick.code)
 					}
 				}
 				a := good.wants("hostile", "")
 				answers++
-				if r := f.receipt(t, good.account, a.id); r.Line != "hostile-1" || len(r.Attempts) != 1 {
+				if r := f.Receipt(t, good.account, a.ID); r.Line != "hostile-1" || len(r.Attempts) != 1 {
 					t.Errorf("after %s: receipt %+v; want an answer of the first line", trick.name, r)
 				}
 				for _, line := range []string{"hostile-1", "hostile-2"} {
-					if s := f.lines.of(t, line); s.State != "in_service" || len(s.ModelsOut) > 0 {
+					if s := f.Lines.Of(t, line); s.State != "in_service" || len(s.ModelsOut) > 0 {
 						t.Errorf("after %s: line: %s", trick.name, s)
 					}
 				}
@@ -96,5 +96,5 @@ func hostileScene(t testing.TB) scene {
 
 // TestHostileCaller plays an account against others.
 func TestHostileCaller(t *testing.T) {
-	eachScene(t, gatewaytest.Binary(t), chatForm(), func(t testing.TB) []scene { return []scene{hostileScene(t)} })
+	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Story { return []scene.Story{hostileScene(t)} })
 }

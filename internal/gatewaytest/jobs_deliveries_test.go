@@ -8,6 +8,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -15,22 +16,22 @@ import (
 // and that has sent events and not recorded what came of it: each arrives at
 // least once, always with its id and bytes, signed as Standard Webhooks has it.
 func killsAroundDeliveries(t *testing.T, binary, database string) {
-	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s"})
-	p.catalog([]map[string]any{imageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
+	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s"})
+	p.Catalog([]map[string]any{scene.ImageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
 		"models": map[string]string{"easel": "sandbox-image"}, "options": map[string]any{"fail_on": "bad", "fail": "moderation_blocked"}}})
 	r := newReceiver(t)
-	c := p.customer()
+	c := p.Customer()
 	var hook struct{ Secret string }
-	p.Admin("PUT", "/accounts/"+c.account+"/webhook", map[string]any{"url": r.address("events"),
+	p.Admin("PUT", "/accounts/"+c.ID+"/webhook", map[string]any{"url": r.address("events"),
 		"events": []string{"image.failed", "balance.low"}, "balance_low_credits": 1000}, &hook)
 	end := func(prompt, state, callback string) string {
 		more := map[string]any{}
 		if callback != "" {
 			more["callback_url"] = r.address(callback)
 		}
-		return c.becomes(t, "image", c.submit(t, "image", order("easel", prompt, more)), state).raw
+		return c.Becomes(t, "image", c.Submit(t, "image", scene.Order("easel", prompt, more)), state).Raw
 	}
-	db := openDatabase(t, database)
+	db := scene.OpenDatabase(t, database)
 
 	// From here on no attempt can be recorded, and who cannot record claims nothing.
 	for _, text := range refuseRecords(database) {
@@ -42,23 +43,23 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	r.behave(0, gate)
 	sent := end("a boat", "succeeded", "sent")
 	sentEvent := end("a bad boat", "failed", "")
-	eventually(t, "both arrive", func() bool { return r.got("sent") == 1 && r.got("events") == 1 })
+	scene.Eventually(t, "both arrive", func() bool { return r.got("sent") == 1 && r.got("events") == 1 })
 	r.behave(0, nil)
 	close(gate)
-	eventually(t, "the records are refused", func() bool { return strings.Contains(p.Output(), "cannot read or write deliveries") })
+	scene.Eventually(t, "the records are refused", func() bool { return strings.Contains(p.Output(), "cannot read or write deliveries") })
 	written := end("a boat", "succeeded", "written")
 	writtenEvent := end("a bad boat", "failed", "")
-	p.Admin("POST", "/accounts/"+c.account+"/credits", map[string]any{"usd": -98}, nil)
-	if n := c.delivered(t); n != 0 || r.got("written") != 0 || r.got("events") != 1 || r.got("sent") != 1 {
+	p.Admin("POST", "/accounts/"+c.ID+"/credits", map[string]any{"usd": -98}, nil)
+	if n := delivered(t, c); n != 0 || r.got("written") != 0 || r.got("events") != 1 || r.got("sent") != 1 {
 		t.Errorf("before the kill %d are delivered; the receiver got %v", n, r.all)
 	}
 	p.Kill()
 	if _, err := db.ExecContext(t.Context(), acceptRecords(database)); err != nil {
 		t.Fatal(err)
 	}
-	p.restart()
+	p.Restart()
 
-	eventually(t, "all are delivered", func() bool { return c.delivered(t) == 5 })
+	scene.Eventually(t, "all are delivered", func() bool { return delivered(t, c) == 5 })
 	if r.got("sent") != 2 || r.got("written") != 1 || r.got("events") != 4 {
 		t.Errorf("the receiver got %v", r.all)
 	}
@@ -82,11 +83,11 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	for _, d := range r.of("events") {
 		counts[string(readEvent(t, d).Data)]++
 	}
-	low := fmt.Sprintf(`{"balance_credits":%s,"threshold_credits":1000}`, (creditOfJobs - 98*money.USD - 2*pricePicture).Credits())
+	low := fmt.Sprintf(`{"balance_credits":%s,"threshold_credits":1000}`, (scene.CreditOfJobs - 98*money.USD - 2*scene.PricePicture).Credits())
 	if len(bodies) != 5 || counts[sentEvent] != 2 || counts[writtenEvent] != 1 || counts[low] != 1 {
 		t.Errorf("%d events; of the account's address %v, want twice %s, once %s and once %s", len(bodies), counts, sentEvent, writtenEvent, low)
 	}
-	p.audited(t)
+	p.Audit(t)
 }
 
 // refuseRecords are statements that make the database refuse what came of

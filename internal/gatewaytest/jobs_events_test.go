@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // eventsOfJobs follows the ends of jobs to their receivers: to the account's
@@ -17,37 +18,37 @@ import (
 // signed, and also when the node was killed between the end of a job and its
 // delivery.
 func eventsOfJobs(t *testing.T, binary, database string) {
-	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "2s,2s,2s,2s"})
-	fal := makerOf(t, "fal")
-	s := fal.open(t)
+	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "2s,2s,2s,2s"})
+	fal := fakestudio.ProviderOf(t, "fal")
+	s := fal.Open(t)
 	s.Always(func(body []byte) fakestudio.Behaviour {
 		if strings.Contains(string(body), "bad boat") {
-			return fal.unsafeImage
+			return fal.UnsafeImage
 		}
 		return fakestudio.Behaviour{}
 	})
-	p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
-		fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
+	p.Catalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil)}, []map[string]any{
+		fal.JobLine("pictures", s, "image", nil, "easel"), fal.JobLine("clips", s, "video", nil, "reel")})
 	r := newReceiver(t)
-	c := p.customer()
+	c := p.Customer()
 	var hook struct{ Secret string }
-	p.Admin("PUT", "/accounts/"+c.account+"/webhook", map[string]any{"url": r.address("events"),
+	p.Admin("PUT", "/accounts/"+c.ID+"/webhook", map[string]any{"url": r.address("events"),
 		"events": []string{"image.completed", "image.failed", "video.failed"}}, &hook)
 
 	// By type, and callbacks beside.
 	jobs := map[string]string{} // the job that each type of event, or callback, is about
-	end := func(kind, prompt, state string, more map[string]any) shownJob {
+	end := func(kind, prompt, state string, more map[string]any) scene.Job {
 		model := map[string]string{"image": "easel", "video": "reel"}[kind]
-		return c.becomes(t, kind, c.submit(t, kind, order(model, prompt, more)), state)
+		return c.Becomes(t, kind, c.Submit(t, kind, scene.Order(model, prompt, more)), state)
 	}
-	jobs["image.completed"] = end("image", "a boat", "succeeded", nil).raw
-	jobs["image.failed"] = end("image", "a bad boat", "failed", nil).raw
-	jobs["video.failed"] = end("video", "a bad boat", "failed", nil).raw
+	jobs["image.completed"] = end("image", "a boat", "succeeded", nil).Raw
+	jobs["image.failed"] = end("image", "a bad boat", "failed", nil).Raw
+	jobs["video.failed"] = end("video", "a bad boat", "failed", nil).Raw
 	end("video", "a boat", "succeeded", nil) // not chosen
-	called := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).raw
-	spelled := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).raw
+	called := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).Raw
+	spelled := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).Raw
 	for tag, want := range map[string]int{"events": 3, "one": 1, "two": 1} {
-		eventually(t, tag+" arrives", func() bool { return r.got(tag) >= want })
+		scene.Eventually(t, tag+" arrives", func() bool { return r.got(tag) >= want })
 	}
 	r.check(t, "one", called)
 	r.check(t, "two", spelled)
@@ -71,18 +72,18 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	// The receiver has the delivery, and its answer is lost with the node.
 	gate := make(chan struct{})
 	r.behave(0, gate)
-	held := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).raw
-	heldEvent := end("image", "a bad boat", "failed", nil).raw
-	eventually(t, "the callback arrives", func() bool { return r.got("held") == 1 && r.got("events") == 4 })
+	held := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).Raw
+	heldEvent := end("image", "a bad boat", "failed", nil).Raw
+	scene.Eventually(t, "the callback arrives", func() bool { return r.got("held") == 1 && r.got("events") == 4 })
 	// It is refused, so its next attempt is to come.
 	r.behave(500, nil)
-	later := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("later")}).raw
-	eventually(t, "the refused callback arrives", func() bool { return r.got("later") >= 1 })
-	p.replace(database)
+	later := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("later")}).Raw
+	scene.Eventually(t, "the refused callback arrives", func() bool { return r.got("later") >= 1 })
+	replace(p, database)
 	r.behave(0, nil)
 	close(gate)
 	for tag, want := range map[string]int{"held": 2, "later": 2, "events": 5} {
-		eventually(t, tag+" arrives again", func() bool { return r.got(tag) >= want })
+		scene.Eventually(t, tag+" arrives again", func() bool { return r.got(tag) >= want })
 	}
 	r.check(t, "held", held)
 	r.check(t, "later", later)
@@ -92,17 +93,17 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 			t.Errorf("event %+v; want the data %s", d, heldEvent)
 		}
 	}
-	eventually(t, "every delivery is delivered", func() bool { return c.delivered(t) == 8 })
-	p.audited(t)
+	scene.Eventually(t, "every delivery is delivered", func() bool { return delivered(t, c) == 8 })
+	p.Audit(t)
 }
 
 // delivered counts the account's deliveries that were delivered.
-func (c *customer) delivered(t testing.TB) (n int) {
+func delivered(t testing.TB, c *scene.Customer) (n int) {
 	t.Helper()
 	var page struct {
 		Data []struct{ State, Type, URL string }
 	}
-	c.Admin("GET", "/accounts/"+c.account+"/deliveries?limit=100", nil, &page)
+	c.Admin("GET", "/accounts/"+c.ID+"/deliveries?limit=100", nil, &page)
 	for _, d := range page.Data {
 		if d.State == "delivered" {
 			n++

@@ -9,8 +9,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -21,7 +21,7 @@ type step struct {
 	// unsafe how the provider refuses a job of the kind.
 	how func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour
 	// there tells whether the job stands where it is to be killed.
-	there func(o operated, s studio) bool
+	there func(o scene.Operated, s fakestudio.Fake) bool
 	// state and code are what becomes of it.
 	state, code string
 	// submissions are how many its provider may have seen in the end.
@@ -36,8 +36,8 @@ func steps() []step {
 	until := func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 		return []fakestudio.Behaviour{{Until: gate}}
 	}
-	arrived := func(n int) func(operated, studio) bool {
-		return func(_ operated, s studio) bool { return len(s.Submissions()) == n }
+	arrived := func(n int) func(scene.Operated, fakestudio.Fake) bool {
+		return func(_ scene.Operated, s fakestudio.Fake) bool { return len(s.Submissions()) == n }
 	}
 	// held keeps back the answers to the first n submissions, forever.
 	held := func(n int, refused bool) func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
@@ -52,8 +52,8 @@ func steps() []step {
 			return all
 		}
 	}
-	has := func(name string) func(operated, studio) bool {
-		return func(o operated, _ studio) bool { return o.has(name) }
+	has := func(name string) func(scene.Operated, fakestudio.Fake) bool {
+		return func(o scene.Operated, _ fakestudio.Fake) bool { return o.Has(name) }
 	}
 	return []step{
 		{name: "queued", how: good, there: has("queued"), state: "succeeded", least: 1, most: 1},
@@ -61,7 +61,7 @@ func steps() []step {
 		{name: "calling twice", how: held(2, false), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
 		{name: "calling, then refused", how: held(1, true), there: arrived(1), state: "failed", least: 2, most: 2},
 		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
-		{name: "rendering", how: until, there: func(_ operated, s studio) bool { return s.Polls() > 0 }, state: "succeeded", least: 1, most: 1, ticket: true},
+		{name: "rendering", how: until, there: func(_ scene.Operated, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded", least: 1, most: 1, ticket: true},
 		{name: "rendering, then refused", how: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			unsafe.Until = gate
 			return []fakestudio.Behaviour{unsafe}
@@ -83,8 +83,8 @@ type walker struct {
 	kind  string
 	model string
 	price money.Amount
-	studio
-	owner *customer
+	fakestudio.Fake
+	owner *scene.Customer
 	id    string
 	last  string // its body, if it ended before the kill
 }
@@ -94,13 +94,13 @@ type walker struct {
 // charged at most once and given back if it failed, and its provider did not
 // get it again once it had given a ticket.
 func killsAtEachStep(t *testing.T, binary, database string) {
-	p := newPlant(t, binary, database, nil)
+	p := scene.NewNode(t, binary, database, nil)
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
 	walkers, models, lines := castWalkers(t, open)
-	p.catalog(models, lines)
-	db := openDatabase(t, database)
+	p.Catalog(models, lines)
+	db := scene.OpenDatabase(t, database)
 	holdEnds(t, db, database)
 	each := func(do func(w *walker)) {
 		var all sync.WaitGroup
@@ -110,27 +110,27 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		all.Wait()
 	}
 	each(func(w *walker) {
-		w.owner = p.customer()
+		w.owner = p.Customer()
 		if w.name == "queued" {
 			p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
 		}
-		w.id = w.owner.submit(t, w.kind, order(w.model, "a boat", nil))
-		eventually(t, w.model+" is there", func() bool { return w.there(p.operated(t, w.id), w.studio) })
-		if j := w.owner.poll(t, w.kind, w.id); j.final() {
-			w.last = j.raw
+		w.id = w.owner.Submit(t, w.kind, scene.Order(w.model, "a boat", nil))
+		scene.Eventually(t, w.model+" is there", func() bool { return w.there(p.Operated(t, w.id), w.Fake) })
+		if j := w.owner.Poll(t, w.kind, w.id); j.Final() {
+			w.last = j.Raw
 		}
 	})
 
-	p.replace(database)
+	replace(p, database)
 	each(func(w *walker) {
 		if w.least > 1 { // it is submitted once more, and its node killed again
-			eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
+			scene.Eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
 		}
 		if w.ticket {
-			eventually(t, w.model+" is taken over", func() bool { return p.operated(t, w.id).has("taken_over") })
+			scene.Eventually(t, w.model+" is taken over", func() bool { return p.Operated(t, w.id).Has("taken_over") })
 		}
 	})
-	p.replace(database)
+	replace(p, database)
 	releaseEnds(t, db, database)
 	release()
 	each(func(w *walker) {
@@ -139,11 +139,11 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		}
 		w.check(t, p)
 	})
-	p.audited(t)
+	p.Audit(t)
 	if code := p.Stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, p.Output())
 	}
-	if out, diag, code := gatewaytest.Run(t, binary, p.settings, "audit"); code != 0 {
+	if out, diag, code := scene.Run(t, binary, p.Settings, "audit"); code != 0 {
 		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
 	}
 }
@@ -151,97 +151,77 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 // castWalkers makes a job for each step and kind, each with a provider, a model
 // and a line of its own. The providers take turns.
 func castWalkers(t *testing.T, open <-chan struct{}) (walkers []*walker, models, lines []map[string]any) {
-	all := makers()
+	all := fakestudio.Providers()
 	turn := 0
 	for _, s := range steps() {
 		for _, kind := range []string{"image", "video"} {
 			m := all[turn%len(all)]
-			for s.ticket && m.blocking(kind) {
+			for s.ticket && m.Blocks && kind == "image" {
 				turn++
 				m = all[turn%len(all)]
 			}
 			turn++
-			w := &walker{step: s, kind: kind, studio: m.open(t), price: pricePicture}
+			w := &walker{step: s, kind: kind, Fake: m.Open(t), price: scene.PricePicture}
 			if kind == "video" {
-				w.price = priceClip
+				w.price = scene.PriceClip
 			}
-			w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.name + "-" + kind
-			unsafe, _ := m.unsafe(kind)
+			w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.Name + "-" + kind
+			unsafe, _ := m.Unsafe(kind)
 			w.Expect(s.how(unsafe, open)...)
 			walkers = append(walkers, w)
 			models = append(models, modelOf(kind, w.model, nil))
-			lines = append(lines, m.jobLine(w.model, w.studio, kind, nil, w.model))
+			lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 		}
 	}
 	return walkers, models, lines
 }
 
 // check follows a job to its end and checks all that is left of it.
-func (w *walker) check(t *testing.T, p *plant) {
-	j := w.owner.becomes(t, w.kind, w.id, w.state)
-	if w.last != "" && j.raw != w.last {
-		t.Errorf("%s was shown as %s and then as %s", w.model, w.last, j.raw)
+func (w *walker) check(t *testing.T, p *scene.Node) {
+	j := w.owner.Becomes(t, w.kind, w.id, w.state)
+	if w.last != "" && j.Raw != w.last {
+		t.Errorf("%s was shown as %s and then as %s", w.model, w.last, j.Raw)
 	}
-	charged := w.owner.charges(t)
+	charged := w.owner.Charges(t)
 	switch {
 	case w.state == "succeeded":
-		w.owner.checkResult(t, w.kind, w.model, j)
-		w.owner.owns(t, w.price, 0)
+		checkResult(t, w.owner, w.kind, w.model, j)
+		w.owner.Owns(t, w.price, 0)
 		if len(charged) != 1 || charged[w.id] != w.price {
 			t.Errorf("%s: charged %v", w.model, charged)
 		}
 	default:
-		w.owner.owns(t, 0, 0)
+		w.owner.Owns(t, 0, 0)
 		if len(charged) != 0 || w.code != "" && j.Error.Code != w.code {
-			t.Errorf("%s: charged %v, and shown as %s", w.model, charged, j.raw)
+			t.Errorf("%s: charged %v, and shown as %s", w.model, charged, j.Raw)
 		}
 	}
 	if n := len(w.Submissions()); n < w.least || n > w.most {
-		t.Errorf("%s: %d submissions, want %d to %d; %s", w.model, n, w.least, w.most, p.operated(t, w.id))
+		t.Errorf("%s: %d submissions, want %d to %d; %s", w.model, n, w.least, w.most, p.Operated(t, w.id))
 	}
 	ends := 0
-	for _, s := range p.operated(t, w.id).Steps {
+	for _, s := range p.Operated(t, w.id).Steps {
 		if s.Name == "succeeded" || s.Name == "failed" {
 			ends++
 		}
 	}
 	if ends != 1 {
-		t.Errorf("%s: %d ends in %s", w.model, ends, p.operated(t, w.id))
+		t.Errorf("%s: %d ends in %s", w.model, ends, p.Operated(t, w.id))
 	}
 }
 
 // replace kills the process; on SQLite it is started again, on PostgreSQL
 // another node was there already.
-func (p *plant) replace(database string) {
-	p.t.Helper()
+func replace(p *scene.Node, database string) {
+	p.T.Helper()
 	if strings.HasPrefix(database, "sqlite:") {
 		p.Kill()
-		p.restart()
+		p.Restart()
 		return
 	}
-	next := p.second()
+	next := p.Second()
 	p.Kill()
 	p.Process = next.Process
-}
-
-// openDatabase opens the database beside the process.
-func openDatabase(t *testing.T, database string) *sql.DB {
-	t.Helper()
-	driver, source := "pgx", database
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
-		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"
-	}
-	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
 }
 
 // holdEnds makes the database refuse the end of every job whose model begins

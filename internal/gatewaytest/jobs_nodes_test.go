@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // slotsOverNodes submits to two nodes more jobs than a line takes at a
@@ -15,38 +16,38 @@ import (
 // and through a take-over.
 func slotsOverNodes(t *testing.T, binary, database string) {
 	const slots, jobs = 3, 12
-	p := newPlant(t, binary, database, nil)
-	fal := makerOf(t, "fal")
-	s := fal.open(t)
+	p := scene.NewNode(t, binary, database, nil)
+	fal := fakestudio.ProviderOf(t, "fal")
+	s := fal.Open(t)
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
 	s.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: open} })
-	p.catalog([]map[string]any{imageModel("capped", nil)}, []map[string]any{
-		fal.jobLine("capped", s, "image", map[string]any{"max_concurrent": slots}, "capped")})
-	other := p.second()
-	first := p.customer()
-	second := &customer{other, first.account, first.key}
+	p.Catalog([]map[string]any{scene.ImageModel("capped", nil)}, []map[string]any{
+		fal.JobLine("capped", s, "image", map[string]any{"max_concurrent": slots}, "capped")})
+	other := p.Second()
+	first := p.Customer()
+	second := first.On(other)
 	ids := make([]string, jobs)
 	var all sync.WaitGroup
 	for i := range jobs {
 		all.Go(func() {
-			c := []*customer{first, second}[i%2]
-			ids[i] = c.submit(t, "image", order("capped", fmt.Sprint(i), nil))
+			c := []*scene.Customer{first, second}[i%2]
+			ids[i] = c.Submit(t, "image", scene.Order("capped", fmt.Sprint(i), nil))
 		})
 	}
 	all.Wait()
-	db := openDatabase(t, database)
+	db := scene.OpenDatabase(t, database)
 	taken := func() (n int) {
 		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM line_job`).Scan(&n); err != nil {
 			t.Error(err)
 		}
 		return n
 	}
-	eventually(t, "every slot is taken, by a job with a ticket", func() bool {
+	scene.Eventually(t, "every slot is taken, by a job with a ticket", func() bool {
 		tickets := 0
-		for _, o := range p.jobsOf(t, first.account) {
-			if o.has("ticket") {
+		for _, o := range p.JobsOf(t, first.ID) {
+			if o.Has("ticket") {
 				tickets++
 			}
 		}
@@ -55,13 +56,13 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	p.Kill()
 	p.Process = other.Process
 	for _, id := range ids {
-		if o := p.operated(t, id); o.Status == "processing" && o.Node == "" {
+		if o := p.Operated(t, id); o.Status == "processing" && o.Node == "" {
 			t.Errorf("job %s is looked after by nobody: %s", id, o)
 		}
 	}
-	eventually(t, "what the dead node had is taken over", func() bool {
+	scene.Eventually(t, "what the dead node had is taken over", func() bool {
 		nodes := map[string]bool{}
-		for _, o := range p.jobsOf(t, first.account) {
+		for _, o := range p.JobsOf(t, first.ID) {
 			if o.Status == "processing" {
 				nodes[o.Node] = true
 			}
@@ -73,28 +74,28 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	}
 	release()
 	for _, id := range ids {
-		eventually(t, "job "+id+" has ended", func() bool {
+		scene.Eventually(t, "job "+id+" has ended", func() bool {
 			if n := taken(); n > slots {
 				t.Errorf("%d of %d slots are taken", n, slots)
 			}
-			return first.poll(t, "image", id).final()
+			return first.Poll(t, "image", id).Final()
 		})
 	}
-	first.owns(t, jobs*pricePicture, 0)
+	first.Owns(t, jobs*scene.PricePicture, 0)
 	if n := len(s.Submissions()); n != jobs {
 		t.Errorf("%d submissions for %d jobs", n, jobs)
 	}
 	if n := taken(); n != 0 {
 		t.Errorf("%d slots are taken by nothing", n)
 	}
-	p.audited(t)
+	p.Audit(t)
 }
 
 // stopWithJobs stops the process as an operator does while jobs are under
 // way, and starts it again: calls that end soon may end, everything else goes
 // on where it stood.
 func stopWithJobs(t *testing.T, binary, database string) {
-	p := newPlant(t, binary, database, nil)
+	p := scene.NewNode(t, binary, database, nil)
 	open, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	release, hurry := sync.OnceFunc(func() { close(open) }), sync.OnceFunc(func() { close(soon) })
 	defer release()
@@ -113,48 +114,48 @@ func stopWithJobs(t *testing.T, binary, database string) {
 		{"queued", "fal", "image", fakestudio.Behaviour{}, 1},
 	}
 	var models, lines []map[string]any
-	studios := make([]studio, len(jobs))
+	studios := make([]fakestudio.Fake, len(jobs))
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
-		m, id := makerOf(t, j.maker), strings.ReplaceAll(j.name, " ", "-")
-		studios[i] = m.open(t)
+		m, id := fakestudio.ProviderOf(t, j.maker), strings.ReplaceAll(j.name, " ", "-")
+		studios[i] = m.Open(t)
 		studios[i].Expect(j.how)
 		models = append(models, modelOf(j.kind, id, nil))
-		lines = append(lines, m.jobLine(id, studios[i], j.kind, nil, id))
+		lines = append(lines, m.JobLine(id, studios[i], j.kind, nil, id))
 	}
-	p.catalog(models, lines)
+	p.Catalog(models, lines)
 	p.Admin("POST", "/lines/queued/drain", map[string]any{}, nil)
-	c := p.customer()
+	c := p.Customer()
 	for i, j := range jobs {
-		ids[i] = c.submit(t, j.kind, order(strings.ReplaceAll(j.name, " ", "-"), "x", nil))
+		ids[i] = c.Submit(t, j.kind, scene.Order(strings.ReplaceAll(j.name, " ", "-"), "x", nil))
 	}
 	for i, j := range jobs {
 		switch j.name {
 		case "queued":
 		case "downloading":
-			p.reaches(t, ids[i], "rendered")
+			p.Reaches(t, ids[i], "rendered")
 		default:
-			eventually(t, j.name+" is submitted", func() bool { return studios[i].Accepted() == 1 })
+			scene.Eventually(t, j.name+" is submitted", func() bool { return studios[i].Accepted() == 1 })
 		}
 	}
-	p.reaches(t, ids[0], "ticket")
+	p.Reaches(t, ids[0], "ticket")
 	began := time.Now()
 	ended := make(chan int)
 	go func() { ended <- p.Stop() }()
-	eventually(t, "the process is stopping", func() bool { return strings.Contains(p.Output(), "stopping") })
+	scene.Eventually(t, "the process is stopping", func() bool { return strings.Contains(p.Output(), "stopping") })
 	hurry()
 	if code := <-ended; code != 0 || time.Since(began) > 20*time.Second {
 		t.Errorf("exit code %d after %s\n%s", code, time.Since(began), p.Output())
 	}
 	release()
-	p.restart()
+	p.Restart()
 	p.Admin("POST", "/lines/queued/resume", map[string]any{}, nil)
 	for i, j := range jobs {
-		c.becomes(t, j.kind, ids[i], "succeeded")
+		c.Becomes(t, j.kind, ids[i], "succeeded")
 		if n := len(studios[i].Submissions()); n != j.submissions {
-			t.Errorf("%s: %d submissions, want %d; %s", j.name, n, j.submissions, p.operated(t, ids[i]))
+			t.Errorf("%s: %d submissions, want %d; %s", j.name, n, j.submissions, p.Operated(t, ids[i]))
 		}
 	}
-	c.owns(t, priceClip+6*pricePicture, 0)
-	p.audited(t)
+	c.Owns(t, scene.PriceClip+6*scene.PricePicture, 0)
+	p.Audit(t)
 }

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // gallery is a server with references, good and bad ones.
@@ -113,11 +114,11 @@ func bomb(width, height uint32) []byte {
 func references(t *testing.T, binary, database string) {
 	vault := newGallery(t, "127.0.0.1", "")
 	shown := newGallery(t, "127.0.0.2", vault.address)
-	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
-	fal := makerOf(t, "fal")
-	s := fal.open(t)
-	p.catalog([]map[string]any{imageModel("easel", nil), videoModel("reel", nil)}, []map[string]any{
-		fal.jobLine("pictures", s, "image", nil, "easel"), fal.jobLine("clips", s, "video", nil, "reel")})
+	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
+	fal := fakestudio.ProviderOf(t, "fal")
+	s := fal.Open(t)
+	p.Catalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil)}, []map[string]any{
+		fal.JobLine("pictures", s, "image", nil, "easel"), fal.JobLine("clips", s, "video", nil, "reel")})
 	var all sync.WaitGroup
 	all.Go(func() { goodReferences(t, p, s, shown) })
 	all.Go(func() { badReferences(t, p, shown, vault) })
@@ -125,9 +126,9 @@ func references(t *testing.T, binary, database string) {
 	if n := vault.hits.Load(); n != 0 {
 		t.Errorf("the server that must not be reached was reached %d times", n)
 	}
-	db := openDatabase(t, database)
-	eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
-	p.audited(t)
+	db := scene.OpenDatabase(t, database)
+	scene.Eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
+	p.Audit(t)
 }
 
 // kept counts the files that are no results and not deleted.
@@ -147,18 +148,18 @@ type exhibit struct {
 	carries          [][]byte // what the provider must get
 }
 
-func goodReferences(t *testing.T, p *plant, s studio, g *gallery) {
-	c := p.customer()
+func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) {
+	c := p.Customer()
 	picture, other := fakestudio.Picture(3), fakestudio.Picture(4)
 	plain := base64.StdEncoding.EncodeToString(picture)
 	edit := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "image", path: pathEdit, body: order("easel", name+".", more), contentType: "application/json", carries: carries}
+		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: scene.Order("easel", name+".", more), contentType: "application/json", carries: carries}
 	}
 	video := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "video", path: pathVideo, body: order("reel", name+".", more), contentType: "application/json", carries: carries}
+		return exhibit{name: name, kind: "video", path: scene.PathVideo, body: scene.Order("reel", name+".", more), contentType: "application/json", carries: carries}
 	}
 	generation := edit("generation with an image", map[string]any{"image": plain}, picture)
-	generation.path = pathGenerate
+	generation.path = scene.PathGenerate
 	form := func(name string, fill func(f *multipart.Writer)) exhibit {
 		var body bytes.Buffer
 		f := multipart.NewWriter(&body)
@@ -167,7 +168,7 @@ func goodReferences(t *testing.T, p *plant, s studio, g *gallery) {
 		}
 		fill(f)
 		_ = f.Close()
-		return exhibit{name: name, kind: "image", path: pathEdit, body: body.Bytes(), contentType: f.FormDataContentType()}
+		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: body.Bytes(), contentType: f.FormDataContentType()}
 	}
 	one := form("form with a file", func(f *multipart.Writer) { part(f, "image", picture) })
 	one.carries = [][]byte{picture}
@@ -200,16 +201,16 @@ func goodReferences(t *testing.T, p *plant, s studio, g *gallery) {
 	}
 	ids := make([]string, len(cases))
 	for i, a := range cases {
-		r := c.call(t, "POST", a.path, a.body, "Content-Type", a.contentType)
-		if r.status != http.StatusAccepted {
+		r := c.Call(t, "POST", a.path, a.body, "Content-Type", a.contentType)
+		if r.Status != http.StatusAccepted {
 			t.Errorf("%s: %s", a.name, r)
 			continue
 		}
-		ids[i] = c.accepted(t, a.kind, r)
+		ids[i] = c.Accepted(t, a.kind, r)
 	}
 	for i, a := range cases {
 		if ids[i] != "" {
-			c.becomes(t, a.kind, ids[i], "succeeded")
+			c.Becomes(t, a.kind, ids[i], "succeeded")
 		}
 		sent := 0
 		for _, sub := range s.Submissions() {
@@ -241,8 +242,8 @@ func part(f *multipart.Writer, field string, file []byte) {
 
 // badReferences are refused, each at its field and with words that help, and
 // nothing comes of them.
-func badReferences(t *testing.T, p *plant, g, vault *gallery) {
-	c := p.customer()
+func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
+	c := p.Customer()
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(vault.address, "http://"))
 	bad := map[string]string{
 		"svg": g.address + "/drawing.svg", "page": g.address + "/page.png", "text": g.address + "/text.png", "empty": g.address + "/empty.png",
@@ -267,9 +268,9 @@ func badReferences(t *testing.T, p *plant, g, vault *gallery) {
 	for range 6 {
 		workers.Go(func() {
 			for name := range queue {
-				r := c.call(t, "POST", pathEdit, order("easel", "x", map[string]any{"image": bad[name]}))
-				e := r.told(t)
-				if r.status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" || e.param() != "image" || len(e.Message) < 20 ||
+				r := c.Call(t, "POST", scene.PathEdit, scene.Order("easel", "x", map[string]any{"image": bad[name]}))
+				e := r.Err(t)
+				if r.Status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" || e.Param() != "image" || len(e.Message) < 20 ||
 					!strings.Contains(e.Message, "image") || strings.Contains(e.Message, "127.0.0.") {
 					t.Errorf("%s: %s", name, r)
 				}
@@ -287,19 +288,24 @@ func badReferences(t *testing.T, p *plant, g, vault *gallery) {
 	for _, tt := range []struct {
 		path, members, param string
 	}{
-		{pathEdit, `"image":["` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","` + vault.address + `/p.png"]`, "image[1]"},
-		{pathGenerate, `"images":[{"url":"` + vault.address + `/p.png"}]`, "images[0]"},
-		{pathEdit, `"image":"` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","mask":"` + g.address + `/nothing"`, "mask"},
-		{pathEdit, `"image":7`, "image"}, {pathEdit, `"image":{}`, "image"}, {pathEdit, `"image":[]`, "image"}, {pathEdit, `"image":null`, "image"},
-		{pathGenerate, `"mask":"aaaa"`, "mask"},
+		{scene.PathEdit, `"image":["` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","` + vault.address + `/p.png"]`, "image[1]"},
+		{scene.PathGenerate, `"images":[{"url":"` + vault.address + `/p.png"}]`, "images[0]"},
+		{scene.PathEdit, `"image":"` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","mask":"` + g.address + `/nothing"`, "mask"},
+		{scene.PathEdit, `"image":7`, "image"}, {scene.PathEdit, `"image":{}`, "image"}, {scene.PathEdit, `"image":[]`, "image"}, {scene.PathEdit, `"image":null`, "image"},
+		{scene.PathGenerate, `"mask":"aaaa"`, "mask"},
 	} {
-		r := c.call(t, "POST", tt.path, []byte(`{"model":"easel","prompt":"x",`+tt.members+`}`))
-		if e := r.told(t); r.status != 400 || e.Code != "invalid_request" || e.param() != tt.param {
+		r := c.Call(t, "POST", tt.path, []byte(`{"model":"easel","prompt":"x",`+tt.members+`}`))
+		if e := r.Err(t); r.Status != 400 || e.Code != "invalid_request" || e.Param() != tt.param {
 			t.Errorf("%s: %s; want it at %s", tt.members, r, tt.param)
 		}
 	}
-	c.owns(t, 0, 0)
-	if jobs := c.jobsOf(t, c.account); len(jobs) != 0 {
+	c.Owns(t, 0, 0)
+	if jobs := c.JobsOf(t, c.ID); len(jobs) != 0 {
 		t.Errorf("%d jobs of refused submissions", len(jobs))
 	}
+}
+
+// dataURI is a picture as the address that holds it.
+func dataURI(picture []byte) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
 }

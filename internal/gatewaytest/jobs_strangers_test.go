@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // strangersResults is a provider that names addresses of the operator's network
@@ -35,33 +36,33 @@ func strangersResults(t *testing.T, binary, database string) {
 		}
 	}))
 	t.Cleanup(own.Close)
-	p := newPlant(t, binary, database, nil)
+	p := scene.NewNode(t, binary, database, nil)
 	names := []string{"own", "redirect", "vault", "name"}
 	var models, lines []map[string]any
 	for _, name := range names {
-		models = append(models, imageModel(name, nil))
+		models = append(models, scene.ImageModel(name, nil))
 		lines = append(lines, map[string]any{"id": name, "provider": "openai", "base_url": own.URL + "/at/" + name, "api_key": "${FAILING_LINE_KEY}",
 			"models": map[string]string{name: "gpt-image-2"}, "timeouts": map[string]any{"total": "60s"}})
 	}
-	p.catalog(models, lines)
-	c := p.customer()
+	p.Catalog(models, lines)
+	c := p.Customer()
 	jobs := map[string]string{}
 	for _, name := range names {
-		jobs[name] = c.submit(t, "image", order(name, "a cat", nil))
+		jobs[name] = c.Submit(t, "image", scene.Order(name, "a cat", nil))
 	}
 	for _, name := range names {
 		want := "failed"
 		if name == "own" {
 			want = "succeeded"
 		}
-		j := c.becomes(t, "image", jobs[name], want)
-		if want == "failed" && (j.Error.Code != "upstream_error" || strings.Contains(j.raw, "127.0.0.") || strings.Contains(j.raw, "public")) {
-			t.Errorf("%s: the user is told %s", name, j.raw)
+		j := c.Becomes(t, "image", jobs[name], want)
+		if want == "failed" && (j.Error.Code != "upstream_error" || strings.Contains(j.Raw, "127.0.0.") || strings.Contains(j.Raw, "public")) {
+			t.Errorf("%s: the user is told %s", name, j.Raw)
 		}
 	}
 	if n := vault.hits.Load(); n != 0 {
 		t.Errorf("the server that must not be reached was reached %d times", n)
 	}
-	c.owns(t, pricePicture, 0)
-	p.audited(t)
+	c.Owns(t, scene.PricePicture, 0)
+	p.Audit(t)
 }

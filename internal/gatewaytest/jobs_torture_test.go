@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -34,7 +34,7 @@ const jobsSeed = 20261122
 // file is left that belongs to nothing.
 func TestKillUnderJobs(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	kills := 3
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
 		kills = 100
@@ -49,8 +49,8 @@ type fate struct {
 	refused bool
 }
 
-func fates(m maker, kind string) []fate {
-	unsafe, _ := m.unsafe(kind)
+func fates(m fakestudio.Provider, kind string) []fate {
+	unsafe, _ := m.Unsafe(kind)
 	return []fate{
 		{word: "good"}, {word: "plain"}, {word: "longer", how: fakestudio.Behaviour{Polls: 3}},
 		{word: "cut", how: fakestudio.Behaviour{CutLinks: 1}},
@@ -62,24 +62,24 @@ func fates(m maker, kind string) []fate {
 // wish is a job that a caller wants.
 type wish struct {
 	tag     string
-	by      *customer
+	by      *scene.Customer
 	kind    string
-	maker   maker
+	maker   fakestudio.Provider
 	fate    fate
 	count   int64
 	called  bool // with a callback
 	id      string
 	started bool // somebody saw it processing
-	studio  studio
+	studio  fakestudio.Fake
 	request []byte
 }
 
 // cost is what the job costs if it succeeds.
 func (w *wish) cost() money.Amount {
 	if w.kind == "video" {
-		return priceClip
+		return scene.PriceClip
 	}
-	return money.Amount(w.count * pricePicture)
+	return money.Amount(w.count * scene.PricePicture)
 }
 
 // herd is the load.
@@ -88,14 +88,14 @@ type herd struct {
 	receiver *receiver
 
 	mu     sync.RWMutex
-	nodes  []*plant // some of which may be dead for a moment
+	nodes  []*scene.Node // some of which may be dead for a moment
 	wishes []*wish
 	serial int
 	draw   *rand.Rand
 }
 
 // node is one of the nodes.
-func (h *herd) node() *plant {
+func (h *herd) node() *scene.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.nodes[h.draw.IntN(len(h.nodes))]
@@ -103,15 +103,15 @@ func (h *herd) node() *plant {
 
 func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	const customers, callers = 3, 2
-	p := newPlant(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s,1s,1s,1s"})
-	h := &herd{t: t, receiver: newReceiver(t), nodes: []*plant{p}, draw: rand.New(rand.NewPCG(jobsSeed, 1))}
+	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s,1s,1s,1s"})
+	h := &herd{t: t, receiver: newReceiver(t), nodes: []*scene.Node{p}, draw: rand.New(rand.NewPCG(jobsSeed, 1))}
 	studios := plantHerd(t, p)
 	if !strings.HasPrefix(database, "sqlite:") {
-		h.nodes = append(h.nodes, p.second())
+		h.nodes = append(h.nodes, p.Second())
 	}
-	var owners []*customer
+	var owners []*scene.Customer
 	for range customers {
-		owners = append(owners, p.customer())
+		owners = append(owners, p.Customer())
 	}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
@@ -124,11 +124,11 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 		h.mu.Lock()
 		moment, victim := time.Duration(300+h.draw.IntN(900))*time.Millisecond, h.draw.IntN(len(h.nodes))
 		h.mu.Unlock()
-		wait(moment)
+		scene.Pass(moment)
 		node := h.nodes[victim]
 		node.Kill()
 		revived := *node
-		revived.restart()
+		revived.Restart()
 		h.mu.Lock()
 		h.nodes[victim] = &revived
 		h.mu.Unlock()
@@ -138,35 +138,29 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 
 	last := h.nodes[0]
 	for _, owner := range owners {
-		owner.plant = last
+		owner.Node = last
 		h.checkAccount(owner)
 	}
-	last.audited(t)
-	h.checkFiles(openDatabase(t, database), last)
+	last.Audit(t)
+	h.checkFiles(scene.OpenDatabase(t, database), last)
 	for _, node := range h.nodes {
 		if code := node.Stop(); code != 0 {
 			t.Errorf("exit code %d\n%s", code, node.Output())
 		}
 	}
-	if out, diag, code := gatewaytest.Run(t, binary, p.settings, "audit"); code != 0 {
+	if out, diag, code := scene.Run(t, binary, p.Settings, "audit"); code != 0 {
 		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
 	}
 }
 
-// wait waits: what the moment of a kill is drawn for.
-func wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	<-timer.C
-}
-
 // plantHerd makes an image and a video model on a capped line of each
 // provider, and returns the providers.
-func plantHerd(t *testing.T, p *plant) map[string]studio {
-	studios := map[string]studio{}
+func plantHerd(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
+	studios := map[string]fakestudio.Fake{}
 	var models, lines []map[string]any
-	for _, m := range makers() {
+	for _, m := range fakestudio.Providers() {
 		for _, kind := range []string{"image", "video"} {
-			id, s := m.name+"-"+kind, m.open(t)
+			id, s := m.Name+"-"+kind, m.Open(t)
 			s.Always(func(body []byte) fakestudio.Behaviour {
 				for _, f := range fates(m, kind) {
 					if bytes.Contains(body, []byte("fate "+f.word)) {
@@ -177,16 +171,16 @@ func plantHerd(t *testing.T, p *plant) map[string]studio {
 			})
 			studios[id] = s
 			models = append(models, modelOf(kind, id, nil))
-			lines = append(lines, m.jobLine(id, s, kind, map[string]any{"max_concurrent": 6}, id))
+			lines = append(lines, m.JobLine(id, s, kind, map[string]any{"max_concurrent": 6}, id))
 		}
 	}
-	p.catalog(models, lines)
+	p.Catalog(models, lines)
 	return studios
 }
 
 // call submits jobs of a customer until it is told to stop, each until it is
 // accepted. It has a handful of them under way at most.
-func (h *herd) call(owner *customer, studios map[string]studio, stop <-chan struct{}) {
+func (h *herd) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
 	const handful = 8
 	var open []*wish
 	for {
@@ -202,14 +196,14 @@ func (h *herd) call(owner *customer, studios map[string]studio, stop <-chan stru
 		w := h.wish(owner, studios)
 		open = append(open, w)
 		for w.id == "" {
-			who := customer{h.node(), owner.account, owner.key}
-			r, err := who.try("POST", pathOf(w.kind), w.request, "Idempotency-Key", w.tag)
+			who := owner.On(h.node())
+			r, err := who.Try("POST", scene.PathOf(w.kind), w.request, "Idempotency-Key", w.tag)
 			switch {
-			case err != nil || r.status == http.StatusServiceUnavailable:
-				wait(20 * time.Millisecond) // the node is gone, or begins
-			case r.status == http.StatusAccepted:
+			case err != nil || r.Status == http.StatusServiceUnavailable:
+				scene.Pass(20 * time.Millisecond) // the node is gone, or begins
+			case r.Status == http.StatusAccepted:
 				var j struct{ ID string }
-				if err := json.Unmarshal(r.raw, &j); err != nil {
+				if err := json.Unmarshal(r.Raw, &j); err != nil {
 					h.t.Errorf("%v in %s", err, r)
 					return
 				}
@@ -226,31 +220,31 @@ func (h *herd) call(owner *customer, studios map[string]studio, stop <-chan stru
 // tell. What was accepted is never unknown, and what has started is never
 // queued again.
 func (h *herd) ended(w *wish) bool {
-	who := customer{h.node(), w.by.account, w.by.key}
-	r, err := who.try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
-	if err != nil || r.status == http.StatusServiceUnavailable {
+	who := w.by.On(h.node())
+	r, err := who.Try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
+	if err != nil || r.Status == http.StatusServiceUnavailable {
 		return false
 	}
-	j := readJob(h.t, r)
-	if r.status != http.StatusOK || w.started && j.Status == "queued" {
+	j := scene.ReadJob(h.t, r)
+	if r.Status != http.StatusOK || w.started && j.Status == "queued" {
 		h.t.Errorf("job %s, which has started (%t), is answered %s", w.id, w.started, r)
 	}
 	w.started = w.started || j.Status == "processing"
-	return j.final()
+	return j.Final()
 }
 
 // wish draws a job.
-func (h *herd) wish(owner *customer, studios map[string]studio) *wish {
+func (h *herd) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *wish {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.serial++
-	all := makers()
+	all := fakestudio.Providers()
 	w := &wish{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1, called: h.draw.IntN(2) == 0}
 	more := map[string]any{}
 	switch {
 	case h.draw.IntN(2) == 0:
 		w.kind = "video"
-	case !w.maker.single:
+	case !w.maker.Single:
 		w.count = int64(1 + h.draw.IntN(2))
 		more["n"] = w.count
 	}
@@ -259,16 +253,16 @@ func (h *herd) wish(owner *customer, studios map[string]studio) *wish {
 	if w.called {
 		more["callback_url"] = h.receiver.address(w.tag)
 	}
-	model := w.maker.name + "-" + w.kind
+	model := w.maker.Name + "-" + w.kind
 	w.studio = studios[model]
-	w.request = order(model, w.tag+" fate "+w.fate.word+".", more)
+	w.request = scene.Order(model, w.tag+" fate "+w.fate.word+".", more)
 	h.wishes = append(h.wishes, w)
 	return w
 }
 
 // checkAccount waits until each job of an account has ended and checks what
 // came of it.
-func (h *herd) checkAccount(owner *customer) {
+func (h *herd) checkAccount(owner *scene.Customer) {
 	t := h.t
 	t.Helper()
 	wishes := map[string]*wish{}
@@ -280,11 +274,11 @@ func (h *herd) checkAccount(owner *customer) {
 			wishes[w.id] = w
 		}
 	}
-	var jobs []operated
-	eventually(t, "every job has ended", func() bool {
-		jobs = owner.jobsOf(t, owner.account)
+	var jobs []scene.Operated
+	scene.Eventually(t, "every job has ended", func() bool {
+		jobs = owner.JobsOf(t, owner.ID)
 		for _, j := range jobs {
-			if !j.final() {
+			if !j.Final() {
 				return false
 			}
 		}
@@ -293,7 +287,7 @@ func (h *herd) checkAccount(owner *customer) {
 	if len(jobs) != len(wishes) {
 		t.Errorf("%d jobs for %d submissions", len(jobs), len(wishes))
 	}
-	charged := owner.charges(t)
+	charged := owner.Charges(t)
 	var sum money.Amount
 	counts := map[string]int{}
 	for _, j := range jobs {
@@ -313,7 +307,7 @@ func (h *herd) checkAccount(owner *customer) {
 	if len(charged) != 0 {
 		t.Errorf("charged for nothing: %v", charged)
 	}
-	owner.owns(t, sum, 0)
+	owner.Owns(t, sum, 0)
 	if counts["succeeded"] == 0 || len(jobs) < 5 {
 		t.Errorf("the load did not reach the gateway: %v", counts)
 	}
@@ -321,7 +315,7 @@ func (h *herd) checkAccount(owner *customer) {
 }
 
 // checkWish checks the end of one job.
-func (h *herd) checkWish(w *wish, j operated, owner *customer) {
+func (h *herd) checkWish(w *wish, j scene.Operated, owner *scene.Customer) {
 	t := h.t
 	lost := 0
 	for _, a := range j.Attempts {
@@ -339,31 +333,31 @@ func (h *herd) checkWish(w *wish, j operated, owner *customer) {
 	if made > len(j.Attempts) || made < len(j.Attempts)-lost || len(j.Attempts) > 2 || len(j.Attempts)-lost > 1 {
 		t.Errorf("job %s: %d submissions; %s", j.ID, made, j)
 	}
-	shown := owner.poll(t, w.kind, j.ID)
+	shown := owner.Poll(t, w.kind, j.ID)
 	switch {
 	case j.Status == "succeeded" && !w.fate.refused:
 		if j.Cost != w.cost() || int64(len(shown.Data)) != w.count {
-			t.Errorf("job %s cost %s, want %s: %s", j.ID, j.Cost, w.cost(), shown.raw)
+			t.Errorf("job %s cost %s, want %s: %s", j.ID, j.Cost, w.cost(), shown.Raw)
 		}
-		owner.checkResult(t, w.kind, shown.Model, shown)
+		checkResult(t, owner, w.kind, shown.Model, shown)
 	case j.Status == "failed" && j.Cost == 0 && (w.fate.refused || lost == 2):
 		// An answer that was lost twice is not asked for a third time.
 		if lost == 2 && shown.Error.Code != "upstream_error" {
-			t.Errorf("job %s: %s", j.ID, shown.raw)
+			t.Errorf("job %s: %s", j.ID, shown.Raw)
 		}
 	default:
-		t.Errorf("job %s of fate %s: %s\n%s", j.ID, w.fate.word, shown.raw, j)
+		t.Errorf("job %s of fate %s: %s\n%s", j.ID, w.fate.word, shown.Raw, j)
 	}
 	if w.called {
-		eventually(t, "the callback of job "+j.ID, func() bool { return h.receiver.got(w.tag) > 0 })
-		h.receiver.check(t, w.tag, shown.raw)
+		scene.Eventually(t, "the callback of job "+j.ID, func() bool { return h.receiver.got(w.tag) > 0 })
+		h.receiver.check(t, w.tag, shown.Raw)
 	}
 }
 
 // checkFiles checks that the media folder holds the results and, but for
 // beginnings of files that a kill cut off and that no link leads to, nothing
 // else that is not about to be deleted.
-func (h *herd) checkFiles(db *sql.DB, p *plant) {
+func (h *herd) checkFiles(db *sql.DB, p *scene.Node) {
 	t := h.t
 	t.Helper()
 	states := map[string]string{}
@@ -386,7 +380,7 @@ func (h *herd) checkFiles(db *sql.DB, p *plant) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	err = filepath.WalkDir(p.media, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(p.Media, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // moody is a provider whose answers a test changes as it goes.
@@ -36,23 +37,12 @@ func (m *moody) asked(t *testing.T, want int) {
 	}
 }
 
-// becomes waits until a line is in a state, and returns it.
-func (f *fixture) becomes(t *testing.T, line, state string) lineState {
-	t.Helper()
-	var s lineState
-	eventually(t, line+" is "+state, func() bool {
-		s = f.lines.of(t, line)
-		return s.State == state
-	})
-	return s
-}
-
 // working is the answer that costs healthyCost.
 func working() fakeprovider.Reply { return fakeprovider.Answer("fine", 1000, 500) }
 
 // lineScenes are the lives of lines as the operator's API shows them.
-func lineScenes(t testing.TB) []scene {
-	return []scene{
+func lineScenes(t testing.TB) []scene.Story {
+	return []scene.Story{
 		circuitScene(t), coolingScene(t), credentialScene(t), missingModelScene(t), drainScene(t), resumeScene(t),
 		allBusyScene(t, "busy"), allBusyScene(t, "cooling"), noLineScene(t), responsesScene(t),
 	}
@@ -60,23 +50,23 @@ func lineScenes(t testing.TB) []scene {
 
 // circuitScene: five failures in a row open the circuit; then no request
 // touches the line.
-func circuitScene(t testing.TB) scene {
+func circuitScene(t testing.TB) scene.Story {
 	dead, alive := newMoody(t, fakeprovider.Error(500, "server_error", "", "down")), newMoody(t, working())
-	return scene{
-		name:   "circuit",
-		models: []map[string]any{chatModel("circuit-solo", nil), chatModel("circuit-duo", nil)},
-		lines: []map[string]any{
-			chatLine("circuit-dead", dead.URL(), nil, "circuit-solo", "circuit-duo"),
-			chatLine("circuit-alive", alive.URL(), map[string]any{"priority": 2}, "circuit-duo"),
+	return scene.Story{
+		Name:   "circuit",
+		Models: []map[string]any{scene.ChatModel("circuit-solo", nil), scene.ChatModel("circuit-duo", nil)},
+		Lines: []map[string]any{
+			scene.ChatLine("circuit-dead", dead.URL(), nil, "circuit-solo", "circuit-duo"),
+			scene.ChatLine("circuit-alive", alive.URL(), map[string]any{"priority": 2}, "circuit-duo"),
 		},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			for range 5 {
 				c.wants("circuit-duo", "")
 			}
 			dead.asked(t, 5)
-			s := f.becomes(t, "circuit-dead", "circuit_open")
-			if s.Cause == "" || s.until() == 0 || s.Attempts != 5 || *s.SuccessRate != 0 {
+			s := f.Lines.Becomes(t, "circuit-dead", "circuit_open")
+			if s.Cause == "" || until(s) == 0 || s.Attempts != 5 || *s.SuccessRate != 0 {
 				t.Errorf("line: %s", s)
 			}
 			for range 5 {
@@ -91,32 +81,32 @@ func circuitScene(t testing.TB) scene {
 }
 
 // until is when a line is asked or probed again, in Unix seconds.
-func (s lineState) until() int64 {
+func until(s scene.LineState) int64 {
 	n, _ := strconv.ParseInt(string(s.CoolingUntil), 10, 64)
 	return n
 }
 
 // coolingScene: a rate limit that asks for two seconds gives the line a rest
 // of two seconds.
-func coolingScene(t testing.TB) scene {
+func coolingScene(t testing.TB) scene.Story {
 	p := newMoody(t, fakeprovider.Busy(2))
-	return scene{
-		name:   "cooling",
-		models: []map[string]any{chatModel("cooling", nil)},
-		lines:  []map[string]any{chatLine("cooling", p.URL(), nil, "cooling")},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+	return scene.Story{
+		Name:   "cooling",
+		Models: []map[string]any{scene.ChatModel("cooling", nil)},
+		Lines:  []map[string]any{scene.ChatLine("cooling", p.URL(), nil, "cooling")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			begin := time.Now()
 			c.wants("cooling", "upstream_busy")
 			p.turn(working())
-			s := f.lines.of(t, "cooling")
+			s := f.Lines.Of(t, "cooling")
 			if took := time.Since(begin); s.State != "cooling" && took < 2*time.Second {
 				t.Errorf("after %s, line: %s", took, s)
 			}
-			if a := f.send(t, c.key, hello("cooling", false)); a.status != 200 { // a slow machine may take two seconds
+			if a := f.Send(t, c.in, c.key, c.hello("cooling")); a.Status != 200 { // a slow machine may take two seconds
 				p.asked(t, 1)
 			}
-			f.becomes(t, "cooling", "in_service")
+			f.Lines.Becomes(t, "cooling", "in_service")
 			// The bound is whole seconds in the list, so a little less is right.
 			if took := time.Since(begin); took < 1500*time.Millisecond || took > 20*time.Second {
 				t.Errorf("the line was back after %s, want about two seconds", took)
@@ -128,16 +118,16 @@ func coolingScene(t testing.TB) scene {
 
 // credentialScene: a refused credential takes the whole line out, with all of
 // its models.
-func credentialScene(t testing.TB) scene {
+func credentialScene(t testing.TB) scene.Story {
 	p := newMoody(t, fakeprovider.Error(401, "", "invalid_api_key", "no"))
-	return scene{
-		name:   "credential",
-		models: []map[string]any{chatModel("cred-one", nil), chatModel("cred-two", nil)},
-		lines:  []map[string]any{chatLine("cred", p.URL(), nil, "cred-one", "cred-two")},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+	return scene.Story{
+		Name:   "credential",
+		Models: []map[string]any{scene.ChatModel("cred-one", nil), scene.ChatModel("cred-two", nil)},
+		Lines:  []map[string]any{scene.ChatLine("cred", p.URL(), nil, "cred-one", "cred-two")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			c.wants("cred-one", "upstream_unavailable")
-			if s := f.becomes(t, "cred", "credentials_out"); s.Cause == "" || strings.Contains(s.Cause, credential) {
+			if s := f.Lines.Becomes(t, "cred", "credentials_out"); s.Cause == "" || strings.Contains(s.Cause, scene.Credential) {
 				t.Errorf("line: %s", s)
 			}
 			p.turn(working())
@@ -151,17 +141,17 @@ func credentialScene(t testing.TB) scene {
 
 // missingModelScene: a model that the provider does not have is out on its
 // line alone.
-func missingModelScene(t testing.TB) scene {
+func missingModelScene(t testing.TB) scene.Story {
 	p := newMoody(t, fakeprovider.Error(404, "invalid_request_error", "model_not_found", "no"))
-	return scene{
-		name:   "missing model",
-		models: []map[string]any{chatModel("missing-one", nil), chatModel("missing-two", nil)},
-		lines:  []map[string]any{chatLine("missing", p.URL(), nil, "missing-one", "missing-two")},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+	return scene.Story{
+		Name:   "missing model",
+		Models: []map[string]any{scene.ChatModel("missing-one", nil), scene.ChatModel("missing-two", nil)},
+		Lines:  []map[string]any{scene.ChatLine("missing", p.URL(), nil, "missing-one", "missing-two")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			c.wants("missing-one", "upstream_unavailable")
 			p.turn(working())
-			s := f.becomes(t, "missing", "in_service")
+			s := f.Lines.Becomes(t, "missing", "in_service")
 			if len(s.ModelsOut) != 1 || s.ModelsOut[0].Model != "missing-one" {
 				t.Errorf("line: %s", s)
 			}
@@ -175,17 +165,17 @@ func missingModelScene(t testing.TB) scene {
 
 // drainScene: a drained line is not asked until the operator resumes it; what
 // runs on it goes on.
-func drainScene(t testing.TB) scene {
+func drainScene(t testing.TB) scene.Story {
 	first, second := newMoody(t, working()), newMoody(t, working())
-	return scene{
-		name:   "drain",
-		models: []map[string]any{chatModel("drain", nil)},
-		lines: []map[string]any{
-			chatLine("drain-1", first.URL(), nil, "drain"),
-			chatLine("drain-2", second.URL(), map[string]any{"priority": 2}, "drain"),
+	return scene.Story{
+		Name:   "drain",
+		Models: []map[string]any{scene.ChatModel("drain", nil)},
+		Lines: []map[string]any{
+			scene.ChatLine("drain-1", first.URL(), nil, "drain"),
+			scene.ChatLine("drain-2", second.URL(), map[string]any{"priority": 2}, "drain"),
 		},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			open := make(chan struct{})
 			slow := working()
 			slow.Wait = open
@@ -194,8 +184,8 @@ func drainScene(t testing.TB) scene {
 			running.Go(func() { c.wants("drain", "") })
 			first.Arrived()
 			first.turn(working())
-			f.process.Admin("POST", "/lines/drain-1/drain", map[string]any{}, nil)
-			if s := f.becomes(t, "drain-1", "drained"); s.InFlight != 1 {
+			f.Process.Admin("POST", "/lines/drain-1/drain", map[string]any{}, nil)
+			if s := f.Lines.Becomes(t, "drain-1", "drained"); s.InFlight != 1 {
 				t.Errorf("%d calls in flight", s.InFlight)
 			}
 			c.wants("drain", "")
@@ -203,8 +193,8 @@ func drainScene(t testing.TB) scene {
 			second.asked(t, 1)
 			close(open)
 			running.Wait()
-			f.process.Admin("POST", "/lines/drain-1/resume", map[string]any{}, nil)
-			f.becomes(t, "drain-1", "in_service")
+			f.Process.Admin("POST", "/lines/drain-1/resume", map[string]any{}, nil)
+			f.Lines.Becomes(t, "drain-1", "in_service")
 			c.wants("drain", "")
 			first.asked(t, 2)
 			second.asked(t, 1)
@@ -214,14 +204,14 @@ func drainScene(t testing.TB) scene {
 }
 
 // resumeScene: resume clears whatever took a line out.
-func resumeScene(t testing.TB) scene {
+func resumeScene(t testing.TB) scene.Story {
 	p := newMoody(t, working())
-	return scene{
-		name:   "resume",
-		models: []map[string]any{chatModel("resume", nil)},
-		lines:  []map[string]any{chatLine("resume", p.URL(), nil, "resume")},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+	return scene.Story{
+		Name:   "resume",
+		Models: []map[string]any{scene.ChatModel("resume", nil)},
+		Lines:  []map[string]any{scene.ChatLine("resume", p.URL(), nil, "resume")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			for i, tt := range []struct {
 				reply fakeprovider.Reply
 				times int
@@ -237,11 +227,11 @@ func resumeScene(t testing.TB) scene {
 				for range tt.times {
 					c.wants("resume", tt.code)
 				}
-				f.becomes(t, "resume", tt.state)
+				f.Lines.Becomes(t, "resume", tt.state)
 				p.turn(working())
 				c.wants("resume", "upstream_unavailable")
-				f.process.Admin("POST", "/lines/resume/resume", map[string]any{}, nil)
-				if s := f.becomes(t, "resume", "in_service"); len(s.ModelsOut) != 0 {
+				f.Process.Admin("POST", "/lines/resume/resume", map[string]any{}, nil)
+				if s := f.Lines.Becomes(t, "resume", "in_service"); len(s.ModelsOut) != 0 {
 					t.Errorf("line: %s", s)
 				}
 				c.wants("resume", "")
@@ -253,7 +243,7 @@ func resumeScene(t testing.TB) scene {
 
 // allBusyScene: with every line at its cap, or cooling beside one that is,
 // nothing is sent and nothing held.
-func allBusyScene(t testing.TB, kind string) scene {
+func allBusyScene(t testing.TB, kind string) scene.Story {
 	model := "full-" + kind
 	open := make(chan struct{})
 	slow := working()
@@ -263,15 +253,15 @@ func allBusyScene(t testing.TB, kind string) scene {
 		first.turn(fakeprovider.Busy(60))
 	}
 	capped := func(priority int) map[string]any { return map[string]any{"priority": priority, "max_concurrent": 1} }
-	return scene{
-		name:   "all lines full or " + kind,
-		models: []map[string]any{chatModel(model, nil)},
-		lines: []map[string]any{
-			chatLine(model+"-1", first.URL(), capped(1), model),
-			chatLine(model+"-2", second.URL(), capped(2), model),
+	return scene.Story{
+		Name:   "all lines full or " + kind,
+		Models: []map[string]any{scene.ChatModel(model, nil)},
+		Lines: []map[string]any{
+			scene.ChatLine(model+"-1", first.URL(), capped(1), model),
+			scene.ChatLine(model+"-2", second.URL(), capped(2), model),
 		},
-		play: func(t *testing.T, f *fixture) {
-			running, c := f.caller(t), f.caller(t)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			running, c := newCaller(t, f), newCaller(t, f)
 			var group sync.WaitGroup
 			begin := func(p *moody) {
 				group.Go(func() { running.patiently(model) })
@@ -305,13 +295,13 @@ func allBusyScene(t testing.TB, kind string) scene {
 // may be too late to hear of one.
 func (c caller) patiently(model string) {
 	c.t.Helper()
-	var a answer
-	eventually(c.t, model+" has a free slot", func() bool {
-		a = c.f.send(c.t, c.key, hello(model, false))
-		return a.status != 429
+	var a scene.Answer
+	scene.Eventually(c.t, model+" has a free slot", func() bool {
+		a = c.f.Send(c.t, c.in, c.key, c.hello(model))
+		return a.Status != 429
 	})
-	if a.status != 200 {
-		c.t.Errorf("%s: the client got %d %s", model, a.status, a.err)
+	if a.Status != 200 {
+		c.t.Errorf("%s: the client got %d %s", model, a.Status, a.Err)
 	}
 }
 
@@ -319,49 +309,49 @@ func (c caller) patiently(model string) {
 func (c caller) refused(model string) {
 	c.t.Helper()
 	a := c.wants(model, "rate_limit_exceeded")
-	wait, err := strconv.Atoi(a.retryAfter)
-	if a.status != 429 || a.err.Type != "rate_limit_error" || a.err.param() != "" || err != nil || wait < 1 {
-		c.t.Errorf("the client got %d %s, Retry-After %q", a.status, a.err, a.retryAfter)
+	wait, err := strconv.Atoi(a.RetryAfter)
+	if a.Status != 429 || a.Err.Type != "rate_limit_error" || a.Err.Param() != "" || err != nil || wait < 1 {
+		c.t.Errorf("the client got %d %s, Retry-After %q", a.Status, a.Err, a.RetryAfter)
 	}
 	var extra struct {
 		Attempts []map[string]any `json:"attempts"`
 	}
-	if err := json.Unmarshal([]byte(a.raw), &extra); err != nil || len(extra.Attempts) != 2 {
-		c.t.Fatalf("attempts %v, %v in %s", extra.Attempts, err, a.raw)
+	if err := json.Unmarshal([]byte(a.Raw), &extra); err != nil || len(extra.Attempts) != 2 {
+		c.t.Fatalf("attempts %v, %v in %s", extra.Attempts, err, a.Raw)
 	}
 	for i, attempt := range extra.Attempts {
 		if attempt["place"] != float64(i+1) || attempt["reason"] == "" || attempt["reason"] == nil {
 			c.t.Errorf("attempt %v", attempt)
 		}
 	}
-	if strings.Contains(a.raw, model) {
-		c.t.Errorf("a line's name is in %s", a.raw)
+	if strings.Contains(a.Raw, model) {
+		c.t.Errorf("a line's name is in %s", a.Raw)
 	}
-	if r := c.f.receipt(c.t, c.account, a.id); r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Cost != 0 || r.Line != "" {
+	if r := c.f.Receipt(c.t, c.account, a.ID); r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Cost != 0 || r.Line != "" {
 		c.t.Errorf("receipt %+v", r)
 	}
 }
 
 // noLineScene: with no healthy line at all, nothing is sent.
-func noLineScene(t testing.TB) scene {
+func noLineScene(t testing.TB) scene.Story {
 	refuse := fakeprovider.Error(401, "", "invalid_api_key", "no")
 	first, second := newMoody(t, refuse), newMoody(t, refuse)
-	return scene{
-		name:   "no line",
-		models: []map[string]any{chatModel("none", nil)},
-		lines: []map[string]any{
-			chatLine("none-1", first.URL(), nil, "none"),
-			chatLine("none-2", second.URL(), map[string]any{"priority": 2}, "none"),
+	return scene.Story{
+		Name:   "no line",
+		Models: []map[string]any{scene.ChatModel("none", nil)},
+		Lines: []map[string]any{
+			scene.ChatLine("none-1", first.URL(), nil, "none"),
+			scene.ChatLine("none-2", second.URL(), map[string]any{"priority": 2}, "none"),
 		},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			c.wants("none", "upstream_unavailable")
 			for range 3 {
 				a := c.wants("none", "upstream_unavailable")
-				if a.status != 502 || a.err.Type != "upstream_error" || a.err.Message == "" || strings.Contains(a.raw, "none-") {
-					t.Errorf("the client got %d %s", a.status, a.raw)
+				if a.Status != 502 || a.Err.Type != "upstream_error" || a.Err.Message == "" || strings.Contains(a.Raw, "none-") {
+					t.Errorf("the client got %d %s", a.Status, a.Raw)
 				}
-				if r := f.receipt(t, c.account, a.id); r.Status != 502 || r.Cost != 0 || r.Line != "" {
+				if r := f.Receipt(t, c.account, a.ID); r.Status != 502 || r.Cost != 0 || r.Line != "" {
 					t.Errorf("receipt %+v", r)
 				}
 			}
@@ -374,21 +364,21 @@ func noLineScene(t testing.TB) scene {
 
 // responsesScene: how /v1/responses says that all lines are full, that the last
 // one failed, and that there is none (interface.md, Endpoints, rule 8).
-func responsesScene(t testing.TB) scene {
+func responsesScene(t testing.TB) scene.Story {
 	open := make(chan struct{})
 	slow := working()
 	slow.Wait = open
 	p := newMoody(t, slow)
 	const request = `{"model":"responses","max_output_tokens":500,"input":"hi"}`
-	return scene{
-		name:   "responses",
-		models: []map[string]any{chatModel("responses", map[string]any{"forms": []string{"responses"}})},
-		lines: []map[string]any{chatLine("responses-line", p.URL(),
+	return scene.Story{
+		Name:   "responses",
+		Models: []map[string]any{scene.ChatModel("responses", map[string]any{"forms": []string{"responses"}})},
+		Lines: []map[string]any{scene.ChatLine("responses-line", p.URL(),
 			map[string]any{"forms": []string{"chat"}, "max_concurrent": 1}, "responses")},
-		play: func(t *testing.T, f *fixture) {
-			c := f.caller(t)
-			ask := func() answer {
-				a, err := converse(t.Context(), f.client, f.process.URL+"/v1/responses", c.key, request)
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
+			ask := func() scene.Answer {
+				a, err := scene.Converse(t.Context(), f.Client, f.Process.URL+"/v1/responses", c.key, request)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -397,17 +387,17 @@ func responsesScene(t testing.TB) scene {
 			wants := func(status int, code, kind, member string) {
 				t.Helper()
 				a := ask()
-				if a.status != status || a.err.Code != code || a.err.Type != kind || a.err.param() != "" || strings.Contains(a.raw, "responses-line") {
-					t.Errorf("the client got %d %s; want %d %s", a.status, a.raw, status, code)
+				if a.Status != status || a.Err.Code != code || a.Err.Type != kind || a.Err.Param() != "" || strings.Contains(a.Raw, "responses-line") {
+					t.Errorf("the client got %d %s; want %d %s", a.Status, a.Raw, status, code)
 				}
-				wait, err := strconv.Atoi(a.retryAfter)
-				if member != "" && (err != nil || wait < 1 || !strings.Contains(a.raw, `"`+member+`":`)) {
-					t.Errorf("the client got Retry-After %q and %s; want %s", a.retryAfter, a.raw, member)
+				wait, err := strconv.Atoi(a.RetryAfter)
+				if member != "" && (err != nil || wait < 1 || !strings.Contains(a.Raw, `"`+member+`":`)) {
+					t.Errorf("the client got Retry-After %q and %s; want %s", a.RetryAfter, a.Raw, member)
 				}
 			}
 			var group sync.WaitGroup
 			group.Go(func() {
-				eventually(t, "a slot is free", func() bool { return ask().status == 200 })
+				scene.Eventually(t, "a slot is free", func() bool { return ask().Status == 200 })
 			})
 			p.Arrived()
 			wants(429, "rate_limit_exceeded", "rate_limit_error", "attempts")
@@ -415,8 +405,8 @@ func responsesScene(t testing.TB) scene {
 			p.turn(fakeprovider.Error(401, "", "invalid_api_key", "no"))
 			close(open)
 			group.Wait()
-			eventually(t, "the slot is free, and the credential refused", func() bool { return ask().status == 502 })
-			f.becomes(t, "responses-line", "credentials_out")
+			scene.Eventually(t, "the slot is free, and the credential refused", func() bool { return ask().Status == 502 })
+			f.Lines.Becomes(t, "responses-line", "credentials_out")
 			wants(503, "service_unavailable", "service_unavailable", "retry_after")
 			p.asked(t, 2)
 			c.settled(1)

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -93,7 +94,7 @@ func tail(log string) string { return log[max(0, len(log)-6000):] }
 
 // ready asks the node whether it is.
 func (n *node) ready() bool {
-	res, err := n.client.Get(n.URL + "/readyz")
+	res, err := n.Client.Get(n.URL + "/readyz")
 	if err != nil {
 		return false
 	}
@@ -152,7 +153,7 @@ func (c *cluster) requestLog(account string) (rows map[string]charge, total mone
 			break
 		}
 	}
-	var state purse
+	var state scene.Purse
 	c.nodes[0].Admin("GET", "/accounts/"+account, nil, &state)
 	if state.Balance != creditOfCluster*money.USD-total || state.Held != 0 {
 		t.Errorf("account %s: balance %s and %s held; want %d less charges of %s, and nothing held",
@@ -178,11 +179,11 @@ func (c *cluster) checkChats(a *chatter) {
 		saw := k.saw()
 		counts[saw]++
 		if saw == sawError {
-			codes[k.seen.err.Code]++
+			codes[k.seen.Err.Code]++
 		}
 		dearest = max(dearest, k.cost)
-		r, logged := rows[k.seen.id]
-		delete(rows, k.seen.id)
+		r, logged := rows[k.seen.ID]
+		delete(rows, k.seen.ID)
 		if wrong := judgeCall(k, r, logged); wrong != "" {
 			t.Errorf("%s\n  of %s\n  with receipt %+v (there: %t)", wrong, k, r, logged)
 		}
@@ -212,7 +213,7 @@ func judgeCall(k *chatCall, r charge, logged bool) string {
 		return fmt.Sprintf("a complete answer that costs %s is not charged so", k.cost)
 	case saw == sawError && r.Cost != 0:
 		return "an error is charged"
-	case uncharged(k.seen.err.Message) && r.Cost != 0:
+	case uncharged(k.seen.Err.Message) && r.Cost != 0:
 		return "a client was told that it was not charged, and was"
 	case saw == sawCut && !k.stream && r.Cost != 0 && r.Cost != k.cost:
 		return fmt.Sprintf("an answer that costs %s is charged otherwise", k.cost)
@@ -231,8 +232,8 @@ func (c *cluster) settleOrders(s *submitter) {
 		c.settleOrder(s, o)
 	}
 	soon(t, "every job has ended", func() bool {
-		for _, j := range s.jobsOf(t, s.account) {
-			if !j.final() {
+		for _, j := range s.JobsOf(t, s.ID) {
+			if !j.Final() {
 				return false
 			}
 		}
@@ -255,11 +256,11 @@ func (c *cluster) settleOrder(s *submitter, o *jobOrder) {
 func (c *cluster) checkOrders(s *submitter) {
 	t := c.t
 	t.Helper()
-	jobs := map[string]operated{}
-	for _, j := range s.jobsOf(t, s.account) {
+	jobs := map[string]scene.Operated{}
+	for _, j := range s.JobsOf(t, s.ID) {
 		jobs[j.ID] = j
 	}
-	_, total := c.requestLog(s.account)
+	_, total := c.requestLog(s.ID)
 	var sum money.Amount
 	counts := map[string]int{}
 	owner := map[string]string{}
@@ -287,10 +288,10 @@ func (c *cluster) checkOrders(s *submitter) {
 		switch {
 		case !there || err != nil:
 			t.Errorf("%s: there %t, %v", o, there, err)
-		case j.Status == "succeeded" && (j.Cost != pricePicture || o.unsafe || made == 0):
-			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, made, shown.raw)
+		case j.Status == "succeeded" && (j.Cost != scene.PricePicture || o.unsafe || made == 0):
+			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, made, shown.Raw)
 		case j.Status != "succeeded" && j.Cost != 0:
-			t.Errorf("%s: failed, and charged %s: %s", o, j.Cost, shown.raw)
+			t.Errorf("%s: failed, and charged %s: %s", o, j.Cost, shown.Raw)
 		}
 		counts[j.Status]++
 		sum += j.Cost

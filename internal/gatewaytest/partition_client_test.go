@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -33,7 +34,7 @@ type chatCall struct {
 	fate   string
 	cost   money.Amount // of the complete answer
 	node   *node
-	seen   answer // the zero value if no answer began
+	seen   scene.Answer // the zero value if no answer began
 }
 
 // What a client saw.
@@ -47,11 +48,11 @@ const (
 // saw sums up what the client saw.
 func (k *chatCall) saw() string {
 	switch a := k.seen; {
-	case a.status == 0:
+	case a.Status == 0:
 		return sawNothing
-	case a.status >= 400:
+	case a.Status >= 400:
 		return sawError
-	case a.complete && !a.cut && a.err.Type == "" && a.finish == "stop":
+	case a.Complete && !a.Cut && a.Err.Type == "" && a.Finish == "stop":
 		return sawComplete
 	}
 	return sawCut
@@ -59,7 +60,7 @@ func (k *chatCall) saw() string {
 
 func (k *chatCall) String() string {
 	a := k.seen
-	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", k.tag, k.stream, k.fate, a.id, k.saw(), a.status, a.err, a.text)
+	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", k.tag, k.stream, k.fate, a.ID, k.saw(), a.Status, a.Err, a.Text)
 }
 
 // creditOfCluster is what each account has, in dollars.
@@ -95,7 +96,7 @@ func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *c
 	}
 	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
 		model, stream, k.tag, prompt, completion, fate)
-	k.seen, _ = converse(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
+	k.seen, _ = scene.Converse(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, k)
@@ -114,7 +115,7 @@ func (a *chatter) begin(n *node, stream bool, fate string) <-chan *chatCall {
 func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chatCall {
 	a.c.t.Helper()
 	done := a.begin(n, stream, fateFine)
-	eventually(a.c.t, "the COMMIT is struck", func() bool {
+	scene.Eventually(a.c.t, "the COMMIT is struck", func() bool {
 		if len(done) > 0 && !hit.Happened() {
 			done = a.begin(n, stream, fateFine)
 		}
@@ -126,7 +127,7 @@ func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chat
 // submitter is a client of jobs with an account of its own, who notes what
 // became of each submission.
 type submitter struct {
-	customer
+	scene.Customer
 
 	mu     sync.Mutex
 	orders []*jobOrder
@@ -136,14 +137,14 @@ type submitter struct {
 type jobOrder struct {
 	tag    string
 	unsafe bool
-	id     string // once it was accepted
-	broken int    // tries that had no answer: the job may be there
-	told   reply  // the last answer
+	id     string      // once it was accepted
+	broken int         // tries that had no answer: the job may be there
+	told   scene.Reply // the last answer
 }
 
 // settled tells whether the client knows what became of its order: the job's
 // id, or that nobody will make one.
-func (o *jobOrder) settled() bool { return o.id != "" || o.broken == 0 && o.told.status >= 400 }
+func (o *jobOrder) settled() bool { return o.id != "" || o.broken == 0 && o.told.Status >= 400 }
 
 func (o *jobOrder) String() string {
 	return fmt.Sprintf("%s (job %q, %d tries without an answer), last told %s", o.tag, o.id, o.broken, o.told)
@@ -152,10 +153,10 @@ func (o *jobOrder) String() string {
 // submitter opens an account for a client of jobs.
 func (c *cluster) submitter() *submitter {
 	c.t.Helper()
-	p := *c.nodes[0].plant
-	p.client = newPatientClient(c)
-	s := &submitter{customer: customer{plant: &p}}
-	s.account, s.key = p.Account(creditOfCluster, nil)
+	p := *c.nodes[0].Node
+	p.Client = newPatientClient(c)
+	s := &submitter{Customer: scene.Customer{Node: &p}}
+	s.ID, s.Key = p.Account(creditOfCluster, nil)
 	c.jobs = append(c.jobs, s)
 	return s
 }
@@ -175,16 +176,16 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 	if o.unsafe {
 		prompt += " " + unsafeJob
 	}
-	r, err := s.try("POST", n.address()+pathGenerate, order(imageOfCluster, prompt, nil), "Idempotency-Key", o.tag)
-	if err != nil && r.status < 400 {
+	r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.Order(imageOfCluster, prompt, nil), "Idempotency-Key", o.tag)
+	if err != nil && r.Status < 400 {
 		o.broken++
 		return
 	}
 	o.told = r
-	if r.status == http.StatusAccepted {
+	if r.Status == http.StatusAccepted {
 		var j struct{ ID string }
-		if err := json.Unmarshal(r.raw, &j); err != nil || j.ID == "" {
-			s.t.Errorf("%s: %v in %s", o.tag, err, r)
+		if err := json.Unmarshal(r.Raw, &j); err != nil || j.ID == "" {
+			s.T.Errorf("%s: %v in %s", o.tag, err, r)
 		}
 		o.id = j.ID
 	}
@@ -194,16 +195,16 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 var errNotEnded = errors.New("not ended")
 
 // ended polls the job of an order.
-func (s *submitter) ended(o *jobOrder) (shownJob, error) {
-	r, err := s.try("GET", "/v1/images/jobs/"+o.id, nil)
+func (s *submitter) ended(o *jobOrder) (scene.Job, error) {
+	r, err := s.Try("GET", "/v1/images/jobs/"+o.id, nil)
 	if err != nil {
-		return shownJob{}, err
+		return scene.Job{}, err
 	}
-	if r.status != http.StatusOK {
-		return shownJob{}, errors.New(r.String())
+	if r.Status != http.StatusOK {
+		return scene.Job{}, errors.New(r.String())
 	}
-	j := readJob(s.t, r)
-	if !j.final() {
+	j := scene.ReadJob(s.T, r)
+	if !j.Final() {
 		return j, errNotEnded
 	}
 	return j, nil

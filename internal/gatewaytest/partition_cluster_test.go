@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // cluster is some nodes on one PostgreSQL database, each of which reaches it
@@ -39,7 +39,7 @@ type cluster struct {
 
 // node is one of them.
 type node struct {
-	*plant
+	*scene.Node
 	proxy *faultproxy.Proxy
 	epoch string // of its first life
 
@@ -56,11 +56,11 @@ func (n *node) address() string {
 // revive kills the node and starts it again.
 func (n *node) revive() {
 	n.Kill()
-	p := *n.plant
-	p.restart()
+	p := *n.Node
+	p.Restart()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.plant = &p
+	n.Node = &p
 }
 
 // The models of a cluster.
@@ -78,15 +78,15 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 	c.provider.Always(c.talk)
 	c.studio.Always(draws)
 	first := faultproxy.New(t, database)
-	c.nodes = []*node{{plant: newPlant(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
+	c.nodes = []*node{{Node: scene.NewNode(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
 	c.db = openPostgres(t, database)
 	c.nodes[0].epoch = c.newest()
-	c.nodes[0].catalog(
-		[]map[string]any{chatModel(chatOfCluster, nil), chatModel(badOfCluster, nil), imageModel(imageOfCluster, nil)},
+	c.nodes[0].Catalog(
+		[]map[string]any{scene.ChatModel(chatOfCluster, nil), scene.ChatModel(badOfCluster, nil), scene.ImageModel(imageOfCluster, nil)},
 		[]map[string]any{
-			chatLine("talks", c.provider.URL(), nil, chatOfCluster),
-			chatLine("babbles", c.provider.URL(), nil, badOfCluster),
-			makerOf(t, "fal").jobLine("paints", c.studio, "image", nil, imageOfCluster),
+			scene.ChatLine("talks", c.provider.URL(), nil, chatOfCluster),
+			scene.ChatLine("babbles", c.provider.URL(), nil, badOfCluster),
+			fakestudio.ProviderOf(t, "fal").JobLine("paints", c.studio, "image", nil, imageOfCluster),
 		})
 	c.probe = c.chatter()
 	for range nodes - 1 {
@@ -111,11 +111,11 @@ func openPostgres(t testing.TB, database string) *sql.DB {
 func (c *cluster) join() *node {
 	c.t.Helper()
 	proxy := faultproxy.New(c.t, c.database)
-	p := *c.nodes[0].plant
-	p.settings = maps.Clone(p.settings)
-	p.settings["database"] = proxy.URL()
-	p.restart()
-	n := &node{plant: &p, proxy: proxy, epoch: c.newest()}
+	p := *c.nodes[0].Node
+	p.Settings = maps.Clone(p.Settings)
+	p.Settings["database"] = proxy.URL()
+	p.Restart()
+	n := &node{Node: &p, proxy: proxy, epoch: c.newest()}
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -222,7 +222,7 @@ func (c *cluster) tag() string { return fmt.Sprintf("tag-%06d", c.tags.Add(1)) }
 func (c *cluster) audited() {
 	c.t.Helper()
 	settings := map[string]string{"database": c.database}
-	if out, diag, code := gatewaytest.Run(c.t, c.binary, settings, "audit"); code != 0 {
+	if out, diag, code := scene.Run(c.t, c.binary, settings, "audit"); code != 0 {
 		c.t.Errorf("audit: exit %d\n%s%s", code, out, diag)
 	}
 }

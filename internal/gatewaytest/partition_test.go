@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
@@ -22,7 +22,7 @@ const leaseOfScenes = "1s"
 // clients' own books are compared with the gateway's.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	type play func(t *testing.T, binary string)
 	settlement := func(stream bool, strike faultproxy.Strike) play {
 		return func(t *testing.T, binary string) { lostSettlement(t, binary, stream, strike) }
@@ -137,7 +137,7 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 		defer close(done)
 		s.submit(first, o)
 	}()
-	eventually(t, "the COMMIT is struck", hit.Happened)
+	scene.Eventually(t, "the COMMIT is struck", hit.Happened)
 	struck(t, hit, strike)
 	c.dies(first)
 	if !late {
@@ -146,7 +146,7 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 	<-done
 	t.Logf("%s", o)
 	if o.broken > 0 {
-		eventually(t, "the other node answers the repetition", func() bool {
+		scene.Eventually(t, "the other node answers the repetition", func() bool {
 			s.submit(second, o)
 			return o.settled()
 		})
@@ -191,12 +191,12 @@ func slowCommits(t *testing.T, binary string) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		all.Go(func() { n.credit(ctx, credited) })
-		eventually(t, "the credit is committed", hit.Happened)
+		scene.Eventually(t, "the credit is committed", hit.Happened)
 		if leaves {
 			leave()
 		} else {
 			all.Go(func() {
-				wait(slowUpdate)
+				scene.Pass(slowUpdate)
 				release()
 			})
 		}
@@ -205,11 +205,11 @@ func slowCommits(t *testing.T, binary string) {
 		hit, release := slow(which)
 		defer release()
 		done := a.strike(hit, n, false)
-		wait(slowBatch)
+		scene.Pass(slowBatch)
 		release()
 		t.Logf("%s", <-done)
 	}
-	wait(slowUpdate - 2*slowBatch)
+	scene.Pass(slowUpdate - 2*slowBatch)
 	all.Wait()
 	c.checkCancels()
 	c.checkChats(a)
@@ -220,12 +220,12 @@ func slowCommits(t *testing.T, binary string) {
 func (n *node) credit(ctx context.Context, account string) {
 	req, err := http.NewRequestWithContext(ctx, "POST", n.URL+"/admin/v1/accounts/"+account+"/credits", strings.NewReader(`{"usd":1}`))
 	if err != nil {
-		n.t.Error(err)
+		n.T.Error(err)
 		return
 	}
-	req.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
+	req.Header.Set("Authorization", "Bearer "+scene.AdminToken)
 	req.Header.Set("Content-Type", "application/json")
-	if res, err := n.client.Do(req); err == nil {
+	if res, err := n.Client.Do(req); err == nil {
 		_ = res.Body.Close()
 	}
 }
@@ -247,10 +247,10 @@ func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	whole := a.begin(first, false, fateGated)
 	o := s.order(c, false)
 	s.submit(first, o)
-	eventually(t, "both requests run", func() bool { return len(c.provider.Requests()) == 2 })
+	scene.Eventually(t, "both requests run", func() bool { return len(c.provider.Requests()) == 2 })
 	stop(first)
 	c.dies(first)
-	eventually(t, "the other node answers while the first stands still", func() bool {
+	scene.Eventually(t, "the other node answers while the first stands still", func() bool {
 		return a.say(t.Context(), second, false, fateFine).saw() == sawComplete
 	})
 	close(c.steps)

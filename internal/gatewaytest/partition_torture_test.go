@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/faultproxy"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
@@ -35,7 +35,7 @@ func (w weather) String() string {
 // TOLLGATE_TORTURE_SEED on; a seed that fails fails again with one round.
 func TestPartitionsUnderLoad(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
 		tortureByWeather(t, binary)
 		return
@@ -151,7 +151,7 @@ func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 		if k.saw() != sawComplete { // a node that refuses is not asked a thousand times a second
 			think += 50
 		}
-		wait(time.Duration(think) * time.Millisecond)
+		scene.Pass(time.Duration(think) * time.Millisecond)
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
 		for again := true; again && !over(stop); {
 			s.submit(c.nodes[r.IntN(len(c.nodes))], o)
 			again = !o.settled() || o.id == "" && r.IntN(2) == 0
-			wait(time.Duration(100+r.IntN(200)) * time.Millisecond)
+			scene.Pass(time.Duration(100+r.IntN(200)) * time.Millisecond)
 		}
 	}
 }
@@ -189,10 +189,10 @@ func (n *node) suffer(r *rand.Rand, lease time.Duration, until time.Time) {
 	}
 	outage := func() { // mostly shorter than the lease, often longer
 		span := time.Duration(float64(lease) * []float64{0.05, 0.3, 0.8, 1.4, 2, 3}[r.IntN(6)])
-		wait(min(span, max(0, time.Until(until))))
+		scene.Pass(min(span, max(0, time.Until(until))))
 	}
 	for {
-		wait(time.Duration(200+r.IntN(1000)) * time.Millisecond)
+		scene.Pass(time.Duration(200+r.IntN(1000)) * time.Millisecond)
 		if time.Now().After(until) {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -17,7 +18,7 @@ func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 	gate := make(chan struct{})
 	p = fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		reply := goodReply("chat", streamed(q), false)
+		reply := fakeprovider.Good("chat", q.Streamed())
 		reply.Wait = gate
 		return reply
 	})
@@ -27,19 +28,19 @@ func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 // answering is a provider of a form whose answers are all good.
 func answering(t testing.TB, form string) *fakeprovider.Server {
 	p := fakeprovider.New(t)
-	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply(form, streamed(q), false) })
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, q.Streamed()) })
 	return p
 }
 
 // reached waits until so many requests have come to a provider.
 func reached(t *testing.T, p *fakeprovider.Server, requests int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d requests reach the provider", requests), func() bool { return len(p.Requests()) >= requests })
+	scene.Eventually(t, fmt.Sprintf("%d requests reach the provider", requests), func() bool { return len(p.Requests()) >= requests })
 }
 
 // chatScene is a scene of one chat model on one line, both of that name.
 func chatScene(name, url string, more map[string]any, play func(t *testing.T, g *gateway)) peerScene {
-	return peerScene{[]map[string]any{chatModel(name, more)}, []map[string]any{chatLine(name, url, nil, name)}, play}
+	return peerScene{[]map[string]any{scene.ChatModel(name, more)}, []map[string]any{scene.ChatLine(name, url, nil, name)}, play}
 }
 
 // oneBalance is QuantumNous/new-api#6609: concurrent calls are checked against
@@ -48,7 +49,7 @@ func oneBalance(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug01", p.URL(), nil, func(t *testing.T, g *gateway) {
 		const calls, fit = 30, 3
-		body := askIn(inChat, "bug01", false, nil)
+		body := scene.Request(scene.Chat, "bug01", false, nil)
 		hold := holdFor(body, 500)
 		poor, rich := g.open(fit*hold+hold-1, nil), g.open(1_000_000*money.USD, nil)
 		rest := poor.burst(calls, calls-fit, body)
@@ -73,7 +74,7 @@ func oneKey(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug02", p.URL(), nil, func(t *testing.T, g *gateway) {
 		const calls, fit = 30, 4
-		body := askIn(inChat, "bug02", true, nil)
+		body := scene.Request(scene.Chat, "bug02", true, nil)
 		hold := holdFor(body, 500)
 		c := g.open(100*money.USD, map[string]any{"total_limit_usd": fit*hold + hold - 1})
 		rest := c.burst(calls, calls-fit, body)
@@ -93,14 +94,14 @@ func oneKey(t testing.TB) peerScene {
 func budgetWhileRunning(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug03", p.URL(), nil, func(t *testing.T, g *gateway) {
-		body := askIn(inChat, "bug03", false, nil)
+		body := scene.Request(scene.Chat, "bug03", false, nil)
 		hold := holdFor(body, 500)
 		c := g.open(10*money.USD, map[string]any{"daily_budget_usd": hold + answerCost})
 		running := c.burst(1, 0, body)
 		reached(t, p, 1)
 		h := c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-		if said := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.raw, said) {
-			t.Errorf("%s does not say %q", h.raw, said)
+		if said := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.Raw, said) {
+			t.Errorf("%s does not say %q", h.Raw, said)
 		}
 		open()
 		passes(t, running, 1)
@@ -117,13 +118,13 @@ func newcomers(t testing.TB) peerScene {
 	p, open := waiting(t)
 	free := map[string]any{"free_daily_requests": 3, "price": map[string]any{"input": 0, "output": 0}}
 	s := chatScene("bug04", p.URL(), nil, func(t *testing.T, g *gateway) {
-		body := askIn(inChat, "bug04", false, nil)
+		body := scene.Request(scene.Chat, "bug04", false, nil)
 		hold := holdFor(body, 500)
 		c, guest := g.open(100*money.USD, map[string]any{"daily_budget_usd": 2*hold + 1}), g.open(0, nil)
 		rest := c.burst(20, 18, body)
 		gift := make(chan int, 20)
 		for range cap(gift) {
-			go func() { gift <- guest.outcome(askIn(inChat, "bug04-free", false, nil)) }()
+			go func() { gift <- guest.outcome(scene.Request(scene.Chat, "bug04-free", false, nil)) }()
 		}
 		for range cap(gift) - 3 {
 			if status := <-gift; status != http.StatusTooManyRequests {
@@ -137,8 +138,8 @@ func newcomers(t testing.TB) peerScene {
 		guest.owns(0, 0)
 		guest.totals(usageTotals{Requests: 3, Billed: 3})
 	})
-	s.models = append(s.models, chatModel("bug04-free", free))
-	s.lines = append(s.lines, chatLine("bug04-free", p.URL(), nil, "bug04-free"))
+	s.models = append(s.models, scene.ChatModel("bug04-free", free))
+	s.lines = append(s.lines, scene.ChatLine("bug04-free", p.URL(), nil, "bug04-free"))
 	return s
 }
 
@@ -146,21 +147,21 @@ func newcomers(t testing.TB) peerScene {
 // told beforehand (files, audio, images by pixels, models without a price)
 // nothing is held for it.
 func unknownCosts(t testing.TB) peerScene {
-	p, fal := answering(t, "chat"), makers()[0]
-	studio := fal.open(t)
+	p, fal := answering(t, "chat"), fakestudio.Providers()[0]
+	studio := fal.Open(t)
 	gate := make(chan struct{})
 	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: gate} })
 	s := chatScene("bug05", p.URL(), nil, func(t *testing.T, g *gateway) {
 		says := func(part string) string {
-			return askIn(inChat, "bug05", false, map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
+			return scene.Request(scene.Chat, "bug05", false, map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
 		}
 		const window = 100000*perPrompt + 500*perCompletion // what a file holds counts as all that the model can read
 		file := says(`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0x"}}`)
 		poor, c := g.open(window-1, nil), g.open(window, nil)
 		poor.gets(file, http.StatusPaymentRequired, "insufficient_quota")
 		c.gets(says(`{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}`), http.StatusBadRequest, "invalid_request")
-		c.gets(askIn(inChat, "unlisted", false, nil), http.StatusBadRequest, "model_not_found")
-		c.gets(askIn(inChat, "bug05", false, map[string]any{"service_tier": "priority"}), http.StatusBadRequest, "invalid_request")
+		c.gets(scene.Request(scene.Chat, "unlisted", false, nil), http.StatusBadRequest, "model_not_found")
+		c.gets(scene.Request(scene.Chat, "bug05", false, map[string]any{"service_tier": "priority"}), http.StatusBadRequest, "invalid_request")
 		if n := len(p.Requests()); n != 0 {
 			t.Errorf("%d calls without a price reached the provider", n)
 		}
@@ -169,20 +170,20 @@ func unknownCosts(t testing.TB) peerScene {
 			t.Errorf("a call with a file: %+v; want %d held", rows[0], window)
 		}
 		artist := g.open(money.USD, nil)
-		artist.wants(pathGenerate, string(order("bug05-image", "a hat", map[string]any{"size": "1000x1000"})), http.StatusAccepted, "")
-		artist.owns(0, pricePicture)
+		artist.wants(scene.PathGenerate, string(scene.Order("bug05-image", "a hat", map[string]any{"size": "1000x1000"})), http.StatusAccepted, "")
+		artist.owns(0, scene.PricePicture)
 		close(gate)
-		artist.comesToOwn(pricePicture)
+		artist.comesToOwn(scene.PricePicture)
 
-		model := chatModel("unpriced", nil)
+		model := scene.ChatModel("unpriced", nil)
 		delete(model, "price")
 		status, said := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
 		if status != http.StatusBadRequest || !strings.Contains(said, "models[0].price") {
 			t.Errorf("a model without a price: %d %s", status, said)
 		}
 	})
-	s.models = append(s.models, imageModel("bug05-image", nil))
-	s.lines = append(s.lines, fal.jobLine("bug05-image", studio, "image", nil, "bug05-image"))
+	s.models = append(s.models, scene.ImageModel("bug05-image", nil))
+	s.lines = append(s.lines, fal.JobLine("bug05-image", studio, "image", nil, "bug05-image"))
 	return s
 }
 
@@ -194,7 +195,7 @@ func longPrompts(t testing.TB) peerScene {
 		"above": []any{map[string]any{"prompt_tokens": 272_000, "input": 2, "output": 3}}}}
 	return chatScene("bug06", p.URL(), more, func(t *testing.T, g *gateway) {
 		prompt := map[string]any{"role": "user", "content": strings.Repeat("long ", 60_000)}
-		body := askIn(inChat, "bug06", false, map[string]any{"messages": []any{prompt}})
+		body := scene.Request(scene.Chat, "bug06", false, map[string]any{"messages": []any{prompt}})
 		hold := money.Amount((len(body)+1000)*2000 + 500*3000)
 		if ordinary := holdFor(body, 500); ordinary > 450_000_000 || hold < 600_000_000 {
 			t.Fatalf("the prompt holds %s, at ordinary prices %s", hold, ordinary)
@@ -217,7 +218,7 @@ func longPrompts(t testing.TB) peerScene {
 func budgetsThroughRestart(t testing.TB) peerScene {
 	p := answering(t, "chat")
 	return chatScene("bug07", p.URL(), nil, func(t *testing.T, g *gateway) {
-		body := askIn(inChat, "bug07", false, nil)
+		body := scene.Request(scene.Chat, "bug07", false, nil)
 		limit := holdFor(body, 500) + 2*answerCost // three answers fit
 		first := g.apart(nil)
 		daily := first.open(money.USD, map[string]any{"daily_budget_usd": limit})
@@ -227,14 +228,14 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 			c.gets(body, http.StatusOK, "")
 		}
 		second := first.again()
-		second.offer(append(g.offered.models, chatModel("new", nil)), g.offered.lines)
+		second.offer(append(g.offered.models, scene.ChatModel("new", nil)), g.offered.lines)
 		for _, c := range []purseOf{daily.at(second), total.at(second)} {
 			second.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"name": "renamed"}, nil)
 			c.gets(body, http.StatusOK, "")
 			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
 			c.spent(3*answerCost, 0)
 		}
-		second.audit(t)
+		second.Audit(t)
 	})
 }
 
@@ -242,23 +243,23 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 // its kind. The models are named after the bug.
 func everyPath(bug string) map[string]string {
 	return map[string]string{
-		inChat.path():      askIn(inChat, bug, false, nil),
-		inResponses.path(): askIn(inResponses, bug, false, nil),
-		inMessages.path():  askIn(inMessages, bug, false, nil),
-		pathGenerate:       string(order(bug+"-image", "a hat", nil)),
-		pathVideo:          string(order(bug+"-video", "a hat", nil)),
+		scene.Chat.Path():      scene.Request(scene.Chat, bug, false, nil),
+		scene.Responses.Path(): scene.Request(scene.Responses, bug, false, nil),
+		scene.Messages.Path():  scene.Request(scene.Messages, bug, false, nil),
+		scene.PathGenerate:     string(scene.Order(bug+"-image", "a hat", nil)),
+		scene.PathVideo:        string(scene.Order(bug+"-video", "a hat", nil)),
 	}
 }
 
 // everyScene is a scene with a model for each path, on providers that count
 // what reaches them.
 func everyScene(t testing.TB, bug string, p *fakeprovider.Server, play func(t *testing.T, g *gateway, sent func() int)) peerScene {
-	fal := makers()[0]
-	studio := fal.open(t)
+	fal := fakestudio.Providers()[0]
+	studio := fal.Open(t)
 	return peerScene{
-		models: []map[string]any{formModel(bug, nil, clientForms()...), imageModel(bug+"-image", nil), videoModel(bug+"-video", nil)},
-		lines: []map[string]any{formLine(bug, "chat", p.URL(), nil, bug),
-			fal.jobLine(bug+"-image", studio, "image", nil, bug+"-image"), fal.jobLine(bug+"-video", studio, "video", nil, bug+"-video")},
+		models: []map[string]any{scene.FormModel(bug, nil, scene.ClientForms()...), scene.ImageModel(bug+"-image", nil), scene.VideoModel(bug+"-video", nil)},
+		lines: []map[string]any{scene.FormLine(bug, "chat", p.URL(), nil, bug),
+			fal.JobLine(bug+"-image", studio, "image", nil, bug+"-image"), fal.JobLine(bug+"-video", studio, "video", nil, bug+"-video")},
 		play: func(t *testing.T, g *gateway) {
 			play(t, g, func() int { return len(p.Requests()) + len(studio.Submissions()) })
 		},
@@ -288,14 +289,14 @@ func everyLimit(t testing.TB) peerScene {
 			before := sent()
 			switch limit.name {
 			case "rate":
-				c.gets(askIn(inChat, "bug08", false, nil), http.StatusOK, "")
+				c.gets(scene.Request(scene.Chat, "bug08", false, nil), http.StatusOK, "")
 				before++
 			case "disabled":
-				g.admin("PATCH", "/accounts/"+c.account, map[string]any{"disabled": true}, nil)
+				g.admin("PATCH", "/accounts/"+c.Account, map[string]any{"disabled": true}, nil)
 			}
 			for path, body := range everyPath("bug08") {
-				if h := c.post(path, body); h.status != limit.status {
-					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, h.status, h.raw, limit.status)
+				if h := c.Post(path, body); h.Status != limit.status {
+					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, h.Status, h.Raw, limit.status)
 				}
 			}
 			if n := sent() - before; n != 0 {
@@ -318,7 +319,7 @@ func longStreams(t testing.TB) peerScene {
 	})
 	return chatScene("bug09", p.URL(), nil, func(t *testing.T, g *gateway) {
 		const calls, fit = 12, 2
-		body := askIn(inChat, "bug09", true, nil)
+		body := scene.Request(scene.Chat, "bug09", true, nil)
 		hold := holdFor(body, 500)
 		byBalance := g.open(fit*hold+hold/2, nil)
 		byBudget := g.open(100*money.USD, map[string]any{"daily_budget_usd": fit*hold + hold/2})
@@ -349,7 +350,7 @@ func noLag(t testing.TB) peerScene {
 	return chatScene("bug10", p.URL(), nil, func(t *testing.T, g *gateway) {
 		const fit = 6
 		for _, stream := range []bool{false, true} {
-			body := askIn(inChat, "bug10", stream, nil)
+			body := scene.Request(scene.Chat, "bug10", stream, nil)
 			c := g.open(holdFor(body, 500)+(fit-1)*answerCost, nil)
 			for n := 1; n <= fit; n++ {
 				c.gets(body, http.StatusOK, "")
@@ -368,7 +369,7 @@ func replicas(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return everyScene(t, "bug11", p, func(t *testing.T, g *gateway, sent func() int) {
 		const calls, fit = 12, 3
-		body := askIn(inChat, "bug11", false, nil)
+		body := scene.Request(scene.Chat, "bug11", false, nil)
 		hold := holdFor(body, 500)
 		other := g.another()
 		c := g.open(100*money.USD, map[string]any{"daily_budget_usd": fit*hold + hold/2})
@@ -405,14 +406,14 @@ func replicas(t testing.TB) peerScene {
 		for _, misplaced := range []map[string]any{
 			{"budget": map[string]any{"max_limit": 1}}, {"daily_budget": 1}, {"total_limit_usd": map[string]any{"usd": 1}},
 		} {
-			if status, said := g.operate("POST", "/accounts/"+c.account+"/keys", misplaced); status != http.StatusBadRequest {
+			if status, said := g.operate("POST", "/accounts/"+c.Account+"/keys", misplaced); status != http.StatusBadRequest {
 				t.Errorf("a key with %v: %d %s", misplaced, status, said)
 			}
 			if status, said := g.operate("PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
 				t.Errorf("a change to %v: %d %s", misplaced, status, said)
 			}
 		}
-		model := chatModel("m", map[string]any{"budget": 1})
+		model := scene.ChatModel("m", map[string]any{"budget": 1})
 		status, said := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
 		if status != http.StatusBadRequest {
 			t.Errorf("a model with a budget: %d %s", status, said)

@@ -7,34 +7,36 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
 // countedOnce is QuantumNous/new-api#3512, #3519 and #2608: the number of images
 // is multiplied twice, and amounts are rounded up to a smallest unit.
 func countedOnce(t testing.TB) peerScene {
-	fal := makers()[0]
-	studio := fal.open(t)
+	fal := fakestudio.Providers()[0]
+	studio := fal.Open(t)
 	p := fakeprovider.New(t, fakeprovider.Answer("hi", 1000, 1500))
 	dust := fakeprovider.New(t, fakeprovider.Answer("hi", 3, 1), fakeprovider.Answer("hi", 4, 1), fakeprovider.Answer("hi", 14, 0))
 	cheap := map[string]any{"price": map[string]any{"input": 0.0001, "output": 0.0001}} // a tenth of a nano-dollar a token
 	return peerScene{
-		models: []map[string]any{imageModel("bug20-image", nil), chatModel("bug20", nil), chatModel("bug20-dust", cheap)},
-		lines: []map[string]any{fal.jobLine("bug20-image", studio, "image", nil, "bug20-image"), chatLine("bug20", p.URL(), nil, "bug20"),
-			chatLine("bug20-dust", dust.URL(), nil, "bug20-dust")},
+		models: []map[string]any{scene.ImageModel("bug20-image", nil), scene.ChatModel("bug20", nil), scene.ChatModel("bug20-dust", cheap)},
+		lines: []map[string]any{fal.JobLine("bug20-image", studio, "image", nil, "bug20-image"), scene.ChatLine("bug20", p.URL(), nil, "bug20"),
+			scene.ChatLine("bug20-dust", dust.URL(), nil, "bug20-dust")},
 		play: func(t *testing.T, g *gateway) {
 			artist := g.open(money.USD, nil)
-			job := artist.wants(pathGenerate, string(order("bug20-image", "a hat", map[string]any{"n": 3})), http.StatusAccepted, "")
+			job := artist.wants(scene.PathGenerate, string(scene.Order("bug20-image", "a hat", map[string]any{"n": 3})), http.StatusAccepted, "")
 			if j := artist.finishes(t, "image", job); j.Status != "succeeded" || len(j.Data) != 3 {
-				t.Errorf("the job is %s", j.raw)
+				t.Errorf("the job is %s", j.Raw)
 			}
-			artist.owns(3*pricePicture, 0)
-			if row := artist.log(1)[0]; row.Held != 3*pricePicture || row.Cost != 3*pricePicture {
-				t.Errorf("three images: %+v; want %d held and charged", row, 3*pricePicture)
+			artist.owns(3*scene.PricePicture, 0)
+			if row := artist.log(1)[0]; row.Held != 3*scene.PricePicture || row.Cost != 3*scene.PricePicture {
+				t.Errorf("three images: %+v; want %d held and charged", row, 3*scene.PricePicture)
 			}
 
 			c := g.open(money.USD, nil)
-			body := askIn(inChat, "bug20", false, map[string]any{"n": 3})
+			body := scene.Request(scene.Chat, "bug20", false, map[string]any{"n": 3})
 			c.gets(body, http.StatusOK, "")
 			const cost = 1000*perPrompt + 1500*perCompletion // as the provider counts three choices: once
 			if row := c.log(1)[0]; row.Held != holdFor(body, 3*500) || row.Cost != cost {
@@ -43,7 +45,7 @@ func countedOnce(t testing.TB) peerScene {
 
 			d := g.open(money.USD, nil)
 			for n, want := range []money.Amount{0, 1, 1} { // 0.4, 0.5 and 1.4 nano-dollars
-				d.gets(askIn(inChat, "bug20-dust", false, nil), http.StatusOK, "")
+				d.gets(scene.Request(scene.Chat, "bug20-dust", false, nil), http.StatusOK, "")
 				if row := d.log(n + 1)[0]; row.Cost != want {
 					t.Errorf("%+v; want %d nano-dollars", row, want)
 				}
@@ -62,19 +64,19 @@ func usageOnce(t testing.TB) peerScene {
 		zero  = `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`
 	)
 	once := answering(t, "responses")
-	cached := fakeprovider.New(t, fakeprovider.Reply{Body: nativeWhole(usage)},
-		fakeprovider.NativeEvents(nativeParts(usage, `{"output_tokens":7}`)...))
-	nothing := fakeprovider.New(t, fakeprovider.Reply{Body: chatWhole(zero)},
-		fakeprovider.Reply{ContentType: "text/event-stream", Raw: chatParts(zero)})
+	cached := fakeprovider.New(t, fakeprovider.Reply{Body: fakeprovider.NativeBill(usage)},
+		fakeprovider.NativeEvents(fakeprovider.NativeBillStream(usage, `{"output_tokens":7}`)...))
+	nothing := fakeprovider.New(t, fakeprovider.Reply{Body: fakeprovider.ChatBill(zero)},
+		fakeprovider.Reply{ContentType: "text/event-stream", Raw: fakeprovider.ChatBillStream(zero)})
 	return peerScene{
-		models: []map[string]any{formModel("bug21", nil, inResponses),
-			formModel("bug21-cached", formPrice(), inMessages, inChat), chatModel("bug21-zero", nil)},
-		lines: []map[string]any{formLine("bug21", "responses", once.URL(), nil, "bug21"),
-			formLine("bug21-cached", "messages", cached.URL(), nil, "bug21-cached"), chatLine("bug21-zero", nothing.URL(), nil, "bug21-zero")},
+		models: []map[string]any{scene.FormModel("bug21", nil, scene.Responses),
+			scene.FormModel("bug21-cached", scene.PriceList(), scene.Messages, scene.Chat), scene.ChatModel("bug21-zero", nil)},
+		lines: []map[string]any{scene.FormLine("bug21", "responses", once.URL(), nil, "bug21"),
+			scene.FormLine("bug21-cached", "messages", cached.URL(), nil, "bug21-cached"), scene.ChatLine("bug21-zero", nothing.URL(), nil, "bug21-zero")},
 		play: func(t *testing.T, g *gateway) {
-			r := g.open(money.USD, nil).speaks(inResponses)
+			r := g.open(money.USD, nil).speaks(scene.Responses)
 			for n, stream := range []bool{false, true} {
-				r.gets(askIn(inResponses, "bug21", stream, nil), http.StatusOK, "")
+				r.gets(scene.Request(scene.Responses, "bug21", stream, nil), http.StatusOK, "")
 				r.log(n + 1)
 				r.totals(usageTotals{Cost: money.Amount(n+1) * answerCost, Requests: int64(n + 1), Billed: int64(n + 1)})
 			}
@@ -84,8 +86,8 @@ func usageOnce(t testing.TB) peerScene {
 			// 100 at 1 dollar a million, 50 cached at a tenth, 30 written at 1.25, 7 at 10.
 			const cost = 100*1000 + 50*100 + 30*1250 + 7*10000
 			m := g.open(money.USD, nil)
-			m.speaks(inMessages).gets(askIn(inMessages, "bug21-cached", false, nil), http.StatusOK, "")
-			m.gets(askIn(inChat, "bug21-cached", true, nil), http.StatusOK, "")
+			m.speaks(scene.Messages).gets(scene.Request(scene.Messages, "bug21-cached", false, nil), http.StatusOK, "")
+			m.gets(scene.Request(scene.Chat, "bug21-cached", true, nil), http.StatusOK, "")
 			for _, row := range m.log(2) {
 				if row.Cost != cost || row.Prompt != 180 || row.Cached != 50 || row.Completion != 7 {
 					t.Errorf("%+v; want %d", row, cost)
@@ -93,7 +95,7 @@ func usageOnce(t testing.TB) peerScene {
 			}
 			z := g.open(money.USD, nil)
 			for _, stream := range []bool{false, true} {
-				z.gets(askIn(inChat, "bug21-zero", stream, nil), http.StatusOK, "")
+				z.gets(scene.Request(scene.Chat, "bug21-zero", stream, nil), http.StatusOK, "")
 			}
 			z.totals(usageTotals{Requests: 2, Billed: 2})
 		},
@@ -127,32 +129,32 @@ func everyEnding(t testing.TB) peerScene {
 		if providers[e.name] == nil {
 			providers[e.name] = fakeprovider.New(t)
 			id := "bug22-" + e.name
-			s.models, s.lines = append(s.models, chatModel(id, nil)), append(s.lines, chatLine(id, providers[e.name].URL(), nil, id))
+			s.models, s.lines = append(s.models, scene.ChatModel(id, nil)), append(s.lines, scene.ChatLine(id, providers[e.name].URL(), nil, id))
 		}
 		providers[e.name].Expect(e.reply)
 	}
 	s.play = func(t *testing.T, g *gateway) {
 		c := g.open(money.USD, map[string]any{"total_limit_usd": money.USD, "daily_budget_usd": money.USD})
 		for _, e := range endings {
-			body := askIn(inChat, "bug22-"+e.name, len(e.reply.Events) > 0, nil)
+			body := scene.Request(scene.Chat, "bug22-"+e.name, len(e.reply.Events) > 0, nil)
 			switch e.name {
 			case "left":
 				c.leave(body, "three")
 			case "unanswered":
 				c.leaveUnanswered(body, providers[e.name])
 			default:
-				c.ask(body)
+				c.Ask(body)
 			}
 		}
-		c.gets(askIn(inChat, "bug22-whole", false, map[string]any{"messages": "hi"}), http.StatusBadRequest, "invalid_messages")
+		c.gets(scene.Request(scene.Chat, "bug22-whole", false, map[string]any{"messages": "hi"}), http.StatusBadRequest, "invalid_messages")
 		// Two good answers, and three streams that broke off or were left.
 		const cost = 2*answerCost + 3*(askPrompt*perPrompt+3*perCompletion)
 		c.comesToOwn(cost)
 		c.spent(cost, 0)
 		// All that is left can be held, of the account and of its key.
-		body := askIn(inChat, "bug22-whole", false, nil)
+		body := scene.Request(scene.Chat, "bug22-whole", false, nil)
 		taken := money.USD - cost - holdFor(body, 500)
-		g.admin("POST", "/accounts/"+c.account+"/credits", map[string]any{"usd": -taken}, nil)
+		g.admin("POST", "/accounts/"+c.Account+"/credits", map[string]any{"usd": -taken}, nil)
 		limit := cost + holdFor(body, 500)
 		g.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
 		c.had -= taken
@@ -170,7 +172,7 @@ func smallHolds(t testing.TB) peerScene {
 	more := map[string]any{"context_window": 200_000, "max_output_tokens": 65_536, "default_output_tokens": 2_000}
 	return chatScene("bug27", p.URL(), more, func(t *testing.T, g *gateway) {
 		const burst = 10
-		body := askIn(inChat, "bug27", false, map[string]any{"max_tokens": nil})
+		body := scene.Request(scene.Chat, "bug27", false, map[string]any{"max_tokens": nil})
 		hold := holdFor(body, 2_000)
 		c := g.open(burst*hold, nil)
 		if c.had > holdFor(body, 65_536) {
@@ -206,13 +208,13 @@ func leftBeforeTheFirst(t testing.TB) peerScene {
 	return chatScene("bug23", p.URL(), nil, func(t *testing.T, g *gateway) {
 		c := g.open(money.USD, nil)
 		for n, stream := range []bool{true, true, false} {
-			c.leaveUnanswered(askIn(inChat, "bug23", stream, nil), p)
+			c.leaveUnanswered(scene.Request(scene.Chat, "bug23", stream, nil), p)
 			if row := c.log(n + 1)[0]; row.Code != "client_closed" || row.Cost != 0 || row.Prompt != 0 || row.Completion != 0 {
 				t.Errorf("left before the first token: %+v", row)
 			}
 			c.owns(0, 0)
 		}
-		eventually(t, "the provider does not go on for nobody", func() bool { return p.Left() == 3 })
+		scene.Eventually(t, "the provider does not go on for nobody", func() bool { return p.Left() == 3 })
 		c.totals(usageTotals{Requests: 3})
 	})
 }

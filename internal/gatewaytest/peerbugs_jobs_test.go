@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -14,60 +15,60 @@ import (
 // Wei-Shaw/sub2api#4837: a failed job is charged, or refunded to the balance
 // and not to the limits, or refunded by each of those who poll it.
 func failedJobs(t testing.TB) peerScene {
-	fal := makers()[0]
-	studio := fal.open(t)
+	fal := fakestudio.Providers()[0]
+	studio := fal.Open(t)
 	gate := make(chan struct{})
-	bad := fal.unsafeVideo
+	bad := fal.UnsafeVideo
 	bad.Until = gate
 	studio.Expect(bad)
 	return peerScene{
-		models: []map[string]any{videoModel("bug24", nil)},
-		lines:  []map[string]any{fal.jobLine("bug24", studio, "video", nil, "bug24")},
+		models: []map[string]any{scene.VideoModel("bug24", nil)},
+		lines:  []map[string]any{fal.JobLine("bug24", studio, "video", nil, "bug24")},
 		play: func(t *testing.T, g *gateway) {
 			other := g.another()
 			// The key's limits fit one clip to the nano-dollar.
-			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(priceClip), "daily_budget_usd": money.Amount(priceClip)})
-			body := string(order("bug24", "a hat", nil))
-			first := c.wants(pathVideo, body, http.StatusAccepted, "")
-			c.owns(0, priceClip)
-			c.spent(0, priceClip)
-			c.wants(pathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
+			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(scene.PriceClip), "daily_budget_usd": money.Amount(scene.PriceClip)})
+			body := string(scene.Order("bug24", "a hat", nil))
+			first := c.wants(scene.PathVideo, body, http.StatusAccepted, "")
+			c.owns(0, scene.PriceClip)
+			c.spent(0, scene.PriceClip)
+			c.wants(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
 			close(gate)
-			pollers := make(chan shownJob, 20)
+			pollers := make(chan scene.Job, 20)
 			for i := range cap(pollers) {
 				at := c.at([]*gateway{g, other}[i%2])
 				go func() {
-					var j shownJob
+					var j scene.Job
 					defer func() { pollers <- j }()
 					j = at.finishes(t, "video", first)
 				}()
 			}
 			for range cap(pollers) {
 				if j := <-pollers; j.Status != "failed" || j.Error == nil || j.Error.Code != "content_policy" {
-					t.Errorf("the job is %s", j.raw)
+					t.Errorf("the job is %s", j.Raw)
 				}
 			}
 			c.owns(0, 0)
 			c.spent(0, 0)
-			second := c.wants(pathVideo, body, http.StatusAccepted, "") // the refund is in every limit
+			second := c.wants(scene.PathVideo, body, http.StatusAccepted, "") // the refund is in every limit
 			if j := c.finishes(t, "video", second); j.Status != "succeeded" {
-				t.Errorf("the job is %s", j.raw)
+				t.Errorf("the job is %s", j.Raw)
 			}
-			c.owns(priceClip, 0)
-			c.spent(priceClip, 0)
-			c.totals(usageTotals{Cost: priceClip, Requests: 2, Billed: 1, Failed: 1})
-			c.wants(pathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
+			c.owns(scene.PriceClip, 0)
+			c.spent(scene.PriceClip, 0)
+			c.totals(usageTotals{Cost: scene.PriceClip, Requests: 2, Billed: 1, Failed: 1})
+			c.wants(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
 		},
 	}
 }
 
 // finishes polls a job that was accepted until it has ended.
-func (p purseOf) finishes(t *testing.T, kind string, accepted heard) (j shownJob) {
+func (p purseOf) finishes(t *testing.T, kind string, accepted scene.Heard) (j scene.Job) {
 	t.Helper()
-	id := readJob(t, reply{raw: []byte(accepted.raw)}).ID
-	eventually(t, "job "+id+" has ended", func() bool {
-		j = readJob(t, reply{raw: []byte(p.call("GET", "/v1/"+kind+"s/jobs/"+id, "").raw)})
-		return j.final()
+	id := scene.ReadJob(t, scene.Reply{Raw: []byte(accepted.Raw)}).ID
+	scene.Eventually(t, "job "+id+" has ended", func() bool {
+		j = scene.ReadJob(t, scene.Reply{Raw: []byte(p.call("GET", "/v1/"+kind+"s/jobs/"+id, "").Raw)})
+		return j.Final()
 	})
 	return j
 }
@@ -76,44 +77,44 @@ func (p purseOf) finishes(t *testing.T, kind string, accepted heard) (j shownJob
 // another, so hundreds take hours; and a task that ran out of time is told to
 // have failed in one place and to go on in another.
 func manyJobs(t testing.TB) peerScene {
-	fal := makers()[0]
-	studio, endless := fal.open(t), fal.open(t)
+	fal := fakestudio.Providers()[0]
+	studio, endless := fal.Open(t), fal.Open(t)
 	gate := make(chan struct{})
 	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: gate} })
 	endless.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: make(chan struct{})} })
 	return peerScene{
-		models: []map[string]any{videoModel("bug25", nil), videoModel("bug25-endless", nil)},
-		lines: []map[string]any{fal.jobLine("bug25", studio, "video", nil, "bug25"),
-			fal.jobLine("bug25-endless", endless, "video", map[string]any{"timeouts": map[string]any{"total": "1s"}}, "bug25-endless")},
+		models: []map[string]any{scene.VideoModel("bug25", nil), scene.VideoModel("bug25-endless", nil)},
+		lines: []map[string]any{fal.JobLine("bug25", studio, "video", nil, "bug25"),
+			fal.JobLine("bug25-endless", endless, "video", map[string]any{"timeouts": map[string]any{"total": "1s"}}, "bug25-endless")},
 		play: func(t *testing.T, g *gateway) {
 			const jobs = 30
 			c := g.open(100*money.USD, nil)
-			accepted := make([]heard, jobs)
+			accepted := make([]scene.Heard, jobs)
 			for i := range accepted {
-				accepted[i] = c.wants(pathVideo, string(order("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
+				accepted[i] = c.wants(scene.PathVideo, string(scene.Order("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
 			}
 			// None is done, and all are looked after: in series they would wait.
-			eventually(t, "all jobs are rendered and asked for", func() bool { return studio.Polled() == jobs })
-			c.owns(0, jobs*priceClip)
+			scene.Eventually(t, "all jobs are rendered and asked for", func() bool { return studio.Polled() == jobs })
+			c.owns(0, jobs*scene.PriceClip)
 			close(gate)
 			for _, job := range accepted {
 				if j := c.finishes(t, "video", job); j.Status != "succeeded" {
-					t.Errorf("the job is %s", j.raw)
+					t.Errorf("the job is %s", j.Raw)
 				}
 			}
-			c.owns(jobs*priceClip, 0)
+			c.owns(jobs*scene.PriceClip, 0)
 
 			late := g.open(money.USD, nil)
-			job := late.wants(pathVideo, string(order("bug25-endless", "x", nil)), http.StatusAccepted, "")
+			job := late.wants(scene.PathVideo, string(scene.Order("bug25-endless", "x", nil)), http.StatusAccepted, "")
 			told := late.finishes(t, "video", job)
 			if told.Status != "failed" || told.Error.Code != "wait_timeout" {
-				t.Errorf("the job is %s", told.raw)
+				t.Errorf("the job is %s", told.Raw)
 			}
 			late.owns(0, 0)
-			if again := late.at(g.another()).finishes(t, "video", job); again.raw != told.raw {
-				t.Errorf("another node says %s and not %s", again.raw, told.raw)
+			if again := late.at(g.another()).finishes(t, "video", job); again.Raw != told.Raw {
+				t.Errorf("another node says %s and not %s", again.Raw, told.Raw)
 			}
-			var seen operated
+			var seen scene.Operated
 			g.admin("GET", "/jobs/"+told.ID, nil, &seen)
 			row := late.log(1)[0]
 			if seen.Status != "failed" || seen.Error.Code != "wait_timeout" || seen.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {
@@ -131,7 +132,7 @@ func creditsOnce(t testing.TB) peerScene {
 		node := g.apart(nil)
 		other := node.another()
 		c := node.open(0, nil)
-		path, paid := "/accounts/"+c.account+"/credits", map[string]any{"usd": "5.000000001", "note": "invoice 7"}
+		path, paid := "/accounts/"+c.Account+"/credits", map[string]any{"usd": "5.000000001", "note": "invoice 7"}
 		const credit = 5*money.USD + 1
 		answers := make(chan string, 12)
 		for i := range cap(answers) {
@@ -161,7 +162,7 @@ func creditsOnce(t testing.TB) peerScene {
 		c = c.at(node)
 		c.owns(0, 0)
 		var entries struct{ Data []struct{ USD money.Amount } }
-		node.admin("GET", "/accounts/"+c.account+"/entries", nil, &entries)
+		node.admin("GET", "/accounts/"+c.Account+"/entries", nil, &entries)
 		if len(entries.Data) != 1 || entries.Data[0].USD != credit {
 			t.Errorf("movements of money: %+v", entries.Data)
 		}
@@ -170,6 +171,6 @@ func creditsOnce(t testing.TB) peerScene {
 		}
 		c.had += credit
 		c.owns(0, 0)
-		node.audit(t)
+		node.Audit(t)
 	}}
 }

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tollgate/internal/app"
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -92,7 +91,8 @@ func TestPeerBugs(t *testing.T) {
 				for b := range queue {
 					t.Run(b.name, func(t *testing.T) {
 						own := *g
-						own.t, own.fixture = t, &fixture{client: g.client, process: gatewaytest.Attach(t, g.process.URL)}
+						own.t, own.Gateway = t, scene.At(t, scene.Attach(t, g.Process.URL))
+						own.Client = g.Client
 						own.offered = scenes[b.name]
 						scenes[b.name].play(t, &own)
 					})
@@ -104,7 +104,7 @@ func TestPeerBugs(t *testing.T) {
 		}
 		close(queue)
 		group.Wait()
-		g.audit(t)
+		g.Audit(t)
 	})
 }
 
@@ -132,7 +132,7 @@ func TestPeerBugsStandInTheDocument(t *testing.T) {
 
 // gateway is a tollgate that runs in this process.
 type gateway struct {
-	*fixture
+	*scene.Gateway
 	t        *testing.T
 	database string
 	media    string
@@ -145,13 +145,13 @@ type gateway struct {
 func serveOn(t *testing.T, database, media string, settings map[string]string) *gateway {
 	t.Helper()
 	flags := map[string]string{"database": database, "media": "file:" + media, "listen": "127.0.0.1:0",
-		"no_demo": "true", "admin_token": gatewaytest.AdminToken}
+		"no_demo": "true", "admin_token": scene.AdminToken}
 	for k, v := range settings {
 		flags[k] = v
 	}
 	lookup := func(name string) (string, bool) {
 		if name == "FAILING_LINE_KEY" {
-			return credential, true
+			return scene.Credential, true
 		}
 		return "", false
 	}
@@ -159,7 +159,7 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := new(gatewaytest.Buffer)
+	log := new(scene.Buffer)
 	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: log, Lookup: lookup, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -167,15 +167,14 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Serve(ctx) }()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}, Timeout: time.Minute}
-	g := &gateway{fixture: &fixture{client: client}, t: t, database: database, media: media, settings: settings}
-	g.process = gatewaytest.Attach(t, a.Base())
+	g := &gateway{Gateway: scene.At(t, scene.Attach(t, a.Base())), t: t, database: database, media: media, settings: settings}
+	g.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
 	g.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("stop: %v", err)
 		}
-		client.CloseIdleConnections()
+		g.Client.CloseIdleConnections()
 		if t.Failed() {
 			t.Logf("%s said:\n%s", a.Base(), log)
 		}
@@ -227,16 +226,16 @@ func (g *gateway) operate(method, path string, body any, headers ...string) (sta
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	eventually(g.t, "the operator API takes a call", func() bool {
-		r, err := http.NewRequestWithContext(g.t.Context(), method, g.process.URL+"/admin/v1"+path, bytes.NewReader(raw))
+	scene.Eventually(g.t, "the operator API takes a call", func() bool {
+		r, err := http.NewRequestWithContext(g.t.Context(), method, g.Process.URL+"/admin/v1"+path, bytes.NewReader(raw))
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
+		r.Header.Set("Authorization", "Bearer "+scene.AdminToken)
 		for i := 0; i < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
-		res, err := g.client.Do(r)
+		res, err := g.Client.Do(r)
 		if err != nil {
 			g.t.Fatal(err)
 		}
@@ -275,7 +274,7 @@ func (g *gateway) offer(models, lines []map[string]any) {
 
 // purseOf is an account with a key, on a gateway.
 type purseOf struct {
-	speaker
+	scene.Speaker
 	g   *gateway
 	had money.Amount // its credit
 }
@@ -293,38 +292,38 @@ func (g *gateway) open(credit money.Amount, limits map[string]any) purseOf {
 	}
 	var made struct{ Key string }
 	g.admin("POST", "/accounts/"+account.ID+"/keys", limits, &made)
-	return purseOf{speaker{g.t, g.fixture, inChat, account.ID, made.Key}, g, credit}
+	return purseOf{scene.Speaker{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: made.Key}, g, credit}
 }
 
 // at is the same account on another node.
 func (p purseOf) at(g *gateway) purseOf {
-	p.g, p.f = g, g.fixture
+	p.g, p.Gateway = g, g.Gateway
 	return p
 }
 
 // speaks is the same account in another form.
-func (p purseOf) speaks(in spoken) purseOf {
-	p.in = in
+func (p purseOf) speaks(in scene.Form) purseOf {
+	p.Form = in
 	return p
 }
 
 // owns checks what the account has been charged so far and what is held, now.
 func (p purseOf) owns(spent, held money.Amount) {
-	p.t.Helper()
-	var state purse
-	p.g.admin("GET", "/accounts/"+p.account, nil, &state)
+	p.T.Helper()
+	var state scene.Purse
+	p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
 	if state.Balance != p.had-spent || state.Held != held {
-		p.t.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, p.had, spent, held)
+		p.T.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, p.had, spent, held)
 	}
 }
 
 // comesToOwn waits until the account has been charged so much and nothing is
 // held: for ends that no answer tells.
 func (p purseOf) comesToOwn(spent money.Amount) {
-	p.t.Helper()
-	var state purse
-	eventually(p.t, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
-		p.g.admin("GET", "/accounts/"+p.account, nil, &state)
+	p.T.Helper()
+	var state scene.Purse
+	scene.Eventually(p.T, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
+		p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
 		return state.Held == 0 && state.Balance == p.had-spent
 	})
 }
@@ -340,26 +339,26 @@ type keyState struct {
 
 // keyed returns the account's only key.
 func (p purseOf) keyed() keyState {
-	p.t.Helper()
+	p.T.Helper()
 	var page struct{ Data []keyState }
-	p.g.admin("GET", "/accounts/"+p.account+"/keys", nil, &page)
+	p.g.admin("GET", "/accounts/"+p.Account+"/keys", nil, &page)
 	if len(page.Data) != 1 {
-		p.t.Fatalf("%d keys", len(page.Data))
+		p.T.Fatalf("%d keys", len(page.Data))
 	}
 	return page.Data[0]
 }
 
 // spent checks what the key has spent, today and in all, and holds.
 func (p purseOf) spent(spent, held money.Amount) {
-	p.t.Helper()
+	p.T.Helper()
 	if k := p.keyed(); k.Spent != spent || k.SpentToday != spent || k.Held != held {
-		p.t.Errorf("the key has %+v; want %s spent and %s held", k, spent, held)
+		p.T.Errorf("the key has %+v; want %s spent and %s held", k, spent, held)
 	}
 }
 
 // logRow is an entry of the request log with all its money.
 type logRow struct {
-	receipt
+	scene.Receipt
 	Model  string       `json:"model"`
 	Cached int64        `json:"cached_tokens"`
 	Held   money.Amount `json:"held_usd"`
@@ -369,15 +368,15 @@ type logRow struct {
 // log waits until the log has so many entries of the account and returns them,
 // newest first. Refusals of a busy moment do not count: they were tried again.
 func (p purseOf) log(entries int) (rows []logRow) {
-	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("%d requests are in the log", entries), func() bool {
+	p.T.Helper()
+	scene.Eventually(p.T, fmt.Sprintf("%d requests are in the log", entries), func() bool {
 		var page struct{ Data []logRow }
-		p.g.admin("GET", "/requests?limit=200&account="+p.account, nil, &page)
+		p.g.admin("GET", "/requests?limit=200&account="+p.Account, nil, &page)
 		rows = slices.DeleteFunc(page.Data, func(r logRow) bool { return r.Code == "service_unavailable" && r.Held == 0 })
 		return len(rows) >= entries
 	})
 	if len(rows) != entries {
-		p.t.Errorf("%d requests are in the log, want %d: %+v", len(rows), entries, rows)
+		p.T.Errorf("%d requests are in the log, want %d: %+v", len(rows), entries, rows)
 	}
 	return rows
 }
@@ -392,65 +391,56 @@ type usageTotals struct {
 
 // totals checks what /v1/usage says, in all and of today.
 func (p purseOf) totals(want usageTotals) {
-	p.t.Helper()
+	p.T.Helper()
 	var u struct {
 		Balance struct{ USD money.Amount }
 		Total   usageTotals
 		Today   usageTotals
 	}
 	h := p.call("GET", "/v1/usage", "")
-	if err := json.Unmarshal([]byte(h.raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != p.had-want.Cost {
-		p.t.Errorf("usage %s; want %+v on %s (%v)", h.raw, want, p.had, err)
+	if err := json.Unmarshal([]byte(h.Raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != p.had-want.Cost {
+		p.T.Errorf("usage %s; want %+v on %s (%v)", h.Raw, want, p.had, err)
 	}
 }
 
 // call makes a request with the account's key.
-func (p purseOf) call(method, path, body string) (h heard) {
-	p.t.Helper()
-	eventually(p.t, "the gateway takes a request", func() bool {
-		h = callFor(p.t, p.f, method, path, body, "x-api-key", p.key, "Authorization", "Bearer "+p.key)
-		return h.status != http.StatusServiceUnavailable
+func (p purseOf) call(method, path, body string) (h scene.Heard) {
+	p.T.Helper()
+	scene.Eventually(p.T, "the gateway takes a request", func() bool {
+		h = scene.Call(p.T, p.Gateway, method, path, body, "x-api-key", p.Key, "Authorization", "Bearer "+p.Key)
+		return h.Status != http.StatusServiceUnavailable
 	})
 	return h
 }
 
 // wants sends a request to a path and checks its status and code.
-func (p purseOf) wants(path, body string, status int, code string) heard {
-	p.t.Helper()
-	h := p.post(path, body)
-	if told := h.told(); h.status != status || told.Code != code && !strings.HasPrefix(path, "/native") {
-		p.t.Errorf("%s: %d %s; want %d %s", path, h.status, h.raw, status, code)
+func (p purseOf) wants(path, body string, status int, code string) scene.Heard {
+	p.T.Helper()
+	h := p.Post(path, body)
+	if told := h.Err(); h.Status != status || told.Code != code && !strings.HasPrefix(path, "/native") {
+		p.T.Errorf("%s: %d %s; want %d %s", path, h.Status, h.Raw, status, code)
 	}
 	return h
 }
 
 // gets is wants for a chat request in the account's form.
-func (p purseOf) gets(body string, status int, code string) heard {
-	p.t.Helper()
-	return p.wants(p.in.path(), body, status, code)
-}
-
-// told is the error of an answer.
-func (h heard) told() told {
-	var b struct {
-		Error told `json:"error"`
-	}
-	_ = json.Unmarshal([]byte(h.raw), &b) // a stream has none
-	return b.Error
+func (p purseOf) gets(body string, status int, code string) scene.Heard {
+	p.T.Helper()
+	return p.wants(p.Form.Path(), body, status, code)
 }
 
 // burst sends a request so many times at once and returns where the statuses
 // come, 0 for an answer that broke off. refused of them are read, and have to
 // be 402; the others wait.
 func (p purseOf) burst(calls, refused int, body string) (rest <-chan int) {
-	p.t.Helper()
+	p.T.Helper()
 	statuses := make(chan int, calls)
 	for range calls {
 		go func() { statuses <- p.outcome(body) }()
 	}
 	for range refused {
 		if status := <-statuses; status != http.StatusPaymentRequired {
-			p.t.Errorf("a call of the burst was answered %d; want 402", status)
+			p.T.Errorf("a call of the burst was answered %d; want 402", status)
 		}
 	}
 	return statuses
@@ -487,24 +477,24 @@ func passes(t *testing.T, rest <-chan int, calls int) {
 
 // send sends a request whose answer is not read. It ends with ctx.
 func (p purseOf) send(ctx context.Context, body string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, "POST", p.f.process.URL+p.in.path(), strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, "POST", p.Gateway.Process.URL+p.Form.Path(), strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+p.key)
-	return p.f.client.Do(r)
+	r.Header.Set("Authorization", "Bearer "+p.Key)
+	return p.Gateway.Client.Do(r)
 }
 
 // leave sends a request, reads its answer until a text has come, and hangs up.
 // It returns the request's id.
 func (p purseOf) leave(body, text string) string {
-	p.t.Helper()
-	ctx, cancel := context.WithCancel(p.t.Context())
+	p.T.Helper()
+	ctx, cancel := context.WithCancel(p.T.Context())
 	defer cancel()
 	for {
 		answer, err := p.send(ctx, body)
 		if err != nil {
-			p.t.Fatal(err)
+			p.T.Fatal(err)
 		}
 		defer answer.Body.Close()
 		if answer.StatusCode == http.StatusServiceUnavailable {
@@ -515,7 +505,7 @@ func (p purseOf) leave(body, text string) string {
 			n, err := answer.Body.Read(part)
 			seen.Write(part[:n])
 			if err != nil && !strings.Contains(seen.String(), text) {
-				p.t.Fatalf("%d %s: %v", answer.StatusCode, &seen, err)
+				p.T.Fatalf("%d %s: %v", answer.StatusCode, &seen, err)
 			}
 		}
 		return answer.Header.Get("x-request-id")
@@ -525,10 +515,10 @@ func (p purseOf) leave(body, text string) string {
 // leaveUnanswered sends a request and hangs up when its provider has it and has
 // said nothing.
 func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
-	p.t.Helper()
+	p.T.Helper()
 	before := len(provider.Requests())
 	for arrived := false; !arrived; {
-		ctx, cancel := context.WithCancel(p.t.Context())
+		ctx, cancel := context.WithCancel(p.T.Context())
 		status := make(chan int, 1)
 		go func() {
 			answer, err := p.send(ctx, body)
@@ -540,7 +530,7 @@ func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
 			status <- answer.StatusCode
 		}()
 		var got int
-		eventually(p.t, "the provider has the request", func() bool {
+		scene.Eventually(p.T, "the provider has the request", func() bool {
 			arrived = len(provider.Requests()) > before
 			select {
 			case got = <-status:
@@ -554,13 +544,13 @@ func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
 			got = <-status
 		}
 		if got != 0 && got != http.StatusServiceUnavailable {
-			p.t.Fatalf("the answer began: %d", got)
+			p.T.Fatalf("the answer began: %d", got)
 		}
 	}
 }
 
 // What the tests' chat models cost: a dollar a million prompt tokens and two a
-// million of completion. answerCost is for goodReply's 1000 and 500.
+// million of completion. answerCost is for fakeprovider.Good's 1000 and 500.
 const (
 	perPrompt     = 1000
 	perCompletion = 2000

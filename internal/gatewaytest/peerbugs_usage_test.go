@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -33,11 +35,11 @@ func leftResponses(t testing.TB) peerScene {
 	stream := func() fakeprovider.Reply { return fakeprovider.ResponsesStream(1000, 500, "one two three", " four") }
 	p := fakeprovider.New(t, pausing(stream(), 5), stream())
 	return peerScene{
-		models: []map[string]any{formModel("bug12", nil, inResponses)},
-		lines:  []map[string]any{formLine("bug12", "responses", p.URL(), nil, "bug12")},
+		models: []map[string]any{scene.FormModel("bug12", nil, scene.Responses)},
+		lines:  []map[string]any{scene.FormLine("bug12", "responses", p.URL(), nil, "bug12")},
 		play: func(t *testing.T, g *gateway) {
-			c := g.open(money.USD, nil).speaks(inResponses)
-			body := askIn(inResponses, "bug12", true, nil)
+			c := g.open(money.USD, nil).speaks(scene.Responses)
+			body := scene.Request(scene.Responses, "bug12", true, nil)
 			c.leave(body, "three")
 			const part = askPrompt*perPrompt + 3*perCompletion
 			c.comesToOwn(part)
@@ -64,14 +66,14 @@ func incompleteAnswers(t testing.TB) peerScene {
 		fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(),
 			fakeprovider.ResponsesText("all is"), fakeprovider.ResponsesEnd("incomplete", usage, text))...))
 	return peerScene{
-		models: []map[string]any{formModel("bug13", nil, inResponses)},
-		lines:  []map[string]any{formLine("bug13", "responses", p.URL(), nil, "bug13")},
+		models: []map[string]any{scene.FormModel("bug13", nil, scene.Responses)},
+		lines:  []map[string]any{scene.FormLine("bug13", "responses", p.URL(), nil, "bug13")},
 		play: func(t *testing.T, g *gateway) {
-			c := g.open(money.USD, nil).speaks(inResponses)
+			c := g.open(money.USD, nil).speaks(scene.Responses)
 			for n, stream := range []bool{false, true} {
-				h := c.gets(askIn(inResponses, "bug13", stream, nil), http.StatusOK, "")
-				if !strings.Contains(h.raw, `"status":"incomplete"`) {
-					t.Errorf("the client got %s", h.raw)
+				h := c.gets(scene.Request(scene.Responses, "bug13", stream, nil), http.StatusOK, "")
+				if !strings.Contains(h.Raw, `"status":"incomplete"`) {
+					t.Errorf("the client got %s", h.Raw)
 				}
 				if row := c.log(n + 1)[0]; row.Cost != answerCost || row.Prompt != 1000 || row.Completion != 500 {
 					t.Errorf("stream %v: %+v; want %d charged", stream, row, answerCost)
@@ -88,13 +90,13 @@ func abortedAnswers(t testing.TB) peerScene {
 	p := fakeprovider.New(t, pausing(fakeprovider.Stream(1000, 500, "one two three"), 2), fakeprovider.Reply{Before: fakeprovider.Stall})
 	return chatScene("bug14", p.URL(), nil, func(t *testing.T, g *gateway) {
 		c := g.open(money.USD, nil)
-		id := c.leave(askIn(inChat, "bug14", true, nil), "three")
+		id := c.leave(scene.Request(scene.Chat, "bug14", true, nil), "three")
 		const part = askPrompt*perPrompt + 3*perCompletion
 		c.comesToOwn(part)
 		if row := c.log(1)[0]; row.ID != id || row.Code != "client_closed" || row.Cost != part || len(row.Attempts) != 1 {
 			t.Errorf("a stream: %+v; want %s with %d charged", row, id, part)
 		}
-		c.leaveUnanswered(askIn(inChat, "bug14", false, nil), p)
+		c.leaveUnanswered(scene.Request(scene.Chat, "bug14", false, nil), p)
 		if row := c.log(2)[0]; row.Code != "client_closed" || row.Cost != 0 || len(row.Attempts) != 1 || row.Attempts[0].Line != "bug14" {
 			t.Errorf("not streamed: %+v", row)
 		}
@@ -113,11 +115,11 @@ func cancelledStream(t testing.TB) peerScene {
 	said[pieces-1] = " end"
 	p := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 1, said...), 2+pieces))
 	return peerScene{
-		models: []map[string]any{formModel("bug15", nil, inMessages)},
-		lines:  []map[string]any{formLine("bug15", "messages", p.URL(), nil, "bug15")},
+		models: []map[string]any{scene.FormModel("bug15", nil, scene.Messages)},
+		lines:  []map[string]any{scene.FormLine("bug15", "messages", p.URL(), nil, "bug15")},
 		play: func(t *testing.T, g *gateway) {
-			c := g.open(money.USD, nil).speaks(inMessages)
-			c.leave(askIn(inMessages, "bug15", true, map[string]any{"max_tokens": 1000}), " end")
+			c := g.open(money.USD, nil).speaks(scene.Messages)
+			c.leave(scene.Request(scene.Messages, "bug15", true, map[string]any{"max_tokens": 1000}), " end")
 			const cost = 1000*perPrompt + pieces*perCompletion
 			c.comesToOwn(cost)
 			if row := c.log(1)[0]; row.Completion != pieces || row.Prompt != 1000 || row.Cost != cost {
@@ -136,11 +138,11 @@ func spendThroughRestart(t testing.TB) peerScene {
 		node := g.apart(nil)
 		c := node.open(money.USD, map[string]any{"total_limit_usd": 1, "daily_budget_usd": 1})
 		for n := 1; n <= 2; n++ {
-			c.gets(askIn(inChat, "bug16", n%2 == 0, nil), http.StatusOK, "")
+			c.gets(scene.Request(scene.Chat, "bug16", n%2 == 0, nil), http.StatusOK, "")
 			// What the answer cost is in the database before anything else happens.
 			var charged money.Amount
-			db := openDatabase(t, node.database)
-			sum := db.QueryRowContext(t.Context(), `SELECT SUM(cost_nano) FROM ledger_receipt WHERE account = $1`, c.account)
+			db := scene.OpenDatabase(t, node.database)
+			sum := db.QueryRowContext(t.Context(), `SELECT SUM(cost_nano) FROM ledger_receipt WHERE account = $1`, c.Account)
 			if err := sum.Scan(&charged); err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +156,7 @@ func spendThroughRestart(t testing.TB) peerScene {
 			c.spent(money.Amount(n)*answerCost, 0)
 			c.totals(usageTotals{Cost: money.Amount(n) * answerCost, Requests: int64(n), Billed: int64(n)})
 		}
-		node.audit(t)
+		node.Audit(t)
 	})
 }
 
@@ -167,15 +169,15 @@ func nothingQueued(t testing.TB) peerScene {
 		const calls, accounts = 8, 4
 		node := g.apart(nil)
 		c := node.open(money.USD, nil)
-		running := c.burst(calls, 0, askIn(inChat, "bug17", true, nil))
+		running := c.burst(calls, 0, scene.Request(scene.Chat, "bug17", true, nil))
 		reached(t, p, calls)
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
 			node.stop()
 		}()
-		eventually(t, "no more connections are taken", func() bool {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(node.process.URL, "http://"))
+		scene.Eventually(t, "no more connections are taken", func() bool {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(node.Process.URL, "http://"))
 			if err == nil {
 				_ = conn.Close()
 			}
@@ -201,7 +203,7 @@ func nothingQueued(t testing.TB) peerScene {
 					if i%2 == 1 {
 						at = all[accounts-1-n].at(other)
 					}
-					at.gets(askIn(inChat, "bug17-fast", false, nil), http.StatusOK, "")
+					at.gets(scene.Request(scene.Chat, "bug17-fast", false, nil), http.StatusOK, "")
 				}
 			})
 		}
@@ -210,10 +212,10 @@ func nothingQueued(t testing.TB) peerScene {
 			c.owns(2*calls*answerCost, 0)
 			c.spent(2*calls*answerCost, 0)
 		}
-		node.audit(t)
+		node.Audit(t)
 	})
-	s.models = append(s.models, chatModel("bug17-fast", nil))
-	s.lines = append(s.lines, chatLine("bug17-fast", fast.URL(), nil, "bug17-fast"))
+	s.models = append(s.models, scene.ChatModel("bug17-fast", nil))
+	s.lines = append(s.lines, scene.ChatLine("bug17-fast", fast.URL(), nil, "bug17-fast"))
 	return s
 }
 
@@ -226,27 +228,27 @@ func stoppedEarly(t testing.TB) peerScene {
 	down := fakeprovider.New(t, failed)
 	up := answering(t, "chat")
 	native := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 500, "one two three"), 3))
-	fal := makers()[0]
-	studio := fal.open(t)
+	fal := fakestudio.Providers()[0]
+	studio := fal.Open(t)
 	return peerScene{
-		models: []map[string]any{chatModel("bug18", nil), formModel("bug18-native", nil, inMessages), videoModel("bug18-video", nil)},
+		models: []map[string]any{scene.ChatModel("bug18", nil), scene.FormModel("bug18-native", nil, scene.Messages), scene.VideoModel("bug18-video", nil)},
 		lines: []map[string]any{
-			chatLine("bug18-down", down.URL(), nil, "bug18"), chatLine("bug18", up.URL(), map[string]any{"priority": 2}, "bug18"),
-			formLine("bug18-native", "messages", native.URL(), nil, "bug18-native"),
-			fal.jobLine("bug18-video", studio, "video", nil, "bug18-video")},
+			scene.ChatLine("bug18-down", down.URL(), nil, "bug18"), scene.ChatLine("bug18", up.URL(), map[string]any{"priority": 2}, "bug18"),
+			scene.FormLine("bug18-native", "messages", native.URL(), nil, "bug18-native"),
+			fal.JobLine("bug18-video", studio, "video", nil, "bug18-video")},
 		play: func(t *testing.T, g *gateway) {
 			c := g.open(10*money.USD, nil)
-			c.gets(askIn(inChat, "bug18", false, nil), http.StatusOK, "")
+			c.gets(scene.Request(scene.Chat, "bug18", false, nil), http.StatusOK, "")
 			c.owns(answerCost, 0) // the user pays for the answer alone
 			if row := c.logged(t); row.Prompt != 1000 || row.Completion != 500 || len(row.Attempts) != 2 ||
 				row.Attempts[0].Prompt != 1000 || row.Attempts[0].Completion != 70 || row.Attempts[1].Prompt != 0 {
 				t.Errorf("%+v; want 1000 and 70 tokens beside the first attempt", row)
 			}
-			c.speaks(inMessages).leave(askIn(inMessages, "bug18-native", true, nil), "three")
+			c.speaks(scene.Messages).leave(scene.Request(scene.Messages, "bug18-native", true, nil), "three")
 			const part = 1000*perPrompt + 3*perCompletion
 			c.comesToOwn(answerCost + part)
-			c.wants(pathVideo, string(order("bug18-video", "a hat", nil)), http.StatusAccepted, "") // and nobody asks for it
-			c.comesToOwn(answerCost + part + priceClip)
+			c.wants(scene.PathVideo, string(scene.Order("bug18-video", "a hat", nil)), http.StatusAccepted, "") // and nobody asks for it
+			c.comesToOwn(answerCost + part + scene.PriceClip)
 		},
 	}
 }
@@ -266,7 +268,7 @@ func (p purseOf) logged(t *testing.T) loggedAttempts {
 	t.Helper()
 	p.log(1)
 	var page struct{ Data []loggedAttempts }
-	p.g.admin("GET", "/requests?account="+p.account, nil, &page)
+	p.g.admin("GET", "/requests?account="+p.Account, nil, &page)
 	return page.Data[0]
 }
 
@@ -284,9 +286,9 @@ func brokenStreams(t testing.TB) peerScene {
 		c := g.open(money.USD, nil)
 		const part = 1000*perPrompt + 3*perCompletion
 		for n, kind := range []string{"reset", "error event"} {
-			h := c.ask(askIn(inChat, "bug19", true, nil))
-			if strings.Contains(h.raw, "[DONE]") {
-				t.Errorf("%s: the stream looks complete: %s", kind, h.raw)
+			h := c.Ask(scene.Request(scene.Chat, "bug19", true, nil))
+			if strings.Contains(h.Raw, "[DONE]") {
+				t.Errorf("%s: the stream looks complete: %s", kind, h.Raw)
 			}
 			c.owns(money.Amount(n+1)*part, 0)
 			if row := c.log(n + 1)[0]; row.Cost != part || row.Prompt != 1000 || row.Completion != 3 {
@@ -294,8 +296,8 @@ func brokenStreams(t testing.TB) peerScene {
 			}
 		}
 		for range 2 {
-			if h := c.ask(askIn(inChat, "bug19", false, nil)); h.status < 400 {
-				t.Errorf("%d %s", h.status, h.raw)
+			if h := c.Ask(scene.Request(scene.Chat, "bug19", false, nil)); h.Status < 400 {
+				t.Errorf("%d %s", h.Status, h.Raw)
 			}
 		}
 		c.log(4)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -41,7 +41,7 @@ const (
 // port refuses connections from then on.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
+	binary := scene.Binary(t)
 	half := 2 * time.Second
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
 		half = 30 * time.Second
@@ -70,7 +70,7 @@ func bad() []func(stream bool) fakeprovider.Reply {
 		same(fakeprovider.Busy(0)),
 		same(fakeprovider.Page(200)),
 		same(fakeprovider.Reply{Wire: "SSH-2.0-OpenSSH_9.6\r\n"}),
-		kind(*completion(`{"role":"assistant","content":""}`, `"stop"`), *events(role, frame(`{}`, `"stop"`), "[DONE]")),
+		kind(*fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`), *fakeprovider.Events(role, fakeprovider.RawFrame(`{}`, `"stop"`), "[DONE]")),
 		kind(fakeprovider.Reply{Body: `{"id":"x","choices":[{`, Length: 4096}, fakeprovider.Reply{Events: []string{role}, End: fakeprovider.Cut}),
 		kind(fakeprovider.Answer("[ERROR] no channel", 0, 0), fakeprovider.Stream(0, 0, "[ERROR] ", "no channel")),
 	}
@@ -78,7 +78,7 @@ func bad() []func(stream bool) fakeprovider.Reply {
 
 // soaker is the load, and what came of it.
 type soaker struct {
-	f    *fixture
+	f    *scene.Gateway
 	keys []string
 
 	mu     sync.Mutex
@@ -91,22 +91,22 @@ type soaker struct {
 }
 
 func soak(t *testing.T, binary, database string, half time.Duration) {
-	f := newFixture(t, binary, database, chatForm())
-	f.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: soakCallers}}
-	t.Cleanup(f.client.CloseIdleConnections)
+	f := scene.Open(t, binary, database, nil)
+	f.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: soakCallers}}
+	t.Cleanup(f.Client.CloseIdleConnections)
 	broken, works := soakProviders(t)
 	flagged := map[string]any{
 		"timeouts":        map[string]any{"first_token": "300ms", "idle": "300ms", "total": "300ms"},
 		"error_sentences": []string{`^\[ERROR\]`},
 	}
-	f.process.Admin("PUT", "/catalog", map[string]any{
-		"models": []any{chatModel("soak", nil), chatModel("control", nil)},
-		"lines":  []any{chatLine("bad", broken.URL(), flagged, "soak"), chatLine("good", works.URL(), nil, "soak", "control")},
+	f.Process.Admin("PUT", "/catalog", map[string]any{
+		"models": []any{scene.ChatModel("soak", nil), scene.ChatModel("control", nil)},
+		"lines":  []any{scene.ChatLine("bad", broken.URL(), flagged, "soak"), scene.ChatLine("good", works.URL(), nil, "soak", "control")},
 	}, nil)
 	s := &soaker{f: f, took: map[string][]time.Duration{}, first: map[string][]time.Duration{}}
 	var accounts []string
 	for range soakAccounts {
-		account, key := f.process.Account(soakCredit, nil)
+		account, key := f.Process.Account(soakCredit, nil)
 		accounts, s.keys = append(accounts, account), append(s.keys, key)
 	}
 	s.run(t, half, broken)
@@ -144,7 +144,7 @@ func (s *soaker) run(t *testing.T, half time.Duration, broken *fakeprovider.Serv
 	for caller := range soakCallers {
 		group.Go(func() { s.call(ctx, caller) })
 	}
-	resume := func() { s.f.process.Admin("POST", "/lines/bad/resume", map[string]any{}, nil) }
+	resume := func() { s.f.Process.Admin("POST", "/lines/bad/resume", map[string]any{}, nil) }
 	begin := time.Now()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -170,27 +170,27 @@ func (s *soaker) call(ctx context.Context, caller int) {
 	random := rand.New(rand.NewPCG(soakSeed, uint64(caller)))
 	for n := 0; ctx.Err() == nil; n++ {
 		model := []string{"soak", "control"}[random.IntN(2)]
-		e := entry{row: row{ask: map[string]any{
+		request := scene.Request(scene.Chat, model, random.IntN(2) == 0, map[string]any{
 			"messages": []any{map[string]any{"role": "user", "content": fmt.Sprintf("%d asks %d", caller, n)}},
-		}}, stream: random.IntN(2) == 0}
+		})
 		s.mu.Lock()
 		judged := s.judged
 		s.mu.Unlock()
 		begin := time.Now()
 		// The last request is not cut: every answer is to be counted.
-		a, err := converse(context.WithoutCancel(ctx), s.f.client, s.f.process.URL+s.f.form.path, s.keys[caller%len(s.keys)], e.body(model))
+		a, err := scene.Converse(context.WithoutCancel(ctx), s.f.Client, s.f.Process.URL+scene.Chat.Path(), s.keys[caller%len(s.keys)], request)
 		s.note(model, judged, time.Since(begin), a, err)
 	}
 }
 
 // note takes in an answer.
-func (s *soaker) note(model string, judged bool, took time.Duration, a answer, err error) {
+func (s *soaker) note(model string, judged bool, took time.Duration, a scene.Answer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err == nil && a.status == 200 && a.complete && a.text == "all is well" && a.finish == "stop":
+	case err == nil && a.Status == 200 && a.Complete && a.Text == "all is well" && a.Finish == "stop":
 		s.good++
-	case err == nil && a.status == 503 && a.retryAfter != "":
+	case err == nil && a.Status == 503 && a.RetryAfter != "":
 		s.later++
 		return
 	default:
@@ -234,17 +234,17 @@ func (s *soaker) check(t *testing.T, accounts []string, tried int) {
 			Balance money.Amount `json:"balance_usd"`
 			Held    money.Amount `json:"held_usd"`
 		}
-		eventually(t, "nothing is held", func() bool {
-			s.f.process.Admin("GET", "/accounts/"+account, nil, &state)
+		scene.Eventually(t, "nothing is held", func() bool {
+			s.f.Process.Admin("GET", "/accounts/"+account, nil, &state)
 			return state.Held == 0
 		})
 		left += state.Balance
 	}
-	if want := soakAccounts*soakCredit*money.USD - money.Amount(s.good)*healthyCost; left != want {
+	if want := soakAccounts*soakCredit*money.USD - money.Amount(s.good)*scene.AnswerCost; left != want {
 		t.Errorf("%s USD are left, want %s: each answer charged once, and nothing else", left, want)
 	}
-	s.f.audit(t)
-	if out := s.f.process.Stop(); out != 0 {
-		t.Errorf("exit code %d\n%s", out, s.f.process.Output())
+	s.f.Audit(t)
+	if out := s.f.Process.Stop(); out != 0 {
+		t.Errorf("exit code %d\n%s", out, s.f.Process.Output())
 	}
 }

@@ -4,78 +4,56 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
 
-// scene is a story of some models and lines that nobody else uses. Many play
-// on one process.
-type scene struct {
-	name          string
-	models, lines []map[string]any
-	play          func(t *testing.T, f *fixture)
-}
-
 // eachScene plays scenes on both databases. They are made anew for each.
-func eachScene(t *testing.T, binary string, in form, make func(t testing.TB) []scene) {
+func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Story) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
-		f := newFixture(t, binary, database, in)
-		scenes := make(t)
-		var models, lines []map[string]any
-		for _, s := range scenes {
-			models, lines = append(models, s.models...), append(lines, s.lines...)
-		}
-		f.process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
-		var group sync.WaitGroup
-		for _, s := range scenes {
-			group.Go(func() { t.Run(s.name, func(t *testing.T) { s.play(t, f) }) })
-		}
-		group.Wait()
-		f.audit(t)
+		scene.Play(t, scene.Open(t, binary, database, nil), make(t))
 	})
 }
 
 // TestLines plays what happens with several lines, and to lines over time.
 func TestLines(t *testing.T) {
 	t.Parallel()
-	binary := gatewaytest.Binary(t)
-	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, chatForm(), verdictScenes) })
-	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, chatForm(), otherProviderScenes) })
-	t.Run("native", func(t *testing.T) { eachScene(t, binary, nativeForm(), nativeScenes) })
-	t.Run("lives", func(t *testing.T) { eachScene(t, binary, chatForm(), lineScenes) })
+	binary := scene.Binary(t)
+	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, verdictScenes) })
+	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
+	t.Run("native", func(t *testing.T) { eachScene(t, binary, nativeScenes) })
+	t.Run("lives", func(t *testing.T) { eachScene(t, binary, lineScenes) })
 }
 
-// hello is a request for a model.
-func hello(model string, stream bool) string {
-	return entry{stream: stream}.body(model)
-}
-
-// caller is an account with a key that sends requests.
+// caller is an account with a key that sends requests of a form.
 type caller struct {
 	t            *testing.T
-	f            *fixture
+	f            *scene.Gateway
+	in           scene.Form
 	account, key string
 }
 
-func (f *fixture) caller(t *testing.T) caller {
+func newCaller(t *testing.T, f *scene.Gateway) caller {
 	t.Helper()
-	account, key := f.process.Account(10, nil)
-	return caller{t, f, account, key}
+	account, key := f.Process.Account(10, nil)
+	return caller{t, f, scene.Chat, account, key}
 }
 
+// hello is a request for a model.
+func (c caller) hello(model string) string { return scene.Request(c.in, model, false, nil) }
+
 // wants sends a request and checks how it ends; an empty code is an answer.
-func (c caller) wants(model string, code string) answer {
+func (c caller) wants(model string, code string) scene.Answer {
 	c.t.Helper()
-	a := c.f.send(c.t, c.key, hello(model, false))
-	if a.err.Code != code || (a.status == 200) != (code == "") {
-		c.t.Errorf("%s: the client got %d %s; want %q", model, a.status, a.err, code)
+	a := c.f.Send(c.t, c.in, c.key, c.hello(model))
+	if a.Err.Code != code || (a.Status == 200) != (code == "") {
+		c.t.Errorf("%s: the client got %d %s; want %q", model, a.Status, a.Err, code)
 	}
 	return a
 }
@@ -88,28 +66,28 @@ func (c caller) settled(answers int) {
 		Balance money.Amount `json:"balance_usd"`
 		Held    money.Amount `json:"held_usd"`
 	}
-	want := 10*money.USD - money.Amount(answers)*healthyCost
-	eventually(c.t, fmt.Sprintf("%d answers are charged and nothing is held", answers), func() bool {
-		c.f.process.Admin("GET", "/accounts/"+c.account, nil, &state)
+	want := 10*money.USD - money.Amount(answers)*scene.AnswerCost
+	scene.Eventually(c.t, fmt.Sprintf("%d answers are charged and nothing is held", answers), func() bool {
+		c.f.Process.Admin("GET", "/accounts/"+c.account, nil, &state)
 		return state.Held == 0 && state.Balance == want
 	})
 }
 
 // verdictScenes are walks over three lines that fail in different ways
 // (interface.md, Errors: what the client is told).
-func verdictScenes(t testing.TB) []scene {
+func verdictScenes(t testing.TB) []scene.Story {
 	var (
 		rejected = fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long")
-		withheld = *completion(`{"role":"assistant","content":""}`, `"content_filter"`)
+		withheld = *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`)
 		stopped  = fakeprovider.Error(400, "", "content_policy_violation", "x")
 		busy     = fakeprovider.Busy(0)
 		down     = fakeprovider.Error(500, "server_error", "", "x")
 		key      = fakeprovider.Error(401, "", "invalid_api_key", "x")
 		reset    = fakeprovider.Reply{Before: fakeprovider.Reset}
-		empty    = *completion(`{"role":"assistant","content":""}`, `"stop"`)
-		used     = *completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
+		empty    = *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`)
+		used     = *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
 	)
-	var scenes []scene
+	var scenes []scene.Story
 	for i, tt := range []struct {
 		name  string
 		lines [3]fakeprovider.Reply
@@ -131,15 +109,15 @@ func verdictScenes(t testing.TB) []scene {
 		{"two are busy", [3]fakeprovider.Reply{busy, busy, down}, "upstream_unavailable", "1 1 1"},
 	} {
 		model := fmt.Sprintf("verdict-%d", i)
-		s := scene{name: tt.name, models: []map[string]any{chatModel(model, nil)}}
+		s := scene.Story{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
 		var providers []*fakeprovider.Server
 		for n, reply := range tt.lines {
 			p := fakeprovider.New(t, reply)
 			providers = append(providers, p)
-			s.lines = append(s.lines, chatLine(fmt.Sprintf("%s-%d", model, n), p.URL(), map[string]any{"priority": n + 1}, model))
+			s.Lines = append(s.Lines, scene.ChatLine(fmt.Sprintf("%s-%d", model, n), p.URL(), map[string]any{"priority": n + 1}, model))
 		}
-		s.play = func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+		s.Play = func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			a := c.wants(model, tt.code)
 			var got []string
 			for _, p := range providers {
@@ -148,7 +126,7 @@ func verdictScenes(t testing.TB) []scene {
 			if n := strings.Join(got, " "); n != tt.asked {
 				t.Errorf("the lines were asked %s times, want %s", n, tt.asked)
 			}
-			if r := f.receipt(t, c.account, a.id); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.asked, "1") {
+			if r := f.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.asked, "1") {
 				t.Errorf("receipt %+v", r)
 			}
 			c.settled(0)
@@ -160,10 +138,10 @@ func verdictScenes(t testing.TB) []scene {
 
 // otherProviderScenes: a prompt that a provider's check stopped goes to another
 // provider first, and to every other line in the end.
-func otherProviderScenes(t testing.TB) []scene {
+func otherProviderScenes(t testing.TB) []scene.Story {
 	stopped := fakeprovider.Error(400, "", "content_policy_violation", "x")
 	good := fakeprovider.Answer("fine", 1000, 500)
-	var scenes []scene
+	var scenes []scene.Story
 	for i, tt := range []struct {
 		name string
 		// what the provider with two lines says to the second of them, and
@@ -186,25 +164,25 @@ func otherProviderScenes(t testing.TB) []scene {
 			}
 			return tt.again
 		})
-		s := scene{name: tt.name, models: []map[string]any{chatModel(model, nil)}}
+		s := scene.Story{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
 		for priority, l := range []struct{ name, url, vendor string }{
 			{"one-a", one.URL(), "vendor-a"}, {"one-b", one.URL(), "vendor-b"}, {"other", other.URL(), "vendor-c"},
 		} {
-			s.lines = append(s.lines, chatLine(line(l.name), l.url,
+			s.Lines = append(s.Lines, scene.ChatLine(line(l.name), l.url,
 				map[string]any{"priority": priority + 1, "models": map[string]string{model: l.vendor}}))
 		}
-		s.play = func(t *testing.T, f *fixture) {
-			c := f.caller(t)
+		s.Play = func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
 			a := c.wants(model, tt.code)
 			var asked []string
-			for _, attempt := range f.receipt(t, c.account, a.id).Attempts {
+			for _, attempt := range f.Receipt(t, c.account, a.ID).Attempts {
 				asked = append(asked, strings.TrimPrefix(attempt.Line, model+"-"))
 			}
 			if got := strings.Join(asked, " "); got != tt.order {
 				t.Errorf("the lines asked were %s; want %s", got, tt.order)
 			}
 			for _, name := range []string{"one-a", "one-b", "other"} {
-				if s := f.lines.of(t, line(name)); s.State != "in_service" {
+				if s := f.Lines.Of(t, line(name)); s.State != "in_service" {
 					t.Errorf("line %s: %s", name, s)
 				}
 			}

@@ -18,6 +18,7 @@
 package fakeprovider
 
 import (
+	"bytes"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +50,12 @@ type Request struct {
 	// From is the address of the caller's end of the connection, so that a
 	// test can see whether connections are used again.
 	From string
+}
+
+// Streamed tells whether the request asks for a stream: in its body, or in its
+// path as Gemini has it.
+func (r Request) Streamed() bool {
+	return bytes.Contains(r.Body, []byte(`"stream":true`)) || strings.Contains(r.URI, ":streamGenerateContent")
 }
 
 // Server is a scripted provider. It is safe for concurrent use.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"tollgate/internal/app"
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -24,7 +24,7 @@ const credit = 100_000 * money.USD
 // its goroutines and memory can be counted.
 type gateway struct {
 	t        *testing.T
-	process  *gatewaytest.Process
+	process  *scene.Process
 	log      *watch
 	provider *provider
 	make     *generator
@@ -45,7 +45,7 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 	}
 	s, err := app.ReadSettings(app.Sources{Lookup: lookup, Flags: map[string]string{
 		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true",
-		"admin_token":      gatewaytest.AdminToken,
+		"admin_token":      scene.AdminToken,
 		"private_networks": "127.0.0.1/32", "max_body": "256KiB", "log_level": "debug",
 	}})
 	if err != nil {
@@ -65,10 +65,10 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 		}
 	})
 	t.Cleanup(g.stop)
-	g.process = gatewaytest.Attach(t, a.Base())
+	g.process = scene.Attach(t, a.Base())
 	studio := fakestudio.NewOpenAI(t)
 	g.process.Admin("PUT", "/catalog", catalog(g.provider.URL, studio.URL()), nil)
-	g.make = &generator{seed: seed, address: world, routes: drawn(), samples: samples(world), token: gatewaytest.AdminToken,
+	g.make = &generator{seed: seed, address: world, routes: drawn(), samples: samples(world), token: scene.AdminToken,
 		ids: map[string][]string{}}
 	for range 3 {
 		account, key := g.process.Account(0, nil)

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/gatewaytest"
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -68,7 +68,7 @@ func TestHostileSoak(t *testing.T) {
 // soak is a run.
 type soak struct {
 	t        *testing.T
-	process  *gatewaytest.Process
+	process  *scene.Process
 	binary   string
 	settings map[string]string
 	hostile  *hostile
@@ -83,12 +83,12 @@ type soak struct {
 
 func prepare(t *testing.T) *soak {
 	trap, sprung := newTrap(t)
-	s := &soak{t: t, binary: gatewaytest.Binary(t), hostile: newHostile(t, seed, trap), sprung: sprung}
+	s := &soak{t: t, binary: scene.Binary(t), hostile: newHostile(t, seed, trap), sprung: sprung}
 	s.settings = map[string]string{"database": storetest.SQLite(t), "expose_line": "true", "private_networks": "127.0.0.1/32",
 		"max_connections_per_address": "50", "VENDOR_KEY": "vendor-secret"}
 	command, told := limited(t, s.binary, s.settings)
 	t.Logf("memory is bounded by %s", told)
-	s.process = gatewaytest.Start(t, command, s.settings)
+	s.process = scene.Start(t, command, s.settings)
 	works := httptest.NewServer(http.HandlerFunc(healthy))
 	t.Cleanup(works.Close)
 	s.process.Admin("PUT", "/catalog", catalog(works.URL+"/v1", s.hostile.URL+"/v1", fakestudio.NewOpenAI(t).URL()), nil)
@@ -184,7 +184,7 @@ func (s *soak) operate(method, path string, into any) bool {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+gatewaytest.AdminToken)
+	r.Header.Set("Authorization", "Bearer "+scene.AdminToken)
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Errorf("the operator is not answered: %v", err)
@@ -286,7 +286,7 @@ func (s *soak) check() {
 	if code := s.process.Stop(); code != 0 {
 		s.t.Errorf("exit code %d", code)
 	}
-	if out, diag, code := gatewaytest.Run(s.t, s.binary, s.settings, "audit"); code != 0 {
+	if out, diag, code := scene.Run(s.t, s.binary, s.settings, "audit"); code != 0 {
 		s.t.Errorf("audit: exit %d\n%s%s", code, out, diag)
 	}
 	for line := range strings.Lines(s.process.Output()) {

@@ -1,8 +1,10 @@
-// Package gatewaytest owns the harness for tests of the whole product: it
-// builds the binary once, runs it as its own process, and kills it.
+// Package scene owns what tests of the whole product stand on: the binary as a
+// process of its own on either database, which it starts and kills; accounts and
+// keys; clients that call with plain requests; conditions that are waited for; and
+// what the operator's API says of balances, receipts, lines and jobs.
 // Invariants: what a test starts is gone when the test ends, and a process
 // that ends by itself fails its test with what it wrote.
-package gatewaytest
+package scene
 
 import (
 	"bufio"

@@ -1,0 +1,28 @@
+package fakeprovider
+
+// Good is a good answer of a form, as the catalog calls forms: the text "all is
+// well" for 1000 and 500 tokens.
+func Good(form string, stream bool) Reply {
+	pieces := []string{"all ", "is well"}
+	switch form {
+	case "responses":
+		if stream {
+			return ResponsesStream(1000, 500, pieces...)
+		}
+		return ResponsesAnswer("all is well", 1000, 500)
+	case "messages":
+		if stream {
+			return NativeStream(1000, 500, pieces...)
+		}
+		return NativeAnswer("all is well", 1000, 500)
+	case "gemini":
+		if stream {
+			return GeminiStream(1000, 500, pieces...)
+		}
+		return GeminiAnswer("all is well", 1000, 500)
+	}
+	if stream {
+		return Stream(1000, 500, pieces...)
+	}
+	return Answer("all is well", 1000, 500)
+}

@@ -1,0 +1,99 @@
+package fakestudio
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// Fake is a fake provider of any protocol. Its methods are Studio's, but for
+// the base address.
+type Fake interface {
+	// URL is the base address of a line.
+	URL() string
+	Expect(how ...Behaviour)                 // see Studio
+	Always(rule func(body []byte) Behaviour) // see Studio
+	Submissions() []Submission               // see Studio
+	Accepted() int                           // see Studio
+	Polls() int                              // see Studio
+	Polled() int                             // see Studio
+}
+
+// Provider is a provider of jobs as tests of all of them use it.
+type Provider struct {
+	Name         string // as the catalog has it
+	Open         func(t testing.TB) Fake
+	Image, Video string // its name of a model
+	// Blocks says that it answers the submission of images with the images, and
+	// Single that each image is a submission of its own.
+	Blocks, Single bool
+	// Images and video that its review refuses fare so; Code is the images'.
+	UnsafeImage, UnsafeVideo Behaviour
+	Code                     string
+}
+
+// Providers are all providers of jobs that are reached over HTTP.
+func Providers() []Provider {
+	failed := func(said string) Behaviour { return Behaviour{Failed: said} }
+	fal := failed(`{"status":422,"header":{"X-Fal-Retryable":"false"},` +
+		`"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`)
+	replicate := failed(`{"status":"failed","error":"Rejected (E005)"}`)
+	ark := failed(`{"code":"InputTextSensitiveContentDetected","message":"flagged"}`)
+	dashscope := failed(`{"code":"DataInspectionFailed","message":"Input data may contain inappropriate content."}`)
+	return []Provider{
+		{Name: "fal", Open: func(t testing.TB) Fake { return NewFal(t) }, Image: "fal-ai/easel/dev", Video: "fal-ai/reel/text",
+			UnsafeImage: fal, UnsafeVideo: fal, Code: "content_policy_violation"},
+		{Name: "openai", Open: func(t testing.TB) Fake { return NewOpenAI(t) }, Image: "gpt-image-2", Video: "sora-2", Blocks: true,
+			UnsafeImage: Behaviour{Status: 400, Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no"}}`},
+			UnsafeVideo: failed(`{"code":"moderation_blocked","message":"no"}`), Code: "moderation_blocked"},
+		{Name: "replicate", Open: func(t testing.TB) Fake { return NewReplicate(t) }, Image: "owner/easel", Video: "owner/reel",
+			UnsafeImage: replicate, UnsafeVideo: replicate, Code: "moderation_blocked"},
+		{Name: "gemini", Open: func(t testing.TB) Fake { return NewGemini(t) }, Image: "gemini-nano-banana-2.1", Video: "veo-3.1-generate",
+			Blocks: true, Single: true, UnsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
+			UnsafeVideo: failed(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`), Code: "moderation_blocked"},
+		{Name: "ark", Open: func(t testing.TB) Fake { return NewArk(t) }, Image: "seedream-4-0-250828", Video: "dreamina-seedance-2-0-260128",
+			Blocks: true, Single: true, UnsafeImage: ark, UnsafeVideo: ark, Code: "moderation_blocked"},
+		{Name: "dashscope", Open: func(t testing.TB) Fake { return NewDashScope(t) }, Image: "wan2.7-image", Video: "wan3.0-video",
+			Blocks: true, UnsafeImage: dashscope, UnsafeVideo: dashscope, Code: "moderation_blocked"},
+	}
+}
+
+// Unsafe is how a job fares that the provider's review refuses, and its code.
+func (p Provider) Unsafe(kind string) (Behaviour, string) {
+	if kind == "video" {
+		return p.UnsafeVideo, "content_policy"
+	}
+	return p.UnsafeImage, p.Code
+}
+
+// ProviderOf is the provider of a name.
+func ProviderOf(t testing.TB, name string) Provider {
+	t.Helper()
+	all := Providers()
+	i := slices.IndexFunc(all, func(p Provider) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no provider %s", name)
+	}
+	return all[i]
+}
+
+// Model is the provider's name of its model of a kind.
+func (p Provider) Model(kind string) string {
+	if kind == "video" {
+		return p.Video
+	}
+	return p.Image
+}
+
+// JobLine is a line of a provider for models of a kind, with further members. Its
+// credential is the variable FAILING_LINE_KEY.
+func (p Provider) JobLine(id string, s Fake, kind string, more map[string]any, models ...string) map[string]any {
+	named := map[string]string{}
+	for _, model := range models {
+		named[model] = p.Model(kind)
+	}
+	l := map[string]any{"id": id, "provider": p.Name, "base_url": s.URL(), "api_key": "${FAILING_LINE_KEY}", "models": named,
+		"timeouts": map[string]any{"total": "60s"}}
+	maps.Copy(l, more)
+	return l
+}

@@ -1,0 +1,153 @@
+package scene
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Answer is what a client of chat saw of one request, in either form.
+type Answer struct {
+	ID          string // x-request-id
+	Status      int
+	ContentType string
+	RetryAfter  string
+	Header      string // all of it, as text
+	Raw         string // the body
+	Text        string // what the model said
+	Finish      string // the last finish_reason
+	Complete    bool   // the whole answer is there: `[DONE]`, or JSON to its end
+	Err         Error  // the error, also of a stream's event
+	Cut         bool   // the body broke off
+}
+
+// Error is the error object.
+type Error struct {
+	Message  string          `json:"message"`
+	Type     string          `json:"type"`
+	Code     string          `json:"code"`
+	RawParam json.RawMessage `json:"param"`
+}
+
+// String is the error in a failed test's words.
+func (e Error) String() string {
+	return fmt.Sprintf("%s %s (%s): %q", e.Type, e.Code, e.Param(), e.Message)
+}
+
+// Param is error.param; empty is null, and "absent" a member that is missing.
+func (e Error) Param() string {
+	var param *string
+	switch err := json.Unmarshal(e.RawParam, &param); {
+	case err != nil:
+		return "absent"
+	case param == nil:
+		return ""
+	}
+	return *param
+}
+
+// body is what both kinds of answers and the frames of streams hold, in either
+// form.
+type body struct {
+	Type    string `json:"type"`
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+	Delta struct {
+		Text string `json:"text"`
+		Stop string `json:"stop_reason"`
+	} `json:"delta"`
+	Choices []struct {
+		Message struct{ Content *string } `json:"message"`
+		Delta   struct{ Content *string } `json:"delta"`
+		Finish  string                    `json:"finish_reason"`
+	} `json:"choices"`
+	Error *Error `json:"error"`
+}
+
+// Converse sends one chat request and reads its answer to the end, or until
+// ctx ends; then what was read so far is returned with the error. The seen are
+// called once, when the first piece of a stream's text has come.
+func Converse(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(request))
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := client.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	a := Answer{ID: res.Header.Get("x-request-id"), Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"),
+		RetryAfter: res.Header.Get("Retry-After"), Header: fmt.Sprint(res.Header)}
+	var raw []byte
+	for in := bufio.NewReader(res.Body); err == nil; {
+		var line []byte
+		line, err = in.ReadBytes('\n')
+		raw = append(raw, line...)
+		if bytes.Contains(line, []byte(`"content":"`)) && !bytes.Contains(line, []byte(`"content":""`)) || bytes.Contains(line, []byte(`"text_delta"`)) {
+			for _, f := range seen {
+				f()
+			}
+			seen = nil
+		}
+	}
+	a.Raw, a.Cut = string(raw), !errors.Is(err, io.EOF)
+	if strings.HasPrefix(a.ContentType, "text/event-stream") {
+		a.readEvents(raw)
+	} else {
+		var b body
+		a.Complete = !a.Cut && json.Unmarshal(raw, &b) == nil
+		a.take(b)
+	}
+	return a, ctx.Err()
+}
+
+// readEvents reads a stream.
+func (a *Answer) readEvents(raw []byte) {
+	for line := range bytes.Lines(raw) {
+		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: "))
+		if !ok {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			a.Complete = true
+			continue
+		}
+		var b body
+		if json.Unmarshal(data, &b) == nil {
+			a.take(b)
+		}
+	}
+}
+
+func (a *Answer) take(b body) {
+	if b.Error != nil {
+		a.Err = *b.Error
+	}
+	for _, c := range b.Choices {
+		for _, piece := range []*string{c.Message.Content, c.Delta.Content} {
+			if piece != nil {
+				a.Text += *piece
+			}
+		}
+		if c.Finish != "" {
+			a.Finish = c.Finish
+		}
+	}
+	for _, part := range b.Content {
+		a.Text += part.Text
+	}
+	a.Text += b.Delta.Text
+	if b.Delta.Stop != "" {
+		a.Finish = b.Delta.Stop
+	}
+	a.Complete = a.Complete || b.Type == "message_stop"
+}

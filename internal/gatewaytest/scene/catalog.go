@@ -1,0 +1,99 @@
+package scene
+
+import (
+	"encoding/json"
+	"maps"
+
+	"tollgate/internal/money"
+)
+
+// ChatModel is a model of the tests' price, with further members.
+func ChatModel(id string, more map[string]any) map[string]any {
+	m := map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
+		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}
+	for k, v := range more {
+		m[k] = v
+	}
+	return m
+}
+
+// ChatLine is a line for models, with further members.
+func ChatLine(id, url string, more map[string]any, models ...string) map[string]any {
+	named := map[string]string{}
+	for _, m := range models {
+		named[m] = "vendor-" + m
+	}
+	l := map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
+		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}
+	for k, v := range more {
+		l[k] = v
+	}
+	return l
+}
+
+// PriceList is a price that has all parts; a token at a dollar a million costs
+// 1000 nano-dollars.
+func PriceList() map[string]any {
+	return map[string]any{"price": map[string]any{
+		"input": 1, "output": 10, "cached_input": 0.1, "cache_write": 1.25, "cache_write_1h": 2,
+		"above": []any{map[string]any{"prompt_tokens": 1000, "input": 2, "output": 20, "cached_input": 0.2, "cache_write": 2.5, "cache_write_1h": 4}},
+		"tools": map[string]any{"web_search": 0.01},
+	}}
+}
+
+// FormModel is a model that is called in the given forms.
+func FormModel(id string, more map[string]any, forms ...Form) map[string]any {
+	m := ChatModel(id, more)
+	var names []string
+	for _, in := range forms {
+		names = append(names, string(in))
+	}
+	m["forms"] = names
+	return m
+}
+
+// FormLine is a line that speaks one form.
+func FormLine(id, form, url string, more map[string]any, models ...string) map[string]any {
+	l := ChatLine(id, url, map[string]any{"forms": []string{form}}, models...)
+	switch form {
+	case "messages":
+		l["provider"] = "anthropic"
+	case "gemini":
+		l["provider"] = "gemini"
+	}
+	for k, v := range more {
+		l[k] = v
+	}
+	return l
+}
+
+// Prices of the tests' models, with a part that only exact sums keep.
+const (
+	PricePicture = 30_000_001 // nano-dollars for an image of tier 1K
+	PriceLarge   = 50_000_003 // for one of tier 2K
+	PriceSecond  = 10_700_009 // for a second of video
+	ClipSeconds  = 8
+	PriceClip    = ClipSeconds * PriceSecond
+	CreditOfJobs = 100 * money.USD // of each Customer
+)
+
+// ImageModel is an image model of the tests' prices, with further members.
+func ImageModel(id string, more map[string]any) map[string]any {
+	return and(map[string]any{"id": id, "kind": "image", "ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4,
+		"price": map[string]any{"1K": usd(PricePicture), "2K": usd(PriceLarge)}}, more)
+}
+
+// VideoModel is a video model of the tests' prices, with further members.
+func VideoModel(id string, more map[string]any) map[string]any {
+	return and(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{ClipSeconds, 12}, "max_references": 2,
+		"price": map[string]any{"720p": usd(PriceSecond)}}, more)
+}
+
+// and returns members with more of them, which count where both have one.
+func and(members, more map[string]any) map[string]any {
+	maps.Copy(members, more)
+	return members
+}
+
+// usd writes an amount as JSON has it.
+func usd(a money.Amount) json.Number { return json.Number(a.String()) }

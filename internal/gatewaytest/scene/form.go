@@ -1,0 +1,46 @@
+package scene
+
+import "encoding/json"
+
+// Form is a wire form that clients speak.
+type Form string
+
+// The forms of clients, by their names in the catalog.
+const (
+	Chat      Form = "chat"
+	Responses Form = "responses"
+	Messages  Form = "messages"
+)
+
+// Path is the form's endpoint.
+func (s Form) Path() string {
+	switch s {
+	case Responses:
+		return "/v1/responses"
+	case Messages:
+		return "/native/v1/messages"
+	}
+	return "/v1/chat/completions"
+}
+
+// ClientForms are all of them.
+func ClientForms() []Form { return []Form{Chat, Responses, Messages} }
+
+// Request is a request of a form, with further members; nil ones leave theirs
+// out.
+func Request(in Form, model string, stream bool, more map[string]any) string {
+	members := map[string]any{"model": model, "stream": stream}
+	switch in {
+	case Responses:
+		members["input"], members["max_output_tokens"] = "hi", 500
+	default:
+		members["messages"], members["max_tokens"] = []any{map[string]any{"role": "user", "content": "hi"}}, 500
+	}
+	for k, v := range more {
+		if members[k] = v; v == nil {
+			delete(members, k)
+		}
+	}
+	out, _ := json.Marshal(members) // plain values: cannot fail
+	return string(out)
+}

@@ -1,0 +1,89 @@
+package scene
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// LineState is how a line is doing, as the operator sees it.
+type LineState struct {
+	ID           string          `json:"id"`
+	State        string          `json:"state"`
+	Attempts     int             `json:"recent_attempts"`
+	SuccessRate  *float64        `json:"success_rate"`
+	InFlight     int             `json:"in_flight"`
+	CoolingUntil json.RawMessage `json:"cooling_until"`
+	Cause        string          `json:"cause"`
+	ModelsOut    []struct {
+		Model string `json:"model"`
+	} `json:"models_out"`
+}
+
+// String is the state in a failed test's words.
+func (s LineState) String() string {
+	rate := "none"
+	if s.SuccessRate != nil {
+		rate = fmt.Sprintf("%.2f", *s.SuccessRate)
+	}
+	return fmt.Sprintf("%s, %d attempts, success rate %s, cooling until %q, models out %v, cause %q",
+		s.State, s.Attempts, rate, s.CoolingUntil, s.ModelsOut, s.Cause)
+}
+
+// LineStates reads the states of all lines. Callers that wait while a read is
+// under way share the next one, since the list is long.
+type LineStates struct {
+	process *Process
+
+	reading sync.Mutex
+	mu      sync.Mutex
+	next    *lineRead // not begun yet
+}
+
+// lineRead is one read of the list.
+type lineRead struct {
+	once sync.Once
+	all  map[string]LineState
+}
+
+// Of returns the state of a line, read after Of was called.
+func (l *LineStates) Of(t testing.TB, line string) LineState {
+	t.Helper()
+	l.mu.Lock()
+	if l.next == nil {
+		l.next = &lineRead{all: map[string]LineState{}}
+	}
+	mine := l.next
+	l.mu.Unlock()
+	mine.once.Do(func() {
+		l.reading.Lock()
+		defer l.reading.Unlock()
+		l.mu.Lock()
+		l.next = nil
+		l.mu.Unlock()
+		var list struct {
+			Data []LineState `json:"data"`
+		}
+		l.process.Admin("GET", "/lines", nil, &list)
+		for _, s := range list.Data {
+			mine.all[s.ID] = s
+		}
+	})
+	state, ok := mine.all[line]
+	if !ok {
+		t.Fatalf("line %s is not in the list", line)
+	}
+	return state
+}
+
+// Becomes waits until a line is in a state, and returns it.
+func (l *LineStates) Becomes(t testing.TB, line, state string) LineState {
+	t.Helper()
+	var s LineState
+	Eventually(t, line+" is "+state, func() bool {
+		s = l.Of(t, line)
+		return s.State == state
+	})
+	return s
+}

@@ -1,0 +1,160 @@
+package scene
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"tollgate/internal/money"
+)
+
+// OpenDatabase opens a database beside the processes that use it.
+func OpenDatabase(t *testing.T, database string) *sql.DB {
+	t.Helper()
+	driver, source := "pgx", database
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
+		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// Node is a gateway with jobs that may be killed and started again. It keeps
+// its database and the folder of its media through that.
+type Node struct {
+	T        testing.TB
+	Binary   string
+	Settings map[string]string
+	Media    string
+	Client   *http.Client
+	*Process
+}
+
+// NewNode starts one on a database, with further settings.
+func NewNode(t testing.TB, binary, database string, more map[string]string) *Node {
+	t.Helper()
+	p := &Node{T: t, Binary: binary, Media: filepath.Join(t.TempDir(), "media")}
+	p.Settings = map[string]string{"database": database, "media": "file:" + p.Media, "node_lease": "2s", "FAILING_LINE_KEY": Credential}
+	for k, v := range more {
+		p.Settings[k] = v
+	}
+	p.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: time.Minute}
+	t.Cleanup(p.Client.CloseIdleConnections)
+	p.Process = Start(t, binary, p.Settings)
+	return p
+}
+
+// Second starts another node on the same database and folder.
+func (p *Node) Second() *Node {
+	p.T.Helper()
+	other := *p
+	other.Process = Start(p.T, p.Binary, p.Settings)
+	return &other
+}
+
+// Restart starts the process anew after it has ended.
+func (p *Node) Restart() {
+	p.T.Helper()
+	p.Process = Start(p.T, p.Binary, p.Settings)
+}
+
+// Catalog makes a catalog the current one.
+func (p *Node) Catalog(models, lines []map[string]any) {
+	p.T.Helper()
+	p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
+}
+
+// Operated is a job as the operator sees it.
+type Operated struct {
+	Job
+	Account, Line, Node string
+	Held                money.Amount `json:"held_usd"`
+	Cost                money.Amount `json:"cost_usd"`
+	Attempts            []struct {
+		Line, Code, Next string
+		Lost             bool
+		Ticket           string
+	}
+	Steps []struct {
+		Name string
+		At   int64 `json:"at_ms"`
+	}
+}
+
+// String is how the job fared, in a failed test's words.
+func (o Operated) String() string {
+	raw, _ := json.Marshal([]any{o.Steps, o.Attempts})
+	return string(raw)
+}
+
+// Has tells whether the job has made a step.
+func (o Operated) Has(step string) bool {
+	for _, s := range o.Steps {
+		if s.Name == step {
+			return true
+		}
+	}
+	return false
+}
+
+// Operated asks the operator's API for a job.
+func (p *Node) Operated(t testing.TB, id string) Operated {
+	t.Helper()
+	var o Operated
+	p.Admin("GET", "/jobs/"+id, nil, &o)
+	return o
+}
+
+// Reaches waits until a job has made a step.
+func (p *Node) Reaches(t testing.TB, id, step string) {
+	t.Helper()
+	var o Operated
+	Eventually(t, "job "+id+" reaches "+step, func() bool {
+		if o = p.Operated(t, id); o.Final() && !o.Has(step) {
+			t.Fatalf("job %s has ended: %s, %s", id, o.Raw, o)
+		}
+		return o.Has(step)
+	})
+}
+
+// JobsOf lists the jobs of an account as the operator sees them.
+func (p *Node) JobsOf(t testing.TB, account string) []Operated {
+	t.Helper()
+	var all []Operated
+	for after := ""; ; {
+		var page struct {
+			Data    []Operated
+			HasMore bool `json:"has_more"`
+		}
+		p.Admin("GET", "/jobs?limit=100&account="+account+"&after="+after, nil, &page)
+		for _, o := range page.Data {
+			all = append(all, o)
+			after = o.ID
+		}
+		if !page.HasMore {
+			return all
+		}
+	}
+}
+
+// Audit proves the books.
+func (p *Node) Audit(t testing.TB) {
+	t.Helper()
+	audit(t, p.Process)
+}

@@ -1,0 +1,54 @@
+package scene
+
+import (
+	"testing"
+
+	"tollgate/internal/money"
+)
+
+// Receipt is an entry of the request log.
+type Receipt struct {
+	ID         string       `json:"id"`
+	Status     int          `json:"status"`
+	Code       string       `json:"code"`
+	Line       string       `json:"line"`
+	Attempts   []Attempt    `json:"attempts"`
+	Prompt     int64        `json:"prompt_tokens"`
+	Completion int64        `json:"completion_tokens"`
+	Cost       money.Amount `json:"cost_usd"`
+}
+
+// Attempt is one attempt of a receipt.
+type Attempt struct {
+	Line        string `json:"line"`
+	Status      int    `json:"status"`
+	Code        string `json:"code"`
+	Cause       string `json:"cause"`
+	FirstByteMS *int64 `json:"first_byte_ms"`
+}
+
+// Receipt finds the log's entry of a request. It may come a moment after the
+// answer of an error.
+func (g *Gateway) Receipt(t testing.TB, account, id string) Receipt {
+	t.Helper()
+	var found Receipt
+	Eventually(t, "request "+id+" is in the log", func() bool {
+		for _, r := range g.Receipts(account) {
+			if r.ID == id {
+				found = r
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// Receipts returns an account's newest entries of the log.
+func (g *Gateway) Receipts(account string) []Receipt {
+	var page struct {
+		Data []Receipt `json:"data"`
+	}
+	g.Process.Admin("GET", "/requests?limit=200&account="+account, nil, &page)
+	return page.Data
+}
