@@ -1,4 +1,4 @@
-package gatewaytest_test
+package forms
 
 import (
 	"fmt"
@@ -28,7 +28,10 @@ func brokenBegin(line string) []string {
 	case "gemini":
 		return []string{"data: " + fakeprovider.GeminiEvent("", 700, 0, fakeprovider.GeminiText(brokenText)) + "\n\n"}
 	}
-	return began()
+	return []string{
+		"data: " + fakeprovider.Frame(`{"role":"assistant","content":""}`, "") + "\n\n",
+		"data: " + fakeprovider.Text(brokenText) + "\n\n",
+	}
 }
 
 // brokenFailure is the event with which a line of a form says that it is
@@ -83,7 +86,7 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 	healthy := fakeprovider.New(t) // is not asked
 	more := map[string]any{}
 	if name == "stalled" {
-		more = impatientlyIdle()
+		more["timeouts"] = map[string]any{"first_token": "30s", "idle": "300ms", "total": "30s"}
 	}
 	return scene.Story{
 		Name:   fmt.Sprintf("%s on %s: %s", in, line, name),

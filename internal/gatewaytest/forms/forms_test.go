@@ -1,4 +1,7 @@
-package gatewaytest_test
+// Package forms owns the tests of all wire forms, of clients and of lines: what a
+// client of each form gets, byte by byte where it is passed on, and what it is
+// charged.
+package forms
 
 import (
 	"fmt"
@@ -9,10 +12,6 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
-
-// These tests speak every form with the real process, on lines of every form:
-// what a client of each form gets, byte by byte where it is passed on, and what
-// it is charged.
 
 // lineForms are all forms of lines.
 func lineForms() []string { return []string{"chat", "responses", "messages", "gemini"} }
