@@ -1,4 +1,6 @@
-package gatewaytest_test
+// Package errormap owns the tests of how providers fail: a row a failure, and what
+// must follow for the client, the money, the request log and the line's health.
+package errormap
 
 import (
 	"bytes"
