@@ -1,4 +1,6 @@
-package gatewaytest_test
+// Package lines owns the tests of what happens with several lines, and to lines
+// over time, as clients and the operator see it.
+package lines
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package gatewaytest_test
+package lines
 
 import (
 	"encoding/json"
