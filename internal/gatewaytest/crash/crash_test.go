@@ -1,4 +1,6 @@
-package gatewaytest_test
+// Package crash owns the tests of the process under load that is killed, refuses
+// what does not fit, or has no room left on its disk.
+package crash
 
 import (
 	"bufio"
