@@ -1,4 +1,4 @@
-package gatewaytest_test
+package jobs
 
 import (
 	"crypto/hmac"

@@ -1,4 +1,7 @@
-package gatewaytest_test
+// Package jobs owns the tests of image and video jobs: the real process as a user
+// of them drives it, against fake providers that make pictures and clips, with
+// kills at every step.
+package jobs
 
 import (
 	"bytes"
