@@ -76,11 +76,11 @@ torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times,
 	@TOLLGATE_TORTURE=yes scripts/postgres run $(GO) test -race -count=$(COUNT) -timeout=2h -skip='^TestPartitionsUnderLoad$$' \
 		./internal/store ./internal/ledger ./internal/chat ./internal/gatewaytest/...
 	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run $(GO) test -race -count=1 -timeout=6h -v \
-		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest
+		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest/partition
 
 .PHONY: failover
 failover: ## kill PostgreSQL's primary while commits wait for its synchronous standby, FAILOVERS (10) times
-	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run $(GO) test -race -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest
+	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run $(GO) test -race -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest/partition
 
 .PHONY: malformed
 malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)

@@ -1,4 +1,4 @@
-package gatewaytest_test
+package partition
 
 import (
 	"context"

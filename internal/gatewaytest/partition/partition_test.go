@@ -1,4 +1,7 @@
-package gatewaytest_test
+// Package partition owns the tests of several nodes on one PostgreSQL, with faults
+// between them and in it: commits that are lost or answered late, nodes that stand
+// still, a primary that is killed.
+package partition
 
 import (
 	"context"
