@@ -1,4 +1,6 @@
-package gatewaytest_test
+// Package peerbugs owns the billing faults that other gateways really had, each
+// played against a gateway in this process.
+package peerbugs
 
 import (
 	"bytes"
@@ -112,7 +114,7 @@ func TestPeerBugs(t *testing.T) {
 // docs/money.md, row by row.
 func TestPeerBugsStandInTheDocument(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "money.md"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "money.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

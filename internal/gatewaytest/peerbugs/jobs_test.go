@@ -1,4 +1,4 @@
-package gatewaytest_test
+package peerbugs
 
 import (
 	"fmt"
