@@ -98,6 +98,8 @@ type generator struct {
 	cancelled              []string
 }
 
+func (m *generator) ParamRule(upstream.Task) upstream.ParamRule { return upstream.AllBut() }
+
 func (m *generator) Blocks(upstream.Task) bool { return m.blocks }
 
 func (m *generator) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {

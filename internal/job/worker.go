@@ -209,7 +209,7 @@ func (w *worker) send() error {
 	ctx, cancel := context.WithTimeout(w.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
-	made, err := w.candidate.Generator.Submit(spending.In(ctx), work)
+	made, err := upstream.Submit(spending.In(ctx), w.candidate.Generator, work)
 	w.run.trace.spent(spending.Total())
 	w.sent()
 	if err != nil {

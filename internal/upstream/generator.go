@@ -46,8 +46,11 @@ type Task struct {
 	// Mask is what of the first reference may change; nil: all.
 	Mask *Reference
 	// Params is a JSON object of the further fields that the model's catalog
-	// entry lets pass, as the user sent them; nil: none.
+	// entry lets pass, as the user sent them; nil: none. A submission does not
+	// show it: Further does, once the provider's rule was applied.
 	Params json.RawMessage
+	// further are the members of Params in a submission, checked by Submit.
+	further map[string]json.RawMessage
 	// Key names the submission. It is the same when a submission is repeated
 	// because its answer was lost.
 	Key string
@@ -142,11 +145,14 @@ type File struct {
 // submitted. The error of each is always a *JobFailure; the context bounds the
 // whole exchange.
 type Generator interface {
+	// ParamRule says which of w's params may go to the provider. Package
+	// function Submit holds the task against it.
+	ParamRule(w Task) ParamRule
 	// Blocks says whether Submit answers only when the task is done. Such tasks
 	// have no ticket.
 	Blocks(w Task) bool
 	// Submit asks for the task, in one call. It is never repeated by the
-	// adapter. A JobFailure with Lost set means that the provider may have
+	// adapter. Callers use the package's function Submit. A JobFailure with Lost set means that the provider may have
 	// accepted it all the same.
 	Submit(ctx context.Context, w Task) (*Progress, error)
 	// Poll asks how a task is doing. A JobFailure with NextPoll says nothing about

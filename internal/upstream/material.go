@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -40,27 +38,6 @@ func (w Task) FitPictures(most, inline int64) error {
 	}
 	if together > inline {
 		return Unfit(w.Kind, "The references have more bytes together than the provider takes in one request.")
-	}
-	return nil
-}
-
-// AddParams adds the members of w.Params to a provider's object. Those that are
-// there already, or that the adapter decides about without sending them now,
-// its own, cannot be added: a catalog entry that lets them pass makes the task
-// Unsuitable, so that nothing is dropped in silence. The error is a *JobFailure.
-func (w Task) AddParams(to map[string]any, own ...string) error {
-	if len(w.Params) == 0 {
-		return nil
-	}
-	var params map[string]json.RawMessage
-	if err := json.Unmarshal(w.Params, &params); err != nil {
-		return Unsuitable(w.Kind, "params: %w", err)
-	}
-	for name, value := range params {
-		if _, taken := to[name]; taken || slices.Contains(own, name) {
-			return Unsuitable(w.Kind, "the provider's field %q cannot be a param of the model: the gateway sets it", name)
-		}
-		to[name] = value
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"testing"
 
@@ -45,30 +43,6 @@ func TestFitPictures(t *testing.T) {
 		var tr *JobFailure
 		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestAddParams(t *testing.T) {
-	t.Parallel()
-	for params, want := range map[string]string{
-		``:                       `{"model":"m"}`,
-		`{}`:                     `{"model":"m"}`,
-		`{"seed":1.50,"z":null}`: `{"model":"m","seed":1.50,"z":null}`,
-		`{"model":"other"}`:      "",
-		`{"n":4}`:                "",
-		`[1]`:                    "",
-		`{`:                      "",
-	} {
-		to := map[string]any{"model": "m"}
-		err := Task{Kind: KindVideo, Params: json.RawMessage(params)}.AddParams(to, "n")
-		got, _ := json.Marshal(to)
-		var tr *JobFailure
-		switch {
-		case want == "" && (!errors.As(err, &tr) || tr.Job != fault.InvalidRequest || tr.Health != HealthNone):
-			t.Errorf("%s: %v", params, err)
-		case want != "" && (err != nil || !bytes.Equal(got, []byte(want))):
-			t.Errorf("%s: %s, %v", params, got, err)
 		}
 	}
 }

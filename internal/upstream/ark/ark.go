@@ -111,6 +111,14 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements upstream.Generator: pictures come in the answer, clips do not.
 func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
 
+// ParamRule implements upstream.Generator.
+func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+	if w.Kind == upstream.KindVideo {
+		return upstream.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url")
+	}
+	return upstream.AllBut("model", "prompt", "size", "response_format", "stream", "image", "n", "sequential_image_generation_options", "callback_url")
+}
+
 // Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	if w.Mask != nil {

@@ -123,7 +123,7 @@ func TestPicture(t *testing.T) {
 	if !a.Blocks(w) || a.Blocks(video()) {
 		t.Error("pictures come in the answer, clips do not")
 	}
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestSizes(t *testing.T) {
 			w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
-		_, err := a.Submit(t.Context(), w)
+		_, err := upstream.Submit(t.Context(), a, w)
 		if tt.want == "" {
 			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
@@ -193,7 +193,7 @@ func TestPictureFromPictures(t *testing.T) {
 		"both":    {[]upstream.Reference{one, two}, []any{"https://media.example/a.png", "data:image/webp;base64,ZGVm"}},
 	} {
 		before := len(studio.Submissions())
-		if _, err := a.Submit(t.Context(), image(refs(tt.refs...))); err != nil {
+		if _, err := upstream.Submit(t.Context(), a, image(refs(tt.refs...))); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		body := fields(t, studio.Submissions()[before])
@@ -208,7 +208,7 @@ func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
 	a := at(t, studio.URL(), nil)
-	p, err := a.Submit(t.Context(), image(count(6), params(`{"seed":2147483645}`)))
+	p, err := upstream.Submit(t.Context(), a, image(count(6), params(`{"seed":2147483645}`)))
 	if err != nil || len(p.Results) != 6 {
 		t.Fatalf("%v, %v", p, err)
 	}
@@ -250,7 +250,7 @@ func TestCallsAtOnce(t *testing.T) {
 		_, _ = w.Write([]byte(`{"data":[{"url":"https://x.example/1.png"}]}`))
 	}))
 	t.Cleanup(server.Close)
-	p, err := at(t, server.URL, nil).Submit(t.Context(), image(count(30)))
+	p, err := upstream.Submit(t.Context(), at(t, server.URL, nil), image(count(30)))
 	if err != nil || len(p.Results) != 30 || most.Load() != 4 {
 		t.Errorf("%v, %d calls at once", err, most.Load())
 	}
@@ -263,7 +263,7 @@ func TestSet(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Images: 2}, fakestudio.Behaviour{Images: 5})
 	for i, want := range []int{3, 2, 3} {
-		p, err := a.Submit(t.Context(), image(count(3), params(`{"sequential_image_generation":"auto"}`)))
+		p, err := upstream.Submit(t.Context(), a, image(count(3), params(`{"sequential_image_generation":"auto"}`)))
 		if err != nil || len(p.Results) != want {
 			t.Errorf("%d: %+v, %v", i, p, err)
 		}
@@ -310,7 +310,7 @@ func TestSomeCallsFail(t *testing.T) {
 			// The first calls go out together, so that all of them have met
 			// their fate before the fifth could begin.
 			studio.Expect(tt.how...)
-			p, err := at(t, studio.URL(), nil).Submit(t.Context(), image(count(6)))
+			p, err := upstream.Submit(t.Context(), at(t, studio.URL(), nil), image(count(6)))
 			if tt.calls > 0 && len(studio.Submissions()) != tt.calls {
 				t.Errorf("%d calls, want %d", len(studio.Submissions()), tt.calls)
 			}
@@ -333,7 +333,7 @@ func TestClip(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	w := video(params(`{"generate_audio":false,"seed":3}`))
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil || p.Ticket == "" || p.Done {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -386,7 +386,7 @@ func TestClipFromReferences(t *testing.T) {
 				options = map[string]any{"image_role": tt.role}
 			}
 			w := video(append(tt.change, func(w *upstream.Task) { w.Prompt = "" })...)
-			p, err := at(t, studio.URL(), options).Submit(t.Context(), w)
+			p, err := upstream.Submit(t.Context(), at(t, studio.URL(), options), w)
 			if tt.want == "" {
 				if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
 					t.Errorf("%+v", tr)
@@ -449,7 +449,7 @@ func TestUnsuitable(t *testing.T) {
 		"no object":         {w: video(params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
 		"another kind":      {w: image(func(w *upstream.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
-		_, err := a.Submit(t.Context(), tt.w)
+		_, err := upstream.Submit(t.Context(), a, tt.w)
 		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

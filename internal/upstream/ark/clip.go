@@ -67,9 +67,7 @@ func (a *Adapter) clipBody(ctx context.Context, w upstream.Task) (map[string]any
 	if w.Ratio != "" {
 		body["ratio"] = w.Ratio
 	}
-	if err := w.AddParams(body, "duration", "ratio", "frames", "callback_url"); err != nil {
-		return nil, err
-	}
+	w.AddFurther(body)
 	return body, nil
 }
 

@@ -64,9 +64,7 @@ func pictureBody(ctx context.Context, w upstream.Task) (map[string]any, error) {
 		return nil, err
 	}
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "size": size, "response_format": "url", "stream": false}
-	if err := w.AddParams(body, "image", "n", "sequential_image_generation_options", "callback_url"); err != nil {
-		return nil, err
-	}
+	w.AddFurther(body)
 	images := make([]string, 0, len(w.References))
 	for _, r := range w.References {
 		if !r.Image() {

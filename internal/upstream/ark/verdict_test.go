@@ -105,7 +105,7 @@ func TestCodes(t *testing.T) {
 				if w.Kind == upstream.KindImage {
 					want = r.picture
 				}
-				_, err := a.Submit(t.Context(), w)
+				_, err := upstream.Submit(t.Context(), a, w)
 				if tr := trouble(t, err); judged(tr) != want || tr.Lost {
 					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, judged(tr), want)
 				}
@@ -116,7 +116,7 @@ func TestCodes(t *testing.T) {
 		if got := judged(endOf(t, studio, video())); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
-		_, err := a.Submit(t.Context(), image())
+		_, err := upstream.Submit(t.Context(), a, image())
 		if got := judged(trouble(t, err)); r.status == 400 && got != r.picture {
 			t.Errorf("a picture ended by %s: %+v, want %+v", r.code, got, r.picture)
 		}
@@ -127,7 +127,7 @@ func TestCodes(t *testing.T) {
 func endOf(t *testing.T, studio *fakestudio.Ark, w upstream.Task) *upstream.JobFailure {
 	t.Helper()
 	a := at(t, studio.URL(), nil)
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	for _, status := range []int{429, 500, 503} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := a.Submit(t.Context(), video())
+		p, err := upstream.Submit(t.Context(), a, video())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,31 +224,31 @@ func TestLostSubmissions(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{LoseAnswer: true}, fakestudio.Behaviour{Reset: true})
 	for range 2 {
-		_, err := a.Submit(t.Context(), video())
+		_, err := upstream.Submit(t.Context(), a, video())
 		if tr := trouble(t, err); !tr.Lost || tr.Next != upstream.NextLine {
 			t.Errorf("%+v: %v", tr, tr)
 		}
 	}
 	for _, said := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
-		_, err := saying(t, 200, said).Submit(t.Context(), video())
+		_, err := upstream.Submit(t.Context(), saying(t, 200, said), video())
 		if tr := trouble(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
 	}
-	_, err := saying(t, 200, `{"error":{"code":"AccountOverdueError","message":"m"}}`).Submit(t.Context(), video())
+	_, err := upstream.Submit(t.Context(), saying(t, 200, `{"error":{"code":"AccountOverdueError","message":"m"}}`), video())
 	if tr := trouble(t, err); tr.Lost || judged(tr) != credential {
 		t.Errorf("an error in a good answer: %+v", tr)
 	}
-	_, err = saying(t, 200, `{"model":"m","data":[]}`).Submit(t.Context(), image())
+	_, err = upstream.Submit(t.Context(), saying(t, 200, `{"model":"m","data":[]}`), image())
 	if tr := trouble(t, err); tr.Next != upstream.NextSame || tr.Health != upstream.HealthHalf || tr.Job != fault.UpstreamError {
 		t.Errorf("no picture: %+v", tr)
 	}
-	if p, err := saying(t, 200, `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`).Submit(t.Context(), image()); err != nil || len(p.Results) != 1 {
+	if p, err := upstream.Submit(t.Context(), saying(t, 200, `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`), image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}
 	server := httptest.NewServer(nil)
 	server.Close()
-	_, err = at(t, server.URL, nil).Submit(t.Context(), video())
+	_, err = upstream.Submit(t.Context(), at(t, server.URL, nil), video())
 	if tr := trouble(t, err); tr.Lost {
 		t.Errorf("never sent: %v", tr)
 	}
@@ -259,11 +259,11 @@ func TestCancel(t *testing.T) {
 	studio := fakestudio.NewArk(t)
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, err := a.Submit(t.Context(), video())
+	waiting, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := a.Submit(t.Context(), video())
+	running, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestBadLinks(t *testing.T) {
 	studio := fakestudio.NewArk(t)
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	p, err := a.Submit(t.Context(), image())
+	p, err := upstream.Submit(t.Context(), a, image())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestCredentialStaysHidden(t *testing.T) {
 		a := saying(t, status, `{"status":"failed","data":[{"error":{"code":"X","message":"bad key `+key+`"}}],"error":{"code":"InvalidParameter","message":"bad key `+key+`"}}`)
 		var errs []error
 		for _, w := range []upstream.Task{image(), video()} {
-			_, err := a.Submit(t.Context(), w)
+			_, err := upstream.Submit(t.Context(), a, w)
 			errs = append(errs, err)
 		}
 		_, err := a.Poll(t.Context(), video(), "cgt-1")
@@ -343,7 +343,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		a := saying(t, status, body)
 		for _, w := range []upstream.Task{image(), video()} {
-			p, err := a.Submit(t.Context(), w)
+			p, err := upstream.Submit(t.Context(), a, w)
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)
 			}

@@ -49,9 +49,7 @@ func (a *Adapter) clipRequest(ctx context.Context, w upstream.Task) (request, er
 	if err == nil {
 		err = saySize(w, ask, speaks, tier)
 	}
-	if err == nil {
-		err = ask.addParams(w, "negative_prompt", "audio_url")
-	}
+	ask.addParams(w, "negative_prompt", "audio_url")
 	return ask, err
 }
 

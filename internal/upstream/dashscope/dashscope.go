@@ -128,6 +128,11 @@ func (a *Adapter) Blocks(w upstream.Task) bool {
 	return w.Kind == upstream.KindImage && a.imageEndpoint(w.Model) == multimodal
 }
 
+// ParamRule implements upstream.Generator.
+func (a *Adapter) ParamRule(upstream.Task) upstream.ParamRule {
+	return upstream.AllBut("size", "n", "resolution", "ratio", "duration")
+}
+
 // Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	var (
@@ -195,17 +200,14 @@ type request struct {
 
 // addParams adds the model's params to the parameters, and those of the names
 // that the endpoint has in its input to that.
-func (r request) addParams(w upstream.Task, inInput ...string) error {
-	if err := w.AddParams(r.Parameters, "size", "n", "resolution", "ratio", "duration"); err != nil {
-		return err
-	}
+func (r request) addParams(w upstream.Task, inInput ...string) {
+	w.AddFurther(r.Parameters)
 	for _, name := range inInput {
 		if value, ok := r.Parameters[name]; ok {
 			delete(r.Parameters, name)
 			r.Input[name] = value
 		}
 	}
-	return nil
 }
 
 // picture says a reference that is a picture: its address, or itself as a data

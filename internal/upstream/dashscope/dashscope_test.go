@@ -125,7 +125,7 @@ func TestPicture(t *testing.T) {
 	if !a.Blocks(w) || a.Blocks(video()) || a.Blocks(image(model("wan2.2-t2i-flash"))) {
 		t.Error("only the newer models answer with pictures")
 	}
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil || !p.Done || p.Ticket != "" || len(p.Results) != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -142,7 +142,7 @@ func TestPicture(t *testing.T) {
 	}
 	studio.Expect(fakestudio.Behaviour{Images: 1}, fakestudio.Behaviour{Images: 5})
 	for _, want := range []int{1, 3} {
-		if p, err := a.Submit(t.Context(), w); err != nil || len(p.Results) != want {
+		if p, err := upstream.Submit(t.Context(), a, w); err != nil || len(p.Results) != want {
 			t.Errorf("%+v, %v, want %d", p, err, want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestPictureTask(t *testing.T) {
 			if tt.refs != nil {
 				refs(tt.refs...)(&w)
 			}
-			p, err := a.Submit(t.Context(), w)
+			p, err := upstream.Submit(t.Context(), a, w)
 			if err != nil || p.Done || p.Ticket == "" || a.Blocks(w) {
 				t.Fatalf("%+v, %v", p, err)
 			}
@@ -222,7 +222,7 @@ func TestEndpoints(t *testing.T) {
 		}
 		a := at(t, studio.URL(), options)
 		w := image(model(tt.model))
-		if _, err := a.Submit(t.Context(), w); err != nil {
+		if _, err := upstream.Submit(t.Context(), a, w); err != nil {
 			t.Errorf("%s: %v", tt.model, err)
 			continue
 		}
@@ -252,7 +252,7 @@ func TestPictureSizes(t *testing.T) {
 		{"no tier of DashScope", image(noRatio, tier("1080p")), "no"},
 	} {
 		before := len(studio.Submissions())
-		_, err := a.Submit(t.Context(), tt.w)
+		_, err := upstream.Submit(t.Context(), a, tt.w)
 		if tt.want == "no" {
 			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
@@ -275,7 +275,7 @@ func TestPictureFromPictures(t *testing.T) {
 	studio := fakestudio.NewDashScope(t)
 	a := at(t, studio.URL(), nil)
 	web, inline := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/webp", "", []byte("def"))
-	if _, err := a.Submit(t.Context(), image(refs(web, inline))); err != nil {
+	if _, err := upstream.Submit(t.Context(), a, image(refs(web, inline))); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"model":"wan2.7-image","input":{"messages":[{"role":"user","content":[{"image":"https://media.example/a.png"},{"image":"data:image/webp;base64,ZGVm"},{"text":"a lighthouse"}]}]},"parameters":{"n":1,"size":"1K"}}`
@@ -314,7 +314,7 @@ func TestSomePicturesBlocked(t *testing.T) {
 // end submits a work and polls it to its end.
 func end(t *testing.T, a *dashscope.Adapter, w upstream.Task) (*upstream.Progress, error) {
 	t.Helper()
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +407,7 @@ func TestClipWords(t *testing.T) {
 				options = map[string]any{"image_role": tt.role}
 			}
 			w := video(tt.change...)
-			_, err := at(t, studio.URL(), options).Submit(t.Context(), w)
+			_, err := upstream.Submit(t.Context(), at(t, studio.URL(), options), w)
 			if tt.want == "" {
 				if tr := trouble(t, err); judged(tr) != parameter || tr.Lost || len(studio.Submissions()) != 0 {
 					t.Errorf("%+v: %v", tr, tr)
@@ -476,7 +476,7 @@ func TestUnsuitable(t *testing.T) {
 		"another":           {w: video(params(`{"size":"1*1"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
 		"another kind":      {w: image(func(w *upstream.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
-		_, err := a.Submit(t.Context(), tt.w)
+		_, err := upstream.Submit(t.Context(), a, tt.w)
 		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

@@ -25,7 +25,8 @@ func pictureRequest(ctx context.Context, w upstream.Task, endpoint string) (requ
 	}
 	if endpoint == multimodal || endpoint == messagesTask {
 		ask.Input["messages"] = messages(w.Prompt, images)
-		return ask, ask.addParams(w)
+		ask.addParams(w)
+		return ask, nil
 	}
 	switch {
 	case endpoint == textTask && len(images) > 0:
@@ -36,7 +37,8 @@ func pictureRequest(ctx context.Context, w upstream.Task, endpoint string) (requ
 		ask.Input["images"] = images
 	}
 	ask.Input["prompt"] = w.Prompt
-	return ask, ask.addParams(w, "negative_prompt")
+	ask.addParams(w, "negative_prompt")
+	return ask, nil
 }
 
 // pictures says the references.

@@ -94,7 +94,7 @@ func TestCodes(t *testing.T) {
 			if w.Kind == upstream.KindImage {
 				want = r.picture
 			}
-			_, err := a.Submit(t.Context(), w)
+			_, err := upstream.Submit(t.Context(), a, w)
 			if tr := trouble(t, err); judged(tr) != want || tr.Lost {
 				t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, r.status, r.code, r.message, judged(tr), want)
 			}
@@ -120,7 +120,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 		`{"output":{"code":"InvalidURL","message":"no url"}}`: refused,
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: said})
-		_, err := a.Submit(t.Context(), image())
+		_, err := upstream.Submit(t.Context(), a, image())
 		if tr := trouble(t, err); judged(tr) != want || tr.Lost {
 			t.Errorf("%s: %+v (lost %t), want %+v", said, judged(tr), tr.Lost, want)
 		}
@@ -170,7 +170,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	for _, status := range []int{429, 500, 503} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := a.Submit(t.Context(), video())
+		p, err := upstream.Submit(t.Context(), a, video())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,20 +216,20 @@ func TestLostSubmissions(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{LoseAnswer: true}, fakestudio.Behaviour{Reset: true})
 	for range 2 {
-		_, err := a.Submit(t.Context(), video())
+		_, err := upstream.Submit(t.Context(), a, video())
 		if tr := trouble(t, err); !tr.Lost || tr.Next != upstream.NextLine {
 			t.Errorf("%+v: %v", tr, tr)
 		}
 	}
 	for _, said := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
-		_, err := saying(t, 200, said).Submit(t.Context(), video())
+		_, err := upstream.Submit(t.Context(), saying(t, 200, said), video())
 		if tr := trouble(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
 	}
 	server := httptest.NewServer(nil)
 	server.Close()
-	_, err := at(t, server.URL, nil).Submit(t.Context(), video())
+	_, err := upstream.Submit(t.Context(), at(t, server.URL, nil), video())
 	if tr := trouble(t, err); tr.Lost {
 		t.Errorf("never sent: %v", tr)
 	}
@@ -240,11 +240,11 @@ func TestCancel(t *testing.T) {
 	studio := fakestudio.NewDashScope(t)
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, err := a.Submit(t.Context(), video())
+	waiting, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := a.Submit(t.Context(), video())
+	running, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestBadLinks(t *testing.T) {
 	studio := fakestudio.NewDashScope(t)
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	p, err := a.Submit(t.Context(), image())
+	p, err := upstream.Submit(t.Context(), a, image())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestCredentialStaysHidden(t *testing.T) {
 		a := saying(t, status, `{"code":"InvalidParameter","message":"bad key `+key+`","output":{"task_status":"FAILED","code":"X","message":"bad key `+key+`"}}`)
 		var errs []error
 		for _, w := range []upstream.Task{image(), video()} {
-			_, err := a.Submit(t.Context(), w)
+			_, err := upstream.Submit(t.Context(), a, w)
 			errs = append(errs, err)
 		}
 		_, err := a.Poll(t.Context(), video(), "t-1")
@@ -324,7 +324,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		a := saying(t, status, body)
 		for _, w := range []upstream.Task{image(), video()} {
-			p, err := a.Submit(t.Context(), w)
+			p, err := upstream.Submit(t.Context(), a, w)
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)
 			}

@@ -103,6 +103,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements upstream.Generator: works wait in the provider's queue.
 func (a *Adapter) Blocks(upstream.Task) bool { return false }
 
+// ParamRule implements upstream.Generator.
+func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+	return a.options.Style(w, usual()).ParamRule()
+}
+
 // Submit implements upstream.Generator. The queue takes any body; what a model has
 // against it is said by the result.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {

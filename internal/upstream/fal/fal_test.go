@@ -105,7 +105,7 @@ func TestImagesAreMade(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	a, w := open(t, studio.URL(), nil), image(2)
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -134,7 +134,7 @@ func TestClipIsMade(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	a, w := open(t, studio.URL(), nil), video()
 	w.References = []upstream.Reference{inline("image/png", fakestudio.Picture(1))}
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestReferencesByAddress(t *testing.T) {
 	w := image(1)
 	w.References = []upstream.Reference{{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"}}
 	w.Mask = &upstream.Reference{Type: "image/png", Size: 5, URL: "https://media.example/m"}
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +218,9 @@ func TestRefusedSubmissions(t *testing.T) {
 			studio := fakestudio.NewFal(t)
 			studio.Expect(tt.how, tt.how)
 			a := open(t, studio.URL(), nil)
-			_, err := a.Submit(t.Context(), image(1))
+			_, err := upstream.Submit(t.Context(), a, image(1))
 			check(t, "image", trouble(t, err), tt.image)
-			_, err = a.Submit(t.Context(), video())
+			_, err = upstream.Submit(t.Context(), a, video())
 			check(t, "video", trouble(t, err), tt.video)
 			if trouble(t, err).Lost || len(studio.Submissions()) != 2 {
 				t.Errorf("lost %v, %d submissions", trouble(t, err).Lost, len(studio.Submissions()))
@@ -303,7 +303,7 @@ func TestFailedWorks(t *testing.T) {
 				w    upstream.Task
 				want verdict
 			}{{imageWork(), tt.image}, {video(), tt.video}} {
-				p, err := a.Submit(t.Context(), one.w)
+				p, err := upstream.Submit(t.Context(), a, one.w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -323,7 +323,7 @@ func TestBlackImagesAreLeftOut(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	studio.Expect(fakestudio.Behaviour{Failed: result(200, "", `{"images":[{"url":"https://x/0"},{"url":"https://x/1"},{"url":"https://x/2"},{"url":"https://x/3"}],"has_nsfw_concepts":[false,true,false,false]}`)})
 	a, w := open(t, studio.URL(), nil), image(2)
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	a, w := open(t, studio.URL(), nil), video()
 	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := a.Submit(t.Context(), w)
+		p, err := upstream.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	}
 	for name, body := range map[string]string{"no word of fal": `{"x":1}`, "still at it": `{"detail":"Request is still in progress"}`} {
 		studio.Expect(fakestudio.Behaviour{Failed: result(400, "", body)})
-		p, err := a.Submit(t.Context(), w)
+		p, err := upstream.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +372,7 @@ func TestLostWorks(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	a := open(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Lost: true}, fakestudio.Behaviour{LoseAnswer: true}, fakestudio.Behaviour{Reset: true})
-	p, err := a.Submit(t.Context(), video())
+	p, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +383,7 @@ func TestLostWorks(t *testing.T) {
 	_, err = a.Poll(t.Context(), video(), "no ticket")
 	check(t, "no ticket", trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
 	for range 2 {
-		_, err = a.Submit(t.Context(), video())
+		_, err = upstream.Submit(t.Context(), a, video())
 		if got := trouble(t, err); !got.Lost || got.Next != upstream.NextLine {
 			t.Errorf("lost answer: %+v", got)
 		}
@@ -392,7 +392,7 @@ func TestLostWorks(t *testing.T) {
 		t.Errorf("%d submissions: one was repeated", n)
 	}
 	studio.Close()
-	_, err = a.Submit(t.Context(), video())
+	_, err = upstream.Submit(t.Context(), a, video())
 	if got := trouble(t, err); got.Lost {
 		t.Errorf("nothing was sent: %+v", got)
 	}
@@ -403,7 +403,7 @@ func TestCancel(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	a, w := open(t, studio.URL(), nil), video()
 	for range 2 {
-		p, err := a.Submit(t.Context(), w)
+		p, err := upstream.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +430,7 @@ func TestResultIsAskedForAgain(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
 	a, w := open(t, studio.URL(), nil), video()
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +474,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	}))
 	t.Cleanup(own.Close)
 	a, w := open(t, own.URL, nil), image(1)
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -511,12 +511,12 @@ func TestUnsuitableWorksAreNotSent(t *testing.T) {
 	} {
 		w := image(1)
 		change(&w)
-		_, err := open(t, studio.URL(), nil).Submit(t.Context(), w)
+		_, err := upstream.Submit(t.Context(), open(t, studio.URL(), nil), w)
 		check(t, name, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	}
 	broken := image(1)
 	broken.References = []upstream.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }}}
-	_, err := open(t, studio.URL(), nil).Submit(t.Context(), broken)
+	_, err := upstream.Submit(t.Context(), open(t, studio.URL(), nil), broken)
 	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
@@ -528,7 +528,7 @@ func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := open(t, server.URL, nil).Submit(t.Context(), image(1))
+		_, err := upstream.Submit(t.Context(), open(t, server.URL, nil), image(1))
 		if got := trouble(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
@@ -560,7 +560,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		for _, w := range []upstream.Task{image(2), video()} {
 			ticket := `{"id":"a","app":"b/c"}`
-			if p, err := a.Submit(t.Context(), w); err == nil {
+			if p, err := upstream.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
 				_ = trouble(t, err).Told()

@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -96,23 +95,29 @@ func misnamed(f *upstream.Failure) *upstream.JobFailure {
 }
 
 // place says where a further field of the user's goes, by its name: a path of
-// members. What has no place is refused, so that nothing is dropped in silence.
+// members.
 type place map[string][]string
 
+// places are those of a work.
+func places(w upstream.Task) place {
+	switch {
+	case w.Kind == upstream.KindImage:
+		return imagePlaces
+	case isVeo(w.Model):
+		return veoPlaces
+	}
+	return omniPlaces
+}
+
+// ParamRule implements upstream.Generator: what has no place is refused.
+func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+	return upstream.Only(slices.Sorted(maps.Keys(places(w)))...)
+}
+
 // put puts the further fields of a work into its body.
-func (p place) put(body map[string]any, w upstream.Task) *upstream.JobFailure {
-	if len(w.Params) == 0 {
-		return nil
-	}
-	var params map[string]json.RawMessage
-	if err := json.Unmarshal(w.Params, &params); err != nil {
-		return upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		path, ok := p[name]
-		if !ok {
-			return upstream.Unsuitable(w.Kind, "the field %.80q; the provider takes %s", name, strings.Join(slices.Sorted(maps.Keys(p)), ", "))
-		}
+func (p place) put(body map[string]any, w upstream.Task) {
+	for name, value := range w.Further() {
+		path := p[name]
 		at := body
 		for _, member := range path[:len(path)-1] {
 			next, ok := at[member].(map[string]any)
@@ -122,9 +127,8 @@ func (p place) put(body map[string]any, w upstream.Task) *upstream.JobFailure {
 			}
 			at = next
 		}
-		at[path[len(path)-1]] = params[name]
+		at[path[len(path)-1]] = value
 	}
-	return nil
 }
 
 // blob is a reference in its place in a body.

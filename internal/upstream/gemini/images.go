@@ -103,10 +103,8 @@ func imageBodies(ctx context.Context, w upstream.Task, count int) ([][]byte, *up
 		"contents":         []any{map[string]any{"role": "user", "parts": parts}},
 		"generationConfig": generation,
 	}
-	if trouble := imagePlaces.put(body, w); trouble != nil {
-		return nil, trouble
-	}
-	seed := gjson.GetBytes(w.Params, "seed")
+	imagePlaces.put(body, w)
+	seed := gjson.ParseBytes(w.Further()["seed"])
 	first, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	bodies := slices.Repeat([][]byte{first}, count)
 	for i := 1; i < count && seed.Type == gjson.Number; i++ {

@@ -125,7 +125,7 @@ func TestImages(t *testing.T) {
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
-			p, err := a.Submit(t.Context(), tt.work)
+			p, err := upstream.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func fetched(t testing.TB, a *gemini.Adapter, w upstream.Task, r upstream.Result
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
+	_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestPartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{}, fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
-	p, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 4 }))
+	p, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 4 }))
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -207,7 +207,7 @@ func TestNonePartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
-	_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 3 }))
+	_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 3 }))
 	want := blocked
 	want.lost = true
 	if got := judged(trouble(t, err)); got != want {
@@ -240,7 +240,7 @@ func TestBounded(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slowly"}}`)
 	}))
 	t.Cleanup(server.Close)
-	_, err := generator(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 10 }))
+	_, err := upstream.Submit(t.Context(), generator(t, server.URL), picture(func(w *upstream.Task) { w.Count = 10 }))
 	if got := judged(trouble(t, err)); got != busy {
 		t.Errorf("%+v", got)
 	}
@@ -256,7 +256,7 @@ func TestBusyStops(t *testing.T) {
 	for range 10 {
 		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
 	}
-	_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 10 }))
+	_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 10 }))
 	_ = trouble(t, err)
 	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
 		t.Errorf("%d calls", n)
@@ -307,7 +307,7 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewGemini(t)
 			studio.Expect(tt.how)
-			_, err := generator(t, studio.URL()).Submit(t.Context(), picture())
+			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -337,18 +337,18 @@ func TestUnsuitable(t *testing.T) {
 		"fields that are none": func(w *upstream.Task) { w.Params = json.RawMessage(`[1]`) },
 		"sound":                func(w *upstream.Task) { w.Kind = "sound" },
 	} {
-		_, err := a.Submit(t.Context(), picture(change))
+		_, err := upstream.Submit(t.Context(), a, picture(change))
 		if got := judged(trouble(t, err)); got != unsuitable {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_, err := a.Submit(t.Context(), picture(func(w *upstream.Task) { w.Model = "../x" }))
+	_, err := upstream.Submit(t.Context(), a, picture(func(w *upstream.Task) { w.Model = "../x" }))
 	if got := judged(trouble(t, err)); got != noModel {
 		t.Errorf("a strange model: %+v", got)
 	}
 	gone := ref
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	_, err = a.Submit(t.Context(), picture(func(w *upstream.Task) { w.References = []upstream.Reference{gone} }))
+	_, err = upstream.Submit(t.Context(), a, picture(func(w *upstream.Task) { w.References = []upstream.Reference{gone} }))
 	if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 		t.Errorf("a reference that is gone: %+v", got)
 	}
@@ -393,7 +393,7 @@ func FuzzImages(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		p, err := a.Submit(t.Context(), picture())
+		p, err := upstream.Submit(t.Context(), a, picture())
 		if err != nil {
 			_ = trouble(t, err).Told()
 			return
@@ -423,7 +423,7 @@ func TestBlockStops(t *testing.T) {
 			for range 10 {
 				studio.Expect(c.behaviour)
 			}
-			_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 10 }))
+			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 10 }))
 			_ = trouble(t, err)
 			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and what began before the first of them was read
 				t.Errorf("%d calls", n)

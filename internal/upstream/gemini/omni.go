@@ -88,9 +88,7 @@ func omniBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailur
 		"model": strings.TrimPrefix(w.Model, "models/"), "input": input, "background": true, "response_format": format,
 		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
 	}
-	if trouble := omniPlaces.put(body, w); trouble != nil {
-		return nil, trouble
-	}
+	omniPlaces.put(body, w)
 	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	return made, nil
 }

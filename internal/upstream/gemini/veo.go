@@ -94,9 +94,7 @@ func veoBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailure
 		instance["referenceImages"] = assets
 	}
 	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
-	if trouble := veoPlaces.put(body, w); trouble != nil {
-		return nil, trouble
-	}
+	veoPlaces.put(body, w)
 	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	return made, nil
 }

@@ -81,7 +81,7 @@ func TestVideos(t *testing.T) {
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
-			p, err := a.Submit(t.Context(), tt.work)
+			p, err := upstream.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestVideosUnsuitable(t *testing.T) {
 		"a large clip":              clip(func(w *upstream.Task) { w.References = []upstream.Reference{{Type: "video/mp4", Size: 30 << 20}} }),
 		"a field that nobody knows": clip(func(w *upstream.Task) { w.Params = json.RawMessage(`{"store":false}`) }),
 	} {
-		_, err := a.Submit(t.Context(), work)
+		_, err := upstream.Submit(t.Context(), a, work)
 		if got, want := judged(trouble(t, err)), field; got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -185,7 +185,7 @@ func TestVideoTroubles(t *testing.T) {
 				t.Parallel()
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
-				_, err := generator(t, studio.URL()).Submit(t.Context(), work)
+				_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), work)
 				m := trouble(t, err)
 				if judged(m) != tt.want {
 					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -258,7 +258,7 @@ func TestVideoEnds(t *testing.T) {
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
 				a := generator(t, studio.URL())
-				p, err := a.Submit(t.Context(), work)
+				p, err := upstream.Submit(t.Context(), a, work)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -278,7 +278,7 @@ func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	a := generator(t, studio.URL())
-	p, err := a.Submit(t.Context(), clip())
+	p, err := upstream.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func FuzzVideos(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		for ticket, work := range map[string]upstream.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo), "projects/p/operations/1": clip(veo)} {
-			if p, err := a.Submit(t.Context(), work); err != nil {
+			if p, err := upstream.Submit(t.Context(), a, work); err != nil {
 				_ = trouble(t, err).Told()
 			} else if p.Ticket == "" || p.Done {
 				t.Errorf("%+v", p)

@@ -41,6 +41,28 @@ func at(kind, address string) upstream.Reference {
 	return upstream.Reference{Type: kind, Size: 1, URL: address}
 }
 
+// writer is a generator that writes each work that is submitted to it.
+type writer struct {
+	upstream.Generator
+	style *input.Style
+	carry input.Carry
+	body  []byte
+}
+
+func (r *writer) ParamRule(upstream.Task) upstream.ParamRule { return r.style.ParamRule() }
+
+func (r *writer) Submit(ctx context.Context, w upstream.Task) (_ *upstream.Progress, err error) {
+	r.body, err = r.style.Write(ctx, w, r.carry)
+	return nil, err
+}
+
+// written submits a work that is written in a style.
+func written(t *testing.T, style *input.Style, w upstream.Task, carry input.Carry) ([]byte, error) {
+	to := &writer{style: style, carry: carry}
+	_, err := upstream.Submit(t.Context(), to, w)
+	return to.body, err
+}
+
 // write writes a work; a trouble comes as its cause.
 func write(t *testing.T, options object, w upstream.Task) (model, body string, trouble *upstream.JobFailure) {
 	t.Helper()
@@ -49,7 +71,7 @@ func write(t *testing.T, options object, w upstream.Task) (model, body string, t
 		t.Fatal(err)
 	}
 	style := o.Style(w, usual())
-	raw, err := style.Write(t.Context(), w, func(_ context.Context, r upstream.Reference) (string, error) { return r.URL, nil })
+	raw, err := written(t, style, w, func(_ context.Context, r upstream.Reference) (string, error) { return r.URL, nil })
 	if err != nil && !errors.As(err, &trouble) {
 		t.Fatalf("not a trouble: %v", err)
 	}
@@ -221,7 +243,7 @@ func TestStylesShareNothing(t *testing.T) {
 	words, w := usual(), image()
 	write := func(model string) string {
 		w.Model = model
-		body, err := o.Style(w, words).Write(t.Context(), w, nil)
+		body, err := written(t, o.Style(w, words), w, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +300,7 @@ func FuzzParams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params []byte) {
 		w := image()
 		w.Params = params
-		body, err := o.Style(w, usual()).Write(t.Context(), w, nil)
+		body, err := written(t, o.Style(w, usual()), w, nil)
 		if err != nil {
 			return
 		}

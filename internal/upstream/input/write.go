@@ -22,15 +22,14 @@ func (s *Style) Write(ctx context.Context, w upstream.Task, carry Carry) ([]byte
 	d := draft{style: s, work: w, said: map[string]any{}}
 	d.plain()
 	carried := d.references()
-	params := d.params()
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	out := make(map[string]json.RawMessage, len(s.input)+len(params)+len(d.said)+len(carried))
+	out := make(map[string]json.RawMessage, len(s.input)+len(w.Further())+len(d.said)+len(carried))
 	for name, value := range s.input {
 		out[name] = value
 	}
-	for name, value := range params {
+	for name, value := range w.Further() {
 		out[name] = value
 	}
 	for name, value := range d.said {
@@ -197,23 +196,16 @@ func (d *draft) assign(found map[string]carried, what string, refs []upstream.Re
 	}
 }
 
-// params returns the client's further fields. One that the line says itself is
-// refused: it would get round the price.
-func (d *draft) params() map[string]json.RawMessage {
-	if len(d.work.Params) == 0 {
-		return nil
-	}
-	var params map[string]json.RawMessage
-	if err := json.Unmarshal(d.work.Params, &params); err != nil {
-		d.fail("the further fields are no object: %w", err)
-		return nil
-	}
-	for word, name := range d.style.fields {
-		if _, ok := params[name]; ok && name != "" && d.style.uses(word) {
-			d.fail("the field %q is the line's own (%s) and cannot be one of the model's params", name, word)
+// ParamRule lets all params pass but those that the line says itself: they would
+// get round the price.
+func (s *Style) ParamRule() upstream.ParamRule {
+	var own []string
+	for word, name := range s.fields {
+		if name != "" && s.uses(word) {
+			own = append(own, name)
 		}
 	}
-	return params
+	return upstream.AllBut(own...)
 }
 
 // uses tells whether a style says a word at all.

@@ -26,6 +26,23 @@ const maxAnswer = 1 << 20
 // polling.
 func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
 
+// ParamRule implements upstream.Generator. Who could set one of these would get
+// round the price, or change the shape of the answer.
+func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+	switch {
+	case w.Kind == upstream.KindVideo:
+		return upstream.AllBut("model", "prompt", "size", "seconds", "input_reference")
+	case familyOf(w.Model) == familyAspect:
+		return upstream.AllBut(append(ownFields(), "resolution", "aspect_ratio")...)
+	}
+	return upstream.AllBut(ownFields()...)
+}
+
+// ownFields are the fields of images that the adapter sets, or leaves out.
+func ownFields() []string {
+	return []string{"model", "prompt", "n", "size", "image", "image[]", "images", "mask", "stream", "partial_images"}
+}
+
 // Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	switch w.Kind {
@@ -50,23 +67,13 @@ func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result)
 type fields map[string]json.RawMessage
 
 // begin makes the fields of a work: those that the catalog lets pass, then our
-// own. owned names further ones of ours: whoever could set them would get round
-// the price, or change the shape of the answer.
-func begin(w upstream.Task, owned ...string) (fields, *upstream.JobFailure) {
+// own.
+func begin(w upstream.Task) fields {
 	f := fields{}
-	if len(w.Params) > 0 {
-		if err := json.Unmarshal(w.Params, &f); err != nil {
-			return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-		}
-	}
-	for _, name := range append(owned, "model", "prompt") {
-		if _, ok := f[name]; ok {
-			return nil, upstream.Unsuitable(w.Kind, "the field %q; it is the line's own", name)
-		}
-	}
+	maps.Copy(f, w.Further())
 	f.set("model", w.Model)
 	f.set("prompt", w.Prompt)
-	return f, nil
+	return f
 }
 
 // set sets a member to a string or a number.

@@ -32,14 +32,7 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Pr
 		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
 		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
 	}
-	owned := []string{"n", "size", "image", "image[]", "images", "mask", "stream", "partial_images"}
-	if familyOf(w.Model) == familyAspect {
-		owned = append(owned, "resolution", "aspect_ratio")
-	}
-	f, trouble := begin(w, owned...)
-	if trouble != nil {
-		return nil, trouble
-	}
+	f := begin(w)
 	if w.Count > maxImages {
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the provider makes up to %d", w.Count, maxImages)
 	}
@@ -54,6 +47,7 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Pr
 		r.URL = a.line.URL("images", "generations")
 		r.Body, _ = json.Marshal(f) // raw members, each valid: cannot fail
 	} else {
+		var trouble *upstream.JobFailure
 		r.URL = a.line.URL("images", "edits")
 		if r.Form, trouble = editForm(f, w); trouble != nil {
 			return nil, trouble

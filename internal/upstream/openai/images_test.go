@@ -126,7 +126,7 @@ func TestImages(t *testing.T) {
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
-			p, err := a.Submit(t.Context(), tt.work)
+			p, err := upstream.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestSizes(t *testing.T) {
 			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.model, tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
-		_, err := a.Submit(t.Context(), w)
+		_, err := upstream.Submit(t.Context(), a, w)
 		sent := studio.Submissions()[before:]
 		if tt.want == none {
 			if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
@@ -226,7 +226,7 @@ func TestTierHeld(t *testing.T) {
 					w.Width, w.Height = side*num/max(num, den), side*den/max(num, den)
 				})
 				before := len(studio.Submissions())
-				_, err := a.Submit(t.Context(), w)
+				_, err := upstream.Submit(t.Context(), a, w)
 				if err != nil {
 					continue // not expressible; the fake would refuse a wrong size
 				}
@@ -268,7 +268,7 @@ func TestEdits(t *testing.T) {
 			w := tt.work
 			w.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
 			w.Count = 2
-			p, err := generator(t, studio.URL()).Submit(t.Context(), w)
+			p, err := upstream.Submit(t.Context(), generator(t, studio.URL()), w)
 			if err != nil || len(p.Results) != 2 {
 				t.Fatal(p, err)
 			}
@@ -320,7 +320,7 @@ func TestNestedFields(t *testing.T) {
 		w.Model, w.References = "flux", []upstream.Reference{reference("image/png", fakestudio.Picture(1))}
 		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
 	})
-	if _, err := generator(t, studio.URL()).Submit(t.Context(), w); err != nil {
+	if _, err := upstream.Submit(t.Context(), generator(t, studio.URL()), w); err != nil {
 		t.Fatal(err)
 	}
 	fields, _ := parts(t, studio.Submissions()[0])
@@ -357,7 +357,7 @@ func TestUnsuitable(t *testing.T) {
 		},
 		"sound": func(w *upstream.Task) { w.Kind = "sound" },
 	} {
-		_, err := a.Submit(t.Context(), picture(change))
+		_, err := upstream.Submit(t.Context(), a, picture(change))
 		if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
 			t.Errorf("%s: %+v", name, m)
 		}
@@ -430,7 +430,7 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := generator(t, studio.URL()).Submit(t.Context(), picture())
+			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -452,7 +452,7 @@ func TestFewerImages(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	}))
 	t.Cleanup(server.Close)
-	p, err := generator(t, server.URL).Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 3 }))
+	p, err := upstream.Submit(t.Context(), generator(t, server.URL), picture(func(w *upstream.Task) { w.Count = 3 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestReferenceGone(t *testing.T) {
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	for _, r := range []upstream.Reference{short, gone} {
-		_, err := generator(t, studio.URL()).Submit(t.Context(), picture(func(w *upstream.Task) { w.References = []upstream.Reference{r} }))
+		_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.References = []upstream.Reference{r} }))
 		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
@@ -506,7 +506,7 @@ func FuzzImages(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		p, err := a.Submit(t.Context(), picture(func(w *upstream.Task) { w.Count = 2 }))
+		p, err := upstream.Submit(t.Context(), a, picture(func(w *upstream.Task) { w.Count = 2 }))
 		if err != nil {
 			_ = trouble(t, err).Told()
 			return

@@ -24,10 +24,7 @@ const maxWait = time.Minute
 
 // submitVideo asks for a clip.
 func (a *Adapter) submitVideo(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
-	f, trouble := begin(w, "size", "seconds", "input_reference")
-	if trouble != nil {
-		return nil, trouble
-	}
+	f := begin(w)
 	if trouble := shapeVideo(f, w); trouble != nil {
 		return nil, trouble
 	}

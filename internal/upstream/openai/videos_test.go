@@ -54,7 +54,7 @@ func TestVideo(t *testing.T) {
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
-			p, err := a.Submit(t.Context(), tt.work)
+			p, err := upstream.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestVideoUnsuitable(t *testing.T) {
 		"our own field":  func(w *upstream.Task) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
 		"no fields":      func(w *upstream.Task) { w.Params = json.RawMessage(`7`) },
 	} {
-		_, err := a.Submit(t.Context(), clip(change))
+		_, err := upstream.Submit(t.Context(), a, clip(change))
 		if got, want := judged(trouble(t, err)), (verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -139,7 +139,7 @@ func TestVideoTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := generator(t, studio.URL()).Submit(t.Context(), clip())
+			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), clip())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -169,7 +169,7 @@ func TestVideoEnds(t *testing.T) {
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
 			a := generator(t, studio.URL())
-			p, err := a.Submit(t.Context(), clip())
+			p, err := upstream.Submit(t.Context(), a, clip())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
 	a := generator(t, studio.URL())
-	p, err := a.Submit(t.Context(), clip())
+	p, err := upstream.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestBadDownloads(t *testing.T) {
 	studio := fakestudio.NewOpenAI(t)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
 	a := generator(t, studio.URL())
-	p, err := a.Submit(t.Context(), clip())
+	p, err := upstream.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func FuzzVideos(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		if p, err := a.Submit(t.Context(), clip()); err != nil {
+		if p, err := upstream.Submit(t.Context(), a, clip()); err != nil {
 			_ = trouble(t, err).Told()
 		} else if p.Ticket == "" || p.Done {
 			t.Errorf("%+v", p)

@@ -101,6 +101,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements upstream.Generator: predictions are asked about.
 func (a *Adapter) Blocks(upstream.Task) bool { return false }
 
+// ParamRule implements upstream.Generator.
+func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+	return a.options.Style(w, usual()).ParamRule()
+}
+
 // Submit implements upstream.Generator. Large references without an address are
 // uploaded first, each in a call of its own; a failure there is no lost answer.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {

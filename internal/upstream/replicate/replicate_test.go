@@ -124,7 +124,7 @@ func TestImagesAreMade(t *testing.T) {
 	studio := fakestudio.NewReplicate(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	a, w := open(t, studio.URL(), nil), image(3)
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -153,7 +153,7 @@ func TestClipIsMade(t *testing.T) {
 	a, w := open(t, studio.URL(), nil), video()
 	large := bytes.Repeat([]byte("large"), 60_000)
 	w.References = []upstream.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"}, inline(large)}
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestModelsAreFound(t *testing.T) {
 	} {
 		w := image(1)
 		w.Model = model
-		if _, err := a.Submit(t.Context(), w); err != nil {
+		if _, err := upstream.Submit(t.Context(), a, w); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}
 		sent := studio.Submissions()
@@ -202,7 +202,7 @@ func TestModelsAreFound(t *testing.T) {
 	for _, model := range []string{"", "name", "owner/name/more", "../name", "owner/name:latest", "owner/na?me"} {
 		w := image(1)
 		w.Model = model
-		_, err := a.Submit(t.Context(), w)
+		_, err := upstream.Submit(t.Context(), a, w)
 		check(t, model, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	}
 	if n := len(studio.Submissions()); n != before {
@@ -234,7 +234,7 @@ func TestRefusedSubmissions(t *testing.T) {
 			studio.Expect(how, how)
 			a := open(t, studio.URL(), nil)
 			for i, w := range []upstream.Task{image(1), video()} {
-				_, err := a.Submit(t.Context(), w)
+				_, err := upstream.Submit(t.Context(), a, w)
 				got := trouble(t, err)
 				check(t, w.Kind, got, tt.want[i])
 				if got.Lost || got.RetryAfter == 0 {
@@ -260,7 +260,7 @@ func TestWrongBodiesAreRefused(t *testing.T) {
 		"prompt is missing":  {"fields": map[string]any{"prompt": "text"}},
 		"list for one image": {"input": map[string]any{"image": []any{"https://x"}}},
 	} {
-		_, err := open(t, studio.URL(), options).Submit(t.Context(), w)
+		_, err := upstream.Submit(t.Context(), open(t, studio.URL(), options), w)
 		if got := trouble(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -308,7 +308,7 @@ func TestFailedWorks(t *testing.T) {
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
 			a := open(t, studio.URL(), nil)
 			for i, w := range []upstream.Task{image(1), video()} {
-				p, err := a.Submit(t.Context(), w)
+				p, err := upstream.Submit(t.Context(), a, w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -333,7 +333,7 @@ func TestOutputs(t *testing.T) {
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: `{"status":"succeeded","output":` + output + `}`})
 		w := image(2)
-		p, err := a.Submit(t.Context(), w)
+		p, err := upstream.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +359,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	a, w := open(t, studio.URL(), nil), video()
 	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := a.Submit(t.Context(), w)
+		p, err := upstream.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestLostWorks(t *testing.T) {
 	studio := fakestudio.NewReplicate(t)
 	a := open(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Lost: true}, fakestudio.Behaviour{LoseAnswer: true})
-	p, err := a.Submit(t.Context(), video())
+	p, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestLostWorks(t *testing.T) {
 		_, err = a.Poll(t.Context(), image(1), ticket)
 		check(t, ticket, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
 	}
-	_, err = a.Submit(t.Context(), video())
+	_, err = upstream.Submit(t.Context(), a, video())
 	if got := trouble(t, err); !got.Lost {
 		t.Errorf("lost answer: %+v", got)
 	}
@@ -399,7 +399,7 @@ func TestLostWorks(t *testing.T) {
 	}
 	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := open(t, server.URL, nil).Submit(t.Context(), image(1))
+		_, err := upstream.Submit(t.Context(), open(t, server.URL, nil), image(1))
 		if got := trouble(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
@@ -411,7 +411,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	a, w := open(t, studio.URL(), nil), video()
-	p, err := a.Submit(t.Context(), w)
+	p, err := upstream.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,7 +448,7 @@ func TestUploadsThatFail(t *testing.T) {
 				tt.answer(w, r)
 			}))
 			t.Cleanup(server.Close)
-			_, err := open(t, server.URL, nil).Submit(t.Context(), w)
+			_, err := upstream.Submit(t.Context(), open(t, server.URL, nil), w)
 			got := trouble(t, err)
 			check(t, name, got, tt.want)
 			if got.Lost {
@@ -460,10 +460,10 @@ func TestUploadsThatFail(t *testing.T) {
 	short := w
 	short.References = []upstream.Reference{inline(make([]byte, 300<<10))}
 	short.References[0].Size++
-	_, err := open(t, studio.URL(), nil).Submit(t.Context(), short)
+	_, err := upstream.Submit(t.Context(), open(t, studio.URL(), nil), short)
 	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
 	short.References[0].Size = 101 << 20
-	_, err = open(t, studio.URL(), nil).Submit(t.Context(), short)
+	_, err = upstream.Submit(t.Context(), open(t, studio.URL(), nil), short)
 	check(t, "too large", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
@@ -516,7 +516,7 @@ func FuzzPrediction(f *testing.F) {
 		}
 		for _, w := range []upstream.Task{image(2), video()} {
 			ticket := "abc"
-			if p, err := a.Submit(t.Context(), w); err == nil {
+			if p, err := upstream.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
 				_ = trouble(t, err).Told()

@@ -29,6 +29,9 @@ func (a *Adapter) Blocks(w upstream.Task) bool {
 	return w.Kind == upstream.KindImage
 }
 
+// ParamRule implements upstream.Generator: any is drawn.
+func (a *Adapter) ParamRule(upstream.Task) upstream.ParamRule { return upstream.AllBut() }
+
 // Submit implements upstream.Generator.
 func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
 	if err := ctx.Err(); err != nil {

@@ -32,7 +32,7 @@ func work(kind string) upstream.Task {
 // had been restarted.
 func perform(ctx context.Context, t *testing.T, options map[string]any, w upstream.Task) (files [][]byte, polls int, err error) {
 	t.Helper()
-	p, err := open(t, options).Submit(ctx, w)
+	p, err := upstream.Submit(ctx, open(t, options), w)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -256,7 +256,7 @@ func TestSilentTroubles(t *testing.T) {
 	}
 	for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
 		options := map[string]any{"fail": "polls_break", "async": true}
-		p, err := open(t, options).Submit(t.Context(), work(kind))
+		p, err := upstream.Submit(t.Context(), open(t, options), work(kind))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestBadLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := map[string]any{"fail": "bad_link_once", "delay": "5s", "poll_wait": "2s"}
 		w := work(upstream.KindVideo)
-		p, err := open(t, options).Submit(t.Context(), w)
+		p, err := upstream.Submit(t.Context(), open(t, options), w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,8 +357,8 @@ func TestJobFailRate(t *testing.T) {
 	for i := range 2000 {
 		w := work(upstream.KindVideo)
 		w.Key = fmt.Sprintf("sub_%d", i)
-		_, err := a.Submit(t.Context(), w)
-		if _, again := open(t, options).Submit(t.Context(), w); (again == nil) != (err == nil) {
+		_, err := upstream.Submit(t.Context(), a, w)
+		if _, again := upstream.Submit(t.Context(), open(t, options), w); (again == nil) != (err == nil) {
 			t.Fatalf("submission %d: %v, then %v", i, err, again)
 		}
 		if err != nil {
@@ -379,7 +379,7 @@ func TestUnfitWork(t *testing.T) {
 	} {
 		w := work(upstream.KindVideo)
 		change(&w)
-		_, err := open(t, nil).Submit(t.Context(), w)
+		_, err := upstream.Submit(t.Context(), open(t, nil), w)
 		var trouble *upstream.JobFailure
 		if !errors.As(err, &trouble) || trouble.Next != upstream.NextLine || trouble.Health != upstream.HealthNone || trouble.Lost {
 			t.Errorf("%s: %v", name, err)
@@ -394,7 +394,7 @@ func TestLeftWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var trouble *upstream.JobFailure
-	if _, err := a.Submit(ctx, w); !errors.As(err, &trouble) || !trouble.Lost {
+	if _, err := upstream.Submit(ctx, a, w); !errors.As(err, &trouble) || !trouble.Lost {
 		t.Errorf("submit: %v", err)
 	}
 	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
