@@ -141,7 +141,7 @@ func roomOf(folder string) string {
 func testOnly(folder string) bool {
 	room := roomOf(folder)
 	return room == "internal/gatewaytest" || room == "internal/archtest" || room == "bench" ||
-		folder == "internal/store/storetest" || folder == "internal/wire/internal/wiretest"
+		folder == "internal/store/storetest" || folder == "internal/upstream/conformance" || folder == "internal/wire/internal/wiretest"
 }
 
 // read returns the text of a file of the repository.

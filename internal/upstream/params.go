@@ -31,6 +31,9 @@ func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: n
 // rule does not let pass makes the task Unsuitable, before any call, so that
 // nothing is dropped in silence and nothing gets round the price.
 func Submit(ctx context.Context, g Generator, w Task) (*Progress, error) {
+	if w.Kind != KindImage && w.Kind != KindVideo {
+		return nil, Unsuitable(w.Kind, "no provider makes a %.80q", w.Kind)
+	}
 	further, failure := g.ParamRule(w).check(w)
 	if failure != nil {
 		return nil, failure

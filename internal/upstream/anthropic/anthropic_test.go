@@ -289,30 +289,6 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-func TestCredentialIsRedacted(t *testing.T) {
-	t.Parallel()
-	p := fakeprovider.New(t, fakeprovider.NativeError(400, key, "bad key "+key))
-	_, err := open(t, p).Chat(t.Context(), call(false))
-	f := failure(t, err)
-	if said := f.Error() + string(f.Fault().NativeBody()) + f.Fault().Error(); strings.Contains(said, key) {
-		t.Errorf("the credential is in the failure: %s", said)
-	}
-}
-
-func TestOtherFormsAreRefused(t *testing.T) {
-	t.Parallel()
-	a := open(t, fakeprovider.New(t))
-	c := call(false)
-	c.Form = wire.FormChat
-	_, chat := a.Chat(t.Context(), c)
-	_, count := a.CountTokens(t.Context(), c)
-	for _, err := range []error{chat, count} {
-		if f := failure(t, err); f.Code != fault.UpstreamUnavailable {
-			t.Errorf("%v", f)
-		}
-	}
-}
-
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, target := range []upstream.Target{

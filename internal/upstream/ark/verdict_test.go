@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
@@ -174,22 +173,6 @@ func TestEnds(t *testing.T) {
 // TestPollsThatSayNothing: nothing but the provider's own word ends a work.
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	for _, status := range []int{429, 500, 503} {
-		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := upstream.Submit(t.Context(), a, video())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = a.Poll(t.Context(), video(), p.Ticket)
-		if tr := trouble(t, err); tr.Next != upstream.NextPoll {
-			t.Errorf("%d: %v", status, tr)
-		}
-		if _, err := a.Poll(t.Context(), video(), p.Ticket); err != nil {
-			t.Errorf("after %d: %v", status, err)
-		}
-	}
 	for _, said := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
 			_, err := saying(t, status, said).Poll(t.Context(), video(), "cgt-1")
@@ -220,15 +203,6 @@ func saying(t testing.TB, status int, body string) upstream.Generator {
 
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	studio.Expect(fakestudio.Behaviour{LoseAnswer: true}, fakestudio.Behaviour{Reset: true})
-	for range 2 {
-		_, err := upstream.Submit(t.Context(), a, video())
-		if tr := trouble(t, err); !tr.Lost || tr.Next != upstream.NextLine {
-			t.Errorf("%+v: %v", tr, tr)
-		}
-	}
 	for _, said := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
 		_, err := upstream.Submit(t.Context(), saying(t, 200, said), video())
 		if tr := trouble(t, err); !tr.Lost {
@@ -245,12 +219,6 @@ func TestLostSubmissions(t *testing.T) {
 	}
 	if p, err := upstream.Submit(t.Context(), saying(t, 200, `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`), image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
-	}
-	server := httptest.NewServer(nil)
-	server.Close()
-	_, err = upstream.Submit(t.Context(), at(t, server.URL, nil), video())
-	if tr := trouble(t, err); tr.Lost {
-		t.Errorf("never sent: %v", tr)
 	}
 }
 
@@ -285,47 +253,6 @@ func TestCancel(t *testing.T) {
 	}
 	if got := studio.Cancelled(); len(got) != 1 || got[0] != waiting.Ticket {
 		t.Errorf("cancelled %v", got)
-	}
-}
-
-// TestBadLinks: a result that cannot be had may have a fresh address.
-func TestBadLinks(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	p, err := upstream.Submit(t.Context(), a, image())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = a.Fetch(t.Context(), image(), p.Results[0])
-	if tr := trouble(t, err); tr.Next != upstream.NextPoll {
-		t.Error(tr)
-	}
-	if data, _ := fetched(t, a, image(), p.Results[0]); len(data) == 0 {
-		t.Error("no picture")
-	}
-}
-
-// TestCredentialStaysHidden: a provider that repeats our key tells nobody.
-func TestCredentialStaysHidden(t *testing.T) {
-	t.Parallel()
-	for _, status := range []int{200, 400, 401} {
-		a := saying(t, status, `{"status":"failed","data":[{"error":{"code":"X","message":"bad key `+key+`"}}],"error":{"code":"InvalidParameter","message":"bad key `+key+`"}}`)
-		var errs []error
-		for _, w := range []upstream.Task{image(), video()} {
-			_, err := upstream.Submit(t.Context(), a, w)
-			errs = append(errs, err)
-		}
-		_, err := a.Poll(t.Context(), video(), "cgt-1")
-		for _, err := range append(errs, err, a.Cancel(t.Context(), video(), "cgt-1")) {
-			if err == nil {
-				continue
-			}
-			if tr := trouble(t, err); strings.Contains(tr.Error()+tr.Told()+fmt.Sprintf("%+v", tr.Passed), key) {
-				t.Errorf("%d: %v: %s", status, tr, tr.Told())
-			}
-		}
 	}
 }
 

@@ -46,12 +46,17 @@ type Reply struct {
 	Status int
 	Header http.Header
 	Body   []byte
+	secret string // the line's credential
 }
 
 // Refused is upstream.Refused of the reply.
 func (r *Reply) Refused(kind string) *upstream.JobFailure {
-	return upstream.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
+	return r.Redact(upstream.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header))
 }
+
+// Redact takes the line's credential out of what an adapter made of the reply.
+// In the bytes of Body it may be spelled in another way.
+func (r *Reply) Redact(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(r.secret) }
 
 // Good tells whether the status is a 2xx.
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
@@ -95,7 +100,7 @@ func (r *Reply) Silent() *upstream.JobFailure {
 		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
 	}
 	f.Passed = nil
-	return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
+	return r.Redact(upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll))
 }
 
 func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
@@ -146,7 +151,7 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 		body = bytes.ReplaceAll(body, []byte(l.secret), []byte("[redacted]"))
 	}
 	upstream.Spend(ctx, body)
-	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secret: l.secret}, nil
 }
 
 // maxHops bounds the redirects of a download.

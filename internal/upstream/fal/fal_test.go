@@ -371,7 +371,7 @@ func TestLostWorks(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
 	a := open(t, studio.URL(), nil)
-	studio.Expect(fakestudio.Behaviour{Lost: true}, fakestudio.Behaviour{LoseAnswer: true}, fakestudio.Behaviour{Reset: true})
+	studio.Expect(fakestudio.Behaviour{Lost: true})
 	p, err := upstream.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
@@ -382,20 +382,6 @@ func TestLostWorks(t *testing.T) {
 	check(t, "forgotten", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
 	_, err = a.Poll(t.Context(), video(), "no ticket")
 	check(t, "no ticket", trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
-	for range 2 {
-		_, err = upstream.Submit(t.Context(), a, video())
-		if got := trouble(t, err); !got.Lost || got.Next != upstream.NextLine {
-			t.Errorf("lost answer: %+v", got)
-		}
-	}
-	if n := len(studio.Submissions()); n != 3 {
-		t.Errorf("%d submissions: one was repeated", n)
-	}
-	studio.Close()
-	_, err = upstream.Submit(t.Context(), a, video())
-	if got := trouble(t, err); got.Lost {
-		t.Errorf("nothing was sent: %+v", got)
-	}
 }
 
 func TestCancel(t *testing.T) {
@@ -421,33 +407,6 @@ func TestCancel(t *testing.T) {
 	}
 	if n := len(studio.Cancelled()); n != 1 {
 		t.Errorf("%d cancelled", n)
-	}
-}
-
-// TestResultIsAskedForAgain: a bad link says nothing about the work.
-func TestResultIsAskedForAgain(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewFal(t)
-	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	a, w := open(t, studio.URL(), nil), video()
-	p, err := upstream.Submit(t.Context(), a, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ticket := p.Ticket
-	for i := range 2 {
-		if p, err = finish(t, a, w, ticket); err != nil {
-			t.Fatal(err)
-		}
-		file, err := a.Fetch(t.Context(), w, p.Results[0])
-		switch {
-		case i == 0 && trouble(t, err).Next != upstream.NextPoll:
-			t.Errorf("bad link: %v", err)
-		case i == 1 && err != nil:
-			t.Error(err)
-		case i == 1:
-			file.Body.Close()
-		}
 	}
 }
 

@@ -106,7 +106,7 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 	if r.Header.Get("X-Fal-Request-Timeout-Type") == "user" { // a limit on the start that was set for this request
 		t.Health, t.Next = upstream.HealthNone, upstream.NextLine
 	}
-	return t
+	return r.Redact(t)
 }
 
 // output finds the files in a model's output: at most as many as were asked

@@ -209,20 +209,6 @@ func TestCredentialIsRedacted(t *testing.T) {
 	}
 }
 
-func TestStreamBreaks(t *testing.T) {
-	t.Parallel()
-	p := fakeprovider.New(t, fakeprovider.Reply{
-		Events: []string{fakeprovider.GeminiEvent("", 3, 0, fakeprovider.GeminiText("a"))}, End: fakeprovider.Reset})
-	answer, err := open(t, p).Chat(t.Context(), call(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if _, err := io.ReadAll(answer.Body); err == nil {
-		t.Error("the broken stream ended like a whole one")
-	}
-}
-
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, target := range []upstream.Target{

@@ -3,8 +3,6 @@ package gemini_test
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -306,22 +304,6 @@ func TestStrangeTickets(t *testing.T) {
 			_ = trouble(t, err)
 		}
 		_ = trouble(t, a.Cancel(t.Context(), clip(), ticket))
-	}
-}
-
-// TestCredentialStays: results on other hosts are fetched without the key.
-func TestCredentialStays(t *testing.T) {
-	t.Parallel()
-	var seen []string
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.Header.Get("X-Goog-Api-Key"))
-		_, _ = w.Write(fakestudio.Clip())
-	}))
-	a := generator(t, fakestudio.NewGemini(t).URL())
-	got := fetched(t, a, clip(), upstream.Result{Ref: other.URL + "/files/1?alt=media"})
-	other.Close()
-	if !bytes.Equal(got, fakestudio.Clip()) || len(seen) != 1 || seen[0] != "" {
-		t.Errorf("%d bytes, key %q", len(got), seen)
 	}
 }
 

@@ -481,22 +481,6 @@ func TestReferenceGone(t *testing.T) {
 	}
 }
 
-// TestCredentialStays: results on other hosts are fetched without the key.
-func TestCredentialStays(t *testing.T) {
-	t.Parallel()
-	var seen []string
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.Header.Get("Authorization"))
-		_, _ = w.Write(fakestudio.Picture(1))
-	}))
-	studio := fakestudio.NewOpenAI(t)
-	got := fetched(t, generator(t, studio.URL()), picture(), upstream.Result{Ref: other.URL + "/1.png"})
-	other.Close()
-	if !bytes.Equal(got, fakestudio.Picture(1)) || len(seen) != 1 || seen[0] != "" {
-		t.Errorf("%d bytes, authorization %q", len(got), seen)
-	}
-}
-
 // FuzzImages: no answer makes the reading panic, and none brings more images
 // than were asked for.
 func FuzzImages(f *testing.F) {

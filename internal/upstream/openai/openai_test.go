@@ -176,98 +176,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestCredentialIsRedacted(t *testing.T) {
-	t.Parallel()
-	for name, body := range map[string]string{
-		"plain":   `{"error":{"message":"bad key ` + key + `","type":"` + key + `","code":"` + key + `","param":"` + key + `"}}`,
-		"escaped": `{"error":{"message":"bad key ` + strings.Replace(key, "s", `\u0073`, 1) + `","type":"t","code":null}}`,
-		"page":    "<html>" + key + "</html>",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := fakeprovider.New(t, fakeprovider.Reply{Status: 400, Body: body})
-			_, err := open(t, p).Chat(t.Context(), call(false))
-			f := failure(t, err)
-			if said := f.Error() + string(f.Fault().Body()) + f.Fault().Error(); strings.Contains(said, key) {
-				t.Errorf("the credential is in the failure: %s", said)
-			}
-		})
-	}
-}
-
-func TestBodyBreaks(t *testing.T) {
-	t.Parallel()
-	half := []string{fakeprovider.Text("a"), fakeprovider.Text("b")}
-	for name, reply := range map[string]fakeprovider.Reply{
-		"reset":             {Events: half, End: fakeprovider.Reset},
-		"closed":            {Events: half, End: fakeprovider.Cut},
-		"half written":      {ContentType: "text/event-stream", Body: "data: {", Length: 1000},
-		"reset after head":  {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
-		"chunk without end": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := fakeprovider.New(t, reply)
-			answer, err := open(t, p).Chat(t.Context(), call(true))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer answer.Body.Close()
-			_, err = io.ReadAll(answer.Body)
-			if err == nil {
-				t.Fatal("the broken body ended like a whole one")
-			}
-			if f := upstream.Interrupted(t.Context(), err); f.Code != fault.UpstreamConnectionError || f.Health != upstream.HealthFail {
-				t.Errorf("%v, health %s", f, f.Health)
-			}
-		})
-	}
-}
-
-func TestDeadlineAndCancel(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		cause error
-		code  fault.Code
-	}{
-		"deadline":      {context.DeadlineExceeded, fault.UpstreamTimeout},
-		"client leaves": {context.Canceled, fault.ClientClosed},
-	} {
-		t.Run(name+" before the head", func(t *testing.T) {
-			t.Parallel()
-			p := fakeprovider.New(t, fakeprovider.Reply{Before: fakeprovider.Stall})
-			ctx, cancel := context.WithCancelCause(t.Context())
-			go func() {
-				p.Arrived()
-				cancel(tt.cause)
-			}()
-			_, err := open(t, p).Chat(ctx, call(false))
-			if f := failure(t, err); f.Code != tt.code {
-				t.Errorf("%v, want %s", f, tt.code)
-			}
-		})
-		t.Run(name+" in the body", func(t *testing.T) {
-			t.Parallel()
-			p := fakeprovider.New(t, fakeprovider.Reply{Events: []string{fakeprovider.Text("a")}, End: fakeprovider.Stall})
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			answer, err := open(t, p).Chat(ctx, call(true))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer answer.Body.Close()
-			if _, err := answer.Body.Read(make([]byte, 4096)); err != nil {
-				t.Fatal(err)
-			}
-			cancel(tt.cause)
-			_, err = io.ReadAll(answer.Body)
-			if f := upstream.Interrupted(ctx, err); f.Code != tt.code {
-				t.Errorf("%v, want %s", f, tt.code)
-			}
-		})
-	}
-}
-
 func TestCloseCancelsTheCall(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{}, 1)
@@ -393,17 +301,6 @@ func readAll(t *testing.T, a *openai.Adapter, stream bool) {
 	defer answer.Body.Close()
 	if _, err := io.ReadAll(answer.Body); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestNobodyThere(t *testing.T) {
-	t.Parallel()
-	p := fakeprovider.New(t)
-	a := open(t, p)
-	p.Close()
-	_, err := a.Chat(t.Context(), call(false))
-	if f := failure(t, err); f.Code != fault.UpstreamConnectionError || f.Health != upstream.HealthFail {
-		t.Errorf("%v, health %s", f, f.Health)
 	}
 }
 

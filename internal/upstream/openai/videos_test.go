@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -242,26 +241,6 @@ func TestStrangeTickets(t *testing.T) {
 	}
 	_, err := a.Poll(t.Context(), picture(), "video_1") // images have none
 	_ = trouble(t, err)
-}
-
-// TestBadDownloads: a result that cannot be had is asked for again.
-func TestBadDownloads(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewOpenAI(t)
-	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	a := generator(t, studio.URL())
-	p, err := upstream.Submit(t.Context(), a, clip())
-	if err != nil {
-		t.Fatal(err)
-	}
-	result := upstream.Result{Ref: studio.URL() + "/videos/" + p.Ticket + "/content"}
-	_, err = a.Fetch(t.Context(), clip(), result)
-	if m := trouble(t, err); m.Next != upstream.NextPoll || m.Status != http.StatusForbidden {
-		t.Errorf("%+v", m)
-	}
-	if !bytes.Equal(fetched(t, a, clip(), result), fakestudio.Clip()) {
-		t.Error("another clip")
-	}
 }
 
 func FuzzVideos(f *testing.F) {

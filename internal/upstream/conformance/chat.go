@@ -1,0 +1,353 @@
+package conformance
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// Chatting is a provider of chat.
+type Chatting struct {
+	// Provider is its name in the catalog.
+	Provider string
+	// Call is a request of a form, as the gateway would send it. Its Stream is
+	// the suite's.
+	Call func(form wire.Form) upstream.Call
+	// Plays are the options that make it play a trouble, for a provider that
+	// speaks no HTTP; nil: it is met by a fake provider.
+	Plays map[Trouble]map[string]any
+}
+
+// Chat runs the cases of chat for each form that a provider speaks.
+func Chat(t *testing.T, p Chatting) {
+	info := infoOf(t, p.Provider)
+	if len(info.Forms) == 0 {
+		t.Fatalf("%s speaks no form", p.Provider)
+	}
+	t.Run("every failure has a verdict", p.verdicts)
+	t.Run("a deadline and a caller who leaves", p.ends)
+	t.Run("a stream that breaks", p.breaks)
+	t.Run("a form that it does not speak", p.unspoken)
+	if p.Plays == nil {
+		t.Run("an answer of another kind", p.strange)
+		t.Run("malformed answers", p.malformed)
+		t.Run("answers without end", p.endless)
+		t.Run("nobody there", p.nobody)
+	}
+}
+
+// each runs a case for each form, whole and streamed.
+func (p Chatting) each(t *testing.T, run func(t *testing.T, c upstream.Call)) {
+	for _, form := range infoOf(t, p.Provider).Forms {
+		for kind, stream := range map[string]bool{"whole": false, "streamed": true} {
+			t.Run(string(form)+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				c := p.Call(form)
+				c.Form, c.Stream = form, stream
+				run(t, c)
+			})
+		}
+	}
+}
+
+// meeting opens a line whose next call meets a trouble. arrived waits until the
+// call is there; sent counts the calls, -1 where none can be counted.
+func (p Chatting) meeting(t *testing.T, trouble Trouble) (a upstream.Adapter, arrived func(), sent func() int) {
+	t.Helper()
+	if p.Plays != nil {
+		options, ok := p.Plays[trouble]
+		if !ok && trouble != Well {
+			t.Fatalf("%s plays no trouble %d", p.Provider, trouble)
+		}
+		return open(t, p.Provider, "", options), func() {}, func() int { return -1 }
+	}
+	server := fakeprovider.New(t, replyTo(trouble))
+	return open(t, p.Provider, server.URL(), nil), server.Arrived, func() int { return len(server.Requests()) }
+}
+
+// replyTo is a trouble as a reply of the fake provider.
+func replyTo(trouble Trouble) fakeprovider.Reply {
+	switch trouble {
+	case Stalls:
+		return fakeprovider.Reply{Before: fakeprovider.Stall}
+	case Resets:
+		return fakeprovider.Reply{Before: fakeprovider.Reset}
+	case Breaks:
+		return fakeprovider.Reply{Events: []string{`{"a":1}`, `{"b":2}`}, End: fakeprovider.Reset}
+	case Busy:
+		return fakeprovider.Busy(7)
+	case Unauthorized:
+		return fakeprovider.Error(401, "authentication_error", "invalid_api_key", "Incorrect API key: "+Secret)
+	case Missing:
+		return fakeprovider.Error(404, "not_found_error", "model_not_found", "The model does not exist.")
+	case Broken:
+		return fakeprovider.Error(500, "api_error", "", "The server had an error.")
+	case Page:
+		return fakeprovider.Page(502)
+	}
+	return fakeprovider.Reply{}
+}
+
+// verdicts: what a status means is the same for every provider, and no call is
+// sent twice.
+func (p Chatting) verdicts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		trouble Trouble
+		want    want
+	}{
+		"busy":         {Busy, want{fault.UpstreamBusy, upstream.HealthCool}},
+		"unauthorized": {Unauthorized, want{fault.UpstreamUnavailable, upstream.HealthCredential}},
+		"no model":     {Missing, want{fault.UpstreamUnavailable, upstream.HealthModel}},
+		"broken":       {Broken, want{fault.UpstreamUnavailable, upstream.HealthFail}},
+		"page":         {Page, want{fault.UpstreamUnavailable, upstream.HealthFail}},
+		"reset":        {Resets, want{fault.UpstreamConnectionError, upstream.HealthFail}},
+	} {
+		p.each(t, func(t *testing.T, c upstream.Call) {
+			a, _, sent := p.meeting(t, tt.trouble)
+			answer, err := a.Chat(t.Context(), c)
+			if answer != nil {
+				t.Errorf("%s: an answer came with the failure", name)
+			}
+			f := failed(t, name, err)
+			judged(t, name, f, tt.want)
+			if f.Passed != nil || f.Final() {
+				t.Errorf("%s: no other line would be asked: %+v", name, f)
+			}
+			if tt.trouble == Busy && f.RetryAfter <= 0 {
+				t.Errorf("%s: the provider said how long to wait", name)
+			}
+			if n := sent(); n != -1 && n != 1 {
+				t.Errorf("%s: %d calls, want 1", name, n)
+			}
+		})
+	}
+}
+
+// ends: an end of the context is an end of the call, and says whose it was.
+func (p Chatting) ends(t *testing.T) {
+	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
+		p.each(t, func(t *testing.T, c upstream.Call) {
+			before, cancel := context.WithCancelCause(t.Context())
+			cancel(cause)
+			a, _, _ := p.meeting(t, Well)
+			_, err := a.Chat(before, c)
+			if f := failed(t, "before", err); f.Code != code {
+				t.Errorf("before the call: %v, want %s", f, code)
+			}
+			while, cancel := context.WithCancelCause(t.Context())
+			a, arrived, _ := p.meeting(t, Stalls)
+			go func() {
+				arrived()
+				cancel(cause)
+			}()
+			_, err = a.Chat(while, c)
+			if f := failed(t, "while it waits", err); f.Code != code {
+				t.Errorf("while the answer is waited for: %v, want %s", f, code)
+			}
+		})
+	}
+	p.streams(t, func(t *testing.T, c upstream.Call) {
+		p.endsInBody(t, c, context.DeadlineExceeded, fault.UpstreamTimeout)
+		p.endsInBody(t, c, context.Canceled, fault.ClientClosed)
+	})
+}
+
+func (p Chatting) endsInBody(t *testing.T, c upstream.Call, cause error, code fault.Code) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	a, _, _ := p.meeting(t, Well)
+	if p.Plays == nil {
+		server := fakeprovider.New(t, fakeprovider.Reply{Events: []string{`{"a":1}`}, End: fakeprovider.Stall})
+		a = open(t, p.Provider, server.URL(), nil)
+	}
+	answer, err := a.Chat(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := answer.Body.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel(cause)
+	_, err = io.ReadAll(answer.Body)
+	if p.Plays == nil && err == nil {
+		t.Fatal("the body ended as if it were whole")
+	}
+	if err != nil {
+		if f := upstream.Interrupted(ctx, err); f.Code != code {
+			t.Errorf("in the body: %v, want %s", f, code)
+		}
+	}
+}
+
+// streams runs a case for the streams alone.
+func (p Chatting) streams(t *testing.T, run func(t *testing.T, c upstream.Call)) {
+	p.each(t, func(t *testing.T, c upstream.Call) {
+		if c.Stream {
+			run(t, c)
+		}
+	})
+}
+
+// breaks: a stream that was cut never ends like a whole one.
+func (p Chatting) breaks(t *testing.T) {
+	half := []string{`{"a":1}`, `{"b":2}`}
+	for name, reply := range map[string]fakeprovider.Reply{
+		"reset":             replyTo(Breaks),
+		"closed":            {Events: half, End: fakeprovider.Cut},
+		"half written":      {ContentType: "text/event-stream", Body: "data: {", Length: 1000},
+		"reset after head":  {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
+		"chunk without end": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
+	} {
+		if p.Plays == nil {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p.streams(t, func(t *testing.T, c upstream.Call) {
+					p.broken(t, open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil), c)
+				})
+			})
+		}
+	}
+	p.streams(t, func(t *testing.T, c upstream.Call) {
+		a, _, _ := p.meeting(t, Breaks)
+		p.broken(t, a, c)
+	})
+}
+
+// broken reads an answer that breaks off.
+func (p Chatting) broken(t *testing.T, a upstream.Adapter, c upstream.Call) {
+	answer, err := a.Chat(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if !answer.Stream {
+		t.Error("the answer is no stream")
+	}
+	if _, err = io.ReadAll(answer.Body); err == nil {
+		t.Fatal("the broken body ended like a whole one")
+	}
+	judged(t, "broken", upstream.Interrupted(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+}
+
+// unspoken: a body of another form is not sent.
+func (p Chatting) unspoken(t *testing.T) {
+	forms := infoOf(t, p.Provider).Forms
+	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini, "telegram"} {
+		if slices.Contains(forms, form) {
+			continue
+		}
+		base := saying(t, func(http.ResponseWriter, *http.Request) { t.Errorf("a body of the form %s was sent", form) })
+		c := p.Call(forms[0])
+		c.Form = form
+		a := open(t, p.Provider, base, nil)
+		_, err := a.Chat(t.Context(), c)
+		judged(t, "chat", failed(t, "chat", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+		if counter, ok := a.(upstream.TokenCounter); ok {
+			_, err := counter.CountTokens(t.Context(), c)
+			judged(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+		}
+	}
+}
+
+// strange: what is not the kind of answer that was asked for is none.
+func (p Chatting) strange(t *testing.T) {
+	gone := want{fault.UpstreamUnavailable, upstream.HealthFail}
+	for name, reply := range map[string]fakeprovider.Reply{
+		"page with 200":      fakeprovider.Page(200),
+		"page with 400":      fakeprovider.Page(400),
+		"hangs up":           {Before: fakeprovider.Cut},
+		"redirect":           {Status: 307, Header: map[string]string{"Location": "/elsewhere"}},
+		"no content type":    {ContentType: "-", Body: "hello"},
+		"plain text":         {ContentType: "text/plain", Body: "OK"},
+		"compressed":         {Header: map[string]string{"Content-Encoding": "gzip"}, Body: "\x1f\x8b"},
+		"error body cut off": {Status: 503, Length: 100, Body: `{"error":`},
+		"error without end":  {Status: 500, Body: string(make([]byte, 1<<20)), End: fakeprovider.Stall},
+	} {
+		p.each(t, func(t *testing.T, c upstream.Call) {
+			if c.Stream && name == "compressed" {
+				reply.Events = []string{"x"}
+			}
+			_, err := open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil).Chat(t.Context(), c)
+			want := gone
+			if reply.Before == fakeprovider.Cut {
+				want.code = fault.UpstreamConnectionError
+			}
+			judged(t, name, failed(t, name, err), want)
+		})
+	}
+	p.each(t, func(t *testing.T, c upstream.Call) { // a stream for a whole answer, and the other way
+		reply := fakeprovider.Reply{Body: `{"a":1}`}
+		if !c.Stream {
+			reply = fakeprovider.Reply{Events: []string{`{"a":1}`}}
+		}
+		_, err := open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil).Chat(t.Context(), c)
+		judged(t, "the other kind", failed(t, "the other kind", err), gone)
+	})
+}
+
+// malformed: whatever comes with an error status, there is a failure, and the
+// credential is not in it. A counter makes no number of it either.
+func (p Chatting) malformed(t *testing.T) {
+	for name, body := range malformed() {
+		for _, status := range []int{200, 400, 401, 403, 404, 413, 422, 429, 500, 503} {
+			p.each(t, func(t *testing.T, c upstream.Call) {
+				a := open(t, p.Provider, saying(t, document(status, body)), nil)
+				if answer, err := a.Chat(t.Context(), c); err != nil {
+					failed(t, name, err)
+				} else if answer.Body.Close(); status != http.StatusOK || c.Stream {
+					t.Errorf("%s with %d is an answer", name, status)
+				}
+				if counter, ok := a.(upstream.TokenCounter); ok && !c.Stream {
+					if n, err := counter.CountTokens(t.Context(), c); err == nil {
+						t.Errorf("%s with %d is %d tokens", name, status, n)
+					} else {
+						failed(t, name, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// endless: what has no end is left.
+func (p Chatting) endless(t *testing.T) {
+	p.each(t, func(t *testing.T, c upstream.Call) {
+		left := make(chan struct{}, 1)
+		_, err := open(t, p.Provider, saying(t, endless(500, left)), nil).Chat(t.Context(), c)
+		judged(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+		await(t, left)
+		if counter, ok := open(t, p.Provider, saying(t, endless(200, left)), nil).(upstream.TokenCounter); ok && !c.Stream {
+			_, err := counter.CountTokens(t.Context(), c)
+			judged(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+			await(t, left)
+		}
+	})
+}
+
+// nobody: a port that refuses connections.
+func (p Chatting) nobody(t *testing.T) {
+	base := fakeprovider.Refused(t)
+	p.each(t, func(t *testing.T, c upstream.Call) {
+		_, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
+		judged(t, "nobody", failed(t, "nobody", err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+	})
+}
+
+// await waits for a caller to leave.
+func await(t *testing.T, left <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-left:
+	case <-time.After(30 * time.Second):
+		t.Error("the answer without end is still being read")
+	}
+}

@@ -1,0 +1,21 @@
+package dashscope_test
+
+import (
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/dashscope"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Media(t, conformance.Making{
+		Provider: dashscope.Provider,
+		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewDashScope(t) },
+		Tasks:    map[string]upstream.Task{"pictures": image(count(3)), "pictures as a task": image(count(2), model("wan2.6-t2i")), "clip": video()},
+		Ticket:   func(upstream.Task) string { return "t-1" },
+		Params:   `{"seed":41417}`,
+	})
+}

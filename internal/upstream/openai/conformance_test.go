@@ -1,0 +1,23 @@
+package openai_test
+
+import (
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/openai"
+	"tollgate/internal/wire"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Chat(t, conformance.Chatting{Provider: openai.Provider, Call: func(wire.Form) upstream.Call { return call(false) }})
+	conformance.Media(t, conformance.Making{
+		Provider: openai.Provider,
+		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewOpenAI(t) },
+		Tasks:    map[string]upstream.Task{"pictures": picture(func(w *upstream.Task) { w.Count = 3 }), "clip": clip()},
+		Ticket:   func(upstream.Task) string { return "video_1" },
+		Params:   `{"user":"41417"}`,
+	})
+}

@@ -1,0 +1,45 @@
+package sandbox_test
+
+import (
+	"testing"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/sandbox"
+	"tollgate/internal/wire"
+)
+
+// TestConformance: the sandbox speaks no HTTP, so it plays the troubles itself.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	fail := func(kind string) map[string]any { return map[string]any{"fail": kind, "poll_wait": "1ms"} }
+	conformance.Chat(t, conformance.Chatting{
+		Provider: sandbox.Provider,
+		Call: func(form wire.Form) upstream.Call {
+			body := `{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`
+			if form == wire.FormResponses {
+				body = `{"model":"m","input":"hello"}`
+			}
+			return upstream.Call{Body: []byte(body), IdempotencyKey: "att_1"}
+		},
+		Plays: map[conformance.Trouble]map[string]any{
+			conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},
+			conformance.Busy: fail("busy"), conformance.Unauthorized: fail("credential"), conformance.Missing: fail("model"),
+			conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
+		},
+	})
+	picture, clip := work(upstream.KindImage), work(upstream.KindVideo)
+	picture.Count = 2
+	conformance.Media(t, conformance.Making{
+		Provider: sandbox.Provider,
+		Tasks:    map[string]upstream.Task{"pictures": picture, "clip": clip},
+		Ticket:   func(upstream.Task) string { return "sandbox.1.well.000000000000" },
+		Params:   `{"seed":41417}`,
+		Plays: map[conformance.Trouble]map[string]any{
+			conformance.Resets: fail("connection"), conformance.LosesAnswer: fail("connection"), conformance.Busy: fail("busy"),
+			conformance.Unauthorized: fail("credential"), conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
+			conformance.BreaksPolls: fail("polls_break"), conformance.Forgets: fail("upstream_unstable"),
+			conformance.RefusesLink: fail("bad_link_once"), conformance.CutsLink: fail("result_fetch_failed"),
+		},
+	})
+}
