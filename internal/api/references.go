@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
 	"tollgate/internal/media"
+	"tollgate/internal/media/format"
 	"tollgate/internal/wire/jobrequest"
 )
 
@@ -158,14 +159,14 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 	if err != nil {
 		return media.File{}, err
 	}
-	bounds := media.Bounds{ImageSize: imageReference, VideoSize: videoReference}
+	bounds := format.Bounds{ImageSize: imageReference, VideoSize: videoReference}
 	if r.Image {
-		bounds.Kinds = append(bounds.Kinds, media.KindImage)
+		bounds.Kinds = append(bounds.Kinds, format.KindImage)
 	}
 	if r.Video {
-		bounds.Kinds = append(bounds.Kinds, media.KindVideo)
+		bounds.Kinds = append(bounds.Kinds, format.KindVideo)
 	}
-	if _, _, _, err := media.Inspect(data, bounds); err != nil {
+	if _, _, _, err := format.Inspect(data, bounds); err != nil {
 		return media.File{}, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, err)
 	}
 	file, err := d.Media.Keep(ctx, job, data, bounds.Kinds...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,11 +138,15 @@ func roomOf(folder string) string {
 	}
 }
 
+// forTests are packages beside the product's that only tests may import.
+var forTests = []string{
+	"internal/store/storetest", "internal/upstream/conformance", "internal/media/formattest", "internal/wire/internal/wiretest",
+}
+
 // testOnly tells whether a package is for tests alone.
 func testOnly(folder string) bool {
 	room := roomOf(folder)
-	return room == "internal/gatewaytest" || room == "internal/archtest" || room == "bench" ||
-		folder == "internal/store/storetest" || folder == "internal/upstream/conformance" || folder == "internal/wire/internal/wiretest"
+	return room == "internal/gatewaytest" || room == "internal/archtest" || room == "bench" || slices.Contains(forTests, folder)
 }
 
 // read returns the text of a file of the repository.

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/s3server"
+	"tollgate/internal/media/format"
+	"tollgate/internal/media/formattest"
 )
 
 // gate is a proxy before an S3 server. It passes requests on unchanged, notes
@@ -91,7 +93,7 @@ func (g *gate) requests() []string {
 func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
 	t.Parallel()
 	b, g := behindGate(t)
-	data := picture(t, "image/png", 400, 300, 1)
+	data := formattest.Picture(t, "image/png", 400, 300, 1)
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
 	for _, c := range []struct {
@@ -204,14 +206,14 @@ func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 	t.Parallel()
 	b, g := behindGate(t)
-	data := picture(t, "image/png", 40, 30, 1)
+	data := formattest.Picture(t, "image/png", 40, 30, 1)
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
 	g.rule(func(*http.Request) string { return "error" })
 	if w := b.get(f); w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") || w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
-	var refusal *Refusal
+	var refusal *format.Refusal
 	if _, err := b.Keep(t.Context(), "job_2", data); err == nil || errors.As(err, &refusal) {
 		t.Errorf("keep: %v", err)
 	}
@@ -232,7 +234,7 @@ func TestAnotherLengthThanWasStoredIsNotServed(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
 	b := onSQLite(t, s.Location(s.URL))
-	f := b.put("job_1", picture(t, "image/png", 40, 30, 1))
+	f := b.put("job_1", formattest.Picture(t, "image/png", 40, 30, 1))
 	b.publish("job_1", f)
 	if err := b.place.put(t.Context(), f.Name, f.Type, strings.NewReader("short")); err != nil {
 		t.Fatal(err)
@@ -246,7 +248,7 @@ func TestAnObjectSeeksLikeAFile(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
 	b := onSQLite(t, s.Location(s.URL))
-	data := picture(t, "image/png", 100, 100, 1)
+	data := formattest.Picture(t, "image/png", 100, 100, 1)
 	f := b.put("job_1", data)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

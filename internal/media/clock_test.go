@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -34,11 +35,11 @@ func TestAJumpDeletesNoFile(t *testing.T) {
 			})
 			return r != nil
 		}
-		early := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		early := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		pass(time.Minute)
 		c.advance(400 * 24 * time.Hour)
 		pass(10 * time.Second)
-		meanwhile := b.put("job_2", picture(t, "image/png", 4, 4, 1))
+		meanwhile := b.put("job_2", formattest.Picture(t, "image/png", 4, 4, 1))
 		pass(10 * time.Second)
 		c.advance(-400 * 24 * time.Hour)
 		pass(10 * time.Second)

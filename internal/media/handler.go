@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/media/format"
 )
 
 // handlerPath is what stands before a file's name in addresses on every node,
@@ -63,7 +64,7 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fileError("serve", name, err)
 	}
-	if found == nil || extension(found.file.Type) != ext {
+	if found == nil || format.Extension(found.file.Type) != ext {
 		return missing()
 	}
 	caching, ok := s.caching(found)

@@ -10,13 +10,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tollgate/internal/media/format"
+	"tollgate/internal/media/formattest"
 )
 
 func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
 	each(t, func(b *bench) {
-		for contentType, data := range samples(t) {
+		for contentType, data := range formattest.Samples(t) {
 			name := b.reserve("job_1")
-			f, err := b.Put(t.Context(), name, bytes.NewReader(data), Limit{kindOf(contentType), 64 << 20})
+			f, err := b.Put(t.Context(), name, bytes.NewReader(data), Limit{format.KindOf(contentType), 64 << 20})
 			if err != nil {
 				b.t.Errorf("%s: %v", contentType, err)
 				continue
@@ -42,7 +45,7 @@ func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
 				b.t.Errorf("%s: policy %q", contentType, got)
 			}
 			b.wantServed(f, data)
-			head := b.fetch(http.MethodHead, "/media/"+name+extension(contentType))
+			head := b.fetch(http.MethodHead, "/media/"+name+format.Extension(contentType))
 			if head.Code != http.StatusOK || head.Header().Get("Content-Length") != fmt.Sprint(len(data)) || head.Body.Len() != 0 {
 				b.t.Errorf("%s: HEAD %d, %s bytes, body of %d", contentType, head.Code, head.Header().Get("Content-Length"), head.Body.Len())
 			}
@@ -52,7 +55,7 @@ func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
 
 func TestHandlerServesParts(t *testing.T) {
 	each(t, func(b *bench) {
-		data := picture(t, "image/png", 400, 300, 1)
+		data := formattest.Picture(t, "image/png", 400, 300, 1)
 		f := b.put("job_1", data)
 		b.publish("job_1", f)
 		size, tag := len(data), `"`+f.Name+`"`
@@ -118,9 +121,9 @@ func TestHandlerServesParts(t *testing.T) {
 
 func TestHandlerRefusesWhatNoLinkLeadsTo(t *testing.T) {
 	each(t, func(b *bench) {
-		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.publish("job_1", f)
-		stored := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		stored := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		good := "/media/" + f.Name + ".png"
 		for _, path := range []string{
 			"/", "/media", "/media/", "/media/.png", "/media/" + f.Name, "/media/" + f.Name + ".", good + "/", good + ".png",
@@ -148,7 +151,7 @@ func TestHandlerRefusesWhatNoLinkLeadsTo(t *testing.T) {
 
 func TestAFileThatIsMissingFromItsPlaceIsToldOf(t *testing.T) {
 	each(t, func(b *bench) {
-		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.publish("job_1", f)
 		if err := b.remove(t.Context(), f.Name); err != nil {
 			b.t.Fatal(err)
@@ -170,7 +173,7 @@ func TestAPlaceThatFailsIsAnOutage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := onSQLite(t, "file:"+dir)
-	f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+	f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 	b.publish("job_1", f)
 	path := b.place.(*folder).path(f.Name)
 	if err := os.Remove(path); err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"tollgate/internal/media/format"
 )
 
 // intake is a result on its way into a place: a reader that judges what passes.
@@ -15,7 +17,7 @@ type intake struct {
 	ctx         context.Context
 	from        *bufio.Reader
 	limit       int64
-	shape       *shape
+	shape       *format.Shape
 	contentType string
 	size        int64 // bytes so far
 	err         error // what it ended with
@@ -24,22 +26,22 @@ type intake struct {
 // newIntake looks at the first bytes of r.
 func newIntake(ctx context.Context, r io.Reader, limit Limit) (*intake, error) {
 	from := bufio.NewReaderSize(r, 64<<10)
-	head, err := from.Peek(headSize)
+	head, err := from.Peek(format.HeadSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	contentType := sniff(head)
-	if kindOf(contentType) != limit.Kind {
+	contentType := format.Sniff(head)
+	if format.KindOf(contentType) != limit.Kind {
 		return nil, foreign(head, contentType, limit.Kind)
 	}
-	return &intake{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: newShape(contentType)}, nil
+	return &intake{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: format.NewShape(contentType)}, nil
 }
 
 // foreign says what came instead of the kind that was asked for.
 func foreign(head []byte, contentType, kind string) error {
 	what := contentType
 	if what == "" {
-		what = looksLike(head)
+		what = format.LooksLike(head)
 	}
 	switch {
 	case len(head) == 0:
@@ -66,13 +68,13 @@ func (in *intake) Read(p []byte) (int, error) {
 		in.err = fmt.Errorf("%w of %d bytes", ErrTooLarge, in.limit)
 		return 0, in.err
 	case n > 0:
-		if in.err = in.shape.feed(p[:n]); in.err != nil {
+		if in.err = in.shape.Feed(p[:n]); in.err != nil {
 			return 0, in.err
 		}
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		if in.err = in.shape.finish(); in.err == nil {
+		if in.err = in.shape.Finish(); in.err == nil {
 			in.err = io.EOF
 		}
 	case err != nil:

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/media/format"
 	"tollgate/internal/store"
 )
 
@@ -117,8 +118,8 @@ type File struct {
 
 // The kinds of files.
 const (
-	KindImage = "image"
-	KindVideo = "video"
+	KindImage = format.KindImage
+	KindVideo = format.KindVideo
 )
 
 // The errors of files, beside those of the database and of the place.
@@ -136,7 +137,7 @@ var (
 	// ErrForeign: the bytes are not of the kind that was asked for.
 	ErrForeign = errors.New("the file is not of a kind that is kept")
 	// ErrBroken: the bytes end early or contradict themselves.
-	ErrBroken = errors.New("the file is cut off or damaged")
+	ErrBroken = format.ErrBroken
 )
 
 // nameBytes of randomness make a name: 160 bits.
@@ -165,7 +166,7 @@ func isName(text string) bool {
 
 // Link returns the address of a result. It works from the commit of Publish on,
 // until the retention is over.
-func (s *Store) Link(f File) string { return s.base + "/" + f.Name + extension(f.Type) }
+func (s *Store) Link(f File) string { return s.base + "/" + f.Name + format.Extension(f.Type) }
 
 // ReferenceURL returns the address of a reference, for providers. It works from
 // the commit of Adopt on, until the reference is deleted. It is of use to a

@@ -7,14 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"image"
-	"image/color"
-	"image/gif"
-	"image/jpeg"
-	"image/png"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,6 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/gatewaytest/s3server"
+	"tollgate/internal/media/format"
+	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -245,42 +241,9 @@ func (b *bench) wantRow(name, state string) {
 	}
 }
 
-// picture encodes an image of noise, which no format makes small.
-func picture(t testing.TB, contentType string, width, height int, seed uint64) []byte {
-	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 1))
-	img := image.NewRGBA(image.Rect(0, 0, width, height))
-	for i := range img.Pix {
-		img.Pix[i] = byte(random.Uint32())
-	}
-	for i := 3; i < len(img.Pix); i += 4 {
-		img.Pix[i] = 255
-	}
-	var out bytes.Buffer
-	var err error
-	switch contentType {
-	case "image/png":
-		err = (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&out, img)
-	case "image/jpeg":
-		err = jpeg.Encode(&out, img, &jpeg.Options{Quality: 95})
-	case "image/gif":
-		paletted := image.NewPaletted(img.Rect, color.Palette{color.Black, color.White, color.RGBA{255, 0, 0, 255}})
-		for i := range paletted.Pix {
-			paletted.Pix[i] = byte(random.Uint32() % 3)
-		}
-		err = gif.EncodeAll(&out, &gif.GIF{Image: []*image.Paletted{paletted, paletted}, Delay: []int{1, 1}})
-	default:
-		t.Fatalf("no encoder of %s", contentType)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
 func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 	each(t, func(b *bench) {
-		data := picture(t, "image/png", 40, 30, 1)
+		data := formattest.Picture(t, "image/png", 40, 30, 1)
 		name := b.reserve("job_1")
 		b.wantGone(File{Name: name, Type: "image/png"})
 		f, err := b.Put(t.Context(), name, bytes.NewReader(data), Limit{KindImage, 1 << 20})
@@ -319,7 +282,7 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 
 func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 	each(t, func(b *bench) {
-		data := picture(t, "image/jpeg", 40, 30, 2)
+		data := formattest.Picture(t, "image/jpeg", 40, 30, 2)
 		f, err := b.Keep(t.Context(), "job_1", data, KindImage)
 		if err != nil {
 			b.t.Fatal(err)
@@ -355,7 +318,7 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 
 func TestReferencesOfNoJobGo(t *testing.T) {
 	each(t, func(b *bench) {
-		data := picture(t, "image/gif", 4, 3, 2)
+		data := formattest.Picture(t, "image/gif", 4, 3, 2)
 		refused, err := b.Keep(t.Context(), "job_1", data)
 		if err != nil {
 			b.t.Fatal(err)
@@ -383,11 +346,11 @@ func TestReferencesOfNoJobGo(t *testing.T) {
 func TestKeepRefusesWhatInspectRefuses(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t, "file:"+t.TempDir())
-	var refusal *Refusal
+	var refusal *format.Refusal
 	if _, err := b.Keep(t.Context(), "job_1", []byte("<svg/>")); !errors.As(err, &refusal) {
 		t.Errorf("an SVG: %v", err)
 	}
-	if _, err := b.Keep(t.Context(), "job_1", picture(t, "image/png", 2, 2, 1), KindVideo); !errors.As(err, &refusal) {
+	if _, err := b.Keep(t.Context(), "job_1", formattest.Picture(t, "image/png", 2, 2, 1), KindVideo); !errors.As(err, &refusal) {
 		t.Errorf("an image where a video is wanted: %v", err)
 	}
 	if n := b.rows(); n != 0 {
@@ -481,7 +444,7 @@ func TestFilesSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := onSQLite(t, "file:"+dir)
-	data := picture(t, "image/png", 10, 10, 3)
+	data := formattest.Picture(t, "image/png", 10, 10, 3)
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
 	again := newBench(t, b.db, b.clock, "file:"+dir)

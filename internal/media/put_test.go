@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
 )
 
@@ -27,13 +28,13 @@ func large(t testing.TB, seed uint64) []byte { return padded(t, 2*partSize-1000,
 func padded(t testing.TB, size int, seed uint64) []byte {
 	t.Helper()
 	const header = 33 // signature and IHDR
-	data := picture(t, "image/png", 20, 10, seed)
+	data := formattest.Picture(t, "image/png", 20, 10, seed)
 	chunk := make([]byte, 8+size, 12+size)
 	binary.BigEndian.PutUint32(chunk, uint32(size))
 	copy(chunk[4:], "noIs")
 	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}).Read(chunk[8:]) // never fails
 	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
-	return join(data[:header], chunk, data[header:])
+	return formattest.Join(data[:header], chunk, data[header:])
 }
 
 // failing gives the first n bytes of data and then fails.
@@ -123,7 +124,7 @@ func (b *bench) wantNoRemainder(after string) {
 
 func TestARepetitionReplaces(t *testing.T) {
 	each(t, func(b *bench) {
-		first, second := picture(t, "image/png", 30, 30, 1), picture(t, "image/jpeg", 20, 20, 2)
+		first, second := formattest.Picture(t, "image/png", 30, 30, 1), formattest.Picture(t, "image/jpeg", 20, 20, 2)
 		f := b.put("job_1", first)
 		limit := Limit{KindImage, 1 << 20}
 		// A repetition that fails leaves nothing that could be published.
@@ -162,7 +163,7 @@ func TestARepetitionReplaces(t *testing.T) {
 
 func TestPutWantsAReservedName(t *testing.T) {
 	each(t, func(b *bench) {
-		data := picture(t, "image/png", 3, 3, 1)
+		data := formattest.Picture(t, "image/png", 3, 3, 1)
 		dropped, swept := b.reserve("job_1"), b.reserve("job_2")
 		b.drop("job_1")
 		b.clock.advance(unpublishedFor)
@@ -188,7 +189,7 @@ func TestPutWantsAReservedName(t *testing.T) {
 // sweep pass, while its file is on its way.
 func TestANameThatIsGivenUpWhileItIsStoredLeavesNoFile(t *testing.T) {
 	each(t, func(b *bench) {
-		data := picture(t, "image/png", 300, 300, 1)
+		data := formattest.Picture(t, "image/png", 300, 300, 1)
 		for _, sweep := range []bool{false, true} {
 			name := b.reserve("job_1")
 			end := call(func() {
@@ -210,11 +211,11 @@ func TestANameThatIsGivenUpWhileItIsStoredLeavesNoFile(t *testing.T) {
 
 func TestRenewTellsWhatIsWhole(t *testing.T) {
 	each(t, func(b *bench) {
-		stored := b.put("job_1", picture(t, "image/png", 5, 5, 1))
+		stored := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 1))
 		pending := b.reserve("job_1")
-		published := b.put("job_1", picture(t, "image/png", 5, 5, 2))
+		published := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 2))
 		b.publish("job_1", published)
-		b.put("job_2", picture(t, "image/png", 5, 5, 3))
+		b.put("job_2", formattest.Picture(t, "image/png", 5, 5, 3))
 		b.clock.advance(unpublishedFor - time.Second)
 		var files []File
 		b.update(func(tx *store.Tx) (err error) {
@@ -238,7 +239,7 @@ func TestRenewTellsWhatIsWhole(t *testing.T) {
 
 func TestPublishIsAllOrToldOf(t *testing.T) {
 	each(t, func(b *bench) {
-		f := b.put("job_1", picture(t, "image/png", 5, 5, 1))
+		f := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 1))
 		if b.publish("job_1", f, File{Name: b.reserve("job_1"), Type: "image/png"}) {
 			b.t.Error("a file that was never stored was published")
 		}

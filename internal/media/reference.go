@@ -8,16 +8,17 @@ import (
 	"io"
 	"time"
 
+	"tollgate/internal/media/format"
 	"tollgate/internal/store"
 )
 
 // Keep stores a reference file of a job that is about to be submitted. data is
-// inspected with the usual bounds (Inspect) as one of kinds, none meaning
-// images and videos; a *Refusal's text is for the user, other errors are
+// inspected with the usual bounds (format.Inspect) as one of kinds, none meaning
+// images and videos; a *format.Refusal's text is for the user, other errors are
 // failures of our own. The row comes before the bytes, so that a file which its
 // job never adopts is deleted after a day.
 func (s *Store) Keep(ctx context.Context, job string, data []byte, kinds ...string) (File, error) {
-	contentType, _, _, err := Inspect(data, Bounds{Kinds: kinds})
+	contentType, _, _, err := format.Inspect(data, format.Bounds{Kinds: kinds})
 	if err != nil {
 		return File{}, err
 	}

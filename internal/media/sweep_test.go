@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
 )
 
@@ -95,7 +96,7 @@ func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		w := &watched{place: b.place, removed: map[string]int{}, broken: true}
 		b.Store.place = w
-		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.drop("job_1")
 		if err := b.step(t.Context()); !errors.Is(err, errBoom) {
 			t.Fatalf("step: %v", err)
@@ -113,7 +114,7 @@ func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 
 func TestPublishingLosesAgainstTheSweep(t *testing.T) {
 	each(t, func(b *bench) {
-		f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.clock.advance(unpublishedFor)
 		if _, err := b.expire(t.Context(), stateStored); err != nil {
 			b.t.Fatal(err)
@@ -138,7 +139,7 @@ func TestRunDeletesAndEnds(t *testing.T) {
 		defer close(done)
 		b.Run(ctx)
 	}()
-	f, err := b.Keep(ctx, "job_1", picture(t, "image/png", 4, 4, 1))
+	f, err := b.Keep(ctx, "job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestTidyDeletesOldUnfinishedFilesAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := onSQLite(t, "file:"+dir)
-	f := b.put("job_1", picture(t, "image/png", 4, 4, 1))
+	f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 	now := time.Now()
 	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": 23 * time.Hour} {
 		path := filepath.Join(dir, unfinished, name)

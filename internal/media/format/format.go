@@ -1,9 +1,28 @@
-package media
+// Package format owns what a file of media is by its bytes: its content type,
+// its size in pixels, whether it is whole, and whether a user may send it.
+//
+// Invariants:
+//   - Nothing is decoded: what a file's headers say is all that is believed of
+//     it, and as little is held in memory.
+//   - The same bytes get the same verdict however they arrive.
+//   - What is not known is not kept, and nothing that is could hold a script
+//     that a browser would run.
+package format
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 )
+
+// The kinds of files.
+const (
+	KindImage = "image"
+	KindVideo = "video"
+)
+
+// ErrBroken: the bytes end early or contradict themselves.
+var ErrBroken = errors.New("the file is cut off or damaged")
 
 // format is one kind of file that is kept.
 type format struct {
@@ -22,8 +41,8 @@ var formats = []format{
 	{"video/quicktime", ".mov", KindVideo},
 }
 
-// extension returns what names of files of a content type end in.
-func extension(contentType string) string {
+// Extension returns what names of files of a content type end in.
+func Extension(contentType string) string {
 	for _, f := range formats {
 		if f.contentType == contentType {
 			return f.extension
@@ -32,8 +51,8 @@ func extension(contentType string) string {
 	return ""
 }
 
-// kindOf returns the kind of a content type; empty if it is not kept.
-func kindOf(contentType string) string {
+// KindOf returns the kind of a content type; empty if it is not kept.
+func KindOf(contentType string) string {
 	for _, f := range formats {
 		if f.contentType == contentType {
 			return f.kind
@@ -42,12 +61,12 @@ func kindOf(contentType string) string {
 	return ""
 }
 
-// headSize is how many bytes tell what a file is.
-const headSize = 1024
+// HeadSize is how many bytes tell what a file is.
+const HeadSize = 1024
 
-// sniff tells a file's content type by its first bytes, of which there are
-// headSize unless the file is shorter; empty if it is none that is kept.
-func sniff(head []byte) string {
+// Sniff tells a file's content type by its first bytes, of which there are
+// HeadSize unless the file is shorter; empty if it is none that is kept.
+func Sniff(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
 		return "image/png"
@@ -90,9 +109,9 @@ func notVideo(brand string) bool {
 	return false
 }
 
-// looksLike names what a file that is not kept seems to be, for its sender;
+// LooksLike names what a file that is not kept seems to be, for its sender;
 // empty if nobody knows.
-func looksLike(head []byte) string {
+func LooksLike(head []byte) string {
 	text := strings.ToLower(strings.TrimLeft(strings.TrimPrefix(string(head), "\ufeff"), " \t\r\n"))
 	switch {
 	case strings.Contains(text, "<svg"):

@@ -1,4 +1,4 @@
-package media
+package format
 
 import (
 	"bytes"
@@ -60,19 +60,19 @@ func Inspect(data []byte, b Bounds) (contentType string, width, height int, err 
 	if len(b.Kinds) == 0 {
 		b.Kinds = []string{KindImage, KindVideo}
 	}
-	head := data[:min(len(data), headSize)]
-	contentType = sniff(head)
-	kind := kindOf(contentType)
+	head := data[:min(len(data), HeadSize)]
+	contentType = Sniff(head)
+	kind := KindOf(contentType)
 	if err := inspectKind(head, contentType, kind, b.Kinds); err != nil {
 		return "", 0, 0, err
 	}
 	if err := inspectSize(int64(len(data)), kind, b); err != nil {
 		return "", 0, 0, err
 	}
-	s := newShape(contentType)
-	err = s.feed(data)
+	s := NewShape(contentType)
+	err = s.Feed(data)
 	if err == nil {
-		err = s.finish()
+		err = s.Finish()
 	}
 	if err != nil {
 		return "", 0, 0, refuse("The %s is cut off or damaged. Save it anew as %s.", kind, welcome([]string{kind}))
@@ -98,7 +98,7 @@ func inspectKind(head []byte, contentType, kind string, kinds []string) error {
 	if slices.Contains(kinds, kind) {
 		return nil
 	}
-	what := looksLike(head)
+	what := LooksLike(head)
 	switch {
 	case len(head) == 0:
 		return refuse("The file is empty. Send %s.", welcome(kinds))
@@ -156,7 +156,7 @@ const (
 // too: by its first bytes or by what follows its proper end. What cameras
 // append (further pictures, short clips, their own notes) is neither.
 func otherwise(head, tail []byte) bool {
-	begun := tail[:min(len(tail), headSize)]
+	begun := tail[:min(len(tail), HeadSize)]
 	for _, part := range [][]byte{head, begun} {
 		lower := strings.ToLower(string(part))
 		if slices.ContainsFunc(markup, func(m string) bool { return strings.Contains(lower, m) }) {

@@ -1,4 +1,4 @@
-package media
+package format
 
 import (
 	"bytes"
@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// shape follows the outer structure of a file as its bytes pass: enough to see
+// Shape follows the outer structure of a file as its bytes pass: enough to see
 // how large a picture is and whether the file is whole, without decoding it.
 // It is a machine that either skips bytes, looks for one, or collects a header
 // and hands it to the format's next step.
-type shape struct {
+type Shape struct {
 	skip  int64 // bytes to pass over first
 	until int   // then, unless -1, pass over everything before this byte
 	need  int   // then collect so many bytes
@@ -33,11 +33,11 @@ type shape struct {
 
 // step reads a header that has been collected and sets what comes next. It may
 // keep no part of the header.
-type step func(s *shape, header []byte) error
+type step func(s *Shape, header []byte) error
 
-// newShape returns the machine of a content type that sniff knows.
-func newShape(contentType string) *shape {
-	s := &shape{until: -1}
+// NewShape returns the machine of a content type that Sniff knows.
+func NewShape(contentType string) *Shape {
+	s := &Shape{until: -1}
 	switch contentType {
 	case "image/png":
 		s.skip, s.need, s.next = 8, 8, pngFirst
@@ -60,9 +60,9 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
 
-// feed takes the next bytes of the file. An error wraps ErrBroken; feed no more
+// Feed takes the next bytes of the file. An error wraps ErrBroken; Feed no more
 // after it.
-func (s *shape) feed(p []byte) error {
+func (s *Shape) Feed(p []byte) error {
 	start := s.passed
 	s.passed += int64(len(p))
 	rest := p
@@ -100,8 +100,8 @@ func (s *shape) feed(p []byte) error {
 	return nil
 }
 
-// finish judges a file that has ended. An error wraps ErrBroken.
-func (s *shape) finish() error {
+// Finish judges a file that has ended. An error wraps ErrBroken.
+func (s *Shape) Finish() error {
 	switch {
 	case s.ended && s.end > s.passed:
 		return damaged("the last %d bytes are missing", s.end-s.passed)
@@ -117,18 +117,18 @@ func (s *shape) finish() error {
 }
 
 // grow notes the size of a picture.
-func (s *shape) grow(width, height int) {
+func (s *Shape) grow(width, height int) {
 	s.width, s.height = max(s.width, width), max(s.height, height)
 }
 
 // PNG: chunks of length, type, data and checksum; the first is IHDR, the last
 // IEND.
 
-func pngFirst(s *shape, header []byte) error {
+func pngFirst(s *Shape, header []byte) error {
 	if string(header[4:]) != "IHDR" || binary.BigEndian.Uint32(header) != 13 {
 		return damaged("a PNG without a header")
 	}
-	s.need, s.next = 8, func(s *shape, size []byte) error {
+	s.need, s.next = 8, func(s *Shape, size []byte) error {
 		width, height := binary.BigEndian.Uint32(size), binary.BigEndian.Uint32(size[4:])
 		if width == 0 || height == 0 || width > 1<<31-1 || height > 1<<31-1 {
 			return damaged("a PNG of no size")
@@ -140,7 +140,7 @@ func pngFirst(s *shape, header []byte) error {
 	return nil
 }
 
-func pngChunk(s *shape, header []byte) error {
+func pngChunk(s *Shape, header []byte) error {
 	length := binary.BigEndian.Uint32(header)
 	if length > 1<<31-1 {
 		return damaged("a chunk of a PNG that is too long")
@@ -154,14 +154,14 @@ func pngChunk(s *shape, header []byte) error {
 // entropy-coded data, in which FF is followed by 00 or a restart marker; EOI is
 // the end.
 
-func jpegMarker(s *shape, header []byte) error {
+func jpegMarker(s *Shape, header []byte) error {
 	if header[0] != 0xff { // decoders skip to the next marker
 		s.until, s.need, s.next = 0xff, 2, jpegMarker
 		return nil
 	}
 	switch marker := header[1]; {
 	case marker == 0xff: // a byte of filling: the second FF begins the marker
-		s.need, s.next = 1, func(s *shape, next []byte) error {
+		s.need, s.next = 1, func(s *Shape, next []byte) error {
 			return jpegMarker(s, []byte{0xff, next[0]})
 		}
 	case marker == 0xd9:
@@ -181,7 +181,7 @@ func jpegMarker(s *shape, header []byte) error {
 	return nil
 }
 
-func jpegSegment(s *shape, header []byte) error {
+func jpegSegment(s *Shape, header []byte) error {
 	length := int64(binary.BigEndian.Uint16(header))
 	if length < 2 {
 		return damaged("a segment of a JPEG that is too short")
@@ -191,7 +191,7 @@ func jpegSegment(s *shape, header []byte) error {
 }
 
 // jpegFrame reads the size of the picture: length, precision, height, width.
-func jpegFrame(s *shape, header []byte) error {
+func jpegFrame(s *Shape, header []byte) error {
 	length := int64(binary.BigEndian.Uint16(header))
 	height, width := binary.BigEndian.Uint16(header[3:]), binary.BigEndian.Uint16(header[5:])
 	if length < 8 || width == 0 || height == 0 {
@@ -205,7 +205,7 @@ func jpegFrame(s *shape, header []byte) error {
 // GIF: a screen, then blocks: extensions (21) and images (2C), each with a
 // chain of data blocks, up to the trailer (3B).
 
-func gifScreen(s *shape, header []byte) error {
+func gifScreen(s *Shape, header []byte) error {
 	width, height := binary.LittleEndian.Uint16(header[6:]), binary.LittleEndian.Uint16(header[8:])
 	if width == 0 || height == 0 {
 		return damaged("a GIF of no size")
@@ -223,7 +223,7 @@ func colorTable(flags byte) int64 {
 	return 3 << (flags&7 + 1)
 }
 
-func gifBlock(s *shape, header []byte) error {
+func gifBlock(s *Shape, header []byte) error {
 	switch header[0] {
 	case 0x3b:
 		s.ended = true
@@ -237,7 +237,7 @@ func gifBlock(s *shape, header []byte) error {
 	return nil
 }
 
-func gifImage(s *shape, header []byte) error {
+func gifImage(s *Shape, header []byte) error {
 	left, top := binary.LittleEndian.Uint16(header), binary.LittleEndian.Uint16(header[2:])
 	width, height := binary.LittleEndian.Uint16(header[4:]), binary.LittleEndian.Uint16(header[6:])
 	s.grow(int(left)+int(width), int(top)+int(height))
@@ -245,7 +245,7 @@ func gifImage(s *shape, header []byte) error {
 	return nil
 }
 
-func gifData(s *shape, header []byte) error {
+func gifData(s *Shape, header []byte) error {
 	s.need = 1
 	if s.skip = int64(header[0]); s.skip == 0 {
 		s.next = gifBlock

@@ -1,4 +1,4 @@
-package media
+package format
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/media/formattest"
 )
 
 // hugePNG is a small file whose header tells of a huge picture.
@@ -25,12 +26,12 @@ func hugePNG(width, height uint32) []byte {
 		return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 	}
 	size := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, width), height)
-	return join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(size, 8, 2, 0, 0, 0)), chunk("IDAT", []byte("\x78\x9c\x03\x00\x00\x00\x00\x01")), chunk("IEND", nil))
+	return formattest.Join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(size, 8, 2, 0, 0, 0)), chunk("IDAT", []byte("\x78\x9c\x03\x00\x00\x00\x00\x01")), chunk("IEND", nil))
 }
 
 func TestInspectKnowsEveryFormat(t *testing.T) {
 	t.Parallel()
-	for contentType, data := range samples(t) {
+	for contentType, data := range formattest.Samples(t) {
 		got, width, height, err := Inspect(data, Bounds{})
 		if err != nil || got != contentType {
 			t.Errorf("%s: taken for %q (%v)", contentType, got, err)
@@ -39,7 +40,7 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 		switch {
 		case contentType == "image/webp":
 			wantWidth, wantHeight = 1, 1
-		case kindOf(contentType) == KindVideo:
+		case KindOf(contentType) == KindVideo:
 			wantWidth, wantHeight = 0, 0
 		}
 		if width != wantWidth || height != wantHeight {
@@ -52,19 +53,19 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 		contentType   string
 		width, height int
 	}{
-		{"lossless WebP", losslessWebP(t), "image/webp", 1, 1},
-		{"extended WebP", extendedWebP(300, 200), "image/webp", 300, 200},
-		{"a JPEG with filling before a marker", bytes.Replace(picture(t, "image/jpeg", 9, 8, 1), []byte("\xff\xdb"), []byte("\xff\xff\xff\xff\xdb"), 1), "image/jpeg", 9, 8},
-		{"a JPEG of a camera: another picture follows", join(picture(t, "image/jpeg", 9, 8, 1), picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 9, 8},
-		{"a JPEG of a phone: a clip follows", join(picture(t, "image/jpeg", 9, 8, 1), samples(t)["video/mp4"]), "image/jpeg", 9, 8},
-		{"a JPEG with a thumbnail inside", thumbnailed(picture(t, "image/jpeg", 90, 80, 1), picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
-		{"a PNG with zeros behind it", join(picture(t, "image/png", 9, 8, 1), make([]byte, 100)), "image/png", 9, 8},
-		{"a MOV from before there was ftyp", join(box("moov", "tables"), box("mdat", "frames")), "video/quicktime", 0, 0},
-		{"an MP4 whose last box reaches to the end", join(box("ftyp", "mp42\x00\x00\x00\x00"), box("moov", ""), []byte("\x00\x00\x00\x00mdatframes")), "video/mp4", 0, 0},
-		{"an MP4 with a length of 64 bits", join(box("ftyp", "mp42\x00\x00\x00\x00"), []byte("\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"), box("moov", "")), "video/mp4", 0, 0},
-		{"an MP4 with something behind it", join(samples(t)["video/mp4"], []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09")), "video/mp4", 0, 0},
-		{"a live WebM", webM("webm", "\x01\xff\xff\xff\xff\xff\xff\xffclusters"), "video/webm", 0, 0},
-		{"a live WebM with a short length", webM("webm", "\xffclusters"), "video/webm", 0, 0},
+		{"lossless WebP", formattest.LosslessWebP(t), "image/webp", 1, 1},
+		{"extended WebP", formattest.ExtendedWebP(300, 200), "image/webp", 300, 200},
+		{"a JPEG with filling before a marker", bytes.Replace(formattest.Picture(t, "image/jpeg", 9, 8, 1), []byte("\xff\xdb"), []byte("\xff\xff\xff\xff\xdb"), 1), "image/jpeg", 9, 8},
+		{"a JPEG of a camera: another picture follows", formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 9, 8},
+		{"a JPEG of a phone: a clip follows", formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Samples(t)["video/mp4"]), "image/jpeg", 9, 8},
+		{"a JPEG with a thumbnail inside", thumbnailed(formattest.Picture(t, "image/jpeg", 90, 80, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
+		{"a PNG with zeros behind it", formattest.Join(formattest.Picture(t, "image/png", 9, 8, 1), make([]byte, 100)), "image/png", 9, 8},
+		{"a MOV from before there was ftyp", formattest.Join(formattest.Box("moov", "tables"), formattest.Box("mdat", "frames")), "video/quicktime", 0, 0},
+		{"an MP4 whose last box reaches to the end", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"), formattest.Box("moov", ""), []byte("\x00\x00\x00\x00mdatframes")), "video/mp4", 0, 0},
+		{"an MP4 with a length of 64 bits", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"), []byte("\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"), formattest.Box("moov", "")), "video/mp4", 0, 0},
+		{"an MP4 with something behind it", formattest.Join(formattest.Samples(t)["video/mp4"], []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09")), "video/mp4", 0, 0},
+		{"a live WebM", formattest.WebM("webm", "\x01\xff\xff\xff\xff\xff\xff\xffclusters"), "video/webm", 0, 0},
+		{"a live WebM with a short length", formattest.WebM("webm", "\xffclusters"), "video/webm", 0, 0},
 		{"a clip as players take it", fakestudio.Clip(), "video/mp4", 0, 0},
 		{"the longest side", hugePNG(16384, 6000), "image/png", 16384, 6000},
 	} {
@@ -78,13 +79,13 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 // thumbnailed puts a whole JPEG into the first segment of another.
 func thumbnailed(data, thumbnail []byte) []byte {
 	segment := binary.BigEndian.AppendUint16([]byte("\xff\xe1"), uint16(2+len(thumbnail)))
-	return join(data[:2], segment, thumbnail, data[2:])
+	return formattest.Join(data[:2], segment, thumbnail, data[2:])
 }
 
 func TestInspectRefuses(t *testing.T) {
 	t.Parallel()
-	png, jpeg, gif := picture(t, "image/png", 12, 7, 1), picture(t, "image/jpeg", 12, 7, 1), picture(t, "image/gif", 12, 7, 1)
-	mp4 := samples(t)["video/mp4"]
+	png, jpeg, gif := formattest.Picture(t, "image/png", 12, 7, 1), formattest.Picture(t, "image/jpeg", 12, 7, 1), formattest.Picture(t, "image/gif", 12, 7, 1)
+	mp4 := formattest.Samples(t)["video/mp4"]
 	zip := []byte("PK\x03\x04\x14\x00" + strings.Repeat("x", 2000) + "PK\x05\x06" + strings.Repeat("\x00", 18))
 	for _, c := range []struct {
 		name   string
@@ -97,44 +98,44 @@ func TestInspectRefuses(t *testing.T) {
 		{"a page", []byte("\n <!DOCTYPE HTML><script>alert(1)</script>"), Bounds{}, "HTML"},
 		{"an error in JSON", []byte(`{"error":"gone"}`), Bounds{}, "JSON"},
 		{"a PDF", []byte("%PDF-1.7\n"), Bounds{}, "PDF"},
-		{"a HEIC", box("ftyp", "heic\x00\x00\x00\x00mif1heic"), Bounds{}, "HEIC"},
-		{"an AVIF", box("ftyp", "avif\x00\x00\x00\x00mif1avif"), Bounds{}, "AVIF"},
-		{"sound", box("ftyp", "M4A \x00\x00\x00\x00"), Bounds{}, "sound"},
+		{"a HEIC", formattest.Box("ftyp", "heic\x00\x00\x00\x00mif1heic"), Bounds{}, "HEIC"},
+		{"an AVIF", formattest.Box("ftyp", "avif\x00\x00\x00\x00mif1avif"), Bounds{}, "AVIF"},
+		{"sound", formattest.Box("ftyp", "M4A \x00\x00\x00\x00"), Bounds{}, "sound"},
 		{"a BMP", []byte("BM" + strings.Repeat("\x00", 60)), Bounds{}, "BMP"},
 		{"a TIFF", []byte("II*\x00" + strings.Repeat("\x00", 60)), Bounds{}, "TIFF"},
-		{"a Matroska", webM("matroska", "\x88clusters"), Bounds{}, "Matroska"},
+		{"a Matroska", formattest.WebM("matroska", "\x88clusters"), Bounds{}, "Matroska"},
 		{"an AVI", []byte("RIFF\x00\x00\x00\x00AVI LIST"), Bounds{}, "AVI"},
 		{"a ZIP", zip, Bounds{}, "ZIP"},
 		{"base64", []byte("iVBORw0KGgo="), Bounds{}, "no known kind"},
 		{"a data URI", []byte("data:image/png;base64,iVBORw0KGgo="), Bounds{}, "data URI"},
 		{"the signature of a PNG alone", png[:8], Bounds{}, "cut off"},
 		{"a PNG without its end", png[:len(png)-1], Bounds{}, "cut off"},
-		{"a PNG without its header", join(png[:8], png[33:]), Bounds{}, "cut off"},
+		{"a PNG without its header", formattest.Join(png[:8], png[33:]), Bounds{}, "cut off"},
 		{"a PNG of no size", hugePNG(0, 5), Bounds{}, "cut off"},
 		{"a JPEG without its end", jpeg[:len(jpeg)-1], Bounds{}, "cut off"},
 		{"a JPEG without a picture", []byte("\xff\xd8\xff\xd9"), Bounds{}, "cut off"},
 		{"a GIF without its end", gif[:len(gif)-1], Bounds{}, "cut off"},
 		{"a GIF that is a script", []byte("GIF89a/*\x0a\x00\x00\x00\x00*/=1;alert(1)//"), Bounds{}, "cut off"},
-		{"a WebP without its end", lossyWebP(t)[:40], Bounds{}, "cut off"},
+		{"a WebP without its end", formattest.LossyWebP(t)[:40], Bounds{}, "cut off"},
 		{"an MP4 without its end", mp4[:len(mp4)-1], Bounds{}, "cut off"},
-		{"an MP4 without its tables", join(box("ftyp", "isom\x00\x00\x02\x00"), box("mdat", "frames")), Bounds{}, "cut off"},
-		{"an MP4 of a box alone", box("ftyp", "isom\x00\x00\x02\x00"), Bounds{}, "cut off"},
-		{"a WebM without its end", webM("webm", "\x89clusters"), Bounds{}, "cut off"},
-		{"a WebM without content", webM("webm", "")[:30], Bounds{}, "cut off"},
+		{"an MP4 without its tables", formattest.Join(formattest.Box("ftyp", "isom\x00\x00\x02\x00"), formattest.Box("mdat", "frames")), Bounds{}, "cut off"},
+		{"an MP4 of a box alone", formattest.Box("ftyp", "isom\x00\x00\x02\x00"), Bounds{}, "cut off"},
+		{"a WebM without its end", formattest.WebM("webm", "\x89clusters"), Bounds{}, "cut off"},
+		{"a WebM without content", formattest.WebM("webm", "")[:30], Bounds{}, "cut off"},
 		{"a wide bomb", hugePNG(16385, 1), Bounds{}, "16385 x 1 pixels"},
 		{"a high bomb", hugePNG(1, 2_000_000_000), Bounds{}, "2000000000 pixels"},
 		{"a square bomb", hugePNG(16384, 16384), Bounds{}, "100000000 in all"},
-		{"a WebP bomb", extendedWebP(1<<24, 1<<24), Bounds{}, "pixels"},
-		{"a GIF bomb", join([]byte("GIF89a\xff\xff\xff\xff\x00\x00\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
-		{"a GIF whose image is larger than its screen", join([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
+		{"a WebP bomb", formattest.ExtendedWebP(1<<24, 1<<24), Bounds{}, "pixels"},
+		{"a GIF bomb", formattest.Join([]byte("GIF89a\xff\xff\xff\xff\x00\x00\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
+		{"a GIF whose image is larger than its screen", formattest.Join([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
 		{"a JPEG bomb", jpegOf(t, 65535, 65535), Bounds{}, "65535 x 65535"},
-		{"a JPEG that turns into a bomb", join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Bounds{}, "60000 x 60000"},
-		{"a PNG and a page", join(png, []byte("<html><script>alert(1)</script>")), Bounds{}, "also something else"},
-		{"a page in the head of a PNG", join(png[:33], pngText("<sCript>alert(1)</script>"), png[33:]), Bounds{}, "also something else"},
-		{"a PDF in the head of a JPEG", join(jpeg[:2], []byte("\xff\xfe\x00\x0a%PDF-1.4"), jpeg[2:]), Bounds{}, "also something else"},
-		{"a JPEG and an archive", join(jpeg, zip), Bounds{}, "also something else"},
-		{"a GIF and an archive behind filling", join(gif, make([]byte, 5000), zip), Bounds{}, "also something else"},
-		{"a WebP and an archive", join(lossyWebP(t), []byte("Rar!\x1a\x07\x00")), Bounds{}, "also something else"},
+		{"a JPEG that turns into a bomb", formattest.Join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Bounds{}, "60000 x 60000"},
+		{"a PNG and a page", formattest.Join(png, []byte("<html><script>alert(1)</script>")), Bounds{}, "also something else"},
+		{"a page in the head of a PNG", formattest.Join(png[:33], pngText("<sCript>alert(1)</script>"), png[33:]), Bounds{}, "also something else"},
+		{"a PDF in the head of a JPEG", formattest.Join(jpeg[:2], []byte("\xff\xfe\x00\x0a%PDF-1.4"), jpeg[2:]), Bounds{}, "also something else"},
+		{"a JPEG and an archive", formattest.Join(jpeg, zip), Bounds{}, "also something else"},
+		{"a GIF and an archive behind filling", formattest.Join(gif, make([]byte, 5000), zip), Bounds{}, "also something else"},
+		{"a WebP and an archive", formattest.Join(formattest.LossyWebP(t), []byte("Rar!\x1a\x07\x00")), Bounds{}, "also something else"},
 		{"more bytes than are taken", png, Bounds{ImageSize: int64(len(png)) - 1}, "bytes, more than the"},
 		{"more bytes of a video than are taken", mp4, Bounds{VideoSize: 5}, "bytes, more than the 5"},
 		{"more pixels than are taken", png, Bounds{Pixels: 83}, "12 x 7 pixels"},
@@ -154,14 +155,14 @@ func TestInspectRefuses(t *testing.T) {
 	if _, _, _, err := Inspect(png, Bounds{ImageSize: int64(len(png)), Pixels: 84, Side: 12}); err != nil {
 		t.Errorf("at the bounds: %v", err)
 	}
-	if _, _, _, err := Inspect(join(png, make([]byte, usualImageSize)), Bounds{}); err == nil {
+	if _, _, _, err := Inspect(formattest.Join(png, make([]byte, usualImageSize)), Bounds{}); err == nil {
 		t.Error("an image of more than 30 MiB passes")
 	}
 }
 
 // jpegOf is a JPEG whose header tells of another size than it has.
 func jpegOf(t *testing.T, width, height uint16) []byte {
-	data := bytes.Clone(picture(t, "image/jpeg", 12, 7, 1))
+	data := bytes.Clone(formattest.Picture(t, "image/jpeg", 12, 7, 1))
 	at := bytes.Index(data, []byte("\xff\xc0"))
 	if at < 0 {
 		t.Fatal("the JPEG has no frame")
@@ -181,11 +182,11 @@ func pngText(text string) []byte {
 // seeds are files to begin fuzzing from.
 func seeds(t testing.TB) [][]byte {
 	all := [][]byte{
-		nil, losslessWebP(t), extendedWebP(20000, 20000), hugePNG(1<<31-1, 1<<31-1), []byte("<svg>"),
-		webM("webm", "\x01\xff\xff\xff\xff\xff\xff\xff"), webM("matroska", "\x80"), box("ftyp", "heic"), box("moov", ""),
+		nil, formattest.LosslessWebP(t), formattest.ExtendedWebP(20000, 20000), hugePNG(1<<31-1, 1<<31-1), []byte("<svg>"),
+		formattest.WebM("webm", "\x01\xff\xff\xff\xff\xff\xff\xff"), formattest.WebM("matroska", "\x80"), formattest.Box("ftyp", "heic"), formattest.Box("moov", ""),
 		[]byte("\x00\x00\x00\x01mdat\xff\xff\xff\xff\xff\xff\xff\xff"), []byte("\xff\xd8\xff\xff\xff\xc0\x00\x03"),
 	}
-	for _, data := range samples(t) {
+	for _, data := range formattest.Samples(t) {
 		all = append(all, data, data[:len(data)/2])
 	}
 	return all
@@ -204,23 +205,23 @@ func FuzzInspect(f *testing.F) {
 			if !errors.As(err, &refusal) || refusal.Text == "" || !utf8.ValidString(refusal.Text) {
 				t.Fatalf("error %v", err)
 			}
-		} else if kind := kindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) || int64(width)*int64(height) > usualPixels {
+		} else if kind := KindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) || int64(width)*int64(height) > usualPixels {
 			t.Fatalf("passed as %s %d x %d", contentType, width, height)
 		}
-		if contentType := sniff(data[:min(len(data), headSize)]); contentType != "" {
-			whole, parts := newShape(contentType), newShape(contentType)
-			wholeErr := whole.feed(data)
+		if contentType := Sniff(data[:min(len(data), HeadSize)]); contentType != "" {
+			whole, parts := NewShape(contentType), NewShape(contentType)
+			wholeErr := whole.Feed(data)
 			if wholeErr == nil {
-				wholeErr = whole.finish()
+				wholeErr = whole.Finish()
 			}
 			var partsErr error
 			for chunk := range slices.Chunk(data, int(piece)+1) {
-				if partsErr = parts.feed(chunk); partsErr != nil {
+				if partsErr = parts.Feed(chunk); partsErr != nil {
 					break
 				}
 			}
 			if partsErr == nil {
-				partsErr = parts.finish()
+				partsErr = parts.Finish()
 			}
 			if (wholeErr == nil) != (partsErr == nil) || whole.width != parts.width || whole.height != parts.height || whole.end != parts.end {
 				t.Fatalf("at once: %v %d x %d to %d; in parts of %d: %v %d x %d to %d", wholeErr, whole.width, whole.height, whole.end,

@@ -1,4 +1,4 @@
-package media
+package format
 
 import (
 	"encoding/binary"
@@ -8,7 +8,7 @@ import (
 
 // WebP: one RIFF chunk that is the file; its first chunk tells the size.
 
-func webpHeader(s *shape, header []byte) error {
+func webpHeader(s *Shape, header []byte) error {
 	size := int64(binary.LittleEndian.Uint32(header[4:]))
 	if size < 22 { // what has been read of it
 		return damaged("a WebP that is too short")
@@ -41,7 +41,7 @@ func u24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])
 
 // MP4 and MOV: boxes of length and type. moov tells where everything is.
 
-func boxHeader(s *shape, header []byte) error {
+func boxHeader(s *Shape, header []byte) error {
 	size := int64(binary.BigEndian.Uint32(header))
 	s.need, s.next = 8, boxHeader
 	switch string(header[4:]) {
@@ -71,7 +71,7 @@ func boxHeader(s *shape, header []byte) error {
 func unprintable(b byte) bool { return (b < ' ' || b > '~') && b != 0xa9 }
 
 // boxLength reads the length of a box that has 64 bits.
-func boxLength(s *shape, header []byte) error {
+func boxLength(s *Shape, header []byte) error {
 	size := binary.BigEndian.Uint64(header)
 	if size < 16 || size > math.MaxInt64 {
 		return damaged("a box of impossible length")
@@ -83,9 +83,9 @@ func boxLength(s *shape, header []byte) error {
 
 // WebM: the EBML header, then the segment, whose length is often unknown.
 
-func ebmlHeader(s *shape, header []byte) error {
-	return vint(s, header[4:], func(s *shape, length int64) error {
-		if length < 0 || length > headSize {
+func ebmlHeader(s *Shape, header []byte) error {
+	return vint(s, header[4:], func(s *Shape, length int64) error {
+		if length < 0 || length > HeadSize {
 			return damaged("a WebM header of impossible length")
 		}
 		s.skip, s.need, s.next = length, 5, webmSegment
@@ -93,12 +93,12 @@ func ebmlHeader(s *shape, header []byte) error {
 	})
 }
 
-func webmSegment(s *shape, header []byte) error {
+func webmSegment(s *Shape, header []byte) error {
 	if string(header[:4]) != "\x18\x53\x80\x67" {
 		return damaged("a WebM without a segment")
 	}
 	s.sawMovie = true
-	return vint(s, header[4:], func(s *shape, length int64) error {
+	return vint(s, header[4:], func(s *Shape, length int64) error {
 		if length < 0 {
 			s.toEnd = true
 			return nil
@@ -110,7 +110,7 @@ func webmSegment(s *shape, header []byte) error {
 
 // vint reads a length whose first byte is there and tells how many follow, and
 // goes on with then; -1 means unknown.
-func vint(s *shape, first []byte, then func(s *shape, length int64) error) error {
+func vint(s *Shape, first []byte, then func(s *Shape, length int64) error) error {
 	width, mask := 1, byte(0x80)
 	for mask != 0 && first[0]&mask == 0 {
 		width, mask = width+1, mask>>1
@@ -126,7 +126,7 @@ func vint(s *shape, first []byte, then func(s *shape, length int64) error) error
 		return then(s, value)
 	}
 	unknown := first[0]&(mask-1) == mask-1
-	s.need, s.next = width-1, func(s *shape, rest []byte) error {
+	s.need, s.next = width-1, func(s *Shape, rest []byte) error {
 		for _, b := range rest {
 			value = value<<8 | int64(b)
 			unknown = unknown && b == 0xff
