@@ -44,7 +44,7 @@ func (s *server) createAccount(c *call) (any, error) {
 		return nil, err
 	}
 	if password != nil {
-		if o.PasswordHash, err = s.Passwords.Hash(c.r.Context(), *password); err != nil {
+		if o.PasswordHash, err = s.Passwords.Hash(c.ctx, *password); err != nil {
 			return nil, err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -71,18 +72,30 @@ func New(o Options) http.Handler {
 	if o.WrongToken == nil {
 		o.WrongToken = func(http.ResponseWriter, *http.Request) {}
 	}
-	s := &server{Options: o, token: sha256.Sum256([]byte(o.Token)), audits: make(chan struct{}, 1)}
-	s.tree = plant(s.routes())
-	return s
+	s := &server{Options: o, hash: sha256.Sum256([]byte(o.Token)), audits: make(chan struct{}, 1)}
+	var all []httpapi.Route
+	if o.Token != "" {
+		for _, r := range s.routes() {
+			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: s.answering(r.handle)})
+		}
+	}
+	return httpapi.New(httpapi.Options{Log: o.Log, Enter: s.enter}, all)
 }
 
 // server answers the operator API.
 type server struct {
 	Options
-	token  [sha256.Size]byte
-	tree   *branch
-	audits chan struct{} // a slot for the audit that runs
+	hash   [sha256.Size]byte // of the token
+	audits chan struct{}     // a slot for the audit that runs
 }
+
+// route is one method of one path below Base, and who answers it.
+type route struct {
+	method, path string
+	handle       func(*call) (any, error)
+}
+
+func (r route) pattern() string { return r.method + " " + Base + r.path }
 
 // routes is the table of contents. `{id}` stands for one path segment.
 func (s *server) routes() []route {

@@ -15,15 +15,15 @@ func (s *server) audit(c *call) (any, error) {
 	}
 	select {
 	case s.audits <- struct{}{}:
-	case <-c.r.Context().Done():
-		return nil, fmt.Errorf("wait for the audit that runs: %w", c.r.Context().Err())
+	case <-c.ctx.Done():
+		return nil, fmt.Errorf("wait for the audit that runs: %w", c.ctx.Err())
 	}
 	defer func() { <-s.audits }()
 	jobs := job.AuditTx
 	if s.Jobs != nil {
 		jobs = s.Jobs.AuditCheck()
 	}
-	report, err := ledger.Audit(c.r.Context(), s.DB, account.AuditTx, jobs)
+	report, err := ledger.Audit(c.ctx, s.DB, account.AuditTx, jobs)
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"os"
-	"strings"
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/money"
 )
 
@@ -20,24 +17,16 @@ const (
 	maxCatalog = 4 << 20
 )
 
-// read returns the request's body of at most limit bytes.
+// read returns the request's body of at most limit bytes. One that breaks off is
+// no fault of its JSON: it may be a catalog in YAML.
 func (c *call) read(limit int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, fault.New(fault.RequestTooLarge, "The request body is larger than the %s allowed here.", fault.Bytes(limit))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close")
-		return nil, fault.New(fault.InvalidRequest, "The request body breaks off: it took too long to arrive. Please send the request again.")
-	case err != nil:
-		c.w.Header().Set("Connection", "close")
-		return nil, fault.New(fault.InvalidRequest, "The request body broke off before its end. Please send the request again.")
+	body, err := c.Body(limit)
+	if httpapi.BrokeOff(err) {
+		f := fault.Of(err)
+		f.Code = fault.InvalidRequest
+		return nil, f
 	}
-	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, fault.New(fault.InvalidEncoding, "The request body is compressed. Send it without a Content-Encoding.")
-	}
-	return body, nil
+	return body, err
 }
 
 // readObject reads the request's body as a JSON object.
@@ -94,7 +83,8 @@ func parseObject(body []byte) (object, error) {
 			return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON.")
 		}
 		if _, twice := o.members[name]; twice {
-			return object{}, fault.At(fault.InvalidJSON, shown(name), "The field %q stands in the request twice. Send it once.", shown(name))
+			name = fault.Shown(name)
+			return object{}, fault.At(fault.InvalidJSON, name, "The field %q stands in the request twice. Send it once.", name)
 		}
 		o.members[name] = value
 		o.names = append(o.names, name)
@@ -126,7 +116,7 @@ type field struct {
 func (o object) decode(fields ...field) error {
 	for _, name := range o.names {
 		if !known(fields, name) {
-			return fault.At(fault.InvalidRequest, shown(name), "There is no field %q here. %s", shown(name), listed(fields))
+			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q here. %s", fault.Shown(name), listed(fields))
 		}
 	}
 	for _, f := range fields {

@@ -42,21 +42,3 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
-
-func TestFind(t *testing.T) {
-	t.Parallel()
-	tree := plant([]route{{method: "GET", path: "/a"}, {method: "GET", path: "/a/{id}"}, {method: "POST", path: "/a/{id}/b"}, {method: "GET", path: "/a/fixed"}})
-	for path, want := range map[string]string{
-		"/a": "GET ", "/a/x": "GET x", "/a/x/b": "POST x", "/a/fixed": "GET ", "/a/{id}": "GET {id}",
-		"": "", "/": "", "a": "", "/b": "", "/a/": "", "/a//b": "", "/a/x/b/": "", "/a/x/c": "", "//a": "",
-	} {
-		methods, id := tree.find(path)
-		got := ""
-		for method := range methods {
-			got = method + " " + id
-		}
-		if got != want {
-			t.Errorf("find(%q) = %q, want %q", path, got, want)
-		}
-	}
-}

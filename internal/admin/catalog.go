@@ -63,13 +63,13 @@ func (s *server) getRevision(c *call) (any, error) {
 }
 
 func noRevision(number string) error {
-	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", shown(number))
+	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", fault.Shown(number))
 }
 
 // document shows a catalog in the form that the client wants, JSON by default.
 func (c *call) document(n numbered) text {
-	c.w.Header().Set("X-Catalog-Revision", strconv.FormatInt(n.revision, 10))
-	if wantsYAML(c.r.Header.Values("Accept")) {
+	c.Header().Set("X-Catalog-Revision", strconv.FormatInt(n.revision, 10))
+	if wantsYAML(c.Request.Header.Values("Accept")) {
 		return text{"application/yaml", n.doc.YAML()}
 	}
 	return text{"application/json", n.doc.JSON()}
@@ -127,7 +127,7 @@ func (s *server) putCatalog(c *call) (any, error) {
 	}
 	out.Revision, out.Changes = applied.Revision, applied.Changes
 	if !dryRun {
-		s.refresh(c.r.Context())
+		s.refresh(c.ctx)
 	}
 	return out, nil
 }
@@ -151,7 +151,8 @@ func invalidCatalog(err error) error {
 	if !errors.As(err, &faults) || len(faults) == 0 {
 		return err
 	}
-	f := fault.At(fault.InvalidCatalog, shown(faults[0].Path), "The catalog was refused and nothing changed. The first of %d faults: %s", len(faults), faults[0])
+	f := fault.At(fault.InvalidCatalog, fault.Shown(faults[0].Path),
+		"The catalog was refused and nothing changed. The first of %d faults: %s", len(faults), faults[0])
 	f.Fields = map[string]any{"faults": lines(faults)}
 	return f
 }

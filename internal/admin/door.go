@@ -2,8 +2,7 @@ package admin
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/subtle"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
@@ -23,75 +23,51 @@ const retryAfter = time.Second
 
 // call is one request on its way through.
 type call struct {
-	w  http.ResponseWriter
-	r  *http.Request
-	id string // the path's {id}; empty where it has none
+	*httpapi.Exchange
+	ctx context.Context
+	id  string // the path's {id}; empty where it has none
 }
 
-// ServeHTTP lets the operator in, finds the route, and writes its answer or
-// its error.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
-	out, err := s.receive(w, r)
-	if err != nil {
-		s.refuse(w, r, err)
-		return
+// enter lets the operator in. Without a token in the settings there is nothing to
+// be let in to.
+func (s *server) enter(x *httpapi.Exchange) error {
+	x.Header().Set("Cache-Control", "no-store")
+	if s.Token == "" || httpapi.SameSecret(httpapi.Bearer(x.Request.Header), s.Token) {
+		return nil
 	}
-	answer(w, out)
+	s.WrongToken(x, x.Request)
+	return fault.New(fault.InvalidAPIKey,
+		"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")
 }
 
-func (s *server) receive(w http.ResponseWriter, r *http.Request) (any, error) {
-	path := strings.TrimPrefix(r.URL.Path, Base)
-	if s.Token == "" {
-		return nil, noPath(r)
+// answering is the handler of a route.
+func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchange) error {
+	return func(x *httpapi.Exchange) error {
+		c := &call{Exchange: x, ctx: x.Request.Context(), id: x.PathID()}
+		if !plain(c.id) {
+			return fault.New(fault.NotFound, "The path holds an id that cannot exist. Check it.")
+		}
+		out, err := handle(c)
+		if err != nil {
+			return explained(err)
+		}
+		answer(x, out)
+		return nil
 	}
-	if !s.knows(r.Header) {
-		s.WrongToken(w, r)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		return nil, fault.New(fault.InvalidAPIKey,
-			"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")
-	}
-	methods, id := s.tree.find(path)
-	if methods == nil {
-		return nil, noPath(r)
-	}
-	method := r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet // net/http leaves the body out
-	}
-	route, ok := methods[method]
-	if !ok {
-		w.Header().Set("Allow", allowed(methods))
-		return nil, fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. It accepts %s.", shown(r.Method), allowed(methods))
-	}
-	if !plain(id) {
-		return nil, fault.New(fault.NotFound, "The path holds an id that cannot exist. Check it.")
-	}
-	return route.handle(&call{w: w, r: r, id: id})
 }
 
-// knows tells whether a request carries the operator's token, in a time that
-// says nothing about where two tokens differ.
-func (s *server) knows(h http.Header) bool {
-	scheme, token, _ := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
-}
-
-// refuse writes an error, and logs what only the operator of the machine can
-// repair.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// explained is the error that the operator sees: it tells where a change may have
+// been made, and when to come again.
+func explained(err error) error {
 	f := fault.Of(err)
-	if f.Status() >= http.StatusInternalServerError && r.Context().Err() == nil {
-		s.Log.Error("operator API: request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-	}
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
-		f.Message = "The database did not confirm the change, so it may have been made. Repeat the request with the same Idempotency-Key if it had one, or look before you repeat it."
+		f.Message = "The database did not confirm the change, so it may have been made. " +
+			"Repeat the request with the same Idempotency-Key if it had one, or look before you repeat it."
 	}
 	if f.Code == fault.ServiceUnavailable && f.RetryAfter == 0 {
 		f.RetryAfter = retryAfter
 	}
-	f.Write(w)
+	return f
 }
 
 // text is an answer that is no JSON value of ours: a document.
@@ -121,22 +97,8 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
-func noPath(r *http.Request) error {
-	return fault.New(fault.NotFound, "There is no endpoint at %s.", shown(r.URL.Path))
-}
-
 // plain tells whether a text from a URL or header can be part of anything that
 // is stored: UTF-8 without control characters.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-}
-
-// shown shortens what a stranger sent to what fits in a message.
-func shown(s string) string {
-	const most = 100
-	s = strings.ToValidUTF8(s, "�")
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "…"
 }

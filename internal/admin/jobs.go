@@ -106,13 +106,13 @@ func (s *server) place(c *call, v *job.View) error {
 	if s.Jobs == nil {
 		return nil
 	}
-	return s.Jobs.AddPosition(c.r.Context(), v)
+	return s.Jobs.AddPosition(c.ctx, v)
 }
 
 // noJob turns job.ErrNoJob into the 404.
 func noJob(err error, id string) error {
 	if errors.Is(err, job.ErrNoJob) {
-		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", shown(id))
+		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", fault.Shown(id))
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (s *server) cancelJob(c *call) (any, error) {
 	if err := s.jobCall(c); err != nil {
 		return nil, err
 	}
-	if err := s.Jobs.Cancel(c.r.Context(), c.id); err != nil {
+	if err := s.Jobs.Cancel(c.ctx, c.id); err != nil {
 		return nil, noJob(err, c.id)
 	}
 	return s.jobView(c, c.id)
@@ -144,7 +144,7 @@ func (s *server) requeueJob(c *call) (any, error) {
 		once := s.once(c, key, body)
 		anew.Once = &once
 	}
-	out, replayed, err := s.Jobs.Requeue(c.r.Context(), c.id, anew)
+	out, replayed, err := s.Jobs.Requeue(c.ctx, c.id, anew)
 	switch {
 	case errors.Is(err, ledger.ErrOtherBody):
 		return nil, otherRequest()

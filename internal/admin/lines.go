@@ -48,13 +48,13 @@ func (s *server) listLines(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		over := s.overOfLines(c.r.Context(), found)
+		over := s.overOfLines(c.ctx, found)
 		return newList(found, more, func(l line.Status) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
 	}
 	if values.Get("node") != "all" {
 		return nil, fault.At(fault.InvalidRequest, "node", "`node` can only be all; leave it out for the lines of this node.")
 	}
-	s.report(c.r.Context())
+	s.report(c.ctx)
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		reports, err := line.ReportsTx(tx)
 		if err != nil {
@@ -74,7 +74,7 @@ func paged[T any](list []T, id func(T) string, after string, limit int) (page []
 	if after != "" {
 		at := slices.IndexFunc(list, func(l T) bool { return id(l) == after })
 		if at < 0 {
-			return nil, false, fault.At(fault.InvalidRequest, "after", "There is no line %q to go on after.", shown(after))
+			return nil, false, fault.At(fault.InvalidRequest, "after", "There is no line %q to go on after.", fault.Shown(after))
 		}
 		list = list[at+1:]
 	}
@@ -160,7 +160,7 @@ func (s *server) decide(c *call, commit func(tx *store.Tx, line string) error) (
 	if err != nil {
 		return nil, err
 	}
-	return s.taken(c.r.Context(), decided), nil
+	return s.taken(c.ctx, decided), nil
 }
 
 // lineTx returns a line of the current catalog.
@@ -176,7 +176,8 @@ func lineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 			}
 		}
 	}
-	return catalog.LineSpec{}, fault.New(fault.NotFound, "There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", shown(id))
+	return catalog.LineSpec{}, fault.New(fault.NotFound,
+		"There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", fault.Shown(id))
 }
 
 // taken makes this node act on a decision before the answer says that it holds,

@@ -63,7 +63,7 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 }
 
 // replays marks an answer as a saved one.
-func (c *call) replays() { c.w.Header().Set("Idempotent-Replayed", "true") }
+func (c *call) replays() { c.Header().Set("Idempotent-Replayed", "true") }
 
 // once is the request's key as the ledger knows it.
 func (s *server) once(c *call, key string, body object) ledger.Once {
@@ -78,7 +78,7 @@ func otherRequest() error {
 
 // change runs do in one transaction.
 func change[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, err error) {
-	err = s.DB.Update(c.r.Context(), func(tx *store.Tx) error {
+	err = s.DB.Update(c.ctx, func(tx *store.Tx) error {
 		out, err = do(tx)
 		return err
 	})
@@ -87,7 +87,7 @@ func change[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T,
 
 // view runs do on one snapshot.
 func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, err error) {
-	err = s.DB.View(c.r.Context(), func(tx *store.Tx) error {
+	err = s.DB.View(c.ctx, func(tx *store.Tx) error {
 		out, err = do(tx)
 		return err
 	})
@@ -96,7 +96,7 @@ func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, e
 
 // onceKey returns the request's Idempotency-Key; empty for none.
 func (c *call) onceKey() (string, error) {
-	values := c.r.Header.Values("Idempotency-Key")
+	values := c.Request.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
 		return "", nil
 	}
@@ -110,8 +110,8 @@ func (c *call) onceKey() (string, error) {
 // fingerprint tells requests apart that carry the same Idempotency-Key. It is
 // keyed, since a body may hold a password that its plain hash would give away.
 func (s *server) fingerprint(c *call, body object) []byte {
-	mac := hmac.New(sha256.New, s.token[:])
-	_, _ = io.WriteString(mac, c.r.Method+" "+c.r.URL.Path+"\n") // a hash's Write never fails
+	mac := hmac.New(sha256.New, s.hash[:])
+	_, _ = io.WriteString(mac, c.Request.Method+" "+c.Request.URL.Path+"\n") // a hash's Write never fails
 	_, _ = mac.Write(body.raw)
 	return mac.Sum(nil)
 }

@@ -33,13 +33,13 @@ func newList[F, T any](found []F, more bool, show func(F) T) list[T] {
 // query returns the request's query parameters, each at most once and none but
 // the allowed: a misspelt filter must not look like one that matches all.
 func (c *call) query(allowed ...string) (url.Values, error) {
-	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
 		return nil, fault.New(fault.InvalidRequest, "The query of the address cannot be read. Escape its values.")
 	}
 	for name, v := range values {
 		if !slices.Contains(allowed, name) {
-			return nil, fault.At(fault.InvalidRequest, shown(name), "There is no query parameter %q here.", shown(name))
+			return nil, fault.At(fault.InvalidRequest, fault.Shown(name), "There is no query parameter %q here.", fault.Shown(name))
 		}
 		if len(v) != 1 || len(v[0]) > 256 || !plain(v[0]) {
 			return nil, fault.At(fault.InvalidRequest, name, "Send %s once, as a plain text of at most 256 bytes.", name)

@@ -5,7 +5,7 @@ package admin
 func Routes() []string {
 	var all []string
 	for _, r := range new(server).routes() {
-		all = append(all, r.method+" "+Base+r.path)
+		all = append(all, r.pattern())
 	}
 	return all
 }

@@ -50,7 +50,7 @@ func (s *server) createUser(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.readUser(c.r.Context(), body)
+	u, err := s.readUser(c.ctx, body)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *server) changeUser(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.readUser(c.r.Context(), body)
+	u, err := s.readUser(c.ctx, body)
 	if err != nil {
 		return nil, err
 	}

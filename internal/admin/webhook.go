@@ -157,7 +157,7 @@ func (s *server) testWebhook(c *call) (any, error) {
 	if _, err := view(s, c, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, c.id) }); err != nil {
 		return nil, err
 	}
-	result, err := s.Webhooks.Test(c.r.Context(), c.id)
+	result, err := s.Webhooks.Test(c.ctx, c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (s *server) resendDelivery(c *call) (any, error) {
 	if err := c.plainCall(); err != nil {
 		return nil, err
 	}
-	d, err := s.Webhooks.Resend(c.r.Context(), c.id)
+	d, err := s.Webhooks.Resend(c.ctx, c.id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -13,15 +12,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// readTimeout bounds the queries below.
+// readTimeout bounds what is asked of the database before an answer.
 const readTimeout = 10 * time.Second
-
-// reading is the context of what is asked of the database before an answer. It
-// outlives the client: one that has closed its own side may still read, and one
-// that is gone is no failure of ours.
-func (x *exchange) reading() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(x.r.Context()), readTimeout)
-}
 
 // models answers GET /v1/models: all models but the retired, in the order of
 // the catalog, the same for every key. `created` is when the catalog revision
@@ -59,7 +51,7 @@ func (d *desk) appliedAt(x *exchange, revision int64) (int64, error) {
 	if known := d.applied.Load(); known != nil && known.revision == revision {
 		return known.seconds, nil
 	}
-	ctx, cancel := x.reading()
+	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
 	at := &revisionTime{revision: revision}
 	err := d.DB.View(ctx, func(tx *store.Tx) error {
@@ -142,7 +134,7 @@ func (d *desk) creditGrants(x *exchange) error {
 
 // readUsage reads balance and totals of the caller's account in one snapshot.
 func (d *desk) readUsage(x *exchange) (ledger.Usage, error) {
-	ctx, cancel := x.reading()
+	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
 	var u ledger.Usage
 	err := d.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -161,10 +153,10 @@ func writeJSON(x *exchange, v any) error {
 	if err != nil {
 		return err
 	}
-	h := x.w.Header()
+	h := x.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	x.w.WriteHeader(http.StatusOK)
-	_, _ = x.w.Write(append(body, '\n')) // the client may be gone; there is nobody else to tell
+	x.WriteHeader(http.StatusOK)
+	_, _ = x.Write(append(body, '\n')) // the client may be gone; there is nobody else to tell
 	return nil
 }

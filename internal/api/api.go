@@ -1,12 +1,10 @@
 // Package api owns the public door: which paths exist under /v1 and /native,
-// who may pass, in which order a request is judged, and how answers and errors
-// look on the wire.
+// who may pass, in which order a request is judged, and how answers look on the
+// wire. Errors are httpapi's.
 //
 // Invariants: a request that is wrong in several ways gets the first fault in
 // the order of ARCHITECTURE.md, Order of checks; nothing of a body is read
-// before its key is known to be good; every answer carries the request's id;
-// an unexpected error is logged once, here, and reaches the client as a plain
-// 503; no secret is logged.
+// before its key is known to be good; no secret is logged.
 package api
 
 import (
@@ -19,6 +17,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/egress"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/limit"
@@ -54,59 +53,28 @@ type Options struct {
 // New returns the handler of /v1 and /native. Any other path is answered 404
 // in the /v1 shape, so it may be the last handler of a server.
 func New(o Options) http.Handler {
-	if o.Observe == nil {
-		o.Observe = func(string, int, time.Duration) {}
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &desk{Options: o, paths: make(map[string]methods), fetches: newFetches(), bodies: newBodies(o.BodyMemory, o.MaxBody)}
-	for _, route := range d.routes() {
-		if d.paths[route.path] == nil {
-			d.paths[route.path] = make(methods)
-		}
-		d.paths[route.path][route.method] = route
-	}
-	return d
+	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
+	return httpapi.New(httpapi.Options{Log: o.Log, Observe: o.Observe, Now: o.Now}, d.routes())
 }
 
 // routes is the table of contents of the public surface.
-func (d *desk) routes() []route {
-	return []route{
-		{http.MethodPost, "/v1/chat/completions", modelCall, d.chatCompletions},
-		{http.MethodPost, "/v1/responses", modelCall, d.responses},
-		{http.MethodPost, "/native/v1/messages", modelCall, d.messages},
-		{http.MethodPost, "/native/v1/messages/count_tokens", query, d.countTokens},
-		{http.MethodGet, "/native/v1/models", query, d.nativeModels},
-		{http.MethodPost, "/v1/images/generations", modelCall, d.imageGenerations},
-		{http.MethodPost, "/v1/images/edits", modelCall, d.imageEdits},
-		{http.MethodPost, "/v1/videos/generations", modelCall, d.videoGenerations},
-		{http.MethodGet, "/v1/images/jobs/" + pathID, query, d.imageJob},
-		{http.MethodGet, "/v1/videos/jobs/" + pathID, query, d.videoJob},
-		{http.MethodGet, "/v1/models", query, d.models},
-		{http.MethodGet, "/v1/usage", query, d.usage},
-		{http.MethodGet, "/v1/dashboard/billing/credit_grants", query, d.creditGrants},
+func (d *desk) routes() []httpapi.Route {
+	return []httpapi.Route{
+		{Pattern: "POST /v1/chat/completions", Handle: d.modelCall(d.chatCompletions)},
+		{Pattern: "POST /v1/responses", Handle: d.modelCall(d.responses)},
+		{Pattern: "POST /native/v1/messages", Handle: d.modelCall(d.messages)},
+		{Pattern: "POST /native/v1/messages/count_tokens", Handle: d.query(d.countTokens)},
+		{Pattern: "GET /native/v1/models", Handle: d.query(d.nativeModels)},
+		{Pattern: "POST /v1/images/generations", Handle: d.modelCall(d.imageGenerations)},
+		{Pattern: "POST /v1/images/edits", Handle: d.modelCall(d.imageEdits)},
+		{Pattern: "POST /v1/videos/generations", Handle: d.modelCall(d.videoGenerations)},
+		{Pattern: "GET /v1/images/jobs/{id}", Handle: d.query(d.imageJob)},
+		{Pattern: "GET /v1/videos/jobs/{id}", Handle: d.query(d.videoJob)},
+		{Pattern: "GET /v1/models", Handle: d.query(d.models)},
+		{Pattern: "GET /v1/usage", Handle: d.query(d.usage)},
+		{Pattern: "GET /v1/dashboard/billing/credit_grants", Handle: d.query(d.creditGrants)},
 	}
 }
-
-// pathID stands in a route's path for an id, its last part.
-const pathID = "{id}"
-
-// route is one method of one path.
-type route struct {
-	method string
-	path   string
-	kind   kind
-	handle func(*exchange) error // an error means that nothing was written yet
-}
-
-// kind tells what a route's refusals leave behind.
-type kind int
-
-const (
-	query     kind = iota // reads the account: nothing is recorded
-	modelCall             // runs a model: refusals stand in the request log too
-)
-
-// methods are the routes of one path.
-type methods map[string]route

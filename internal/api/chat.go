@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
@@ -50,12 +51,12 @@ func (d *desk) conduct(x *exchange, s surface) error {
 		var call chat.Call
 		if call, err = d.judge(x, s); err == nil {
 			x.handed = true
-			err = d.Chat.Complete(x.r.Context(), x.w, call)
+			err = d.Chat.Complete(x.Request.Context(), x, call)
 			if !errors.Is(err, ledger.ErrKeyChanged) {
 				return err
 			}
 			x.handed = false
-		} else if x.fresh || broke(err) {
+		} else if x.fresh || httpapi.BrokeOff(err) {
 			return err
 		}
 		// Memory may say yes, but a no needs the database's word: the key may
@@ -71,7 +72,7 @@ func (d *desk) conduct(x *exchange, s surface) error {
 // ARCHITECTURE.md, Order of checks.
 func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
 	var none chat.Call
-	body, err := x.body.read(x.w, x.r, d.MaxBody)
+	body, err := x.Body(d.MaxBody)
 	if err != nil {
 		return none, err
 	}
@@ -90,13 +91,13 @@ func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
 	if err := request.Check(); err != nil {
 		return none, err
 	}
-	if name := session(x.r.Header); name != "" {
+	if name := session(x.Request.Header); name != "" {
 		request.Asking().Belongs(name)
 	}
 	return chat.Call{
-		Endpoint: x.route.path, Form: s.form,
-		Request: x.request, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
-		Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.r.Header, s.form), Received: x.received,
+		Endpoint: x.Endpoint(), Form: s.form,
+		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
+		Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form), Received: x.Received,
 	}, nil
 }
 
@@ -139,14 +140,14 @@ func (x *exchange) allows(model string) error {
 		return nil
 	}
 	return fault.At(fault.PermissionDenied, "model",
-		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", shown(model))
+		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", fault.Shown(model))
 }
 
 // usable finds a model that fits an endpoint and is open.
 func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	model, known := snapshot.Model(name)
 	if !known {
-		return nil, unknownModel(form, "There is no model %q.", shown(name))
+		return nil, unknownModel(form, "There is no model %q.", fault.Shown(name))
 	}
 	if !fits(model) {
 		return nil, unknownModel(form, "The model %s cannot be used on this endpoint, but at "+endpointsOf(model)+".", model.ID)

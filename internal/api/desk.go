@@ -3,104 +3,71 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"maps"
-	"net/http"
 	"net/netip"
-	"runtime/debug"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger"
 )
 
-// desk is the front desk: it receives each request, sends it on its way and
-// sees it out.
+// desk is the front desk: it finds out who calls, has a request judged, and
+// notes its refusal.
 type desk struct {
 	Options
-	paths   map[string]methods
 	applied atomic.Pointer[revisionTime] // of the revision that was listed last
 	fetches *fetches
-	bodies  *bodies
+	memory  *httpapi.Budget
 }
 
-// exchange is one request and its answer.
+// exchange is one request of somebody with a key, and its answer.
 type exchange struct {
-	w        *answer
-	r        *http.Request
-	request  string // the id on every answer and in the request log
-	received time.Time
+	*httpapi.Exchange
 
-	route     route             // the zero route: the path does not exist
-	id        string            // what stands in the path for {id}
 	from      netip.Addr        // the client's address
 	principal account.Principal // who calls, once the key is known
 	fresh     bool              // principal is what the database said after the request came
-	body      body
-	model     string // what the client asked for, for the request log
-	handed    bool   // the request was handed on: from here its log row is the ledger's
+	model     string            // what the client asked for, for the request log
+	handed    bool              // the request was handed on: from here its log row is the ledger's
 }
 
-// unknownEndpoint stands for every path that does not exist, so that strangers
-// cannot fill the metrics with names.
-const unknownEndpoint = "unknown"
-
-// ServeHTTP answers one request.
-func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{w: &answer{ResponseWriter: w}, r: r, received: d.Now()}
-	x.request = id.At("req_", x.received)
-	h := w.Header()
-	h.Set("X-Request-Id", x.request)
-	h.Set("Request-Id", x.request)
-	defer x.body.held.release()
-	defer d.seeOut(x)
-	if err := d.receive(x); err != nil {
-		d.refuse(x, err)
+// query answers a request that reads the account: nothing of it is recorded.
+func (d *desk) query(handle func(*exchange) error) func(*httpapi.Exchange) error {
+	return func(h *httpapi.Exchange) error {
+		x := &exchange{Exchange: h}
+		return d.slowed(x, d.attend(x, true, handle))
 	}
 }
 
-// receive judges path, method, key and address, in this order, and lets the
-// route do the rest.
-func (d *desk) receive(x *exchange) error {
-	methods := d.find(x)
-	if methods == nil {
-		return notFound(x.r)
+// modelCall answers a request that runs a model: its refusal stands in the
+// request log too.
+func (d *desk) modelCall(handle func(*exchange) error) func(*httpapi.Exchange) error {
+	return func(h *httpapi.Exchange) error {
+		x := &exchange{Exchange: h}
+		err := d.attend(x, false, handle)
+		if err != nil && !x.handed && !errors.Is(err, ledger.ErrUnknown) {
+			d.record(x, fault.Of(err))
+		}
+		return d.slowed(x, err)
 	}
-	method := x.r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet // net/http leaves the body out
-	}
-	route, allowed := methods[method]
-	if !allowed {
-		return notAllowed(x, methods)
-	}
-	x.route = route
-	x.from = ClientAddress(x.r, d.TrustedProxies)
-	if err := d.identify(x, route.kind == query); err != nil {
+}
+
+// attend judges key and address, in this order, and lets the route do the rest.
+// Where nobody knows what became of the request, the error cuts its connection.
+// fresh: see identify.
+func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) error {
+	x.from = httpapi.ClientAddress(x.Request, d.TrustedProxies)
+	if err := d.identify(x, fresh); err != nil {
 		return err
 	}
-	x.body.held = d.bodies.body(x.principal.Account)
-	return route.handle(x)
-}
-
-// find returns the routes of a request's path, nil when there are none, and
-// notes the id that the path ends in where a route has one.
-func (d *desk) find(x *exchange) methods {
-	path := x.r.URL.Path
-	if known, ok := d.paths[path]; ok {
-		return known
+	x.Memory = d.memory.Body(x.principal.Account)
+	err := handle(x)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return &httpapi.Cut{Cause: err}
 	}
-	folder, id := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
-	if id == "" {
-		return nil
-	}
-	x.id = id
-	return d.paths[folder+pathID]
+	return err
 }
 
 // identify finds out whose key the request carries and whether it may be used
@@ -108,10 +75,10 @@ func (d *desk) find(x *exchange) methods {
 // of the key: that is for requests that go through admission, which checks the
 // key's version. A refusal always has the database's word.
 func (d *desk) identify(x *exchange, fresh bool) error {
-	native := fault.IsNative(x.r.URL.Path)
-	secret := bearer(x.r.Header)
+	native := fault.IsNative(x.Request.URL.Path)
+	secret := httpapi.Bearer(x.Request.Header)
 	if native {
-		secret = nativeKey(x.r.Header)
+		secret = nativeKey(x.Request.Header)
 	}
 	switch {
 	case secret == "" && native:
@@ -120,7 +87,7 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 		return fault.New(fault.MissingAPIKey,
 			"No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
 	}
-	ctx, done := x.reading()
+	ctx, done := x.Outliving(readTimeout)
 	defer done()
 	var err error
 	if fresh {
@@ -141,106 +108,27 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.from)
 }
 
-// notFound is the answer of a path that does not exist.
-func notFound(r *http.Request) error {
-	return fault.New(fault.NotFound, "There is no endpoint at %s. Check the path and the base address of your client.", shown(r.URL.Path))
+// record notes a refusal in the request log.
+func (d *desk) record(x *exchange, f *fault.Error) {
+	d.Ledger.Refused(ledger.Refusal{
+		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key,
+		Model: fault.Shown(x.model), Endpoint: x.Endpoint(),
+		Status: f.Status(), Code: string(f.Code),
+		Received: x.Received, Duration: d.Now().Sub(x.Received),
+	})
 }
 
-// notAllowed is the answer of a known path with another method.
-func notAllowed(x *exchange, known methods) error {
-	allow := slices.Collect(maps.Keys(known))
-	if _, get := known[http.MethodGet]; get {
-		allow = append(allow, http.MethodHead)
-	}
-	slices.Sort(allow)
-	list := strings.Join(allow, ", ")
-	x.w.Header().Set("Allow", list)
-	return fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use %s.", shown(x.r.Method), list)
-}
-
-// refuse answers with an error, and logs it if it is a surprise. Where nobody
-// knows what became of the request the connection is cut: an error would say
-// that it was not charged.
-func (d *desk) refuse(x *exchange, err error) {
-	if errors.Is(err, ledger.ErrUnknown) {
-		d.Log.Error("request cut off", "request", x.request, "endpoint", x.endpoint(), "cause", err)
-		panic(http.ErrAbortHandler)
-	}
-	f := fault.Of(err)
-	if f.Cause != nil && x.r.Context().Err() == nil {
-		level := slog.LevelInfo
-		if f.Code == fault.ServiceUnavailable {
-			level = slog.LevelError
-		}
-		d.Log.Log(x.r.Context(), level, "request failed", "request", x.request, "endpoint", x.endpoint(),
-			"code", string(f.Code), "cause", f.Cause)
-	}
-	if x.route.kind == modelCall && !x.handed {
-		d.Ledger.Refused(ledger.Refusal{
-			Request: x.request, Account: x.principal.Account, Key: x.principal.Key,
-			Model: shown(x.model), Endpoint: x.route.path,
-			Status: f.Status(), Code: string(f.Code),
-			Received: x.received, Duration: d.Now().Sub(x.received),
-		})
-	}
-	if f.Status() == http.StatusUnauthorized {
-		x.w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	if f.Code == fault.InvalidAPIKey && !x.handed {
-		d.slow(x)
-	}
-	write(x, f)
-}
-
-// slow keeps the answer to a wrong key waiting where its address has sent many.
+// slowed keeps the answer to a wrong key waiting where its address has sent many.
 // A good key is never here, whatever others behind its address do.
-func (d *desk) slow(x *exchange) {
-	if d.WrongKeys == nil {
-		return
+func (d *desk) slowed(x *exchange, err error) error {
+	if err == nil || d.WrongKeys == nil || x.handed || fault.Of(err).Code != fault.InvalidAPIKey {
+		return err
 	}
-	x.body.held.release()
-	x.body = body{}
-	if !d.WrongKeys.Wait(context.WithoutCancel(x.r.Context()), x.from) { // who hangs up does not wait less
-		x.w.Header().Set("Connection", "close")
+	x.DropBody()
+	if !d.WrongKeys.Wait(context.WithoutCancel(x.Request.Context()), x.from) { // who hangs up does not wait less
+		x.Header().Set("Connection", "close")
 	}
-}
-
-// write answers with an error in the shape of the path's family.
-func write(x *exchange, f *fault.Error) {
-	if fault.IsNative(x.r.URL.Path) {
-		f.WriteNative(x.w)
-		return
-	}
-	f.Write(x.w)
-}
-
-// seeOut runs at the end of every request, also of one that panicked. A panic
-// of ours is logged with its stack and answered 503, or cuts an answer that
-// has begun; http.ErrAbortHandler is a cut that was asked for.
-func (d *desk) seeOut(x *exchange) {
-	trouble := recover()
-	if err, ok := trouble.(error); trouble != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
-		d.Log.Error("request panicked", "request", x.request, "endpoint", x.endpoint(),
-			"panic", trouble, "stack", string(debug.Stack()))
-		if x.w.status == 0 {
-			write(x, fault.Unavailable(nil))
-			trouble = nil
-		} else {
-			trouble = http.ErrAbortHandler
-		}
-	}
-	d.Observe(x.endpoint(), x.w.status, d.Now().Sub(x.received))
-	if trouble != nil {
-		panic(trouble)
-	}
-}
-
-// endpoint names the route for logs and metrics.
-func (x *exchange) endpoint() string {
-	if x.route.path == "" {
-		return unknownEndpoint
-	}
-	return x.route.path
+	return err
 }
 
 // away is the 503 for a database that does not answer.
@@ -248,15 +136,4 @@ func away(err error) error {
 	f := fault.Unavailable(err)
 	f.RetryAfter = time.Second
 	return f
-}
-
-// longestShown bounds what a message or a log row repeats of a client's text.
-const longestShown = 200
-
-// shown cuts a client's text to what may be repeated, as valid UTF-8.
-func shown(text string) string {
-	if len(text) > longestShown {
-		text = text[:longestShown] + "…"
-	}
-	return strings.ToValidUTF8(text, "")
 }

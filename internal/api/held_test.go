@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/wire/jobrequest"
 )
 
@@ -21,48 +22,29 @@ func TestReferencesCountAsBodies(t *testing.T) {
 		_, _ = w.Write(bytes.Repeat([]byte("x"), size)) // the reader may have left
 	}))
 	defer host.Close()
-	d := &desk{bodies: newBodies(1, size/2)} // as much as one such file
+	d := &desk{memory: httpapi.NewBudget(1, size/2, LargestReference)} // as much as one such file
 	d.Guard = egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	reference := &jobrequest.Reference{Address: host.URL, Param: "image"}
-	first := d.bodies.reference("a")
-	if data, err := d.bytesOf(t.Context(), reference, first.grow); err != nil || len(data) != size || first.bytes < size {
-		t.Errorf("%d bytes, %v, with %d held", len(data), err, first.bytes)
+	first := d.memory.File("a")
+	if data, err := d.bytesOf(t.Context(), reference, first.Grow); err != nil || len(data) != size {
+		t.Errorf("%d bytes, %v", len(data), err)
 	}
-	second := d.bodies.reference("b")
-	_, err := d.bytesOf(t.Context(), reference, second.grow)
+	second := d.memory.File("b")
+	_, err := d.bytesOf(t.Context(), reference, second.Grow)
 	if f := fault.Of(err); f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
 		t.Errorf("one more than there is room for: %v", err)
 	}
-	second.release()
-	first.release()
-	if _, err := d.bytesOf(t.Context(), reference, second.grow); err != nil {
+	second.Release()
+	first.Release()
+	if _, err := d.bytesOf(t.Context(), reference, second.Grow); err != nil {
 		t.Error("when there is room again:", err)
 	}
-	second.release()
-	if d.bodies.held != 0 || len(d.bodies.by) != 0 {
-		t.Errorf("%d bytes are left, of %v", d.bodies.held, d.bodies.by)
+	second.Release()
+	all := d.memory.File("c")
+	if err := all.Grow(2 * (size + 2)); err != nil {
+		t.Error("not all was given back:", err)
 	}
-}
-
-// TestAFileOfTheLargestSizeFits: where half of the budget is less, an account may
-// have one such file, and its bodies still get half.
-func TestAFileOfTheLargestSizeFits(t *testing.T) {
-	t.Parallel()
-	b := newBodies(115<<20, 32<<20)
-	file, body := b.reference("a"), b.body("a")
-	if err := file.grow(LargestReference + 1); err != nil {
-		t.Error(err)
-	}
-	if err := body.grow(1); err == nil {
-		t.Error("its bodies get room beside the file")
-	}
-	file.release()
-	for range 2 {
-		if err := body.grow(16 << 20); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := body.grow(1 << 20); err == nil {
-		t.Errorf("%d bytes of an account's bodies of %d", body.bytes, b.most)
+	if err := all.Grow(1); err == nil {
+		t.Error("there is room beside all of it")
 	}
 }

@@ -15,12 +15,12 @@ func (d *desk) videoJob(x *exchange) error { return d.poll(x, catalog.KindVideo)
 
 // poll answers with a job's body, the same bytes that its event carries.
 func (d *desk) poll(x *exchange, kind catalog.Kind) error {
-	if !isID(x.id) {
-		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, shown(x.id))
+	if !isID(x.PathID()) {
+		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Shown(x.PathID()))
 	}
-	ctx, cancel := x.reading()
+	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	body, err := d.Jobs.Body(ctx, x.principal.Account, string(kind), x.id)
+	body, err := d.Jobs.Body(ctx, x.principal.Account, string(kind), x.PathID())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/messages"
 )
@@ -19,7 +20,7 @@ func nativeKey(h http.Header) string {
 	if key := strings.TrimSpace(h.Get("X-Api-Key")); key != "" {
 		return key
 	}
-	return bearer(h)
+	return httpapi.Bearer(h)
 }
 
 // messages answers POST /native/v1/messages.
@@ -45,7 +46,7 @@ func (d *desk) countTokens(x *exchange) error {
 		return err
 	}
 	call.Body = call.Body.(counted).Request
-	n, err := d.Chat.CountTokens(x.r.Context(), call)
+	n, err := d.Chat.CountTokens(x.Request.Context(), call)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ const (
 // nativeModels answers GET /native/v1/models: the models of the family but the
 // retired, in the order of the catalog, page by page.
 func (d *desk) nativeModels(x *exchange) error {
-	query := x.r.URL.Query()
+	query := x.Request.URL.Query()
 	limit := nativePage
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -123,7 +124,7 @@ func pageOf(all []nativeModel, limit int, before, after string) (page []nativeMo
 	at := func(param, id string) (int, error) {
 		i := slices.IndexFunc(all, func(m nativeModel) bool { return m.ID == id })
 		if i < 0 {
-			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", shown(id), param)
+			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", fault.Shown(id), param)
 		}
 		return i, nil
 	}

@@ -153,9 +153,9 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 		}
 		defer done()
 	}
-	memory := d.bodies.reference(account)
-	defer memory.release()
-	data, err := d.bytesOf(ctx, r, memory.grow)
+	memory := d.memory.File(account)
+	defer memory.Release()
+	data, err := d.bytesOf(ctx, r, memory.Grow)
 	if err != nil {
 		return media.File{}, err
 	}

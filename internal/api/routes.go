@@ -5,7 +5,7 @@ package api
 func Routes() []string {
 	var all []string
 	for _, r := range new(desk).routes() {
-		all = append(all, r.method+" "+r.path)
+		all = append(all, r.Pattern)
 	}
 	return all
 }

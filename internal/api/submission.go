@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/wire"
@@ -113,7 +114,7 @@ func (d *desk) submit(x *exchange, s studio) error {
 		var j judged
 		j, err = d.judgeSubmission(x, s)
 		switch {
-		case err != nil && (x.fresh || broke(err)):
+		case err != nil && (x.fresh || httpapi.BrokeOff(err)):
 			return err
 		case err == nil && (x.fresh || j.accepted == nil && len(j.asks.References) == 0):
 			if kept, err = d.handOn(x, &j, kept); !errors.Is(err, ledger.ErrKeyChanged) {
@@ -131,7 +132,7 @@ func (d *desk) submit(x *exchange, s studio) error {
 // and submits it; one that was accepted before is answered as then. It returns
 // what is kept for no job yet. ledger.ErrKeyChanged: judge again.
 func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, error) {
-	ctx := x.r.Context()
+	ctx := x.Request.Context()
 	if kept == nil && j.accepted == nil && len(j.asks.References) > 0 {
 		if err := d.foresee(ctx, j); err != nil {
 			return nil, err
@@ -174,11 +175,11 @@ func (d *desk) foresee(ctx context.Context, j *judged) (err error) {
 // judged then, but for what its key may use now.
 func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	var none judged
-	body, err := x.body.read(x.w, x.r, d.MaxBody)
+	body, err := x.Body(d.MaxBody)
 	if err != nil {
 		return none, err
 	}
-	request, err := s.open(x.r.Header.Get("Content-Type"), body)
+	request, err := s.open(x.Request.Header.Get("Content-Type"), body)
 	if err != nil {
 		return none, err
 	}
@@ -186,7 +187,7 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 		return none, err
 	}
 	j := judged{asks: request.asks()}
-	j.Endpoint, j.Request, j.Received = x.route.path, x.request, x.received
+	j.Endpoint, j.Request, j.Received = x.Endpoint(), x.ID, x.Received
 	j.Account, j.Key, j.KeyVersion = x.principal.Account, x.principal.Key, x.principal.Version
 	// What is wrong with the header comes after what is wrong with the fields.
 	onceErr := d.recall(x, request, &j)
@@ -215,13 +216,13 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 
 // recall reads the Idempotency-Key and looks for the job that it has made.
 func (d *desk) recall(x *exchange, request submission, j *judged) error {
-	key, err := onceKey(x.r.Header)
+	key, err := onceKey(x.Request.Header)
 	if err != nil || key == "" {
 		return err
 	}
-	ctx, cancel := x.reading()
+	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.route.path)
+	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.Endpoint())
 	j.accepted, err = d.Jobs.Known(ctx, j.Account, key, j.Fingerprint)
 	return err
 }
@@ -259,7 +260,7 @@ func isJob(body []byte, id string) bool {
 // accepted before.
 func writeAccepted(x *exchange, body []byte, replayed bool) error {
 	if replayed {
-		x.w.Header().Set("Idempotent-Replayed", "true")
+		x.Header().Set("Idempotent-Replayed", "true")
 	}
 	writeBody(x, http.StatusAccepted, body)
 	return nil
@@ -267,9 +268,9 @@ func writeAccepted(x *exchange, body []byte, replayed bool) error {
 
 // writeBody answers with a JSON body as it is.
 func writeBody(x *exchange, status int, body []byte) {
-	h := x.w.Header()
+	h := x.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body) // the client may be gone; there is nobody else to tell
+	x.WriteHeader(status)
+	_, _ = x.Write(body) // the client may be gone; there is nobody else to tell
 }

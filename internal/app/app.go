@@ -137,7 +137,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	})
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	guessed := a.slowGuesses(wrongTokens())
-	public := &front{
+	served := surfaces{
 		api: api.New(api.Options{
 			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 			Jobs: jobs, Media: files, Guard: guard,
@@ -150,12 +150,13 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 			Lines: lines, Jobs: jobs, Webhooks: hooks,
 		}),
 		media:   files.Handler(),
-		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed,
+		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed, log: a.log,
 	}
-	a.front = public
 	if a.private != nil {
-		a.front, a.back = public.parted()
+		public, private := served.parted()
+		served, a.back = public, newFront(private)
 	}
+	a.front = newFront(served)
 	a.remark(watcher.Current())
 	return a, nil
 }
@@ -303,7 +304,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	failed := make(chan error, 3)
 	a.door.open(a.front, failed)
 	if a.extra != nil {
-		a.extra.open(onlyMetrics(a.metrics.handler()), failed)
+		a.extra.open(onlyMetrics(a.log, a.metrics.handler()), failed)
 	}
 	if a.private != nil {
 		a.private.open(a.back, failed)

@@ -2,9 +2,8 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -12,107 +11,94 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
+	"tollgate/internal/httpapi"
 )
 
-// front sends each request to the surface it belongs to.
-type front struct {
+// surfaces are what an address serves. Those that are nil are not there.
+type surfaces struct {
 	api     http.Handler // everything that is none of the others, unknown paths too
-	admin   http.Handler // /admin/v1; nil: not there
-	media   http.Handler // /media; nil: not there
+	admin   http.Handler // /admin/v1
+	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
 	ready   *readiness
 	token   string                                       // the operator's; empty: /metrics is not there
 	wrong   func(w http.ResponseWriter, r *http.Request) // is told of each wrong token
+	log     *slog.Logger
 }
 
-// ServeHTTP chooses by path. What does not belong to the public surface gets
-// its request id here; api gives its own.
+// parted gives what the operator's token is for to an address of its own, so that
+// the token can be tried nowhere else. Both tell of the process's health.
+func (s surfaces) parted() (public, private surfaces) {
+	public, private = s, s
+	public.admin, public.token = nil, ""
+	private.media, private.api = nil, nil
+	return public, private
+}
+
+// front sends each request to the surface it belongs to.
+type front struct {
+	surfaces
+	own http.Handler // the process's paths
+}
+
+// newFront puts before a surface that does not do it by itself what all of them
+// do alike.
+func newFront(s surfaces) *front {
+	o := httpapi.Options{Log: s.log}
+	if s.media != nil {
+		s.media = httpapi.Wrap(o, "/media", s.media)
+	}
+	if s.api == nil {
+		s.api = httpapi.New(o, nil)
+	}
+	return &front{s, httpapi.New(o, s.routes())}
+}
+
+// routes are the process's own.
+func (s surfaces) routes() []httpapi.Route {
+	return []httpapi.Route{
+		{Pattern: "GET /healthz", Handle: func(x *httpapi.Exchange) error {
+			answerState(x, nil)
+			return nil
+		}},
+		{Pattern: "GET /readyz", Handle: func(x *httpapi.Exchange) error {
+			answerState(x, s.ready.check(x.Request.Context()))
+			return nil
+		}},
+		{Pattern: "/metrics", Handle: s.guardMetrics},
+	}
+}
+
+// ServeHTTP chooses by path.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
-	case path == "/healthz":
-		identify(w)
-		answerState(w, r, nil)
-	case path == "/readyz":
-		identify(w)
-		answerState(w, r, f.ready.check(r.Context()))
-	case path == "/metrics" && f.token != "":
-		identify(w)
-		f.guardMetrics(w, r)
+	case path == "/healthz", path == "/readyz", path == "/metrics" && f.token != "":
+		f.own.ServeHTTP(w, r)
 	case f.media != nil && strings.HasPrefix(path, "/media/"):
-		identify(w)
 		f.media.ServeHTTP(w, r)
 	case f.admin != nil && (path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/")):
-		identify(w)
 		f.admin.ServeHTTP(w, r)
 	default:
 		f.api.ServeHTTP(w, r)
 	}
 }
 
-// parted gives what the operator's token is for to a front of its own, so that
-// the token can be tried nowhere else. Both tell of the process's health.
-func (f *front) parted() (public, private *front) {
-	a, b := *f, *f
-	a.admin, a.token = nil, ""
-	b.media, b.api = nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		identify(w)
-		nowhere(w, r)
-	})
-	return &a, &b
-}
-
-// identify puts a request id on an answer.
-func identify(w http.ResponseWriter) {
-	request := id.New("req_")
-	w.Header().Set("X-Request-Id", request)
-	w.Header().Set("Request-Id", request)
-}
-
 // guardMetrics serves /metrics to who knows the operator's token.
-func (f *front) guardMetrics(w http.ResponseWriter, r *http.Request) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(token, f.token) {
-		f.wrong(w, r)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.").Write(w)
-		return
+func (s surfaces) guardMetrics(x *httpapi.Exchange) error {
+	if !httpapi.SameSecret(httpapi.Bearer(x.Request.Header), s.token) {
+		s.wrong(x, x.Request)
+		return fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.")
 	}
-	f.metrics.ServeHTTP(w, r)
+	s.metrics.ServeHTTP(x, x.Request)
+	return nil
 }
 
 // onlyMetrics is what metrics_listen answers: /metrics without a token.
-func onlyMetrics(metrics http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		identify(w)
-		switch {
-		case r.URL.Path != "/metrics":
-			nowhere(w, r)
-		case onlyReads(w, r):
-			metrics.ServeHTTP(w, r)
-		}
-	})
-}
-
-// nowhere answers a path that does not exist on a door of its own.
-func nowhere(w http.ResponseWriter, _ *http.Request) {
-	fault.New(fault.NotFound, "There is nothing at this path of this address.").Write(w)
-}
-
-// onlyReads refuses methods that are not for reading.
-func onlyReads(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return true
-	}
-	w.Header().Set("Allow", "GET, HEAD")
-	fault.New(fault.MethodNotAllowed, "This endpoint does not accept that method. Use GET.").Write(w)
-	return false
-}
-
-// sameSecret compares in a time that tells nothing about where they differ.
-func sameSecret(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+func onlyMetrics(log *slog.Logger, metrics http.Handler) http.Handler {
+	return httpapi.New(httpapi.Options{Log: log}, []httpapi.Route{{Pattern: "GET /metrics", Handle: func(x *httpapi.Exchange) error {
+		metrics.ServeHTTP(x, x.Request)
+		return nil
+	}}})
 }
 
 // readiness knows whether this process can serve. The operator API works without
@@ -148,10 +134,7 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 }
 
 // answerState answers 200 when there are no faults, else 503 with them.
-func answerState(w http.ResponseWriter, r *http.Request, faults map[string]string) {
-	if !onlyReads(w, r) {
-		return
-	}
+func answerState(w http.ResponseWriter, faults map[string]string) {
 	status, word := http.StatusOK, "ok"
 	if len(faults) > 0 {
 		status, word = http.StatusServiceUnavailable, "unavailable"

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"tollgate/internal/admin"
 	"tollgate/internal/catalog"
 )
 
@@ -31,9 +33,10 @@ func named(name string) http.Handler {
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
 	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil }, catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
-	open := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, token: "secret",
-		wrong: func(http.ResponseWriter, *http.Request) {}}
-	shut := &front{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready}
+	log := slog.New(slog.DiscardHandler)
+	open := newFront(surfaces{api: named("api"), admin: named("admin"), media: named("media"), metrics: named("metrics"), ready: ready,
+		token: "secret", wrong: func(http.ResponseWriter, *http.Request) {}, log: log})
+	shut := newFront(surfaces{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, log: log})
 	for _, c := range []struct {
 		front        *front
 		path, header string
@@ -47,6 +50,8 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 		{open, "/admin/v1", "", 200, "admin"},
 		{open, "/admin/v1/accounts", "", 200, "admin"},
 		{open, "/admin/v10", "", 200, "api"},
+		{open, "/media/x.png", "", 200, "media"},
+		{shut, "/media/x.png", "", 200, "api"},
 		{open, "/healthz", "", 200, `"ok"`},
 		{open, "/readyz", "", 200, `"ok"`},
 		{open, "/metrics", "", 401, "invalid_api_key"},
@@ -60,7 +65,7 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 		if got.Code != c.status || !strings.Contains(got.Body.String(), c.want) {
 			t.Errorf("%s with %q: %d %s, want %d %s", c.path, c.header, got.Code, got.Body, c.status, c.want)
 		}
-		if c.want != "api" && !strings.HasPrefix(got.Header().Get("x-request-id"), "req_") {
+		if c.want != "api" && c.want != "admin" && !strings.HasPrefix(got.Header().Get("x-request-id"), "req_") {
 			t.Errorf("%s carries no request id", c.path)
 		}
 	}
@@ -86,7 +91,7 @@ func TestReadiness(t *testing.T) {
 		ready := &readiness{database: func(context.Context) error { return c.database }, writable: func() error { return c.writable },
 			catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: c.revision} }}
 		ready.stopping.Store(c.stopping)
-		f := &front{ready: ready}
+		f := newFront(surfaces{ready: ready, log: slog.New(slog.DiscardHandler)})
 		got := ask(f, "GET", "/readyz")
 		var body struct {
 			Status string
@@ -111,5 +116,32 @@ func TestReadiness(t *testing.T) {
 		if post := ask(f, "POST", "/readyz"); post.Code != 405 || post.Header().Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: POST answers %d", c.name, post.Code)
 		}
+	}
+}
+
+// TestPanicsAreSaidOnce: whichever surface a panic is in, it is answered 503 and
+// logged once, at error, with where it came from.
+func TestPanicsAreSaidOnce(t *testing.T) {
+	t.Parallel()
+	said := &logged{}
+	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
+	log := slog.New(slog.NewTextHandler(said, nil))
+	served := surfaces{media: broken, metrics: broken, token: "secret", log: log,
+		admin: admin.New(admin.Options{Token: "secret", Log: log}), // without a database
+		ready: &readiness{database: func(context.Context) error { panic("boom") }}}
+	for i, path := range []string{"/media/x.png", "/metrics", "/readyz", "/admin/v1/accounts"} {
+		got := ask(newFront(served), "GET", path, "Authorization", "Bearer secret")
+		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"code":"service_unavailable"`) {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+		if id := got.Header().Get("X-Request-Id"); id == "" || said.lines(id) != 1 {
+			t.Errorf("%s: the log has %d lines with %q", path, said.lines(id), id)
+		}
+		if said.lines("level=ERROR msg=\"request panicked\"") != i+1 || said.lines("stack=") != i+1 || said.lines("\n") != i+1 {
+			t.Errorf("%s: the log has %s", path, &said.text)
+		}
+	}
+	if got := ask(onlyMetrics(log, broken), "GET", "/metrics"); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("metrics_listen: %d %s", got.Code, got.Body)
 	}
 }

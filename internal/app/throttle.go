@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"tollgate/internal/api"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/limit"
 )
 
@@ -31,7 +31,7 @@ func (a *App) slowGuesses(allowed limit.Allowance) func(w http.ResponseWriter, r
 			return
 		}
 		// Who hangs up does not wait less.
-		if !throttle.Wait(context.WithoutCancel(r.Context()), api.ClientAddress(r, a.settings.TrustedProxies)) {
+		if !throttle.Wait(context.WithoutCancel(r.Context()), httpapi.ClientAddress(r, a.settings.TrustedProxies)) {
 			w.Header().Set("Connection", "close")
 		}
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -28,7 +29,8 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	}
 	const token = "operator-token-of-the-test"
 	guessed := a.slowGuesses(allowed)
-	f := &front{token: token, wrong: guessed, metrics: named("metrics"), admin: admin.New(admin.Options{Token: token, WrongToken: guessed})}
+	f := newFront(surfaces{token: token, wrong: guessed, metrics: named("metrics"), log: slog.New(slog.DiscardHandler),
+		admin: admin.New(admin.Options{Token: token, WrongToken: guessed})})
 	send := func(path, authorization, from string, status, wait int) {
 		t.Helper()
 		waits = 0

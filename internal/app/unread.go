@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/id"
 )
 
@@ -99,11 +100,6 @@ func unread(answer []byte) *fault.Error {
 
 // twoEnds is the refusal of a request that says in two ways where its body ends.
 func twoEnds(w http.ResponseWriter, r *http.Request) {
-	identify(w)
-	e := fault.New(fault.InvalidRequest, "The request has a `Transfer-Encoding` beside a `Content-Length` or in HTTP/1.0, so it is not certain where its body ends. Send one `Content-Length` alone.")
-	if fault.IsNative(r.URL.Path) {
-		e.WriteNative(w)
-		return
-	}
-	e.Write(w)
+	httpapi.Refuse(w, r, fault.New(fault.InvalidRequest, "The request has a `Transfer-Encoding` beside a `Content-Length` or in HTTP/1.0, "+
+		"so it is not certain where its body ends. Send one `Content-Length` alone."))
 }

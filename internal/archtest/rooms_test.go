@@ -18,8 +18,8 @@ const anything = "anything"
 var rooms = map[string][]string{
 	"cmd/tollgate":         {"app"},
 	"internal/app":         {anything},
-	"internal/api":         {"account", "bounded", "catalog", "chat", "egress", "fault", "id", "job", "ledger", "limit", "media", "money", "store", "wire"},
-	"internal/admin":       {"account", "catalog", "fault", "job", "ledger", "line", "money", "store", "webhook"},
+	"internal/api":         {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money", "store", "wire"},
+	"internal/admin":       {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "store", "webhook"},
 	"internal/chat":        {"catalog", "fault", "ledger", "line", "upstream", "wire"},
 	"internal/job":         {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "slot", "store", "upstream", "webhook"},
 	"internal/webhook":     {"egress", "fault", "id", "loop", "money", "store"},
@@ -34,6 +34,7 @@ var rooms = map[string][]string{
 	"internal/account":     {"fault", "id", "ledger", "limit", "money", "store"},
 	"internal/ledger":      {"fault", "id", "loop", "money", "store"},
 	"internal/store":       {"id"},
+	"internal/httpapi":     {"bounded", "fault", "id"},
 	"internal/limit":       {},
 	"internal/fault":       {},
 	"internal/loop":        {},

@@ -12,7 +12,7 @@ import (
 )
 
 // Error is what a client is told when a request fails. Rooms make it where the
-// cause is known; the door (package api, package admin) renders it.
+// cause is known; the door (package httpapi) renders it.
 type Error struct {
 	// Code is the stable identifier that clients branch on. A rejection that
 	// is passed on carries the provider's own value.

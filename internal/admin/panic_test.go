@@ -1,0 +1,28 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestPanic: a panic of ours is answered 503 in the shape of the family, and said
+// once at error, with the request, the endpoint and where it came from.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t, storetest.Open(t, storetest.SQLite(t), store.Options{}), func(o *Options) { o.DB = nil })
+	r := o.do("GET", "/accounts/x", "")
+	r.wantFault("service_unavailable", "")
+	log := o.log.String()
+	for _, part := range []string{"level=ERROR", "request panicked", r.header.Get("X-Request-Id"), Base + "/accounts/{id}", "nil pointer",
+		"once.go"} {
+		if part == "" || !strings.Contains(log, part) {
+			t.Errorf("no %q in the log: %s", part, log)
+		}
+	}
+	if strings.Count(log, "\n") != 1 || strings.Contains(log, token) {
+		t.Errorf("the log says %s", log)
+	}
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCutAnswers checks that a panic after the first byte cuts the connection,
+// so that nobody takes the answer for whole, and is logged unless it was asked
+// for.
+func TestCutAnswers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		panic  any
+		logged bool
+	}{
+		{"ours", "boom", true},
+		{"asked for", http.ErrAbortHandler, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			observed := make(chan int, 1)
+			server := httptest.NewServer(New(Options{
+				Log:     slog.New(slog.NewTextHandler(&log, nil)),
+				Observe: func(_ string, status int, _ time.Duration) { observed <- status },
+			}, []Route{{"GET /half", func(x *Exchange) error {
+				_, _ = io.WriteString(x, "half")
+				_ = x.FlushError()
+				panic(c.panic)
+			}}}))
+			defer server.Close()
+			got, err := http.Get(server.URL + "/half")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer got.Body.Close()
+			if body, err := io.ReadAll(got.Body); err == nil {
+				t.Errorf("the answer looks whole: %q", body)
+			}
+			if status := <-observed; status != 200 {
+				t.Errorf("observed status %d", status)
+			}
+			if logged := strings.Contains(log.String(), got.Header.Get("X-Request-Id")); logged != c.logged {
+				t.Errorf("logged: %v: %s", logged, log.String())
+			}
+		})
+	}
+}
+
+// TestPanicsAreAnsweredInTheShapeOfTheFamily: a panic before the first byte is
+// a 503 that the client can read, and is logged once, also where no route is.
+func TestPanicsAreAnsweredInTheShapeOfTheFamily(t *testing.T) {
+	t.Parallel()
+	for path, begins := range map[string]string{
+		"/v1/chat/completions": `{"error":{"message":"`,
+		"/native/v1/messages":  `{"type":"error","error":{"type":"overloaded_error","message":"`,
+	} {
+		var log bytes.Buffer
+		o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		for name, h := range map[string]http.Handler{
+			"route": New(o, []Route{{"POST " + path, func(*Exchange) error { panic("boom") }}}),
+			"wrap":  Wrap(o, path, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })),
+		} {
+			log.Reset()
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+			if w.Code != http.StatusServiceUnavailable || !strings.HasPrefix(w.Body.String(), begins) {
+				t.Errorf("%s, %s: %d %s", path, name, w.Code, w.Body)
+			}
+			for _, part := range []string{"level=ERROR", w.Header().Get("X-Request-Id"), "endpoint=" + path, "panic=boom", "panic_test.go"} {
+				if !strings.Contains(log.String(), part) {
+					t.Errorf("%s, %s: no %q in the log: %s", path, name, part, &log)
+				}
+			}
+			if n := strings.Count(log.String(), "\n"); n != 1 {
+				t.Errorf("%s, %s: %d lines: %s", path, name, n, &log)
+			}
+		}
+	}
+}
+
+// TestCut: a request of which nobody knows what became is not answered.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	h := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, []Route{
+		{"GET /x", func(*Exchange) error { return &Cut{errors.New("lost")} }},
+	})
+	w := httptest.NewRecorder()
+	func() {
+		defer func() {
+			if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+				t.Errorf("it ends with %v", err)
+			}
+		}()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/x", nil))
+	}()
+	if w.Body.Len() > 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "request cut off") ||
+		!strings.Contains(log.String(), "cause=lost") {
+		t.Errorf("answered %q, logged %s", w.Body, &log)
+	}
+}

@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+)
+
+// Cut is the error of a request of which nobody knows what became: its connection
+// is cut, since an answer would say that it was not charged.
+type Cut struct{ Cause error }
+
+// Error implements error.
+func (c *Cut) Error() string { return "cut off: " + c.Cause.Error() }
+
+// Unwrap returns the cause.
+func (c *Cut) Unwrap() error { return c.Cause }
+
+// refuse answers with an error, and logs it if it is a surprise.
+func (s *server) refuse(x *Exchange, err error) {
+	var cut *Cut
+	if errors.As(err, &cut) {
+		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "cause", cut.Cause)
+		panic(http.ErrAbortHandler)
+	}
+	f := fault.Of(err)
+	if f.Cause != nil && x.Request.Context().Err() == nil {
+		level := slog.LevelInfo
+		if f.Code == fault.ServiceUnavailable {
+			level = slog.LevelError
+		}
+		s.Log.Log(x.Request.Context(), level, "request failed", "request", x.ID, "endpoint", x.endpoint,
+			"code", string(f.Code), "cause", f.Cause)
+	}
+	if f.Status() == http.StatusUnauthorized {
+		x.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	write(x, x.Request, f)
+}
+
+// Refuse answers a request that comes to no handler, under an id of its own.
+func Refuse(w http.ResponseWriter, r *http.Request, f *fault.Error) {
+	setID(w.Header(), id.New(idPrefix))
+	write(w, r, f)
+}
+
+// write answers with an error in the shape of the path's family.
+func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
+	if fault.IsNative(r.URL.Path) {
+		f.WriteNative(w)
+		return
+	}
+	f.Write(w)
+}
+
+// seeOut runs at the end of every request, also of one that panicked. A panic
+// of ours is logged with its stack and answered 503, or cuts an answer that
+// has begun; http.ErrAbortHandler is a cut that was asked for.
+func (s *server) seeOut(x *Exchange) {
+	trouble := recover()
+	if err, ok := trouble.(error); trouble != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
+		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", trouble, "stack", string(debug.Stack()))
+		if x.status == 0 {
+			write(x, x.Request, fault.Unavailable(nil))
+			trouble = nil
+		} else {
+			trouble = http.ErrAbortHandler
+		}
+	}
+	s.Observe(x.endpoint, x.status, s.Now().Sub(x.Received))
+	if trouble != nil {
+		panic(trouble)
+	}
+}

@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// Route is one method of one path, or all of them.
+type Route struct {
+	// Pattern is one of http.ServeMux, `METHOD /path` or `/path` for any method, in
+	// which {id} stands for one segment; see Exchange.PathID. GET is HEAD too.
+	Pattern string
+	// Handle answers. An error means that nothing was written yet.
+	Handle func(*Exchange) error
+}
+
+// router finds the route of a request.
+type router struct{ mux *http.ServeMux }
+
+// newRouter gives the mux a pattern a path, without its methods: by themselves,
+// one path for any method would not stand beside another with an {id} for some.
+func newRouter(routes []Route) router {
+	paths := make(map[string]methods)
+	for _, r := range routes {
+		method, path := r.split()
+		if paths[path] == nil {
+			paths[path] = make(methods)
+		}
+		paths[path][method] = r.Handle
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", answering(func(x *Exchange) error { return notFound(x.Request) }))
+	for path, known := range paths {
+		mux.Handle(path, known.at(path))
+	}
+	return router{mux}
+}
+
+// split returns a pattern's method, if it has one, and its path.
+func (r Route) split() (method, path string) {
+	method, path, found := strings.Cut(r.Pattern, " ")
+	if !found {
+		return "", r.Pattern
+	}
+	return method, path
+}
+
+// serve has a request answered by its route. The mux would send clients from an
+// unclean path to its clean form, and takes an escaped slash for a part of a
+// segment; here no path leads to another, and a slash is a slash.
+func (m router) serve(x *Exchange) error {
+	u := x.Request.URL
+	if !strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) != u.Path {
+		return notFound(x.Request)
+	}
+	if u.RawPath != "" {
+		again := *x.Request
+		again.URL = &url.URL{Path: u.Path, RawQuery: u.RawQuery}
+		x.Request = &again
+	}
+	m.mux.ServeHTTP(x, x.Request)
+	return x.err
+}
+
+// answering is a handler of the mux, which knows only writers: x is the writer.
+type answering func(*Exchange) error
+
+// ServeHTTP implements http.Handler.
+func (a answering) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	x := w.(*Exchange)
+	x.err = a(x)
+}
+
+// methods are the routes of one path, by method; "" is any.
+type methods map[string]func(*Exchange) error
+
+// at returns the handler of a path with these methods.
+func (m methods) at(path string) answering {
+	allow := m.allowed()
+	return func(x *Exchange) error {
+		method := x.Request.Method
+		if method == http.MethodHead {
+			method = http.MethodGet // net/http leaves the body out
+		}
+		handle := m[method]
+		if handle == nil {
+			handle = m[""]
+		}
+		if handle == nil {
+			x.Header().Set("Allow", allow)
+			return fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use %s.", fault.Shown(x.Request.Method), allow)
+		}
+		x.endpoint = path
+		return handle(x)
+	}
+}
+
+// allowed lists methods as an Allow header does. HEAD goes with GET.
+func (m methods) allowed() string {
+	list := slices.Collect(maps.Keys(m))
+	if m[http.MethodGet] != nil {
+		list = append(list, http.MethodHead)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// notFound is the answer of a path that does not exist.
+func notFound(r *http.Request) error {
+	return fault.New(fault.NotFound,
+		"There is no endpoint at %s. Check the path and the base address of your client.", fault.Shown(r.URL.Path))
+}
