@@ -59,6 +59,9 @@ type Options struct {
 	Webhooks *webhook.Webhooks
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
+	// Attached ends a call with the context of its request, as a command wants it.
+	// Else a call outlives its caller, who may have closed its own side only.
+	Attached bool
 }
 
 // New returns the handler of /admin/v1. It expects whole paths, with Base.

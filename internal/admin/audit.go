@@ -1,31 +1,42 @@
 package admin
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 
 	"tollgate/internal/account"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 )
 
-// audit recomputes the books; one at a time, since it reads all of them.
+// audit recomputes the books. It ends with its caller, who gets no answer then.
 func (s *server) audit(c *call) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
 	}
+	ctx := c.Request.Context()
+	report, err := s.recompute(ctx)
+	if err == nil {
+		return report, nil
+	}
+	if ctx.Err() != nil && !s.Attached {
+		panic(http.ErrAbortHandler)
+	}
+	return nil, err
+}
+
+// recompute runs one audit at a time, since it reads all of the books.
+func (s *server) recompute(ctx context.Context) (ledger.AuditReport, error) {
 	select {
 	case s.audits <- struct{}{}:
-	case <-c.ctx.Done():
-		return nil, fmt.Errorf("wait for the audit that runs: %w", c.ctx.Err())
+	case <-ctx.Done():
+		return ledger.AuditReport{}, fmt.Errorf("wait for the audit that runs: %w", ctx.Err())
 	}
 	defer func() { <-s.audits }()
 	jobs := job.AuditTx
 	if s.Jobs != nil {
 		jobs = s.Jobs.AuditCheck()
 	}
-	report, err := ledger.Audit(c.ctx, s.DB, account.AuditTx, jobs)
-	if err != nil {
-		return nil, err
-	}
-	return report, nil
+	return ledger.Audit(ctx, s.DB, account.AuditTx, jobs)
 }

@@ -17,15 +17,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// retryAfter is what a 503 asks for: the database may be back in a moment
-// (ARCHITECTURE.md, Errors).
-const retryAfter = time.Second
+const (
+	// retryAfter is what a 503 asks for: the database may be back in a moment
+	// (ARCHITECTURE.md, Errors).
+	retryAfter = time.Second
+	// callTimeout bounds a call, which may outlive its caller.
+	callTimeout = 2 * time.Minute
+)
 
 // call is one request on its way through.
 type call struct {
 	*httpapi.Exchange
-	ctx context.Context
-	id  string // the path's {id}; empty where it has none
+	ctx context.Context // outlives the caller unless calls are attached
+	id  string          // the path's {id}; empty where it has none
 }
 
 // enter lets the operator in. Without a token in the settings there is nothing to
@@ -46,6 +50,11 @@ func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchan
 		c := &call{Exchange: x, ctx: x.Request.Context(), id: x.PathID()}
 		if !plain(c.id) {
 			return fault.New(fault.NotFound, "The path holds an id that cannot exist. Check it.")
+		}
+		if !s.Attached {
+			outliving, done := x.Outliving(callTimeout)
+			defer done()
+			c.ctx = outliving
 		}
 		out, err := handle(c)
 		if err != nil {

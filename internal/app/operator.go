@@ -46,7 +46,7 @@ func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, err
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
 			Disabled: disabledAccounts,
 		}),
-		Log: quiet(),
+		Log: quiet(), Attached: true,
 	})
 	return o, nil
 }

@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestWhoLeavesIsNotOurFault: a caller that has closed its side of the connection,
+// and may still read, gets the answer that all others get; a change that it asked
+// for is made. The audit, which may take long, ends with its caller, unanswered.
+func TestWhoLeavesIsNotOurFault(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		send := func(method, path, body string) (w *httptest.ResponseRecorder, cut any) {
+			defer func() { cut = recover() }()
+			r := httptest.NewRequestWithContext(ctx, method, Base+path, strings.NewReader(body))
+			r.Header.Set("Authorization", "Bearer "+token)
+			w = httptest.NewRecorder()
+			o.handler.ServeHTTP(w, r)
+			return w, nil
+		}
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		key := o.ok("POST", "/accounts/"+id+"/keys", `{}`).text("id")
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "/accounts", `{"name":"b","email":"b@example.com","password":"correct horse"}`},
+			{"POST", "/accounts/" + id + "/users", `{"email":"a@example.com","password":"correct horse"}`},
+			{"POST", "/accounts/" + id + "/credits", `{"usd":5}`},
+			{"PATCH", "/keys/" + key, `{"rpm":5}`},
+			{"GET", "/accounts", ""}, {"GET", "/accounts/" + id, ""}, {"GET", "/keys/" + key, ""}, {"GET", "/requests", ""}, {"GET", "/jobs", ""},
+			{"GET", "/lines", ""}, {"GET", "/accounts/" + id + "/webhook", ""}, {"GET", "/accounts/" + id + "/deliveries", ""},
+		} {
+			if w, cut := send(c.method, c.path, c.body); cut != nil || w.Code != http.StatusOK {
+				t.Errorf("%s %s: %d %s; %v", c.method, c.path, w.Code, w.Body, cut)
+			}
+		}
+		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
+		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 2 {
+			t.Errorf("accounts %v", list)
+		}
+		w, cut := send("GET", "/audit", "")
+		if err, _ := cut.(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("an audit is answered %d %s; %v", w.Code, w.Body, cut)
+		}
+		if o.log.Len() > 0 {
+			t.Errorf("the log has %s", o.log)
+		}
+	})
+}
