@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
@@ -139,7 +138,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	if err != nil {
 		return nil, false, err
 	}
-	now := time.Now()
+	now := j.opts.Now()
 	next := *rec
 	next.id, next.request, next.status, next.body, next.trace = NewID(), id.At("req_", now), statusQueued, "", trace{}
 	next.cost, next.line, next.code, next.startedMS, next.endedMS = 0, "", "", 0, 0

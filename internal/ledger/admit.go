@@ -71,23 +71,23 @@ func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) {
 // admit lets an admission be decided, and sees to it that the request has
 // exactly one receipt if it was refused.
 func (l *Ledger) admit(ctx context.Context, o *op) (*Hold, error) {
-	start := time.Now()
+	start := l.now()
 	hold, answered, err := l.await(ctx, o)
 	if l.opts.Observer.Admitted != nil {
-		l.opts.Observer.Admitted(time.Since(start), err == nil)
+		l.opts.Observer.Admitted(l.now().Sub(start), err == nil)
 	}
 	if answered && err != nil && !o.ridden && !o.receipted && !errors.Is(err, ErrKeyChanged) {
 		f := fault.Of(err)
-		l.Refused(o.admission.refusal(f.Status(), f.Code))
+		l.Refused(o.admission.refusal(f.Status(), f.Code, l.now()))
 	}
 	return hold, err
 }
 
-// refusal is the log row of an admission that was refused now.
-func (a *Admission) refusal(status int, code fault.Code) Refusal {
+// refusal is the log row of an admission that is refused at a time.
+func (a *Admission) refusal(status int, code fault.Code, at time.Time) Refusal {
 	return Refusal{
 		Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
-		Status: status, Code: string(code), Received: a.Received, Duration: time.Since(a.Received),
+		Status: status, Code: string(code), Received: a.Received, Duration: at.Sub(a.Received),
 	}
 }
 
@@ -145,7 +145,7 @@ const StatusClosed = 499
 // False: it has been answered. One that no batch has taken is logged now; one
 // that a batch has taken is undone and logged by the committer.
 func (l *Ledger) leave(o *op, status int, code fault.Code) bool {
-	o.told = o.admission.refusal(status, code)
+	o.told = o.admission.refusal(status, code, l.now())
 	if o.state.CompareAndSwap(opWaiting, opLeft) {
 		l.Refused(o.told)
 		return true

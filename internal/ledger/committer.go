@@ -90,15 +90,15 @@ func (c *committer) commit(ops []*op) {
 	pause := minPause
 	defer c.l.writing.over()
 	for {
-		start := time.Now()
+		start := c.l.now()
 		v, b, err := c.try(ops)
 		switch v {
 		case committed:
 			c.batch++
-			c.l.writing.batch(nil, time.Now())
+			c.l.writing.batch(nil, c.l.now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
-				c.l.opts.Observer.Batch(len(ops), time.Since(start))
+				c.l.opts.Observer.Batch(len(ops), c.l.now().Sub(start))
 			}
 			return
 		case unknown:
@@ -125,7 +125,7 @@ func (c *committer) commit(ops []*op) {
 			cause = err
 		}
 		if away(err) {
-			c.l.writing.batch(err, time.Now())
+			c.l.writing.batch(err, c.l.now())
 		}
 		<-time.After(pause)
 		pause = min(2*pause, maxPause)

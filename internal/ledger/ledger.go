@@ -60,7 +60,11 @@ type Options struct {
 	// ToldLow is called after the commit of such a transaction, with nothing
 	// locked, and must not wait; nil: nobody is. A node that dies in between
 	// does not come to it.
-	ToldLow  func()
+	ToldLow func()
+	// Now is this process's clock: since when something is so, and how long
+	// something took. What is admitted when, and what runs out, goes by the
+	// database's clock. nil: time.Now.
+	Now      func() time.Time
 	Log      *slog.Logger
 	Observer Observer
 }
@@ -89,6 +93,7 @@ type Ledger struct {
 	db    *store.DB
 	opts  Options
 	log   *slog.Logger
+	now   func() time.Time
 	queue *queue
 
 	epoch   atomic.Pointer[string] // this node's life; changes when it was declared dead
@@ -121,10 +126,13 @@ func New(opts Options) *Ledger {
 	if opts.Retention <= 0 {
 		opts.Retention = 90 * 24 * time.Hour
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ledger{db: opts.DB, opts: opts, log: opts.Log, queue: newQueue(), stepsSeen: -1, stopped: make(chan struct{})}
+	return &Ledger{db: opts.DB, opts: opts, log: opts.Log, now: opts.Now, queue: newQueue(), stepsSeen: -1, stopped: make(chan struct{})}
 }
 
 // Start registers the node, starts the committer and, on SQLite, ends what a
@@ -169,7 +177,7 @@ func (l *Ledger) register(ctx context.Context) error {
 		return err
 	}
 	l.epoch.Store(&epoch)
-	l.writing.beats(nil, time.Now())
+	l.writing.beats(nil, l.now())
 	return nil
 }
 
@@ -197,7 +205,7 @@ func (l *Ledger) Run(ctx context.Context) {
 // settled by the sweep of another node or of the next start.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.stop.Do(func() {
-		l.logCounted(time.Now().Add(time.Hour)) // what has had no row gets one now
+		l.logCounted(l.now().Add(time.Hour)) // what has had no row gets one now
 		l.queue.close()
 	})
 	select {

@@ -31,7 +31,7 @@ const (
 func (r *Refusal) strange() bool { return r.Account == "" }
 
 // Refused logs a refusal. It never waits: the row follows with the next batch.
-func (l *Ledger) Refused(r Refusal) { l.refused(r, time.Now()) }
+func (l *Ledger) Refused(r Refusal) { l.refused(r, l.now()) }
 
 func (l *Ledger) refused(r Refusal, now time.Time) {
 	r.standsFor = l.refuses.see(r, now)
@@ -45,7 +45,7 @@ func (l *Ledger) refused(r Refusal, now time.Time) {
 
 // flushRefusals logs what was counted and has had no row since.
 func (l *Ledger) flushRefusals(context.Context) error {
-	l.logCounted(time.Now())
+	l.logCounted(l.now())
 	return nil
 }
 
@@ -68,6 +68,7 @@ const maxSampled = 10_000
 // sampler decides which refusals get a row. The zero value is ready.
 type sampler struct {
 	mu      sync.Mutex
+	since   time.Time // the first reading, from which windows are numbered: a jump of the machine's clock moves none
 	sources map[source]*sampled
 }
 
@@ -93,7 +94,7 @@ func (s *sampler) see(r Refusal, now time.Time) int64 {
 		most = strangersPerMinute
 	}
 	e := s.entry(r)
-	if window := windowOf(r.strange(), now); e.window != window {
+	if window := s.window(r.strange(), now); e.window != window {
 		e.window, e.rows = window, 0
 	}
 	if e.rows >= most {
@@ -107,11 +108,15 @@ func (s *sampler) see(r Refusal, now time.Time) int64 {
 	return n
 }
 
-func windowOf(strange bool, now time.Time) int64 {
-	if strange {
-		return now.Unix() / 60
+// window numbers the second, or of strangers the minute, that a time is in.
+func (s *sampler) window(strange bool, now time.Time) int64 {
+	if s.since.IsZero() {
+		s.since = now
 	}
-	return now.Unix()
+	if strange {
+		return int64(now.Sub(s.since) / time.Minute)
+	}
+	return int64(now.Sub(s.since) / time.Second)
 }
 
 func (s *sampler) entry(r Refusal) *sampled {
@@ -140,7 +145,7 @@ func (s *sampler) flush(now time.Time) []Refusal {
 	defer s.mu.Unlock()
 	var rows []Refusal
 	for from, e := range s.sources {
-		if e.window >= windowOf(from.strange, now) {
+		if e.window >= s.window(from.strange, now) {
 			continue
 		}
 		if e.extra > 0 {

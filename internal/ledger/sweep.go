@@ -13,7 +13,7 @@ import (
 func (l *Ledger) Beat(ctx context.Context) error {
 	epoch := *l.epoch.Load()
 	err := l.db.Heartbeat(ctx, epoch)
-	l.writing.beats(err, time.Now())
+	l.writing.beats(err, l.now())
 	if errors.Is(err, store.ErrFenced) && epoch == *l.epoch.Load() {
 		l.queue.push(&op{kind: opConfirm}) // its batch meets the fence
 	}
@@ -89,7 +89,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 		l.watch = watcher{} // not reachable: nobody is judged by this silence
 		return err
 	}
-	for _, node := range l.watch.stale(nodes, *l.epoch.Load(), l.opts.Lease, time.Now()) {
+	for _, node := range l.watch.stale(nodes, *l.epoch.Load(), l.opts.Lease, l.now()) {
 		dead, err := l.db.Fence(ctx, node.Epoch, node.Beat)
 		if err != nil {
 			return err

@@ -70,4 +70,4 @@ func (w *writing) fault(now time.Time, lease time.Duration) error {
 // being tried again, the last heartbeat failed, or nothing was committed for a
 // lease. nil: it does. It asks nobody: a full disk shows within a quarter of a
 // lease, and at once where there are requests; so does its end.
-func (l *Ledger) Writable() error { return l.writing.fault(time.Now(), l.opts.Lease) }
+func (l *Ledger) Writable() error { return l.writing.fault(l.now(), l.opts.Lease) }

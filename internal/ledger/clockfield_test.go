@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestLedgerReadsItsOwnClock: since when something is so and how long something
+// took is what the ledger's clock says, which only the test moves here, by whole
+// milliseconds.
+func TestLedgerReadsItsOwnClock(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const lease = 10 * time.Second
+		c := newClock()
+		var strange atomic.Int64
+		note := func(took time.Duration) {
+			if took%time.Millisecond != 0 {
+				strange.Store(int64(took))
+			}
+		}
+		f := start(t, db, func(l *Ledger) {
+			l.now, l.opts.Lease = c.now, lease
+			l.opts.Observer.Admitted = func(waited time.Duration, _ bool) { note(waited) }
+			l.opts.Observer.Batch = func(_ int, took time.Duration) { note(took) }
+		})
+		f.open("a", money.USD, 0, KeyLimits{})
+
+		// A refusal took from its receipt until now.
+		a := admission("a", 2*money.USD)
+		a.Received = c.now().Add(-1234 * time.Millisecond)
+		_, err := f.Admit(t.Context(), a)
+		wantCode(t, err, fault.InsufficientQuota)
+
+		// Refusals past those of a second have a row when the second is over.
+		for range 2*refusalsPerSecond + 1 {
+			f.Refused(Refusal{Request: "req_b", Account: "b", Key: "b", Status: 429, Code: "b", Received: c.now()})
+		}
+		for range 3 {
+			if err := f.flushRefusals(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := f.refuses.entry(Refusal{Account: "b", Key: "b"}).extra; n != refusalsPerSecond+1 {
+			t.Errorf("%d refusals wait for the end of the second", n)
+		}
+		c.add(time.Second)
+		if err := f.flushRefusals(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.refuses.entry(Refusal{Account: "b", Key: "b"}).extra; n != 0 {
+			t.Errorf("%d refusals have no row after the second", n)
+		}
+
+		// A database that was written to lately takes writes.
+		if err := f.mustAdmit("a", 1).Settle(t.Context(), billed(1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Writable(); err != nil {
+			t.Error(err)
+		}
+		c.add(lease + time.Millisecond)
+		if f.Writable() == nil {
+			t.Error("nothing was committed for a lease, and it is said to be writable")
+		}
+		if err := errors.Join(f.Beat(t.Context()), f.Writable()); err != nil {
+			t.Error(err)
+		}
+		f.close()
+		if list := f.requests(RequestFilter{Account: "a", Status: 402}); len(list) != 1 || list[0].DurationMS != 1234 {
+			t.Errorf("the refusal's receipt %+v; want one that took 1234 ms", list)
+		}
+		if took := time.Duration(strange.Load()); took != 0 {
+			t.Errorf("something took %v on a clock that counts milliseconds", took)
+		}
+	})
+}
+
+// TestSilenceIsMeasuredByTheLedgersClock: another node is dead after a lease of
+// the observer's clock, and not before.
+func TestSilenceIsMeasuredByTheLedgersClock(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const lease = 12 * time.Second
+		c, ctx := newClock(), context.Background()
+		f := start(t, db, func(l *Ledger) { l.now, l.opts.Lease = c.now, lease })
+		if err := db.RegisterNode(ctx, "node_other"); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := f.Sweep(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Heartbeat(ctx, "node_other"); err != nil {
+				t.Fatal("dead before its lease was over: ", err)
+			}
+			if err := f.Sweep(ctx); err != nil { // sees the heartbeat
+				t.Fatal(err)
+			}
+			for range 2 {
+				c.add(lease/2 - time.Second)
+				if err := f.Sweep(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		c.add(2 * time.Second)
+		if err := f.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Heartbeat(ctx, "node_other"); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("silent for a lease, and lives: %v", err)
+		}
+	})
+}
