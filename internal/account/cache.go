@@ -62,6 +62,9 @@ func NewKeys(o KeysOptions) *Keys {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	k := &Keys{options: o, now: o.Now, entries: make(map[digest]*entry)}
 	k.confirm = newConfirmer(o.Now, func(ctx context.Context, asked []digest) (map[digest]finding, error) {
 		return k.load(ctx, o.DB, asked)

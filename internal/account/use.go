@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/ledger"
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
@@ -49,22 +50,11 @@ func (u *uses) take() map[string]time.Time {
 
 // Run notes once a minute, and when ctx ends, when keys were last used.
 func (k *Keys) Run(ctx context.Context) {
-	every := time.NewTicker(noteEvery)
-	defer every.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			k.note(context.WithoutCancel(ctx))
-			return
-		case <-every.C:
-			k.note(ctx)
-		}
-	}
-}
-
-func (k *Keys) note(ctx context.Context) {
-	if err := k.NoteUses(ctx); err != nil && k.options.Log != nil {
-		k.options.Log.Warn("when keys were last used could not be noted", "error", err)
+	loop.Run(ctx, loop.Loop{
+		Room: "account", Does: "note when keys were last used", Log: k.options.Log, Period: noteEvery, Later: true, Step: k.NoteUses,
+	})
+	if err := k.NoteUses(context.WithoutCancel(ctx)); err != nil {
+		k.options.Log.Warn("account: the last uses of keys are not noted", "error", err)
 	}
 }
 

@@ -31,7 +31,7 @@ var rooms = map[string][]string{
 	"internal/upstream":    {"fault", "wire"},
 	"internal/catalog":     {"fault", "loop", "money", "store", "wire"},
 	"internal/wire":        {"fault"},
-	"internal/account":     {"fault", "id", "ledger", "limit", "money", "store"},
+	"internal/account":     {"fault", "id", "ledger", "limit", "loop", "money", "store"},
 	"internal/ledger":      {"fault", "id", "loop", "money", "store"},
 	"internal/store":       {"id"},
 	"internal/httpapi":     {"bounded", "fault", "id"},
