@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -212,10 +213,15 @@ func openLedger(ctx context.Context, url string, accounts int) (*books, error) {
 	if err := db.Migrate(ctx); err != nil {
 		return nil, err
 	}
+	self, err := node.Join(ctx, node.Options{DB: db})
+	if err != nil {
+		return nil, err
+	}
 	b := &books{db: db}
 	b.ledger = ledger.New(ledger.Options{
-		DB:  db,
-		Log: slog.New(slog.DiscardHandler),
+		DB:   db,
+		Node: self,
+		Log:  slog.New(slog.DiscardHandler),
 		Observer: ledger.Observer{Batch: func(operations int, _ time.Duration) {
 			b.transactions.Add(1)
 			b.operations.Add(int64(operations))

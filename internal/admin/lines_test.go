@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -84,7 +85,7 @@ func (n *nodeLines) fail(err error) {
 // newNode registers a node with lines and returns its operator too.
 func newNode(t *testing.T, db *store.DB, epoch string, states ...line.Status) (*operator, *nodeLines) {
 	t.Helper()
-	if err := db.RegisterNode(t.Context(), epoch); err != nil {
+	if err := node.Register(t.Context(), db, epoch); err != nil {
 		t.Fatal(err)
 	}
 	n := &nodeLines{db: db, epoch: epoch, states: states}
@@ -145,7 +146,7 @@ func TestLines(t *testing.T) {
 		}
 		// Who runs no line still sees the others', but not a dead node's.
 		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
-		if _, err := o.db.Fence(t.Context(), "node_b", 0); err != nil {
+		if _, err := node.Fence(t.Context(), o.db, "node_b", 0); err != nil {
 			t.Fatal(err)
 		}
 		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":5,"state":"in_service"}`)

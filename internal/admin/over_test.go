@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -18,7 +19,11 @@ import (
 func TestUsageAboveHolds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *operator) {
-		books := ledger.New(ledger.Options{DB: o.db})
+		self, err := node.Join(t.Context(), node.Options{DB: o.db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		books := ledger.New(ledger.Options{DB: o.db, Node: self})
 		if err := books.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 )
 
 // admitted runs one request through the ledger.
@@ -26,7 +27,11 @@ func admitted(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledg
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *operator) {
-		books := ledger.New(ledger.Options{DB: o.db})
+		self, err := node.Join(t.Context(), node.Options{DB: o.db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		books := ledger.New(ledger.Options{DB: o.db, Node: self})
 		if err := books.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/wire"
@@ -101,7 +102,11 @@ func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 	if err := watcher.Refresh(ctx); err != nil {
 		t.Fatal(err)
 	}
-	d.books = ledger.New(ledger.Options{DB: db, Log: log})
+	self, err := node.Join(ctx, node.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.books = ledger.New(ledger.Options{DB: db, Node: self, Log: log})
 	if err := d.books.Start(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/webhook"
@@ -102,12 +103,16 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	a.life.loop("catalog watcher", watcher.Run)
 	guard := egress.New(s.PrivateNetworks)
-	var books *ledger.Ledger
+	self, err := node.Join(ctx, node.Options{DB: db, Lease: s.NodeLease, Log: a.log})
+	if err != nil {
+		return nil, fmt.Errorf("register this node: %w", err)
+	}
 	hooks := webhook.New(webhook.Options{
 		DB: db, Guard: guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
-		Epoch: func() string { return books.Epoch() }, Disabled: disabledAccounts, Log: a.log, Registry: a.metrics.registry,
+		Epoch: self.Epoch, Disabled: disabledAccounts, Log: a.log, Registry: a.metrics.registry,
 	})
-	if books, err = a.startLedger(ctx, db, hooks); err != nil {
+	books, err := a.startLedger(ctx, db, self, hooks)
+	if err != nil {
 		return nil, err
 	}
 	a.life.loop("webhook deliveries", hooks.Run)
@@ -117,14 +122,14 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	alerts := alert.New(s.AlertURL, a.log, nil)
 	a.life.loop("alerts", alerts.Run)
 	lines := line.New(line.Options{
-		Open: adapters.New(adapters.Options{Strangers: guard.Transport()}).Open, Current: watcher.Current, DB: db, Epoch: books.Epoch,
+		Open: adapters.New(adapters.Options{Strangers: guard.Transport()}).Open, Current: watcher.Current, DB: db, Epoch: self.Epoch,
 		Alerts: alerts, Log: a.log, Registry: a.metrics.registry,
 	})
 	if err := lines.Refresh(ctx); err != nil {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
 	}
 	a.life.loop("line upkeep", lines.Run)
-	jobs := a.startJobs(db, books, lines, watcher, hooks, files)
+	jobs := a.startJobs(db, self, books, lines, watcher, hooks, files)
 	if a.demo, err = setUp(ctx, db, s, providers); err != nil {
 		return nil, err
 	}
@@ -214,10 +219,10 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 	return nil
 }
 
-// startLedger starts the books and their loops.
-func (a *App) startLedger(ctx context.Context, db *store.DB, hooks *webhook.Webhooks) (*ledger.Ledger, error) {
+// startLedger starts the books and their loops, which lead this node's life.
+func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, hooks *webhook.Webhooks) (*ledger.Ledger, error) {
 	books := ledger.New(ledger.Options{
-		DB: db, Lease: a.settings.NodeLease, OutageGrace: a.settings.OutageGrace,
+		DB: db, Node: self, OutageGrace: a.settings.OutageGrace,
 		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.ledger(),
 		TellLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			hooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
@@ -266,10 +271,11 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 }
 
 // startJobs starts the loops of jobs and files.
-func (a *App) startJobs(db *store.DB, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher, hooks *webhook.Webhooks, files *media.Store) *job.Jobs {
+func (a *App) startJobs(db *store.DB, self *node.Node, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher,
+	hooks *webhook.Webhooks, files *media.Store) *job.Jobs {
 	a.life.loop("media upkeep", files.Run)
 	jobs := job.New(job.Options{
-		DB: db, Ledger: books, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,
+		DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,
 		StartLimit: a.settings.StartLimit, Retention: a.settings.JobRetention, Registry: a.metrics.registry,
 	})
 	a.life.loop("jobs", jobs.Run)

@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/wire"
@@ -204,7 +205,12 @@ type stepping struct {
 // newStepping opens one whose key has a daily budget.
 func newStepping(t *testing.T, db *store.DB, budget money.Amount) *stepping {
 	t.Helper()
-	a := &stepping{t: t, db: db, books: ledger.New(ledger.Options{DB: db, QueueWait: 10 * time.Second}), holds: map[string]*ledger.Hold{}}
+	self, err := node.Join(t.Context(), node.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	books := ledger.New(ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second})
+	a := &stepping{t: t, db: db, books: books, holds: map[string]*ledger.Hold{}}
 	if err := a.books.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ var (
 // moved are the tables of rooms that are younger than they: a migration that has
 // run keeps its name, and with it its tables'.
 var moved = map[string]string{
+	"node":      "internal/node",
 	"line_slot": "internal/slot",
 	"line_job":  "internal/slot",
 }

@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/adapters"
@@ -67,12 +68,16 @@ lines:
 func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	t.Helper()
 	f := &flow{t: t, db: db, provider: fakeprovider.New(t), last: make(chan struct{}, 1024)}
-	o := ledger.Options{DB: db, QueueWait: 10 * time.Second}
+	ctx := context.Background()
+	self, err := node.Join(ctx, node.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second}
 	if change != nil {
 		change(&o)
 	}
 	f.ledger = ledger.New(o)
-	ctx := context.Background()
 	if err := f.ledger.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +88,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 			t.Error(err)
 		}
 	})
-	err := db.Update(ctx, func(tx *store.Tx) error {
+	err = db.Update(ctx, func(tx *store.Tx) error {
 		if err := ledger.OpenAccountTx(tx, "acct_1", 0); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func TestCollect(t *testing.T) {
 }
 
 // onlyPublic checks that a job's links work and that all else of it was given up.
-func (h *house) onlyPublic(n *node, s shown) {
+func (h *house) onlyPublic(n *testNode, s shown) {
 	h.t.Helper()
 	var public, others int
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {

@@ -31,7 +31,7 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 
 // assigned returns those of the workers whose rows say that they are this node's.
 // It writes the rows before it reads them: that waits for a transaction that is
-// still at it, and its own commit proves what was read (store.Batch.ProveNode).
+// still at it, and its own commit proves what was read (node.Prove).
 func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, error) {
 	ids := make([]string, len(workers))
 	for i, w := range workers {

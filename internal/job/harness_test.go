@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
@@ -259,10 +260,11 @@ func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
 }
 
-// node is one node of a gateway with jobs.
-type node struct {
+// testNode is one node of a gateway with jobs.
+type testNode struct {
 	t     testing.TB
 	db    *store.DB
+	self  *node.Node
 	books *ledger.Ledger
 	jobs  *Jobs
 	ctx   context.Context
@@ -333,7 +335,7 @@ func (h *house) open(balance money.Amount) (owner, key string) {
 }
 
 // node starts a node; it stops with the test, or by kill.
-func (h *house) node() *node {
+func (h *house) node() *testNode {
 	h.t.Helper()
 	n := h.still()
 	for _, run := range []func(context.Context){n.watcher.Run, n.books.Run, n.lines.Run, n.jobs.Run} {
@@ -344,13 +346,17 @@ func (h *house) node() *node {
 
 // still makes a node that does nothing by itself: its steps are the test's, and
 // its workers may run.
-func (h *house) still() *node {
+func (h *house) still() *testNode {
 	h.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	db := storetest.Open(h.t, h.url, store.Options{})
-	n := &node{t: h.t, db: db, ctx: ctx, stop: stop}
+	n := &testNode{t: h.t, db: db, ctx: ctx, stop: stop}
 	log := slog.New(slog.NewTextHandler(testWriter{h.t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	n.books = ledger.New(ledger.Options{DB: db, Lease: time.Second, QueueWait: 10 * time.Second, Log: log})
+	self, err := node.Join(ctx, node.Options{DB: db, Lease: time.Second, Log: log})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	n.self, n.books = self, ledger.New(ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second, Log: log})
 	if err := n.books.Start(ctx); err != nil {
 		h.t.Fatal(err)
 	}
@@ -360,14 +366,15 @@ func (h *house) still() *node {
 	}
 	n.lines = line.New(line.Options{
 		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.generators[target.Line], nil },
-		Current: n.watcher.Current, DB: db, Epoch: n.books.Epoch, Log: log,
+		Current: n.watcher.Current, DB: db, Epoch: self.Epoch, Log: log,
 	})
 	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media", Retention: time.Hour, Log: log,
 		Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	o := Options{DB: db, Ledger: n.books, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: n.books.Epoch}), Log: log}
+	hooks := webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: self.Epoch})
+	o := Options{DB: db, Ledger: n.books, Epoch: self.Epoch, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
 	if h.edit != nil {
 		h.edit(&o)
 	}
@@ -380,14 +387,14 @@ func (h *house) still() *node {
 
 // kill stops a node as its death would: it says nothing to anybody, and what it
 // looks after stays as it is. Its calls break off.
-func (n *node) kill() {
+func (n *testNode) kill() {
 	n.stop()
 	n.loops.Wait()
 	n.jobs.running.Wait()
 }
 
 // end stops a node; calls after the first do nothing.
-func (n *node) end() {
+func (n *testNode) end() {
 	if n.ended {
 		return
 	}
@@ -401,7 +408,7 @@ func (n *node) end() {
 }
 
 // step makes a step of a still node.
-func (n *node) step(what func(context.Context) error) {
+func (n *testNode) step(what func(context.Context) error) {
 	n.t.Helper()
 	if err := what(n.ctx); err != nil {
 		n.t.Fatal(err)
@@ -417,7 +424,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 // submission makes a good submission to a model.
-func (h *house) submission(n *node, model string, count int64) Submission {
+func (h *house) submission(n *testNode, model string, count int64) Submission {
 	h.t.Helper()
 	s := n.jobs.opts.Catalog.Current()
 	m, ok := s.Model(model)
@@ -448,7 +455,7 @@ func (h *house) version(key string) int64 {
 }
 
 // submit submits and returns the job's id.
-func (h *house) submit(n *node, s Submission) string {
+func (h *house) submit(n *testNode, s Submission) string {
 	h.t.Helper()
 	body, err := n.jobs.Submit(h.t.Context(), s)
 	if err != nil {
@@ -475,7 +482,7 @@ type shown struct {
 	}
 }
 
-func (h *house) poll(n *node, kind, id string) shown {
+func (h *house) poll(n *testNode, kind, id string) shown {
 	h.t.Helper()
 	body, err := n.jobs.Body(h.t.Context(), h.account, kind, id)
 	if err != nil {
@@ -493,7 +500,7 @@ func parse(t testing.TB, body []byte) (s shown) {
 }
 
 // await waits until a job shows what is asked for.
-func (h *house) await(n *node, kind, id string, until func(shown) bool) shown {
+func (h *house) await(n *testNode, kind, id string, until func(shown) bool) shown {
 	h.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -42,6 +42,7 @@ import (
 type Options struct {
 	DB       *store.DB
 	Ledger   *ledger.Ledger
+	Epoch    func() string // names the life of this node (node.Node)
 	Lines    *line.Lines
 	Catalog  *catalog.Watcher
 	Media    *media.Store

@@ -18,7 +18,7 @@ import (
 
 // twins submits the same request with one key, at once on all nodes given, and
 // returns the 202 bodies.
-func (h *house) twins(key string, nodes ...*node) [][]byte {
+func (h *house) twins(key string, nodes ...*testNode) [][]byte {
 	h.t.Helper()
 	bodies := make([][]byte, len(nodes))
 	errs := make([]error, len(nodes))
@@ -42,7 +42,7 @@ func TestTwins(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
-		var callers []*node
+		var callers []*testNode
 		for range nodes {
 			n := h.still()
 			for range 8 {

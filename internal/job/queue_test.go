@@ -24,7 +24,7 @@ func (h *house) as(owner, key string) *house {
 }
 
 // fresh forgets what the node remembers of queues.
-func (n *node) fresh() { n.jobs.queues = newQueueCache(n.jobs) }
+func (n *testNode) fresh() { n.jobs.queues = newQueueCache(n.jobs) }
 
 // expect is a model's queue as it must be: each job with its account, in the order
 // of submission.
@@ -139,7 +139,7 @@ func TestQueueModel(t *testing.T) {
 }
 
 // bulk puts many jobs of an account into a queue, as Submit would.
-func (h *house) bulk(n *node, jobs int) {
+func (h *house) bulk(n *testNode, jobs int) {
 	h.t.Helper()
 	var all sync.WaitGroup
 	wait := make(chan struct{}, 64)

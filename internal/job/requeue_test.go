@@ -15,7 +15,7 @@ import (
 )
 
 // requeue lets a job be done anew and returns the id of the job that is.
-func (h *house) requeue(n *node, id string, o Anew) (string, error) {
+func (h *house) requeue(n *testNode, id string, o Anew) (string, error) {
 	o.Show = func(v View) []byte { return []byte(parse(h.t, v.Body).ID) }
 	answer, _, err := n.jobs.Requeue(h.t.Context(), id, o)
 	return string(answer), err
@@ -34,7 +34,7 @@ func TestRequeueOnce(t *testing.T) {
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		h.account, h.key = h.open(100 * cent)
-		all := []*node{h.still()}
+		all := []*testNode{h.still()}
 		for len(all) < nodes {
 			all = append(all, h.still())
 		}

@@ -256,7 +256,7 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64) error {
 	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
 	work := w.task()
 	blocks := candidate.Generator.Blocks(work)
-	p.state, p.epoch, p.fence = stateSending, j.opts.Ledger.Epoch(), p.fence+1
+	p.state, p.epoch, p.fence = stateSending, j.opts.Epoch(), p.fence+1
 	p.line, p.revision, p.number, p.ticket, p.submittedMS = candidate.Line.ID, s.snapshot.Revision, p.number+1, "", now
 	p.results, p.files = nil, nil
 	p.trace.begin(p.line, now)

@@ -45,7 +45,7 @@ func TestMaxConcurrent(t *testing.T) {
 		free := make(chan struct{})
 		first, second := &generator{blocks: true, hold: gate("submit", free)}, &generator{blocks: true, hold: gate("submit", free)}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
-		var all []*node
+		var all []*testNode
 		for range nodes {
 			all = append(all, h.still())
 		}

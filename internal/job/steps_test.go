@@ -16,7 +16,7 @@ import (
 
 // finish starts and looks after jobs until none of this node's runs or waits for
 // nothing but its turn.
-func (h *house) finish(n *node, id, kind string) shown {
+func (h *house) finish(n *testNode, id, kind string) shown {
 	h.t.Helper()
 	var last shown
 	started := false

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/media"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 )
@@ -35,12 +35,12 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 		if err != nil || len(epochs) == 0 {
 			return err
 		}
-		nodes, err := store.NodesTx(tx)
+		nodes, err := node.MembersTx(tx)
 		if err != nil {
 			return err
 		}
 		for _, epoch := range epochs {
-			if slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Epoch == epoch && !n.Dead }) {
+			if nodes.Lives(epoch) {
 				continue
 			}
 			ids, err := idsTx(tx, ofEpoch, epoch, maxTakeOvers)
@@ -72,7 +72,7 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 // node may have been faster.
 func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 	w := &worker{jobs: j}
-	epoch := j.opts.Ledger.Epoch()
+	epoch := j.opts.Epoch()
 	var moved []*worker
 	taken, err := j.assign(ctx, func(tx *store.Tx) error {
 		moved = nil

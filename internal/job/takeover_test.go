@@ -28,7 +28,7 @@ func (h *house) stand(id string) (rec *record, p *progress) {
 }
 
 // by makes a worker of a job that stands where its row says.
-func (h *house) by(n *node, id string) *worker {
+func (h *house) by(n *testNode, id string) *worker {
 	h.t.Helper()
 	w := &worker{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(h.t.Context(), h.t.Context())}
 	if w.rec, w.run = h.stand(id); w.rec == nil {
@@ -42,10 +42,10 @@ func (h *house) by(n *node, id string) *worker {
 }
 
 // bury declares a node dead.
-func (h *house) bury(n *node) {
+func (h *house) bury(n *testNode) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.books.Epoch())
+		_, err := tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
 		return err
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func TestTakeOver(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, p := h.stand(id); p == nil || p.state != c.state || p.epoch != first.books.Epoch() {
+				if _, p := h.stand(id); p == nil || p.state != c.state || p.epoch != first.self.Epoch() {
 					t.Fatalf("the job stands at %+v, want state %d", p, c.state)
 				}
 				fetched := m.fetches

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/id"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -191,7 +192,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	t.Helper()
 	ctx := context.Background()
 	rpm := int64(1000)
-	former := New(Options{DB: db})
+	former := New(Options{DB: db, Node: join(t, db)})
 	if err := former.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	admit(former, "a", "req_swept", nil).Progress(Progress{Cost: 30, Tokens: Tokens{Prompt: 3, Completion: 4}, Line: "line"})
 	admit(former, "a", "req_lost", nil)
 	admit(former, "a", "req_written", nil).Release(failed()) // one batch later the progress is written
-	if _, err := db.Fence(ctx, former.Epoch(), 0); err != nil {
+	if _, err := node.Fence(ctx, db, former.node.Epoch(), 0); err != nil {
 		t.Fatal(err)
 	}
 	f := start(t, db)

@@ -4,19 +4,15 @@ import (
 	"fmt"
 
 	"tollgate/internal/money"
-	"tollgate/internal/store"
+	"tollgate/internal/node"
 )
 
 // compareHolds judges the open holds: each is one that was admitted, of a node
 // that lives or of a job.
 func (b *AuditBooks) compareHolds() error {
-	nodes, err := store.NodesTx(b.tx)
+	nodes, err := node.MembersTx(b.tx)
 	if err != nil {
 		return err
-	}
-	living := make(map[string]bool, len(nodes))
-	for _, node := range nodes {
-		living[node.Epoch] = !node.Dead
 	}
 	for id, h := range b.holds {
 		at := Difference{Account: h.account, Key: h.key, Model: h.model, Request: id}
@@ -27,10 +23,10 @@ func (b *AuditBooks) compareHolds() error {
 			continue
 		}
 		at.Recorded = h.epoch
-		switch alive, known := living[h.epoch]; {
-		case !known:
+		switch {
+		case !nodes.Knows(h.epoch):
 			at.What = "an open hold is of a node that is not known"
-		case !alive:
+		case !nodes.Lives(h.epoch):
 			at.What = "an open hold is of a node that is dead; the next sweep ends it"
 		case b.unserved:
 			at.What = "an open hold is of a process that was killed; the next start ends it"

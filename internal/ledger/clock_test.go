@@ -275,7 +275,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		save("meanwhile")
 		// A node that starts in this moment knows no better time; the books do.
 		f.close()
-		g := New(Options{DB: db, OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
+		g := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
 		db.ResumeSteady(c.ms.Load())
 		if err := g.Start(ctx); err != nil {
 			t.Fatal(err)

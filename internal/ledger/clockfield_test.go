@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -27,8 +27,12 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 				strange.Store(int64(took))
 			}
 		}
+		self, err := node.Join(t.Context(), node.Options{DB: db, Lease: lease})
+		if err != nil {
+			t.Fatal(err)
+		}
 		f := start(t, db, func(l *Ledger) {
-			l.now, l.opts.Lease = c.now, lease
+			l.now, l.node = c.now, self
 			l.opts.Observer.Admitted = func(waited time.Duration, _ bool) { note(waited) }
 			l.opts.Observer.Batch = func(_ int, took time.Duration) { note(took) }
 		})
@@ -37,7 +41,7 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 		// A refusal took from its receipt until now.
 		a := admission("a", 2*money.USD)
 		a.Received = c.now().Add(-1234 * time.Millisecond)
-		_, err := f.Admit(t.Context(), a)
+		_, err = f.Admit(t.Context(), a)
 		wantCode(t, err, fault.InsufficientQuota)
 
 		// Refusals past those of a second have a row when the second is over.
@@ -80,44 +84,6 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 		}
 		if took := time.Duration(strange.Load()); took != 0 {
 			t.Errorf("something took %v on a clock that counts milliseconds", took)
-		}
-	})
-}
-
-// TestSilenceIsMeasuredByTheLedgersClock: another node is dead after a lease of
-// the observer's clock, and not before.
-func TestSilenceIsMeasuredByTheLedgersClock(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		const lease = 12 * time.Second
-		c, ctx := newClock(), context.Background()
-		f := start(t, db, func(l *Ledger) { l.now, l.opts.Lease = c.now, lease })
-		if err := db.RegisterNode(ctx, "node_other"); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if err := f.Sweep(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Heartbeat(ctx, "node_other"); err != nil {
-				t.Fatal("dead before its lease was over: ", err)
-			}
-			if err := f.Sweep(ctx); err != nil { // sees the heartbeat
-				t.Fatal(err)
-			}
-			for range 2 {
-				c.add(lease/2 - time.Second)
-				if err := f.Sweep(ctx); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		c.add(2 * time.Second)
-		if err := f.Sweep(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Heartbeat(ctx, "node_other"); !errors.Is(err, store.ErrFenced) {
-			t.Errorf("silent for a lease, and lives: %v", err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -51,7 +52,7 @@ func newCommitter(l *Ledger) *committer {
 	if exec == nil {
 		exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error { return s.Run(ctx, b) }
 	}
-	return &committer{l: l, epoch: *l.epoch.Load(), exec: exec}
+	return &committer{l: l, epoch: l.node.Epoch(), exec: exec}
 }
 
 // run commits until the queue is closed and empty.
@@ -152,7 +153,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	read := c.l.db.NewBatch()
 	var moved int64
 	read.Begin(lockTimeout, idleTimeout)
-	read.AdvanceNode(&moved, c.epoch, c.batch+1)
+	node.Advance(read, &moved, c.epoch, c.batch+1)
 	b.read(read, read.QueryLocked, c.l.db, ops)
 	if err := c.exec(ctx, session, read, phaseRead); err != nil {
 		err = fmt.Errorf("read the books: %w", err)
@@ -184,11 +185,11 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 }
 
 // resolve finds out why the fence did not move, in the transaction that is open.
-// Its commit is what proves what it has read (store.Batch.ProveNode).
+// Its commit is what proves what it has read (node.Prove).
 func (c *committer) resolve(ctx context.Context, session *store.Session) (verdict, *books, error) {
-	var fate store.NodeFate
+	var fate node.Fate
 	prove := c.l.db.NewBatch()
-	prove.ProveNode(&fate, c.epoch)
+	node.Prove(prove, &fate, c.epoch)
 	if err := c.exec(ctx, session, prove, phaseProve); err != nil {
 		return notCommitted, nil, awayError{fmt.Errorf("ask for this node's last batch: %w", err)}
 	}
@@ -199,16 +200,16 @@ func (c *committer) resolve(ctx context.Context, session *store.Session) (verdic
 // judgeFate tells what became of batch last+1, whose fence did not move, from
 // what the epoch's row says. While a row stands its number only grows, and none
 // grows once the epoch is dead.
-func judgeFate(fate store.NodeFate, last int64) (verdict, error) {
+func judgeFate(fate node.Fate, last int64) (verdict, error) {
 	switch {
 	case !fate.Found:
-		return vanished, store.ErrFenced
+		return vanished, node.ErrFenced
 	case fate.Batch == last+1 && fate.Dead:
-		return outlived, store.ErrFenced
+		return outlived, node.ErrFenced
 	case fate.Batch == last+1:
 		return wasCommitted, nil
 	case fate.Batch == last && fate.Dead:
-		return fenced, store.ErrFenced
+		return fenced, node.ErrFenced
 	case fate.Batch <= last: // the batch is not in these books, nor are some before it
 		return fenced, fmt.Errorf("this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last, fate.Batch)
 	}

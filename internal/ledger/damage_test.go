@@ -36,7 +36,7 @@ func TestRowsOfAnotherType(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			next := New(Options{DB: db, OutageGrace: 5 * time.Second, QueueWait: 5 * time.Second})
+			next := New(Options{DB: db, Node: join(t, db), OutageGrace: 5 * time.Second, QueueWait: 5 * time.Second})
 			if err := next.Start(ctx); err != nil {
 				t.Fatalf("start: %v", err)
 			}

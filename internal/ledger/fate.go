@@ -43,10 +43,11 @@ func (c *committer) rejoin(cause error) {
 	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch, "cause", cause)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
-		err := c.l.register(ctx)
+		err := c.l.node.Rejoin(ctx)
 		cancel()
 		if err == nil {
-			c.epoch, c.batch = *c.l.epoch.Load(), 0
+			c.l.writing.beats(nil, c.l.now())
+			c.epoch, c.batch = c.l.node.Epoch(), 0
 			return
 		}
 		c.l.log.Warn("ledger: the node cannot register", "error", err)

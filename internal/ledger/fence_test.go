@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -37,10 +38,7 @@ func (s *script) cutOff(committed bool, between func()) {
 
 // sweeper is a second node on the same database, which sweeps after the first.
 func (f *fixture) sweeper(db *store.DB) *Ledger {
-	other := New(Options{DB: db})
-	if err := other.register(context.Background()); err != nil {
-		f.t.Fatal(err)
-	}
+	other := New(Options{DB: db, Node: join(f.t, db)})
 	go newCommitter(other).run()
 	f.t.Cleanup(other.queue.close)
 	return other
@@ -143,7 +141,7 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	ctx := context.Background()
 	gone := func() {
 		f.fence()
-		if err := db.LeaveNode(ctx, f.Epoch()); err != nil {
+		if err := node.Remove(ctx, db, f.node.Epoch()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -186,12 +184,12 @@ func TestIdleNodeBeginsANewLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
-		epoch := f.Epoch()
+		epoch := f.node.Epoch()
 		f.fence()
-		if err := f.Beat(context.Background()); !errors.Is(err, store.ErrFenced) {
+		if err := f.Beat(context.Background()); !errors.Is(err, node.ErrFenced) {
 			t.Fatal(err)
 		}
-		for f.Epoch() == epoch {
+		for f.node.Epoch() == epoch {
 			if err := f.Confirm(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +208,7 @@ func TestBatchNumberWentBack(t *testing.T) {
 		f := start(t, db)
 		f.open("a", 100*money.USD, 0, KeyLimits{})
 		f.mustAdmit("a", money.USD).Release(failed())
-		epoch := f.Epoch()
+		epoch := f.node.Epoch()
 		err := db.Update(context.Background(), func(tx *store.Tx) error {
 			_, err := tx.Exec(`UPDATE node SET batch = 0 WHERE epoch = $1`, epoch)
 			return err
@@ -221,7 +219,7 @@ func TestBatchNumberWentBack(t *testing.T) {
 		if err := f.mustAdmit("a", money.USD).Settle(context.Background(), billed(1)); err != nil {
 			t.Error(err)
 		}
-		if f.Epoch() == epoch {
+		if f.node.Epoch() == epoch {
 			t.Error("the node goes on in its old life")
 		}
 		f.audited()

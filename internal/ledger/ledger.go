@@ -19,13 +19,12 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/loop"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -42,11 +41,13 @@ var (
 	ErrUnknown = errors.New("it is not known yet whether the request was settled")
 )
 
-// Options are the ledger's surroundings and bounds. Only DB is required.
+// Options are the ledger's surroundings and bounds. Only DB and, to start, Node
+// are required.
 type Options struct {
 	DB *store.DB
-	// Lease is after how long without a heartbeat another node is dead.
-	Lease time.Duration
+	// Node is this node, whose life the ledger leads: it tells the others that it
+	// lives, sweeps after those that do not, and ends it with Close.
+	Node *node.Node
 	// OutageGrace is how long a settlement waits for a database that is away.
 	OutageGrace time.Duration
 	// QueueWait is how long an admission waits to be taken before it is
@@ -91,15 +92,14 @@ type Observer struct {
 // Ledger is the money of one node. It is safe for concurrent use.
 type Ledger struct {
 	db    *store.DB
+	node  *node.Node
 	opts  Options
 	log   *slog.Logger
 	now   func() time.Time
 	queue *queue
 
-	epoch   atomic.Pointer[string] // this node's life; changes when it was declared dead
 	refuses sampler
 	damages damages
-	watch   watcher // sweeping; used by Sweep alone
 	writing writing
 
 	stepsSeen int64 // jumps of the clock; used by KeepTime alone. -1: whatever was before the start
@@ -114,9 +114,6 @@ type Ledger struct {
 
 // New makes a ledger; Start makes it ready.
 func New(opts Options) *Ledger {
-	if opts.Lease <= 0 {
-		opts.Lease = 15 * time.Second
-	}
 	if opts.OutageGrace <= 0 {
 		opts.OutageGrace = 30 * time.Second
 	}
@@ -132,19 +129,19 @@ func New(opts Options) *Ledger {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ledger{db: opts.DB, opts: opts, log: opts.Log, now: opts.Now, queue: newQueue(), stepsSeen: -1, stopped: make(chan struct{})}
+	return &Ledger{
+		db: opts.DB, node: opts.Node, opts: opts, log: opts.Log, now: opts.Now,
+		queue: newQueue(), stepsSeen: -1, stopped: make(chan struct{}),
+	}
 }
 
-// Start registers the node, starts the committer and, on SQLite, ends what a
-// former process left running: the caller holds store.LockFile, so that process
-// is dead. Close ends what Start began.
+// Start starts the committer and, on SQLite, ends what a former process left
+// running, which node.Join has declared dead. Close ends what Start began.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.resumeTime(ctx); err != nil {
 		return err
 	}
-	if err := l.register(ctx); err != nil {
-		return err
-	}
+	l.writing.beats(nil, l.now()) // the node has just joined
 	go func() {
 		defer close(l.stopped)
 		newCommitter(l).run()
@@ -152,38 +149,11 @@ func (l *Ledger) Start(ctx context.Context) error {
 	if l.db.Dialect() != store.SQLite {
 		return nil
 	}
-	nodes, err := l.db.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, node := range nodes {
-		if node.Epoch == *l.epoch.Load() || node.Dead {
-			continue
-		}
-		if _, err := l.db.Fence(ctx, node.Epoch, node.Beat); err != nil {
-			return err
-		}
-	}
 	if err := l.sweepDead(ctx); err != nil {
 		l.log.Error("ledger: what the former process left is not swept yet", "error", err) // Run goes on with it
 	}
 	return nil
 }
-
-// register begins a new life of this node.
-func (l *Ledger) register(ctx context.Context) error {
-	epoch := id.New("node_")
-	if err := l.db.RegisterNode(ctx, epoch); err != nil {
-		return err
-	}
-	l.epoch.Store(&epoch)
-	l.writing.beats(nil, l.now())
-	return nil
-}
-
-// Epoch names this life of the node. It changes when the node was declared
-// dead and began anew.
-func (l *Ledger) Epoch() string { return *l.epoch.Load() }
 
 // Run keeps the node alive, sweeps after dead ones and folds old receipts,
 // until ctx ends.
@@ -192,8 +162,8 @@ func (l *Ledger) Run(ctx context.Context) {
 		return loop.Loop{Room: "ledger", Does: what, Log: l.log, Period: period, Later: true, Step: step}
 	}
 	loop.Run(ctx,
-		every(l.opts.Lease/4, "renew the node's lease", l.Beat),
-		every(l.opts.Lease/4, "sweep after dead nodes", l.Sweep),
+		every(l.node.Lease()/4, "renew the node's lease", l.Beat),
+		every(l.node.Lease()/4, "sweep after dead nodes", l.Sweep),
 		every(keepTimeEvery, "keep the time", l.KeepTime),
 		every(time.Second, "log sampled refusals", l.flushRefusals),
 		every(10*time.Minute, "fold old receipts", l.Fold),
@@ -213,7 +183,7 @@ func (l *Ledger) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return l.retire(ctx)
+	return l.node.Leave(ctx, l.holdsUnder)
 }
 
 // unavailable is the answer to an admission that cannot be decided now.

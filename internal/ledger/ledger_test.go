@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -49,10 +50,20 @@ type fixture struct {
 	t *testing.T
 }
 
+// join makes a node of a ledger.
+func join(t *testing.T, db *store.DB) *node.Node {
+	t.Helper()
+	n, err := node.Join(context.Background(), node.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // start runs a ledger until the test ends; change may adjust it before.
 func start(t *testing.T, db *store.DB, change ...func(*Ledger)) *fixture {
 	t.Helper()
-	l := New(Options{DB: db, OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
+	l := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
 	for _, c := range change {
 		c(l)
 	}
@@ -113,8 +124,8 @@ func (f *fixture) mustAdmit(account string, amount money.Amount) *Hold {
 // fence declares this node dead, as another one does; it does not know.
 func (f *fixture) fence() {
 	f.t.Helper()
-	ctx, epoch := context.Background(), f.Epoch()
-	nodes, err := f.db.Nodes(ctx)
+	ctx, epoch := context.Background(), f.node.Epoch()
+	nodes, err := node.List(ctx, f.db)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -122,7 +133,7 @@ func (f *fixture) fence() {
 		if n.Epoch != epoch {
 			continue
 		}
-		if dead, err := f.db.Fence(ctx, epoch, n.Beat); err != nil || !dead {
+		if dead, err := node.Fence(ctx, f.db, epoch, n.Beat); err != nil || !dead {
 			f.t.Fatal(dead, err)
 		}
 	}

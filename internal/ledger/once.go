@@ -58,7 +58,7 @@ func OnceTx(tx *store.Tx, o Once) ([]byte, error) {
 		return nil, ErrOtherBody
 	}
 	// A read proves nothing: the commit of this write is what proves that the
-	// saved answer, and what it tells of, cannot be lost (store.Batch.ProveNode).
+	// saved answer, and what it tells of, cannot be lost (node.Prove).
 	_, err = tx.Exec(`UPDATE ledger_once SET created_ms = created_ms WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
 	return []byte(saved.answer), err
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/store"
+	"tollgate/internal/node"
 )
 
 // This file is a model of how a node, its database with a synchronous standby,
@@ -190,7 +190,7 @@ func (m model) resolve(r rules) model {
 	if !r.readResolves {
 		m = m.proved()
 	}
-	fate := store.NodeFate{Found: !m.seen.forgotten || m.life == 1, Dead: m.seen.dead && m.life == 0, Batch: int64(m.seen.batch[m.life])}
+	fate := node.Fate{Found: !m.seen.forgotten || m.life == 1, Dead: m.seen.dead && m.life == 0, Batch: int64(m.seen.batch[m.life])}
 	v, _ := judgeFate(fate, int64(m.batch))
 	if r.deadSettleNothing && (v == outlived || v == vanished) {
 		v = fenced

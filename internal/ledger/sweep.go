@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
 // Beat renews this node's lease. A node that was declared dead begins a new life.
 func (l *Ledger) Beat(ctx context.Context) error {
-	epoch := *l.epoch.Load()
-	err := l.db.Heartbeat(ctx, epoch)
+	epoch := l.node.Epoch()
+	err := l.node.Beat(ctx)
 	l.writing.beats(err, l.now())
-	if errors.Is(err, store.ErrFenced) && epoch == *l.epoch.Load() {
+	if errors.Is(err, node.ErrFenced) && epoch == l.node.Epoch() {
 		l.queue.push(&op{kind: opConfirm}) // its batch meets the fence
 	}
 	return err
@@ -22,7 +22,7 @@ func (l *Ledger) Beat(ctx context.Context) error {
 
 // Confirm returns nil once all that was visible to this node before it was called
 // is certain: committed, and on a synchronous standby where there is one. What
-// was only read may still be lost (store.Batch.ProveNode); an answer that rests
+// was only read may still be lost (node.Prove); an answer that rests
 // on a read alone, of money or of what a key has led to, waits for this.
 func (l *Ledger) Confirm(ctx context.Context) error {
 	if l.db.Dialect() == store.SQLite {
@@ -40,63 +40,13 @@ func (l *Ledger) Confirm(ctx context.Context) error {
 	}
 }
 
-// watcher remembers when the heartbeat of each other node last changed, on
-// this node's own monotonic clock: no clock is compared across machines.
-type watcher struct {
-	seen map[string]seenBeat
-	last time.Time // of the last look that reached the database
-}
-
-type seenBeat struct {
-	beat int64
-	at   time.Time
-}
-
-// stale returns the nodes whose heartbeat has not changed for a lease. A look
-// that comes more than half a lease after the one before begins afresh: while
-// the database was away, nobody could renew.
-func (w *watcher) stale(nodes []store.Node, self string, lease time.Duration, now time.Time) []store.Node {
-	if w.last.IsZero() || now.Sub(w.last) > lease/2 {
-		w.seen = map[string]seenBeat{}
-	}
-	w.last = now
-	seen := make(map[string]seenBeat, len(nodes))
-	var stale []store.Node
-	for _, node := range nodes {
-		if node.Epoch == self || node.Dead {
-			continue
-		}
-		before, known := w.seen[node.Epoch]
-		if !known || before.beat != node.Beat {
-			before = seenBeat{beat: node.Beat, at: now}
-		}
-		seen[node.Epoch] = before
-		if now.Sub(before.at) >= lease {
-			stale = append(stale, node)
-		}
-	}
-	w.seen = seen
-	return stale
-}
-
 // Sweep declares dead the nodes that have not renewed for a lease, and ends
 // what dead nodes left running: what a stream had produced is charged, all
 // else is given back. It is one step of Run; doing it twice, or on several
 // nodes at once, ends each hold once.
 func (l *Ledger) Sweep(ctx context.Context) error {
-	nodes, err := l.db.Nodes(ctx)
-	if err != nil {
-		l.watch = watcher{} // not reachable: nobody is judged by this silence
+	if err := l.node.Judge(ctx); err != nil {
 		return err
-	}
-	for _, node := range l.watch.stale(nodes, *l.epoch.Load(), l.opts.Lease, l.now()) {
-		dead, err := l.db.Fence(ctx, node.Epoch, node.Beat)
-		if err != nil {
-			return err
-		}
-		if dead {
-			l.log.Warn("ledger: a node has not renewed its lease and was declared dead", "epoch", node.Epoch)
-		}
 	}
 	return l.sweepDead(ctx)
 }
@@ -108,7 +58,7 @@ const sweepChunk = 200
 // forgets dead nodes. What cannot be ended is quarantined if it is damaged, and
 // passed over otherwise: the next sweep tries it again, and the rest goes on.
 func (l *Ledger) sweepDead(ctx context.Context) error {
-	nodes, err := l.db.Nodes(ctx)
+	nodes, err := node.List(ctx, l.db)
 	if err != nil {
 		return err
 	}
@@ -124,12 +74,12 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 		return err
 	}
 	var ended []string
-	for _, node := range nodes {
-		if node.Dead && failed[node.Epoch] == nil {
-			ended = append(ended, node.Epoch)
+	for _, n := range nodes {
+		if n.Dead && failed[n.Epoch] == nil {
+			ended = append(ended, n.Epoch)
 		}
 	}
-	if err := l.db.ForgetNodes(ctx, ended); err != nil {
+	if err := node.Forget(ctx, l.db, ended); err != nil {
 		return err
 	}
 	errs := make([]error, 0, len(failed))
@@ -179,16 +129,11 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 	var ops []*op
 	err := l.db.View(ctx, func(tx *store.Tx) error {
 		ops = nil
-		nodes, err := store.NodesTx(tx)
+		members, err := node.MembersTx(tx)
 		if err != nil {
 			return err
 		}
-		others := []string{jobEpoch}
-		for _, node := range nodes {
-			if !node.Dead {
-				others = append(others, node.Epoch)
-			}
-		}
+		others := append(members.Living(), jobEpoch)
 		rows, err := tx.Query(`SELECT id, epoch, account, key, CASE WHEN free = 0 THEN 0 ELSE 1 END FROM ledger_hold
 			WHERE id > $1 AND NOT (`+tx.In("epoch", 2)+`) ORDER BY id LIMIT $3`, after, store.List(others), sweepChunk)
 		if err != nil {
@@ -209,28 +154,11 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 	return ops, err
 }
 
-// retire ends this node's life: nothing can be committed under it any more. Its
-// row stays while requests run under it, for the sweep.
-func (l *Ledger) retire(ctx context.Context) error {
-	epoch := *l.epoch.Load()
-	nodes, err := l.db.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, node := range nodes {
-		if node.Epoch != epoch {
-			continue
-		}
-		if _, err := l.db.Fence(ctx, epoch, node.Beat); err != nil {
-			return err
-		}
-	}
+// holdsUnder tells whether requests still run under an epoch.
+func (l *Ledger) holdsUnder(ctx context.Context, epoch string) (bool, error) {
 	var open int64
-	err = l.db.View(ctx, func(tx *store.Tx) error {
+	err := l.db.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1`, epoch).Scan(&open)
 	})
-	if err != nil || open > 0 {
-		return err
-	}
-	return l.db.LeaveNode(ctx, epoch)
+	return open > 0, err
 }

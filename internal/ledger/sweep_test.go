@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -23,13 +23,13 @@ func TestNodeDeclaredDeadWakes(t *testing.T) {
 		f.mustAdmit("a", money.USD).Release(failed()) // one batch later the progress is written
 
 		ctx := context.Background()
-		epoch := *f.epoch.Load()
+		epoch := f.node.Epoch()
 		f.fence()
 		// The woken node's settlement is refused; it goes on under a new life.
 		if err := plain.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
 			t.Errorf("settled by a dead node: %v", err)
 		}
-		if *f.epoch.Load() == epoch {
+		if f.node.Epoch() == epoch {
 			t.Fatal("the node has no new epoch")
 		}
 		h := f.mustAdmit("a", money.USD)
@@ -45,8 +45,8 @@ func TestNodeDeclaredDeadWakes(t *testing.T) {
 		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD-money.USD-money.USD/4 {
 			t.Errorf("%+v; want one charge of 1 and the progress of 0.25", st)
 		}
-		nodes, err := db.Nodes(ctx)
-		nodes = slices.DeleteFunc(nodes, func(n store.Node) bool { return n.Dead })
+		nodes, err := node.List(ctx, db)
+		nodes = slices.DeleteFunc(nodes, func(n node.Row) bool { return n.Dead })
 		if err != nil || len(nodes) != 1 {
 			t.Errorf("living nodes %v, %v; want the new life alone", nodes, err)
 		}
@@ -85,7 +85,7 @@ func TestOtherNodeSweepsOnce(t *testing.T) {
 func TestNextStartSweepsTheFormerProcess(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
-	dead := New(Options{DB: db})
+	dead := New(Options{DB: db, Node: join(t, db)})
 	if err := dead.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,40 +98,4 @@ func TestNextStartSweepsTheFormerProcess(t *testing.T) {
 		t.Errorf("%+v; want the hold given back", st)
 	}
 	next.audited()
-}
-
-func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
-	t.Parallel()
-	var w watcher
-	lease := 12 * time.Second
-	at := time.Unix(1000, 0)
-	look := func(after time.Duration, beats ...int64) int {
-		at = at.Add(after)
-		var nodes []store.Node
-		for i, beat := range beats {
-			nodes = append(nodes, store.Node{Epoch: string(rune('a' + i)), Beat: beat})
-		}
-		return len(w.stale(nodes, "self", lease, at))
-	}
-	steps := []struct {
-		after time.Duration
-		beats []int64
-		want  int
-	}{
-		{0, []int64{1, 1}, 0},
-		{4 * time.Second, []int64{1, 2}, 0},
-		{4 * time.Second, []int64{1, 3}, 0},
-		{4 * time.Second, []int64{1, 3}, 1},  // a was silent for a lease
-		{4 * time.Second, []int64{2, 3}, 0},  // and woke
-		{4 * time.Second, []int64{2, 3}, 1},  // b was silent
-		{20 * time.Second, []int64{2, 3}, 0}, // the database was away: all begin afresh
-		{6 * time.Second, []int64{2, 3}, 0},  // half a lease
-		{6 * time.Second, []int64{2, 3}, 2},  // a lease
-		{time.Second, nil, 0},
-	}
-	for i, s := range steps {
-		if got := look(s.after, s.beats...); got != s.want {
-			t.Errorf("step %d: %d stale nodes, want %d", i, got, s.want)
-		}
-	}
 }

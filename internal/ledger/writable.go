@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"tollgate/internal/store"
+	"tollgate/internal/node"
 )
 
 // writing is what this node's writes came to lately. The zero value knows of
@@ -39,7 +39,7 @@ func (w *writing) over() {
 // beats notes what a heartbeat came to. One that says that this node was
 // declared dead was committed: its next batch begins a new life.
 func (w *writing) beats(err error, now time.Time) {
-	if errors.Is(err, store.ErrFenced) {
+	if errors.Is(err, node.ErrFenced) {
 		err = nil
 	}
 	w.mu.Lock()
@@ -70,4 +70,4 @@ func (w *writing) fault(now time.Time, lease time.Duration) error {
 // being tried again, the last heartbeat failed, or nothing was committed for a
 // lease. nil: it does. It asks nobody: a full disk shows within a quarter of a
 // lease, and at once where there are requests; so does its end.
-func (l *Ledger) Writable() error { return l.writing.fault(l.now(), l.opts.Lease) }
+func (l *Ledger) Writable() error { return l.writing.fault(l.now(), l.node.Lease()) }

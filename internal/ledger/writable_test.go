@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/store"
+	"tollgate/internal/node"
 )
 
 // TestWritable tells a story of writes; each step says whether the database
@@ -34,7 +34,7 @@ func TestWritable(t *testing.T) {
 		{"the batch was committed", 0, func() { w.batch(nil, now) }, true},
 		{"another is tried again", 0, func() { w.batch(full, now) }, false},
 		{"it was given up", 0, w.over, true},
-		{"declared dead: that was a write", lease, func() { w.beats(store.ErrFenced, now) }, true},
+		{"declared dead: that was a write", lease, func() { w.beats(node.ErrFenced, now) }, true},
 	} {
 		now = now.Add(step.after)
 		step.do()

@@ -42,7 +42,7 @@ type Options struct {
 	// DB holds what nodes share: slots, the operator's word, reports. nil: this
 	// node is alone.
 	DB *store.DB
-	// Epoch names the node (ledger.Epoch); required with DB.
+	// Epoch names the life of this node (node.Node); required with DB.
 	Epoch func() string
 	// Alerts get an alert when a line leaves or returns to service; nil: nobody
 	// is told. Whoever made them lets them run.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tollgate/internal/line/health"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -40,7 +41,7 @@ func reportTx(tx *store.Tx, epoch string, states []Status) error {
 // ReportsTx returns the last report of each living node, the node that started
 // first before the others. A node that has not reported yet has none.
 func ReportsTx(tx *store.Tx) ([]Report, error) {
-	nodes, err := store.NodesTx(tx)
+	nodes, err := node.MembersTx(tx)
 	if err != nil {
 		return nil, fmt.Errorf("read the reports about lines: %w", err)
 	}
@@ -58,7 +59,7 @@ func ReportsTx(tx *store.Tx) ([]Report, error) {
 		if err := rows.Scan(&r.Epoch, &r.AtMS, &raw); err != nil {
 			return nil, fmt.Errorf("read the reports about lines: %w", err)
 		}
-		if !lives(nodes, r.Epoch) {
+		if !nodes.Lives(r.Epoch) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(raw), &r.Statuses); err != nil {
@@ -89,11 +90,11 @@ func forgetReportsTx(tx *store.Tx) error {
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("forget reports about lines: %w", err)
 	}
-	nodes, err := store.NodesTx(tx)
+	nodes, err := node.MembersTx(tx)
 	if err != nil {
 		return fmt.Errorf("forget reports about lines: %w", err)
 	}
-	gone := slices.DeleteFunc(reported, func(epoch string) bool { return lives(nodes, epoch) })
+	gone := slices.DeleteFunc(reported, nodes.Lives)
 	if len(gone) == 0 {
 		return nil
 	}
@@ -101,11 +102,6 @@ func forgetReportsTx(tx *store.Tx) error {
 		return fmt.Errorf("forget reports about lines: %w", err)
 	}
 	return nil
-}
-
-// lives reports whether an epoch is that of a living node.
-func lives(nodes []store.Node, epoch string) bool {
-	return slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Epoch == epoch && !n.Dead })
 }
 
 // Joined is how a line is doing on all nodes together.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/line/health"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -56,7 +57,7 @@ func TestReports(t *testing.T) {
 			return n
 		}
 		for _, epoch := range []string{"node_b", "node_a", "node_silent"} {
-			if err := db.RegisterNode(t.Context(), epoch); err != nil {
+			if err := node.Register(t.Context(), db, epoch); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -82,7 +83,7 @@ func TestReports(t *testing.T) {
 		}
 
 		// Who is dead or unknown says nothing, and is forgotten.
-		if dead, err := db.Fence(t.Context(), "node_b", 0); err != nil || !dead {
+		if dead, err := node.Fence(t.Context(), db, "node_b", 0); err != nil || !dead {
 			t.Fatal(dead, err)
 		}
 		if got := read(); !reflect.DeepEqual(got, want[:1]) {

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
 	"tollgate/internal/line/health"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
@@ -64,9 +65,9 @@ func TestOperatorsWord(t *testing.T) {
 		s := catalog.NewSnapshot(1, doc, map[string]catalog.Provider{
 			"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
-		node := func() (*Lines, *ear) {
+		begin := func() (*Lines, *ear) {
 			epoch, alerts := id.New("node_"), &ear{came: make(chan struct{}, 100)}
-			if err := db.RegisterNode(t.Context(), epoch); err != nil {
+			if err := node.Register(t.Context(), db, epoch); err != nil {
 				t.Fatal(err)
 			}
 			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
@@ -76,8 +77,8 @@ func TestOperatorsWord(t *testing.T) {
 			go sender.Run(t.Context())
 			return l, alerts
 		}
-		l, alerts := node()
-		other, _ := node()
+		l, alerts := begin()
+		other, _ := begin()
 		decide := func(f func(*store.Tx, string) error) {
 			t.Helper()
 			if err := db.Update(t.Context(), func(tx *store.Tx) error { return f(tx, "a") }); err != nil {

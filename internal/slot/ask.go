@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -60,7 +61,7 @@ func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	if err != nil || p.wanted > 0 {
 		p.denied.at, p.denied.limit = s.now(), limit
 	}
-	if err == nil || errors.Is(err, store.ErrFenced) { // the ledger says that the node was fenced, and mends it
+	if err == nil || errors.Is(err, node.ErrFenced) { // the ledger says that the node was fenced, and mends it
 		return
 	}
 	now := s.now()
@@ -116,9 +117,9 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 	switch {
 	case s.epoch != epoch: // granted to a former epoch
 		if err == nil {
-			err = store.ErrFenced
+			err = node.ErrFenced
 		}
-	case errors.Is(err, store.ErrFenced):
+	case errors.Is(err, node.ErrFenced):
 		p.void()
 	case err != nil: // it may have been committed: the row may say more
 		p.due = true
@@ -132,7 +133,7 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 }
 
 // update runs the transaction that changes the row of an epoch. It deletes the
-// rows of dead nodes that it meets. ErrFenced: the epoch is dead itself.
+// rows of dead nodes that it meets. node.ErrFenced: the epoch is dead itself.
 func (s *Slots) update(ctx context.Context, line, epoch string, decide func(lineRows) grant) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -59,7 +60,7 @@ func (n *testNode) begin(t failer) {
 	t.Helper()
 	n.epochs++
 	epoch := fmt.Sprintf("%s-%d", n.name, n.epochs)
-	if err := n.db.RegisterNode(context.Background(), epoch); err != nil {
+	if err := node.Register(context.Background(), n.db, epoch); err != nil {
 		t.Fatal(err)
 	}
 	n.epoch.Store(&epoch)
@@ -68,7 +69,7 @@ func (n *testNode) begin(t failer) {
 // die declares the node dead, which it does not know.
 func (n *testNode) die(t failer) {
 	t.Helper()
-	if dead, err := n.db.Fence(context.Background(), *n.epoch.Load(), 0); err != nil || !dead {
+	if dead, err := node.Fence(context.Background(), n.db, *n.epoch.Load(), 0); err != nil || !dead {
 		t.Fatal(dead, err)
 	}
 }
@@ -77,7 +78,7 @@ func (n *testNode) die(t failer) {
 func (n *testNode) forgotten(t failer) {
 	t.Helper()
 	n.die(t)
-	if err := n.db.LeaveNode(context.Background(), *n.epoch.Load()); err != nil {
+	if err := node.Remove(context.Background(), n.db, *n.epoch.Load()); err != nil {
 		t.Fatal(err)
 	}
 }

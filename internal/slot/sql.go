@@ -1,6 +1,9 @@
 package slot
 
-import "tollgate/internal/store"
+import (
+	"tollgate/internal/node"
+	"tollgate/internal/store"
+)
 
 // lineRows is what the rows of a line say.
 type lineRows struct {
@@ -14,25 +17,21 @@ type lineRows struct {
 }
 
 // readTx reads the rows of a line as an epoch sees them, or with an empty epoch
-// as nobody's. ErrFenced: the epoch is not among the living.
+// as nobody's. node.ErrFenced: the epoch is not among the living.
 func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
-	nodes, err := store.NodesTx(tx)
+	nodes, err := node.MembersTx(tx)
 	if err != nil {
 		return lineRows{}, err
 	}
-	living := make(map[string]bool, len(nodes))
 	var r lineRows
 	if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job WHERE line = $1`, line).Scan(&r.jobs); err != nil {
 		return lineRows{}, err
 	}
-	for _, node := range nodes {
-		living[node.Epoch] = !node.Dead
-		if !node.Dead && node.Epoch != epoch {
-			r.alive++
-		}
-	}
-	if epoch != "" && !living[epoch] {
-		return lineRows{}, store.ErrFenced
+	r.alive = len(nodes.Living())
+	if nodes.Lives(epoch) {
+		r.alive--
+	} else if epoch != "" {
+		return lineRows{}, node.ErrFenced
 	}
 	found, err := tx.Query(`SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
 	if err != nil {
@@ -48,7 +47,7 @@ func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
 		switch {
 		case owner == epoch:
 			r.own = g
-		case living[owner]:
+		case nodes.Lives(owner):
 			r.nodes++
 			r.others += g.granted
 			r.wants += g.wanted

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -106,7 +107,7 @@ func (s *Slots) settle(ctx context.Context, line string) error {
 		}
 		return next
 	})
-	if errors.Is(err, store.ErrFenced) { // nothing is left to give back
+	if errors.Is(err, node.ErrFenced) { // nothing is left to give back
 		return nil
 	}
 	return err

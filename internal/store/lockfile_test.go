@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -71,10 +72,10 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 	if served, err := other.Served(); err != nil || !served {
 		t.Errorf("Served: %v, %v", served, err)
 	}
-	if err := errors.Join(other.RegisterNode(ctx, "b"), db.RegisterNode(ctx, "a")); err != nil {
+	if err := errors.Join(node.Register(ctx, other, "b"), node.Register(ctx, db, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if nodes, err := other.Nodes(ctx); err != nil || len(nodes) != 2 {
+	if nodes, err := node.List(ctx, other); err != nil || len(nodes) != 2 {
 		t.Errorf("nodes %v, %v; want two", nodes, err)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(linked, "sqlite:") + "-wal"); !errors.Is(err, fs.ErrNotExist) {
@@ -108,11 +109,11 @@ func TestHardLinkIsRefused(t *testing.T) {
 	if err != nil || len(beside) > 0 {
 		t.Errorf("beside the other name: %v, %v; want nothing", beside, err)
 	}
-	if err := errors.Join(db.Migrate(ctx), db.RegisterNode(ctx, "a"), db.Close()); err != nil {
+	if err := errors.Join(db.Migrate(ctx), node.Register(ctx, db, "a"), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	other := storetest.Open(t, linked, store.Options{})
-	if nodes, err := other.Nodes(ctx); err != nil || len(nodes) != 1 {
+	if nodes, err := node.List(ctx, other); err != nil || len(nodes) != 1 {
 		t.Errorf("nodes %v, %v; want one", nodes, err)
 	}
 	refused(url)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -227,9 +228,9 @@ func TestPreparedStatementsThroughPooler(t *testing.T) {
 			errs = append(errs, db.View(t.Context(), func(tx *store.Tx) error {
 				var n int64
 				return tx.QueryRow(`SELECT COUNT(*) FROM node WHERE dead = $1`, 0).Scan(&n)
-			}), db.Heartbeat(t.Context(), "none"))
+			}), node.Heartbeat(t.Context(), db, "none"))
 		}
-		return slices.DeleteFunc(errs, func(err error) bool { return err == nil || errors.Is(err, store.ErrFenced) })
+		return slices.DeleteFunc(errs, func(err error) bool { return err == nil || errors.Is(err, node.ErrFenced) })
 	}
 	const setting = "default_query_exec_mode=cache_describe"
 	errs := count(address)

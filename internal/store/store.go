@@ -1,5 +1,5 @@
 // Package store owns the connection to the database: opening either engine,
-// transactions, migrations, the rows of running nodes and the lock on the file
+// transactions, migrations, the time that decides and the lock on the file
 // of SQLite. The tables belong to the rooms that use them.
 //
 // Invariants: one SQL text serves both engines; a commit that was answered is

@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -107,7 +107,7 @@ func TestUpdateCommitsOrRollsBack(t *testing.T) {
 		if err := insert("b", boom); !errors.Is(err, boom) {
 			t.Fatalf("got %v; want the function's own error", err)
 		}
-		nodes, err := db.Nodes(ctx)
+		nodes, err := node.List(ctx, db)
 		if err != nil || len(nodes) != 1 || nodes[0].Epoch != "a" {
 			t.Errorf("nodes %v, %v; want a alone", nodes, err)
 		}
@@ -134,7 +134,7 @@ func TestWritersDoNotLoseUpdates(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := context.Background()
-		if err := db.RegisterNode(ctx, "n"); err != nil {
+		if err := node.Register(ctx, db, "n"); err != nil {
 			t.Fatal(err)
 		}
 		var group sync.WaitGroup
@@ -159,7 +159,7 @@ func TestWritersDoNotLoseUpdates(t *testing.T) {
 			})
 		}
 		group.Wait()
-		nodes, err := db.Nodes(ctx)
+		nodes, err := node.List(ctx, db)
 		if err != nil || nodes[0].Beat != 80 {
 			t.Errorf("%v, %v; want a beat of 80", nodes, err)
 		}
@@ -171,7 +171,7 @@ func TestInTakesLists(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := context.Background()
 		for _, epoch := range []string{"a", `b"'`, "c"} {
-			if err := db.RegisterNode(ctx, epoch); err != nil {
+			if err := node.Register(ctx, db, epoch); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -197,7 +197,7 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := context.Background()
-		if err := db.RegisterNode(ctx, "n"); err != nil {
+		if err := node.Register(ctx, db, "n"); err != nil {
 			t.Fatal(err)
 		}
 		run := func(keep bool, fill func(b *store.Batch)) error {
@@ -214,17 +214,17 @@ func TestBatches(t *testing.T) {
 			return err
 		}
 		var moved, batch, now int64
-		var fate store.NodeFate
+		var fate node.Fate
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
-			b.AdvanceNode(&moved, "n", 1)
+			node.Advance(b, &moved, "n", 1)
 			b.QueryLocked(func(row store.Row) error { return row.Scan(&batch) }, `SELECT batch FROM node WHERE epoch = $1`, "n")
 			b.Now(&now)
-			b.ProveNode(&fate, "n")
+			node.Prove(b, &fate, "n")
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if want := (store.NodeFate{Found: true, Batch: 1}); moved != 1 || batch != 1 || fate != want {
+		if want := (node.Fate{Found: true, Batch: 1}); moved != 1 || batch != 1 || fate != want {
 			t.Errorf("moved %d, batch %d, %+v; want 1, 1, %+v", moved, batch, fate, want)
 		}
 		if d := time.Since(time.UnixMilli(now)); d < -time.Minute || d > time.Minute {
@@ -232,7 +232,7 @@ func TestBatches(t *testing.T) {
 		}
 		if err := run(false, func(b *store.Batch) { // never committed: rolled back when given back
 			b.Begin("500ms", "2s")
-			b.AdvanceNode(&moved, "n", 2)
+			node.Advance(b, &moved, "n", 2)
 		}); err != nil || moved != 1 {
 			t.Fatalf("moved %d, %v", moved, err)
 		}
@@ -245,67 +245,25 @@ func TestBatches(t *testing.T) {
 		}
 		ask := func(b *store.Batch) {
 			b.Begin("500ms", "2s")
-			b.ProveNode(&fate, "n")
+			node.Prove(b, &fate, "n")
 		}
 		if err := run(true, ask); err != nil || fate.Batch != 1 || fate.Dead {
 			t.Errorf("%+v, %v; want batch 1: what was not committed must be gone", fate, err)
 		}
 		// A batch is a heartbeat, so that a busy node is not declared dead for one
 		// that waits behind it.
-		if dead, err := db.Fence(ctx, "n", 0); err != nil || dead {
+		if dead, err := node.Fence(ctx, db, "n", 0); err != nil || dead {
 			t.Fatalf("fenced %v, %v although its batches go on", dead, err)
 		}
-		if dead, err := db.Fence(ctx, "n", 1); err != nil || !dead {
+		if dead, err := node.Fence(ctx, db, "n", 1); err != nil || !dead {
 			t.Fatal(dead, err)
 		}
 		if err := run(true, ask); err != nil || fate.Batch != 1 || !fate.Dead {
 			t.Errorf("%+v, %v; want batch 1 of a dead node", fate, err)
 		}
-		fate = store.NodeFate{}
-		if err := errors.Join(db.LeaveNode(ctx, "n"), run(true, ask)); err != nil || fate.Found {
+		fate = node.Fate{}
+		if err := errors.Join(node.Remove(ctx, db, "n"), run(true, ask)); err != nil || fate.Found {
 			t.Errorf("%+v, %v; want no row", fate, err)
-		}
-	})
-}
-
-func TestFenceStopsAnEpoch(t *testing.T) {
-	t.Parallel()
-	var clock atomic.Int64
-	clock.Store(time.Now().UnixNano())
-	opts := store.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }}
-	storetest.EachWith(t, opts, func(t *testing.T, db *store.DB) {
-		ctx := context.Background()
-		if err := errors.Join(db.RegisterNode(ctx, "n"), db.Heartbeat(ctx, "n")); err != nil {
-			t.Fatal(err)
-		}
-		if dead, err := db.Fence(ctx, "n", 0); dead || err != nil {
-			t.Fatalf("fenced %v, %v on an old heartbeat", dead, err)
-		}
-		if dead, err := db.Fence(ctx, "n", 1); !dead || err != nil {
-			t.Fatalf("fenced %v, %v; want it dead", dead, err)
-		}
-		if err := db.Heartbeat(ctx, "n"); !errors.Is(err, store.ErrFenced) {
-			t.Errorf("heartbeat of a dead epoch: %v; want ErrFenced", err)
-		}
-		if err := db.RegisterNode(ctx, "m"); err != nil {
-			t.Fatal(err)
-		}
-		if dead, err := db.Fence(ctx, "m", 0); !dead || err != nil {
-			t.Fatal(dead, err)
-		}
-		// On PostgreSQL dead nodes may still ask what became of their last batches.
-		kept := 0
-		if db.Dialect() == store.PostgreSQL {
-			kept = 2
-		}
-		for _, want := range []int{kept, 0} {
-			if err := db.ForgetNodes(ctx, []string{"m", "n"}); err != nil {
-				t.Fatal(err)
-			}
-			if nodes, err := db.Nodes(ctx); err != nil || len(nodes) != want {
-				t.Errorf("nodes %v, %v; want %d", nodes, err, want)
-			}
-			clock.Add(int64(25 * time.Hour))
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/egress"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -66,30 +67,30 @@ func each(t *testing.T, test func(t *testing.T, in *world)) {
 	})
 }
 
-// node is one node's Webhooks, which a test turns by hand.
-type node struct {
+// testNode is one node's Webhooks, which a test turns by hand.
+type testNode struct {
 	*Webhooks
 	t     *testing.T
 	epoch string
 }
 
 // node registers a node of the world.
-func (in *world) node(epoch string, change ...func(*Options)) *node {
+func (in *world) node(epoch string, change ...func(*Options)) *testNode {
 	in.t.Helper()
-	if err := in.db.RegisterNode(context.Background(), epoch); err != nil {
+	if err := node.Register(context.Background(), in.db, epoch); err != nil {
 		in.t.Fatal(err)
 	}
 	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Epoch: func() string { return epoch }, Now: in.clock.read}
 	for _, c := range change {
 		c(&opts)
 	}
-	n := &node{Webhooks: New(opts), t: in.t, epoch: epoch}
+	n := &testNode{Webhooks: New(opts), t: in.t, epoch: epoch}
 	in.t.Cleanup(n.workers.Wait)
 	return n
 }
 
 // step takes one turn: it records what has ended and begins what is due.
-func (n *node) step() {
+func (n *testNode) step() {
 	n.t.Helper()
 	if _, err := n.turn(context.Background(), context.Background()); err != nil {
 		n.t.Fatal(err)
@@ -97,7 +98,7 @@ func (n *node) step() {
 }
 
 // settle takes turns until nothing that is due is left.
-func (n *node) settle() {
+func (n *testNode) settle() {
 	n.t.Helper()
 	for range 1000 {
 		n.step()
@@ -113,7 +114,7 @@ func (n *node) settle() {
 }
 
 // flights returns how many attempts run.
-func (n *node) flights() int {
+func (n *testNode) flights() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.flying)
@@ -146,7 +147,7 @@ func (in *world) transaction(commit bool, add func(q *store.Batch, nowMS int64))
 }
 
 // callback emits the end of a job with a callback.
-func (in *world) callback(n *node, account, address string) {
+func (in *world) callback(n *testNode, account, address string) {
 	in.t.Helper()
 	in.emit(func(q *store.Batch, nowMS int64) {
 		n.EmitJob(q, nowMS, JobEnd{Account: account, Type: ImageCompleted, Body: []byte(jobBody), Callback: address})
@@ -156,7 +157,7 @@ func (in *world) callback(n *node, account, address string) {
 const jobBody = `{"id":"job_1","object":"image.job",  "status":"succeeded","data":[{"url":"https://example.com/ü<&>.png"}]}`
 
 // endpoint sets an account's endpoint and returns its secret.
-func (in *world) endpoint(n *node, account, address string, events ...string) string {
+func (in *world) endpoint(n *testNode, account, address string, events ...string) string {
 	in.t.Helper()
 	var e Endpoint
 	in.update(func(tx *store.Tx) (err error) {
@@ -200,7 +201,7 @@ func (in *world) count(table string) (n int) {
 // kill declares a node dead, as the ledger's sweep does.
 func (in *world) kill(epoch string) {
 	in.t.Helper()
-	if dead, err := in.db.Fence(context.Background(), epoch, 0); err != nil || !dead {
+	if dead, err := node.Fence(context.Background(), in.db, epoch, 0); err != nil || !dead {
 		in.t.Fatal(dead, err)
 	}
 }

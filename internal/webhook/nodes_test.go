@@ -301,7 +301,7 @@ func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 func TestNodesShareTheWork(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
-		nodes := []*node{in.node("a"), in.node("b"), in.node("c")}
+		nodes := []*testNode{in.node("a"), in.node("b"), in.node("c")}
 		r := newReceiver(t, nil)
 		const events = 150
 		in.emit(func(q *store.Batch, nowMS int64) {

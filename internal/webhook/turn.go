@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -164,17 +165,13 @@ func (t *turn) survey(ctx context.Context) (*survey, error) {
 		if s.fresh, s.ready, err = dueTx(tx); err != nil {
 			return err
 		}
-		nodes, err := store.NodesTx(tx)
+		nodes, err := node.MembersTx(tx)
 		if err != nil {
 			return err
 		}
-		living := map[string]bool{}
-		for _, node := range nodes {
-			living[node.Epoch] = !node.Dead
-		}
-		s.living = living[t.epoch]
+		s.living = nodes.Lives(t.epoch)
 		if s.looked {
-			s.stale, err = t.staleTx(tx, living, s.nowMS)
+			s.stale, err = t.staleTx(tx, nodes, s.nowMS)
 		}
 		return err
 	})
@@ -184,7 +181,7 @@ func (t *turn) survey(ctx context.Context) (*survey, error) {
 // staleTx returns the leases whose time is over, whose node is dead, or which
 // are this node's although it runs no such attempt: the answer to the commit
 // of their claim was lost.
-func (t *turn) staleTx(tx *store.Tx, living map[string]bool, nowMS int64) ([]lease, error) {
+func (t *turn) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
 	rows, err := tx.Query(runningText)
 	if err != nil {
 		return nil, err
@@ -199,7 +196,7 @@ func (t *turn) staleTx(tx *store.Tx, living map[string]bool, nowMS int64) ([]lea
 		if err := rows.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &untilMS); err != nil {
 			return nil, err
 		}
-		if untilMS <= nowMS || !living[l.epoch] || (l.epoch == t.epoch && t.w.flying[l.id] == nil) {
+		if untilMS <= nowMS || !nodes.Lives(l.epoch) || (l.epoch == t.epoch && t.w.flying[l.id] == nil) {
 			stale = append(stale, l)
 		}
 	}

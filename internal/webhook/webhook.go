@@ -44,8 +44,8 @@ type Options struct {
 	Retries []time.Duration
 	// Retention is how long the log is kept; 0: 30 days.
 	Retention time.Duration
-	// Epoch names the life of this node, as in the table of nodes; leases of
-	// epochs that do not live there are taken over.
+	// Epoch names the life of this node (node.Node); leases of epochs that do not
+	// live are taken over.
 	Epoch func() string
 	// Disabled tells which of the accounts are disabled: nothing is sent for
 	// them. nil: none is.

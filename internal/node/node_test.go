@@ -1,0 +1,220 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// clock is a time that a test owns.
+type clock struct{ ns atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ns.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time      { return time.Unix(0, c.ns.Load()) }
+func (c *clock) add(d time.Duration) { c.ns.Add(int64(d)) }
+
+// join makes a node that judges by a clock of the test's.
+func join(t *testing.T, db *store.DB, lease time.Duration, c *clock) *Node {
+	t.Helper()
+	n, err := Join(t.Context(), Options{DB: db, Lease: lease, Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// members are the nodes that are known now.
+func members(t *testing.T, db *store.DB) (m Members) {
+	t.Helper()
+	if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+		m, err = MembersTx(tx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestSilenceIsMeasuredByTheObserversClock: another node is dead after a lease of
+// the observer's clock, and not before.
+func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const lease = 12 * time.Second
+		c, ctx := newClock(), t.Context()
+		n := join(t, db, lease, c)
+		if err := Register(ctx, db, "node_other"); err != nil {
+			t.Fatal(err)
+		}
+		judge := func() {
+			t.Helper()
+			if err := n.Judge(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			judge()
+			if err := Heartbeat(ctx, db, "node_other"); err != nil {
+				t.Fatal("dead before its lease was over: ", err)
+			}
+			judge() // sees the heartbeat
+			for range 2 {
+				c.add(lease/2 - time.Second)
+				judge()
+			}
+		}
+		if !members(t, db).Lives("node_other") {
+			t.Error("dead before its lease was over")
+		}
+		c.add(2 * time.Second)
+		judge()
+		if err := Heartbeat(ctx, db, "node_other"); !errors.Is(err, ErrFenced) {
+			t.Errorf("silent for a lease, and lives: %v", err)
+		}
+		if !members(t, db).Lives(n.Epoch()) {
+			t.Error("it has judged itself")
+		}
+	})
+}
+
+// TestAwayJudgesNobody: while the database is away nobody is judged, and after it
+// all have a lease again.
+func TestAwayJudgesNobody(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const lease = 12 * time.Second
+		c := newClock()
+		n := join(t, db, lease, c)
+		if err := Register(t.Context(), db, "node_other"); err != nil {
+			t.Fatal(err)
+		}
+		away, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i, ctx := range []context.Context{t.Context(), t.Context(), away, t.Context(), t.Context()} {
+			if err := n.Judge(ctx); (err != nil) != (ctx == away) {
+				t.Fatalf("look %d: %v", i, err)
+			}
+			c.add(lease / 2)
+		}
+		if !members(t, db).Lives("node_other") {
+			t.Error("judged by a silence in which the database was away")
+		}
+		if err := n.Judge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if members(t, db).Lives("node_other") {
+			t.Error("silent for a lease, and lives")
+		}
+	})
+}
+
+// TestLife follows a node from its joining through its death and a second life to
+// its end.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, c := t.Context(), newClock()
+		former := join(t, db, time.Minute, c)
+		n := join(t, db, time.Minute, c)
+		// On SQLite a second process proves that the first one has ended.
+		if lives := members(t, db).Lives(former.Epoch()); lives == (db.Dialect() == store.SQLite) {
+			t.Errorf("the former process lives: %v", lives)
+		}
+		first := n.Epoch()
+		if err := n.Beat(ctx); err != nil {
+			t.Error(err)
+		}
+		if dead, err := Fence(ctx, db, first, 1); err != nil || !dead {
+			t.Fatal(dead, err)
+		}
+		if err := n.Beat(ctx); !errors.Is(err, ErrFenced) || n.Epoch() != first {
+			t.Errorf("%v under %s; a heartbeat begins no life", err, n.Epoch())
+		}
+		if err := n.Rejoin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		second := n.Epoch()
+		m := members(t, db)
+		if second == first || !m.Lives(second) || m.Lives(first) || !m.Knows(first) || m.Knows("node_never") {
+			t.Errorf("%v after the second life %s began", m, second)
+		}
+		if living := m.Living(); !slices.Contains(living, second) || slices.Contains(living, first) || !slices.IsSorted(living) {
+			t.Errorf("living: %v", living)
+		}
+
+		// Its row stays while something runs under it, and nothing begins there.
+		busy := func(still bool) func(context.Context, string) (bool, error) {
+			return func(_ context.Context, epoch string) (bool, error) {
+				if epoch != second {
+					t.Errorf("asked for %s", epoch)
+				}
+				return still, nil
+			}
+		}
+		if err := n.Leave(ctx, busy(true)); err != nil {
+			t.Fatal(err)
+		}
+		if m := members(t, db); m.Lives(second) || !m.Knows(second) {
+			t.Errorf("%v after it left with something running", m)
+		}
+		if err := n.Leave(ctx, busy(false)); err != nil {
+			t.Fatal(err)
+		}
+		if members(t, db).Knows(second) {
+			t.Error("its row stays after its end")
+		}
+	})
+}
+
+func TestFenceStopsAnEpoch(t *testing.T) {
+	t.Parallel()
+	var clock atomic.Int64
+	clock.Store(time.Now().UnixNano())
+	opts := store.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }}
+	storetest.EachWith(t, opts, func(t *testing.T, db *store.DB) {
+		ctx := context.Background()
+		if err := errors.Join(Register(ctx, db, "n"), Heartbeat(ctx, db, "n")); err != nil {
+			t.Fatal(err)
+		}
+		if dead, err := Fence(ctx, db, "n", 0); dead || err != nil {
+			t.Fatalf("fenced %v, %v on an old heartbeat", dead, err)
+		}
+		if dead, err := Fence(ctx, db, "n", 1); !dead || err != nil {
+			t.Fatalf("fenced %v, %v; want it dead", dead, err)
+		}
+		if err := Heartbeat(ctx, db, "n"); !errors.Is(err, ErrFenced) {
+			t.Errorf("heartbeat of a dead epoch: %v; want ErrFenced", err)
+		}
+		if err := Register(ctx, db, "m"); err != nil {
+			t.Fatal(err)
+		}
+		if dead, err := Fence(ctx, db, "m", 0); !dead || err != nil {
+			t.Fatal(dead, err)
+		}
+		// On PostgreSQL dead nodes may still ask what became of their last batches.
+		kept := 0
+		if db.Dialect() == store.PostgreSQL {
+			kept = 2
+		}
+		for _, want := range []int{kept, 0} {
+			if err := Forget(ctx, db, []string{"m", "n"}); err != nil {
+				t.Fatal(err)
+			}
+			if nodes, err := List(ctx, db); err != nil || len(nodes) != want {
+				t.Errorf("nodes %v, %v; want %d", nodes, err, want)
+			}
+			clock.Add(int64(25 * time.Hour))
+		}
+	})
+}
