@@ -1,8 +1,8 @@
 // Package s3server owns the S3-compatible server that tests keep media in: a
-// real one, built from the sources that tools/versitygw pins and run as its own
-// process on a folder. Invariants: what a test starts is gone when the test
-// ends; a server that cannot be built or started fails its test with what it
-// said.
+// real one, which scripts/s3server has built before, run as its own process on a
+// folder. Invariants: what a test starts is gone when the test ends; a server that
+// is not there or cannot be started fails its test, which says why and is never
+// skipped.
 package s3server
 
 import (
@@ -15,11 +15,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 )
+
+// EnvBinary names the variable with the path of the server's binary. `make test`
+// builds it and sets it.
+const EnvBinary = "TOLLGATE_TEST_S3SERVER"
 
 // The server's one bucket and its credentials.
 const (
@@ -45,30 +47,15 @@ type Server struct {
 	said bytes.Buffer  // read after done
 }
 
-// binary builds the server, once a process; Go's cache keeps it for the next.
-var binary = sync.OnceValues(func() (string, error) {
-	mod, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	cmd := exec.Command("go", "tool", "-n", "versitygw")
-	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "tools", "versitygw")
-	var why bytes.Buffer
-	cmd.Stderr = &why
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("build the S3 server in %s: %w\n%s", cmd.Dir, err, &why)
-	}
-	return strings.TrimSpace(string(out)), nil
-})
-
 // Start runs a server until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
+	path := os.Getenv(EnvBinary)
+	if path == "" {
+		t.Fatalf("%s is not set: run the tests with `make test`, which builds the S3 server, or set it: export %s=$(scripts/s3server)",
+			EnvBinary, EnvBinary)
 	}
+	var err error
 	for range startAttempts {
 		var s *Server
 		if s, err = start(t, path); err == nil {

@@ -30,10 +30,17 @@ const AdminToken = "test-operator-token"
 // startTimeout bounds how long a process may take until it is ready.
 const startTimeout = 30 * time.Second
 
-// Binary builds tollgate and returns the path of its binary, removed when the
-// test ends. Tests share one build through Go's cache.
+// EnvBinary names the variable with the path of a tollgate that `make test` has
+// built from the sources that it tests.
+const EnvBinary = "TOLLGATE_TEST_BINARY"
+
+// Binary returns the path of a tollgate. Where none was built before the tests, it
+// builds one, which is removed when the test ends.
 func Binary(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv(EnvBinary); path != "" {
+		return path
+	}
 	path := filepath.Join(t.TempDir(), "tollgate")
 	out, err := exec.Command("go", "build", "-o", path, "tollgate/cmd/tollgate").CombinedOutput()
 	if err != nil {
