@@ -157,11 +157,16 @@ func TestCheckReads(t *testing.T) {
 		want func(*Request, string)
 	}{
 		"plain": {wiretest.Asking(``), func(*Request, string) {}},
-		"all roles": {wiretest.AskingMessages(`[{"role":"system"},{"role":"developer","content":null},{"role":"us\u0065r","content":""},{"role":"assistant","tool_calls":[]},{"role":"tool","content":[]},{"role":"function","content":["x"]}]`),
+		"all roles": {wiretest.AskingMessages(
+			`[{"role":"system"},{"role":"developer","content":null},{"role":"us\u0065r","content":""},{"role":"assistant","tool_calls":[]},` +
+				`{"role":"tool","content":[]},{"role":"function","content":["x"]}]`),
 			func(*Request, string) {}},
-		"nulls": {wiretest.Asking(`"max_tokens":null,"n":null,"stream":null,"stream_options":null,"service_tier":null,"audio":null,"modalities":null,"tools":null,"background":null,"previous_response_id":null,"prompt":null`),
+		"nulls": {wiretest.Asking(
+			`"max_tokens":null,"n":null,"stream":null,"stream_options":null,"service_tier":null,"audio":null,"modalities":null,"tools":null,` +
+				`"background":null,"previous_response_id":null,"prompt":null`),
 			func(*Request, string) {}},
-		"harmless values": {wiretest.Asking(`"background":false,"modalities":["text"],"service_tier":"auto","prompt":{"variables":{}},"store":true,"stream_options":"x"`),
+		"harmless values": {wiretest.Asking(
+			`"background":false,"modalities":["text"],"service_tier":"auto","prompt":{"variables":{}},"store":true,"stream_options":"x"`),
 			func(*Request, string) {}},
 		"stream": {wiretest.Asking(`"stream":true`), func(r *Request, _ string) { r.Stream = true }},
 		"stream and usage": {wiretest.Asking(`"stream":true,"stream_options":{"include_usage":true}`), func(r *Request,
@@ -187,19 +192,24 @@ func TestCheckReads(t *testing.T) {
 			r.Options = []wire.Priced{{Param: "speed", Name: "fast", MaxCalls: 0}, {Param: "inference_geo", Name: "us", MaxCalls: 0}}
 			r.Routing = []string{"models"}
 		}},
-		"own tools": {wiretest.Asking(`"tools":[{"type":"function","function":{"name":"web_search","parameters":{"properties":{"file_id":{"type":"string"},"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"type":"new_thing"},{}]`),
+		"own tools": {wiretest.Asking(
+			`"tools":[{"type":"function","function":{"name":"web_search","parameters":{"properties":{"file_id":{"type":"string"},` +
+				`"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"type":"new_thing"},{}]`),
 			func(*Request, string) {}},
 		"web search": {wiretest.Asking(`"web_search_options":{}`), func(r *Request, _ string) {
 			r.Tools, r.Bound.Unbounded = []wire.Priced{{Param: "web_search_options", Name: "web_search", MaxCalls: 0}}, true
 		}},
-		"hosted tools": {wiretest.Asking(`"tools":[{"type":"function"},{"type":"web_search_preview_2025_03_11","max_uses":3},{"type":"openrouter:web_search"},{"type":"code_interpreter"},{"type":"builtin_function","function":{"name":"$web_search"}}],"max_tool_calls":5`),
+		"hosted tools": {wiretest.Asking(
+			`"tools":[{"type":"function"},{"type":"web_search_preview_2025_03_11","max_uses":3},{"type":"openrouter:web_search"},` +
+				`{"type":"code_interpreter"},{"type":"builtin_function","function":{"name":"$web_search"}}],"max_tool_calls":5`),
 			func(r *Request, _ string) {
 				r.Bound.Unbounded = true
 				r.Tools = []wire.Priced{{Param: "tools[1].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[2].type",
 					Name: "web_search", MaxCalls: 5}, {Param: "tools[3].type", Name: "code_interpreter", MaxCalls: 5},
 					{Param: "tools[4].type", Name: "web_search", MaxCalls: 5}}
 			}},
-		"vendors' tools": {wiretest.Asking(`"enable_search":true,"search_parameters":{"mode":"auto"},"plugins":[{"id":"web"},{"id":"file-parser"}]`),
+		"vendors' tools": {wiretest.Asking(
+			`"enable_search":true,"search_parameters":{"mode":"auto"},"plugins":[{"id":"web"},{"id":"file-parser"}]`),
 			func(r *Request, _ string) {
 				r.Bound.Unbounded = true
 				r.Tools = []wire.Priced{{Param: "enable_search", Name: "web_search", MaxCalls: 0}, {Param: "search_parameters",
@@ -219,8 +229,10 @@ func TestCheckReads(t *testing.T) {
 			_ string) {
 			r.Bound.Images = 1
 		}},
-		"inline images": {wiretest.AskingParts(fmt.Sprintf(`{"type":"image_url","image_url":{"detail":"low","url":"%s"}},{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"%s"}}`,
-			inline, escaped)),
+		"inline images": {wiretest.AskingParts(
+			fmt.Sprintf(`{"type":"image_url","image_url":{"detail":"low","url":"%s"}},{"type":"text","text":"x"},`+
+				`{"type":"image_url","image_url":{"url":"%s"}}`,
+				inline, escaped)),
 			func(r *Request, body string) {
 				r.Bound = wire.PromptBound{TextBytes: int64(len(body) - len(inline) - len(escaped) - 4), Images: 2}
 			}},
@@ -246,7 +258,8 @@ func TestCheckReads(t *testing.T) {
 			}
 			want := &Request{form.Request{Asked: wire.Asked{N: 1, Bound: size(test.body)}}}
 			test.want(want, test.body)
-			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.LimitParam != want.LimitParam || got.N != want.N ||
+			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.LimitParam != want.LimitParam ||
+				got.N != want.N ||
 				got.Bound != want.Bound || got.ServiceTier != want.ServiceTier || !slices.Equal(got.Options,
 				want.Options) || !slices.Equal(got.Tools, want.Tools) {
 				t.Errorf("got  %+v\nwant %+v", *got, *want)

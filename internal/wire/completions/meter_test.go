@@ -94,11 +94,13 @@ func TestChatMeter(t *testing.T) {
 		"usage in the last frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
 			`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, done), 1,
 			metered{"t fFu d", counted, true, true, "x"}},
-		"usage in every frame": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`,
-			`{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
+		"usage in every frame": {
+			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`,
+				`{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
 			metered{"tu tu", counted, false, false, "xy"}},
-		"usage before the finish": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
-			end, done), 1,
+		"usage before the finish": {
+			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
+				end, done), 1,
 			metered{"tu fF d", counted, false, true, "x"}},
 		"usage, then zeros": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage, zeros), 1,
 			metered{"tfF U U", counted, true, true, "x"}},
@@ -114,7 +116,9 @@ func TestChatMeter(t *testing.T) {
 		"usage before the choice's finish in its frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
 			`{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), 1,
 			metered{"t fFu", counted, true, true, "x"}},
-		"calls counted too early": {wiretest.Frames(`{"choices":[{"delta":{"annotations":[{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]}}],"usage":{"prompt_tokens":5,"completion_tokens":2,"server_tool_use":{"code_interpreter_requests":1}}}`),
+		"calls counted too early": {
+			wiretest.Frames(`{"choices":[{"delta":{"annotations":[{"type":"url_citation"}],"executed_tools":[{"type":"python"},` +
+				`{"type":"python"}]}}],"usage":{"prompt_tokens":5,"completion_tokens":2,"server_tool_use":{"code_interpreter_requests":1}}}`),
 			1,
 			metered{"u", wire.Usage{Prompt: 5, Completion: 2, ToolCalls: map[string]int64{"code_interpreter": 2,
 				"web_search": 1}}, false, false, ""}},
@@ -136,7 +140,9 @@ func TestChatMeter(t *testing.T) {
 		"two in one frame": {wiretest.Frames(role, wiretest.Delta(`{"content":"1"}`, null),
 			`{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, metered{". t t",
 			wire.Usage{}, false, false, "1xy"}},
-		"one of two left open": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},"finish_reason":"stop"}]}`),
+		"one of two left open": {
+			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},` +
+				`"finish_reason":"stop"}]}`),
 			2, metered{"tf", wire.Usage{}, false, false, "xy"}},
 		"fewer choices than asked": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), done), 3, metered{"tf d",
 			wire.Usage{}, false, true, "x"}},
@@ -145,11 +151,13 @@ func TestChatMeter(t *testing.T) {
 		"reasoning": {wiretest.Frames(wiretest.Delta(`{"reasoning_content":"a"}`, null),
 			wiretest.Delta(`{"reasoning":"b"}`, null), wiretest.Delta(`{"reasoning_content":""}`, null),
 			wiretest.Delta(`{"thinking":"c"}`, null)), 1, metered{"t t . t", wire.Usage{}, false, false, "abc"}},
-		"reasoning twice": {wiretest.Frames(wiretest.Delta(`{"reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s"}]}`,
-			null), wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}`, null)), 1,
+		"reasoning twice": {
+			wiretest.Frames(wiretest.Delta(`{"reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s"}]}`,
+				null), wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}`, null)), 1,
 			metered{"t t", wire.Usage{}, false, false, "b"}},
-		"thinking parts": {wiretest.Frames(wiretest.Delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]}`,
-			null)), 1, metered{"t", wire.Usage{}, false, false, "ab"}},
+		"thinking parts": {wiretest.Frames(
+			wiretest.Delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]}`,
+				null)), 1, metered{"t", wire.Usage{}, false, false, "ab"}},
 		"refusal": {wiretest.Frames(wiretest.Delta(`{"refusal":"no"}`, null)), 1, metered{"t",
 			wire.Usage{}, false, false, "no"}},
 		"tool call": {wiretest.Frames(role,
@@ -270,7 +278,8 @@ func FuzzChatMeter(f *testing.F) {
 			}
 		}
 		u, _ := m.Usage()
-		if u.Prompt < 0 || u.Cached+u.CacheWrite > u.Prompt || u.Reasoning > u.Completion || u.Prompt > rawjson.MaxCount || u.Completion > rawjson.MaxCount {
+		if u.Prompt < 0 || u.Cached+u.CacheWrite > u.Prompt || u.Reasoning > u.Completion || u.Prompt > rawjson.MaxCount ||
+			u.Completion > rawjson.MaxCount {
 			t.Fatalf("usage %+v", u)
 		}
 		if a, err := ReadAnswer(first); err == nil {
@@ -292,7 +301,8 @@ func FuzzLikeness(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second, tail string, kind byte) {
 		keys := []string{"content", "reasoning_content", "refusal"}
 		frame := func(text, tail string) []byte {
-			return []byte(`{"id":"c","choices":[{"index":0,"delta":{"` + keys[int(kind)%len(keys)] + `":` + string(rawjson.Quote(text)) + `},"finish_reason":null}]` + tail + `}`)
+			return []byte(`{"id":"c","choices":[{"index":0,"delta":{"` + keys[int(kind)%len(keys)] + `":` + string(rawjson.Quote(text)) +
+				`},"finish_reason":null}]` + tail + `}`)
 		}
 		if !rawjson.IsValid(frame(first, tail)) || !rawjson.IsValid(frame(second, tail)) || strings.Contains(tail,
 			"delta") || strings.Contains(tail, `\u`) || strings.Contains(tail, "choices") {
@@ -323,7 +333,8 @@ func FuzzLikeness(f *testing.F) {
 func TestUsageSpellings(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]wire.Usage{
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}`: {Prompt: 9,
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},` +
+			`"completion_tokens_details":{"reasoning_tokens":1}}`: {Prompt: 9,
 			Cached: 3, CacheWrite: 2, Completion: 4, Reasoning: 1},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6}`: {Prompt: 9,
 			Cached: 3, Completion: 4},
@@ -338,12 +349,15 @@ func TestUsageSpellings(t *testing.T) {
 		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`: {Prompt: 32,
 			Completion: 103, Reasoning: 94},
 		`{"prompt_tokens":9,"total_tokens":11}`: {Prompt: 9, Completion: 2},
-		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`: {Prompt: 9,
+		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`: {
+			Prompt: 9,
 			Cached: 1, Completion: 4, Reasoning: 2},
-		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9,
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":99,"cache_write_tokens":99},` +
+			`"completion_tokens_details":{"reasoning_tokens":99}}`: {Prompt: 9,
 			Cached: 9, Completion: 4, Reasoning: 4},
 		`{"prompt_tokens":5,"completion_tokens":1e30}`: {Prompt: 5, Completion: rawjson.MaxCount},
-		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":-3,"prompt_tokens_details":{"cached_tokens":-3,"cache_write_tokens":-0.5},"completion_tokens_details":{"reasoning_tokens":-1e30},"server_tool_use":{"web_search_requests":-2}}`: {Prompt: 9,
+		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":-3,"prompt_tokens_details":{"cached_tokens":-3,"cache_write_tokens":-0.5},` +
+			`"completion_tokens_details":{"reasoning_tokens":-1e30},"server_tool_use":{"web_search_requests":-2}}`: {Prompt: 9,
 			Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":-4,"total_tokens":11}`: {Prompt: 9,
 			Completion: 2},
@@ -418,7 +432,10 @@ func TestUsageEvent(t *testing.T) {
 	if !whole {
 		t.Errorf("no [DONE] behind %s", got)
 	}
-	want := wiretest.Frames(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":2}}}`)
+	want := wiretest.Frames(
+		`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],` +
+			`"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":1},` +
+			`"completion_tokens_details":{"reasoning_tokens":2}}}`)
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -497,7 +514,8 @@ func TestReadChatAnswer(t *testing.T) {
 
 func TestChatAnswerUsageAndModel(t *testing.T) {
 	t.Parallel()
-	const body = ` {"id":"c", "model" : "v","choices":[{"message":{"content":"x","annotations":[{"type":"url_citation"},{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]},"finish_reason":"stop"}],
+	const body = ` {"id":"c", "model" : "v","choices":[{"message":{"content":"x","annotations":[{"type":"url_citation"},` +
+		`{"type":"url_citation"}],"executed_tools":[{"type":"python"},{"type":"python"}]},"finish_reason":"stop"}],
 		"usage":{"prompt_tokens":5,"completion_tokens":2},"service_tier":"flex","unknown":{"model":"v"}}`
 	a, err := ReadAnswer([]byte(body))
 	if err != nil {
@@ -527,8 +545,9 @@ func TestCounter(t *testing.T) {
 	if got := c.Count(text, 1<<60); got <= 0 || got > rawjson.MaxCount {
 		t.Errorf("%d tokens in a huge text", got)
 	}
-	r, err := Open([]byte(wiretest.AskingParts(`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A",
-		10_000) + `"}}`)))
+	r, err := Open([]byte(wiretest.AskingParts(
+		`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A",
+			10_000) + `"}}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -542,7 +561,9 @@ func TestCounter(t *testing.T) {
 }
 
 func BenchmarkStreamOf64Frames(b *testing.B) {
-	frame := `{"id":"chatcmpl-aa331686-f58a-449a-9105-aa37cd2def51","object":"chat.completion.chunk","created":1755137752,"model":"gpt-4o-mini","service_tier":"default","system_fingerprint":"","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}],"obfuscation":"yju6ubcSiysu"}`
+	frame := `{"id":"chatcmpl-aa331686-f58a-449a-9105-aa37cd2def51","object":"chat.completion.chunk",` +
+		`"created":1755137752,"model":"gpt-4o-mini","service_tier":"default","system_fingerprint":"",` +
+		`"choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}],"obfuscation":"yju6ubcSiysu"}`
 	stream := []byte(strings.Repeat("data: "+frame+"\n\n", 64))
 	var out []byte
 	b.ReportAllocs()

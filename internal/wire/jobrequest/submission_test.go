@@ -53,7 +53,8 @@ func TestImageFields(t *testing.T) {
 	if model, err := r.Model(); model != "easel-1" || err != nil {
 		t.Errorf("model %q, %v", model, err)
 	}
-	if r.Prompt != `a "hat"` || r.Size != "16:9" || r.Resolution != "2K" || r.N != 3 || r.Callback != "https://c/x" || r.CallbackParam != "callBackUrl" {
+	if r.Prompt != `a "hat"` || r.Size != "16:9" || r.Resolution != "2K" || r.N != 3 || r.Callback != "https://c/x" ||
+		r.CallbackParam != "callBackUrl" {
 		t.Errorf("%+v", r.Submission)
 	}
 	var params []string
@@ -81,12 +82,14 @@ func TestImageFields(t *testing.T) {
 func TestVideoFields(t *testing.T) {
 	t.Parallel()
 	r, err := video(`{"prompt":"","duration":7.5,"resolution":"1080p","aspect_ratio":"9:16","image":"https://h/a.png",
-		"reference_images":[{"image_url":"https://h/b.png"}],"references":["HTTPS://h/c",{"url":"https://h/d","type":"video"},{"type":"image","url":"data:image/png;base64,aGk="}],
+		"reference_images":[{"image_url":"https://h/b.png"}],"references":["HTTPS://h/c",{"url":"https://h/d","type":"video"},` +
+		`{"type":"image","url":"data:image/png;base64,aGk="}],
 		"callback_url":"https://c/x","n":1}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Duration != "7.5" || r.Resolution != "1080p" || r.Ratio != "9:16" || r.RatioParam != "aspect_ratio" || r.CallbackParam != "callback_url" {
+	if r.Duration != "7.5" || r.Resolution != "1080p" || r.Ratio != "9:16" || r.RatioParam != "aspect_ratio" ||
+		r.CallbackParam != "callback_url" {
 		t.Errorf("%+v", r.Submission)
 	}
 	want := "image image:true video:false|reference_images[0] image:true video:false|references[0] image:true video:true|" +

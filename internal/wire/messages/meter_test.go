@@ -191,7 +191,8 @@ func TestMessagesMeterErrors(t *testing.T) {
 			}
 		}
 	}
-	if f, err := newMeter().Read(sse.Event{Data: []byte(`{"type":"message_delta","delta":{"stop_reason":"network_error"}}`)}); err != nil || f.Err == nil || f.Err.Reason != "network_error" {
+	if f, err := newMeter().Read(sse.Event{Data: []byte(`{"type":"message_delta","delta":{"stop_reason":"network_error"}}`)}); err != nil ||
+		f.Err == nil || f.Err.Reason != "network_error" {
 		t.Errorf("a failing stop_reason: %+v, %v", f, err)
 	}
 }
@@ -210,22 +211,29 @@ func TestMessagesUsageMerges(t *testing.T) {
 			`{"input_tokens":0,"output_tokens":3}`}, wire.Usage{Prompt: 9, Completion: 3}},
 		"no split": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"output_tokens":1}`},
 			wire.Usage{Prompt: 11, CacheWrite: 10, Completion: 1}},
-		"split alone": {[]string{`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":6},"output_tokens":1}`},
+		"split alone": {[]string{
+			`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":6},"output_tokens":1}`},
 			wire.Usage{Prompt: 11, CacheWrite: 4, CacheWrite1h: 6, Completion: 1}},
 		"more was written": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"cache_creation":{"ephemeral_1h_input_tokens":6}}`,
 			`{"cache_creation_input_tokens":12}`}, wire.Usage{Prompt: 13, CacheWrite: 6, CacheWrite1h: 6}},
 		"split above the whole": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":6}}`},
 			wire.Usage{Prompt: 4, CacheWrite1h: 3}},
-		"odd values": {[]string{`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`},
+		"odd values": {[]string{
+			`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`},
 			wire.Usage{Completion: rawjson.MaxCount}},
-		"negative says nothing": {[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"server_tool_use":{"web_search_requests":1}}`,
-			`{"input_tokens":-9,"cache_read_input_tokens":-5,"cache_creation_input_tokens":-4,"cache_creation":{"ephemeral_5m_input_tokens":-4,"ephemeral_1h_input_tokens":-4},"output_tokens":-3,"output_tokens_details":{"thinking_tokens":-2},"server_tool_use":{"web_search_requests":-1}}`},
+		"negative says nothing": {
+			[]string{`{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3,` +
+				`"output_tokens_details":{"thinking_tokens":2},"server_tool_use":{"web_search_requests":1}}`,
+				`{"input_tokens":-9,"cache_read_input_tokens":-5,"cache_creation_input_tokens":-4,"cache_creation":{"ephemeral_5m_input_tokens":-4,` +
+					`"ephemeral_1h_input_tokens":-4},"output_tokens":-3,"output_tokens_details":{"thinking_tokens":-2},` +
+					`"server_tool_use":{"web_search_requests":-1}}`},
 			wire.Usage{Prompt: 18, Cached: 5, CacheWrite: 4, Completion: 3, Reasoning: 2, ToolCalls: map[string]int64{"web_search": 1}}},
 		"parts of no prompt": {[]string{`{"input_tokens":-9,"cache_read_input_tokens":5,"cache_creation_input_tokens":4,"output_tokens":3}`},
 			wire.Usage{Completion: 3}},
 		"thinking above all": {[]string{`{"input_tokens":1,"output_tokens":3,"output_tokens_details":{"thinking_tokens":9}}`},
 			wire.Usage{Prompt: 1, Completion: 3, Reasoning: 3}},
-		"no bounds": {[]string{`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`},
+		"no bounds": {[]string{
+			`{"input_tokens":1099511627776,"cache_read_input_tokens":1099511627776,"cache_creation_input_tokens":1099511627776}`},
 			wire.Usage{Prompt: rawjson.MaxCount, Cached: rawjson.MaxCount}},
 	} {
 		var m usageSum
@@ -278,11 +286,17 @@ func TestMessagesCalls(t *testing.T) {
 func TestMessagesEditorKeepsEvents(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"event: message_start\ndata: {\"type\":\"message_start\",\ndata: \"message\":{\"model\":\"v\",\"x\":1}}\n\n":     "event: message_start\ndata: {\"type\":\"message_start\",\ndata: \"message\":{\"model\":\"m\\\"<\",\"x\":1}}\n\n",
-		"id: 7\ndata:  {\"message\" : {\"x\":{\"model\":\"a\"}, \"model\" : null}}\r\nevent: message_start\n\n":          "id: 7\ndata:  {\"message\" : {\"x\":{\"model\":\"a\"}, \"model\" : \"m\\\"<\"}}\r\nevent: message_start\n\n",
-		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n":                                    "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n",
-		": ping\n\nevent: ping\ndata: {\"type\":\"ping\",\"model\":\"v\"}\n\n":                                           ": ping\n\nevent: ping\ndata: {\"type\":\"ping\",\"model\":\"v\"}\n\n",
-		"data: {\"message\":{\"model\":\"v\"}}\n\ndata: {\"delta\":1,\"message\":{\"model\":\"said by the model\"}}\n\n": "data: {\"message\":{\"model\":\"m\\\"<\"}}\n\ndata: {\"delta\":1,\"message\":{\"model\":\"said by the model\"}}\n\n",
+		"event: message_start\ndata: {\"type\":\"message_start\",\ndata: \"message\":{\"model\":\"v\"," +
+			"\"x\":1}}\n\n": "event: message_start\ndata: {\"type\":\"message_start\",\ndata: \"message\":{\"model\":\"m\\\"<\",\"x\":1}}\n\n",
+		"id: 7\ndata:  {\"message\" : {\"x\":{\"model\":\"a\"}," +
+			" \"model\" : null}}\r\nevent: message_start\n\n": "id: 7\ndata:  {\"message\" : {\"x\":{\"model\":\"a\"}," +
+			" \"model\" : \"m\\\"<\"}}\r\nevent: message_start\n\n",
+		"event: message_start\ndata: {\"type\":\"message_start\"," +
+			"\"message\":{}}\n\n": "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n",
+		": ping\n\nevent: ping\ndata: {\"type\":\"ping\"," +
+			"\"model\":\"v\"}\n\n": ": ping\n\nevent: ping\ndata: {\"type\":\"ping\",\"model\":\"v\"}\n\n",
+		"data: {\"message\":{\"model\":\"v\"}}\n\ndata: {\"delta\":1,\"message\":{\"model\":\"said by the " +
+			"model\"}}\n\n": "data: {\"message\":{\"model\":\"m\\\"<\"}}\n\ndata: {\"delta\":1,\"message\":{\"model\":\"said by the model\"}}\n\n",
 	} {
 		r, edit := sse.NewReader(strings.NewReader(in), 1<<20), newEditor(wire.Identity{Model: `m"<`})
 		var out []byte
@@ -335,7 +349,8 @@ func FuzzMessagesMeter(f *testing.F) {
 		`{"type":"message_start","message":{"model":"v","usage":{"input_tokens":1e99,"cache_creation":{"ephemeral_1h_input_tokens":5}}}}`,
 		`{"type":"message_delta","delta":{"stop_reason":"refusal"},"usage":{"output_tokens":3,"server_tool_use":{"web_search_requests":2}}}`,
 		`{"type":"content_block_start","content_block":{"type":"server_tool_use","name":"web_search","input":{"q":1}}}`,
-		`{"content":[{"type":"tool_use","name":"f","input":{}}],"usage":{"input_tokens":1,"output_tokens":2},"stop_reason":"end_turn","model":"v"}`,
+		`{"content":[{"type":"tool_use","name":"f","input":{}}],"usage":{"input_tokens":1,"output_tokens":2},` +
+			`"stop_reason":"end_turn","model":"v"}`,
 		`{"delta":[`, `{"type":"content_block_delta","delta":{"text":"`,
 	} {
 		f.Add([]byte(seed), []byte("{}"))

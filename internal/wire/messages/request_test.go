@@ -105,17 +105,21 @@ func TestMessagesCheckRefuses(t *testing.T) {
 			"messages[1].content[1].source.file_id"},
 		blocks(`{"type":"document","source":{"type":"file","f\u0069le_id":"f"}}`): {fault.InvalidRequest,
 			"messages[1].content[0].source.file_id"},
-		blocks(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}}`): {fault.InvalidRequest,
+		blocks(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}}`): {
+			fault.InvalidRequest,
 			"messages[1].content[0].source.content[0].source.file_id"},
-		blocks(`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x"},{"type":"document","source":{"file_id":"f"}}]}`): {fault.InvalidRequest,
+		blocks(`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x"},{"type":"document","source":{"file_id":"f"}}]}`): {
+			fault.InvalidRequest,
 			"messages[1].content[0].content[1].source.file_id"},
-		blocks(`{"type":"code_execution_tool_result","content":{"type":"code_execution_result","content":[{"type":"output","file_id":"f"}]}}`): {fault.InvalidRequest,
+		blocks(`{"type":"code_execution_tool_result","content":{"type":"code_execution_result","content":[{"type":"output","file_id":"f"}]}}`): {
+			fault.InvalidRequest,
 			"messages[1].content[0].content.content[0].file_id"},
 		blocks(`{"type":"novelty","deep":[{"file_ids":["f"]}]}`): {fault.InvalidRequest,
 			"messages[1].content[0].deep[0].file_ids"},
 		native(`"system":[{"type":"document","source":{"type":"file","file_id":"f"}}]`): {fault.InvalidRequest,
 			"system[0].source.file_id"},
-		native(`"tools":[{"name":"f","input_schema":{"file_id":1}},{"type":"code_execution_20250825","name":"c","files":[{"file_id":"f"}]}]`): {fault.InvalidRequest,
+		native(`"tools":[{"name":"f","input_schema":{"file_id":1}},{"type":"code_execution_20250825","name":"c","files":[{"file_id":"f"}]}]`): {
+			fault.InvalidRequest,
 			"tools[1].files[0].file_id"},
 	} {
 		r, err := Open([]byte(body))
@@ -134,7 +138,8 @@ func TestMessagesCheckPasses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		native(``),
-		native(`"thinking":{"type":"adaptive"},"context_management":{"edits":[]},"output_config":{"effort":"high"},"metadata":{"user_id":"u"},"novelty":[1]`),
+		native(`"thinking":{"type":"adaptive"},"context_management":{"edits":[]},"output_config":{"effort":"high"},"metadata":{"user_id":"u"},` +
+			`"novelty":[1]`),
 		native(`"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}],"temperature":1,"stream":false`),
 		native(`"container":null,"service_tier":null,"stream":null`),
 		`{"model":"m","max_tokens":9,"messages":[{"role":"critic","content":7},{"content":null},{"role":"user","content":[1,"x",null]}]}`,
@@ -177,18 +182,24 @@ func TestMessagesAsked(t *testing.T) {
 			bound: open},
 		"PDF by address": {body: blocks(`{"type":"document","source":{"type":"url","url":"https://h/x.pdf"}}`), bound: open},
 		"text document":  {body: blocks(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}`), bound: plain},
-		"document of parts": {body: blocks(`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"},` + image + `]}}`),
+		"document of parts": {
+			body:  blocks(`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"},` + image + `]}}`),
 			bound: func(b string) wire.PromptBound { return inline(b, 1) }},
-		"fetched PDF": {body: blocks(`{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","content":{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"}}}}`),
+		"fetched PDF": {body: blocks(
+			`{"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","content":{"type":"document","source":{"type":"base64",` +
+				`"media_type":"application/pdf","data":"AA"}}}}`),
 			bound: open},
-		"searched": {body: blocks(`{"type":"server_tool_use","name":"web_search","input":{}},{"type":"web_search_tool_result","content":[{"type":"web_search_result","encrypted_content":"A"}]}`),
+		"searched": {body: blocks(
+			`{"type":"server_tool_use","name":"web_search","input":{}},{"type":"web_search_tool_result","content":[{"type":"web_search_result",` +
+				`"encrypted_content":"A"}]}`),
 			bound: plain},
 		"thoughts": {body: blocks(`{"type":"thinking","thinking":"x","signature":"s"},{"type":"redacted_thinking","data":"A"}`), bound: plain},
 		"novelty":  {body: blocks(`{"type":"novelty"}`), bound: open},
 		"search":   {body: native(`"tools":[{"name":"f"},{"type":"web_search_20260318","name":"web_search"}]`), bound: open, tools: search(0)},
 		"few searches": {body: native(`"tools":[{"name":"f"},{"type":"web_search_20260318","name":"web_search","max_uses":3}]`), bound: open,
 			tools: search(3)},
-		"other hosted tools": {body: native(`"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825"},{"type":"memory_20250818"}]`),
+		"other hosted tools": {
+			body:  native(`"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825"},{"type":"memory_20250818"}]`),
 			bound: open,
 			tools: []wire.Priced{{Param: "tools[0].type", Name: "web_fetch"}, {Param: "tools[1].type", Name: "code_execution"}}},
 		"toolset":     {body: native(`"tools":[{"type":"computer_toolset_20260801"}]`), bound: open},
@@ -247,9 +258,11 @@ func TestMessagesConversation(t *testing.T) {
 	}
 	first := number(`"system":"be brief","messages":[{"role":"user","content":"hello"}]`)
 	for name, same := range map[string]string{
-		"marked":    `"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hello","cache_control":{}}]}]`,
-		"next turn": `"messages":[{"role":"user","content":[{"type":"text","text":"hello"}]},{"role":"assistant","content":"hi"},{"role":"user","content":"more"}],"system":"be brief"`,
-		"user id":   `"metadata":{"user_id":"u"},"system":"be brief","messages":[{"role":"user","content":"hello"}]`,
+		"marked": `"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],` +
+			`"messages":[{"role":"user","content":[{"type":"text","text":"hello","cache_control":{}}]}]`,
+		"next turn": `"messages":[{"role":"user","content":[{"type":"text","text":"hello"}]},{"role":"assistant","content":"hi"},` +
+			`{"role":"user","content":"more"}],"system":"be brief"`,
+		"user id": `"metadata":{"user_id":"u"},"system":"be brief","messages":[{"role":"user","content":"hello"}]`,
 	} {
 		if number(same) != first {
 			t.Errorf("%s: another conversation", name)
@@ -358,12 +371,16 @@ func FuzzMessagesBody(f *testing.F) {
 func TestMessagesCountBody(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"model":"a","messages":[1]}`:                                                                                    `{"model":"b","messages":[1]}`,
-		`{"max_tokens":1,"model":"a","messages":[1]}`:                                                                     `{"model":"b","messages":[1]}`,
-		"{ \"stream\" : true ,\n\"max_tokens\":1 , \"model\":\"a\" , \"x\":{\"stream\":1}}":                               "{ \"model\":\"b\" , \"x\":{\"stream\":1}}",
-		"{\"model\":\"a\",\"messages\":[1],\"metadata\":{\"user_id\":\"u\"}}\n":                                           "{\"model\":\"b\",\"messages\":[1]}\n",
+		`{"model":"a","messages":[1]}`: `{"model":"b","messages":[1]}`,
+		`{"max_tokens":1,"model":"a",` +
+			`"messages":[1]}`: `{"model":"b","messages":[1]}`,
+		"{ \"stream\" : true ,\n\"max_tokens\":1 , \"model\":\"a\" , " +
+			"\"x\":{\"stream\":1}}": "{ \"model\":\"b\" , \"x\":{\"stream\":1}}",
+		"{\"model\":\"a\",\"messages\":[1]," +
+			"\"metadata\":{\"user_id\":\"u\"}}\n": "{\"model\":\"b\",\"messages\":[1]}\n",
 		`{"temperature":1,"top_p":1,"top_k":1,"stop_sequences":[],"service_tier":"auto","inference_geo":"x","model":"b"}`: `{"model":"b"}`,
-		`{"model":"b","max\u005ftokens":null,"tools":[],"thinking":{}}`:                                                   `{"model":"b","tools":[],"thinking":{}}`,
+		`{"model":"b","max\u005ftokens":null,"tools":[],` +
+			`"thinking":{}}`: `{"model":"b","tools":[],"thinking":{}}`,
 	} {
 		r, err := Open([]byte(body))
 		if err != nil {

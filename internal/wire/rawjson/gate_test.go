@@ -281,7 +281,8 @@ func agentBody() []byte {
 	body.WriteString(`{"model":"swift-1","stream":true,"tools":[`)
 	for i := range 60 {
 		fmt.Fprintf(&body,
-			`{"type":"function","function":{"name":"tool_%d","description":"Does the thing number %d.","strict":true,"parameters":{"type":"object","additionalProperties":false,"properties":{`,
+			`{"type":"function","function":{"name":"tool_%d","description":"Does the thing number %d.",`+
+				`"strict":true,"parameters":{"type":"object","additionalProperties":false,"properties":{`,
 			i, i)
 		for k := range 15 {
 			fmt.Fprintf(&body, `"property_%d":{"type":"string","description":"What it is for.","enum":["a","b"]},`, k)
@@ -291,7 +292,8 @@ func agentBody() []byte {
 	body.WriteString(`{"type":"function","function":{"name":"end"}}],"messages":[`)
 	for i := range 300 {
 		fmt.Fprintf(&body,
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_1","arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"call_%d","content":[{"type":"text","text":"Done, and well."}]},`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_1",`+
+				`"arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"call_%d","content":[{"type":"text","text":"Done, and well."}]},`,
 			i, i)
 	}
 	body.WriteString(`{"role":"user","content":"go on"}]}`)

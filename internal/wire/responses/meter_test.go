@@ -99,16 +99,23 @@ func pass(t testing.TB, stream string) (passed, *editor, string) {
 }
 
 const (
-	seenCreated  = `{"type":"response.created","sequence_number":0,"response":{"id":"resp_p","object":"response","created_at":7,"status":"in_progress","model":"vendor-1","output":[],"store":false,"usage":null}}`
-	seenAdded    = `{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg_p","type":"message","status":"in_progress","role":"assistant","content":[]}}`
-	seenDelta    = `{"type":"response.output_text.delta","sequence_number":2,"item_id":"msg_p","output_index":0,"content_index":0,"delta":"He\u006clo","logprobs":[],"obfuscation":"x"}`
-	seenItemDone = `{"type":"response.output_item.done","sequence_number":3,"output_index":0,"item":{"id":"msg_p","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Hello","annotations":[]}]}}`
-	usageOfSeen  = `"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":6,"cache_write_tokens_details":{"ttl_30m_tokens":4,"ttl_12h_tokens":2}},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":17}`
+	seenCreated = `{"type":"response.created","sequence_number":0,"response":{"id":"resp_p","object":"response",` +
+		`"created_at":7,"status":"in_progress","model":"vendor-1","output":[],"store":false,"usage":null}}`
+	seenAdded = `{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg_p","type":"message",` +
+		`"status":"in_progress","role":"assistant","content":[]}}`
+	seenDelta = `{"type":"response.output_text.delta","sequence_number":2,"item_id":"msg_p",` +
+		`"output_index":0,"content_index":0,"delta":"He\u006clo","logprobs":[],"obfuscation":"x"}`
+	seenItemDone = `{"type":"response.output_item.done","sequence_number":3,"output_index":0,"item":{"id":"msg_p","type":"message",` +
+		`"status":"completed","role":"assistant","content":[{"type":"output_text","text":"Hello","annotations":[]}]}}`
+	usageOfSeen = `"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":6,` +
+		`"cache_write_tokens_details":{"ttl_30m_tokens":4,"ttl_12h_tokens":2}},` +
+		`"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":17}`
 )
 
 // seenEnd makes the terminal event of a kind with further members.
 func seenEnd(kind, members string) string {
-	return `{"type":"response.` + kind + `","sequence_number":4,"response":{"id":"resp_p","object":"response","created_at":7,"status":"` + kind + `","model":"vendor-1","store":true,` + members + `}}`
+	return `{"type":"response.` + kind + `","sequence_number":4,"response":{"id":"resp_p","object":"response","created_at":7,"status":"` +
+		kind + `","model":"vendor-1","store":true,` + members + `}}`
 }
 
 func TestResponsesMeter(t *testing.T) {
@@ -138,7 +145,8 @@ func TestResponsesMeter(t *testing.T) {
 			known: true, text: "Hello", err: `{"error":{"code":"server_error","message":"m"}}`}},
 		"failed without a word": {begin + named(seenEnd("failed", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "failed"}},
 		"cancelled":             {begin + named(seenEnd("cancelled", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "cancelled"}},
-		"completed but failed": {begin + named(`{"type":"response.completed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"m"}}}`),
+		"completed but failed": {
+			begin + named(`{"type":"response.completed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"m"}}}`),
 			passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"rate_limit_exceeded","message":"m"}}`}},
 		"error": {begin + named(`{"type":"error","code":"server_error","message":"m","param":null,"sequence_number":3}`),
 			passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"server_error","message":"m","param":null}}`}},
@@ -254,10 +262,11 @@ func TestReadResponsesAnswer(t *testing.T) {
 func TestResponsesPieces(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		"\n{ \"id\":\"r\", \"model\" : \"vendor-1\",\"store\":false,\"x\":{\"model\":\"y\"}}": "\n{ \"id\":\"r\", \"model\" : \"swift-1\",\"store\":false,\"x\":{\"model\":\"y\"}}",
-		` {"model":"vendor-1","store" : true}`:                                                ` {"model":"swift-1","store" : false}`,
-		`{"model":"swift-1","store":null}`:                                                    `{"model":"swift-1","store":null}`,
-		`{"id":"r"}`:                                                                          `{"id":"r"}`,
+		"\n{ \"id\":\"r\", \"model\" : \"vendor-1\"," +
+			"\"store\":false,\"x\":{\"model\":\"y\"}}": "\n{ \"id\":\"r\", \"model\" : \"swift-1\",\"store\":false,\"x\":{\"model\":\"y\"}}",
+		` {"model":"vendor-1","store" : true}`: ` {"model":"swift-1","store" : false}`,
+		`{"model":"swift-1","store":null}`:     `{"model":"swift-1","store":null}`,
+		`{"id":"r"}`:                           `{"id":"r"}`,
 	} {
 		a, err := ReadAnswer([]byte(body))
 		if err != nil {
@@ -275,7 +284,8 @@ func TestResponsesEditor(t *testing.T) {
 	t.Parallel()
 	end := seenEnd("completed", `"output":[{"type":"message","model":"vendor-1"}],`+usageOfSeen)
 	stream := ": ping\n\n" + named(seenCreated, seenAdded, seenDelta, `{"type":"response.brand_new","model":"vendor-1","response":"x"}`, end) +
-		"event: response.completed\r\ndata:   {\"type\":\"response.completed\",\r\ndata: \"response\":{\"model\":\"vendor-1\"}}\r\n\r\ndata: [DONE]\n\n"
+		"event: response.completed\r\ndata:   {\"type\":\"response.completed\"," +
+		"\r\ndata: \"response\":{\"model\":\"vendor-1\"}}\r\n\r\ndata: [DONE]\n\n"
 	want := strings.NewReplacer(`"model":"vendor-1","output":[],`, `"model":"swift-1","output":[],`,
 		`"model":"vendor-1","store":true`, `"model":"swift-1","store":false`).Replace(
 		stream[:strings.LastIndex(stream, "event:")]) +

@@ -65,37 +65,57 @@ func TestResponsesCheckRefuses(t *testing.T) {
 		`{"input":[{"type":"item_reference","id":"msg_1"}]}`:      "invalid_request input[0].type",
 		`{"input":[{"id":"msg_1"}]}`:                              "invalid_request input[0].id",
 		`{"input":[{"type":null,"id":"msg_1"}]}`:                  "invalid_request input[0].id",
-		`{"input":[{"role":"user","content":"a"},{"role":"user","content":[{"type":"input_image","file_id":"f"}]}]}`: "invalid_request input[1].content[0].file_id",
-		`{"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}`:                                "invalid_request input[0].content[0].file_id",
-		`{"input":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}`:                            "invalid_request input[0].content[0].type",
-		`{"input":[{"type":"function_call_output","output":[{"type":"input_image","file_id":"f"}]}]}`:                "invalid_request input[0].output[0].file_id",
-		`{"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","file_id":"f"}}]}`:          "invalid_request input[0].output.file_id",
-		`{"input":[{"type":"code_interpreter_call","container_id":"c"}]}`:                                            "invalid_request input[0].container_id",
-		`{"input":[{"type":"additional_tools","tools":[{"type":"file_search","vector_store_ids":["v"]}]}]}`:          "invalid_request input[0].tools[0].vector_store_ids",
-		`{"input":"x","previous_response_id":"resp_1"}`:                                                              "invalid_request previous_response_id",
-		`{"input":"x","conversation":"conv_1"}`:                                                                      "invalid_request conversation",
-		`{"input":"x","container":"c"}`:                                                                              "invalid_request container",
-		`{"input":"x","vector_store_ids":["v"]}`:                                                                     "invalid_request vector_store_ids",
-		`{"input":"x","prompt":{"id":"pmpt_1"}}`:                                                                     "invalid_request prompt.id",
-		`{"input":"x","prompt":"pmpt_1"}`:                                                                            "invalid_request prompt",
-		`{"input":"x","prompt_cache_options":{"comparison_response_id":"r"}}`:                                        "invalid_request prompt_cache_options.comparison_response_id",
-		`{"input":"x","background":true}`:                                                                            "invalid_request background",
-		`{"input":"x","background":"yes"}`:                                                                           "invalid_request background",
-		`{"input":"x","audio":{}}`:                                                                                   "invalid_request audio",
-		`{"input":"x","modalities":["text","audio"]}`:                                                                "invalid_request modalities[1]",
-		`{"input":"x","stream":"yes"}`:                                                                               "invalid_request stream",
-		`{"input":"x","max_output_tokens":0}`:                                                                        "invalid_max_tokens max_output_tokens",
-		`{"input":"x","max_output_tokens":1.5}`:                                                                      "invalid_max_tokens max_output_tokens",
-		`{"input":"x","max_output_tokens":"9"}`:                                                                      "invalid_max_tokens max_output_tokens",
-		`{"input":"x","service_tier":7}`:                                                                             "invalid_request service_tier",
-		`{"input":"x","tools":[{"type":"file_search","vector_store_ids":["v"]}]}`:                                    "invalid_request tools[0].vector_store_ids",
-		`{"input":"x","tools":[{"type":"code_interpreter","container":"cntr_1"}]}`:                                   "invalid_request tools[0].container",
-		`{"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]}`:           "invalid_request tools[0].container.file_ids",
-		`{"input":"x","tools":[{"type":"shell","environment":{"type":"container_reference","container_id":"c"}}]}`:   "invalid_request tools[0].environment.container_id",
-		`{"input":"x","tools":[{"type":"image_generation","input_image_mask":{"file_id":"f"}}]}`:                     "invalid_request tools[0].input_image_mask.file_id",
-		`{"input":"x","tools":[{"type":"namespace","tools":[{"type":"file_search","vector_store_ids":["v"]}]}]}`:     "invalid_request tools[0].tools[0].vector_store_ids",
-		`{"input":"x","tools":[{"tools":[{"tools":[{"tools":[{"tools":[{"tools":[{}]}]}]}]}]}]}`:                     "invalid_request tools[0].tools[0].tools[0].tools[0].tools[0].tools",
-		`{"input":"x","tools":[{"type":"file_search","tools":[],"vector_store_ids":["v"]}]}`:                         "invalid_request tools[0].vector_store_ids",
+		`{"input":[{"role":"user","content":"a"},{"role":"user","content":[{"type":"input_image",` +
+			`"file_id":"f"}]}]}`: "invalid_request input[1].content[0].file_id",
+		`{"input":[{"role":"user","content":[{"type":"input_file",` +
+			`"file_id":"f"}]}]}`: "invalid_request input[0].content[0].file_id",
+		`{"input":[{"role":"user","content":[{"type":"input_audio",` +
+			`"input_audio":{}}]}]}`: "invalid_request input[0].content[0].type",
+		`{"input":[{"type":"function_call_output","output":[{"type":"input_image",` +
+			`"file_id":"f"}]}]}`: "invalid_request input[0].output[0].file_id",
+		`{"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot",` +
+			`"file_id":"f"}}]}`: "invalid_request input[0].output.file_id",
+		`{"input":[{"type":"code_interpreter_call",` +
+			`"container_id":"c"}]}`: "invalid_request input[0].container_id",
+		`{"input":[{"type":"additional_tools","tools":[{"type":"file_search",` +
+			`"vector_store_ids":["v"]}]}]}`: "invalid_request input[0].tools[0].vector_store_ids",
+		`{"input":"x","previous_response_id` +
+			`":"resp_1"}`: "invalid_request previous_response_id",
+		`{"input":"x","conversation":"conv_1"}`:  "invalid_request conversation",
+		`{"input":"x","container":"c"}`:          "invalid_request container",
+		`{"input":"x","vector_store_ids":["v"]}`: "invalid_request vector_store_ids",
+		`{"input":"x","prompt":{"id":"pmpt_1"}}`: "invalid_request prompt.id",
+		`{"input":"x","prompt":"pmpt_1"}`:        "invalid_request prompt",
+		`{"input":"x","prompt_cache_options":{"comparison_respons` +
+			`e_id":"r"}}`: "invalid_request prompt_cache_options.comparison_response_id",
+		`{"input":"x","background":true}`:  "invalid_request background",
+		`{"input":"x","background":"yes"}`: "invalid_request background",
+		`{"input":"x","audio":{}}`:         "invalid_request audio",
+		`{"input":"x","modalities":["text` +
+			`","audio"]}`: "invalid_request modalities[1]",
+		`{"input":"x","stream":"yes"}`:        "invalid_request stream",
+		`{"input":"x","max_output_tokens":0}`: "invalid_max_tokens max_output_tokens",
+		`{"input":"x","max_output_t` +
+			`okens":1.5}`: "invalid_max_tokens max_output_tokens",
+		`{"input":"x","max_output_t` +
+			`okens":"9"}`: "invalid_max_tokens max_output_tokens",
+		`{"input":"x",` +
+			`"service_tier":7}`: "invalid_request service_tier",
+		`{"input":"x","tools":[{"type":"file_search",` +
+			`"vector_store_ids":["v"]}]}`: "invalid_request tools[0].vector_store_ids",
+		`{"input":"x","tools":[{"type":"code_interpreter",` +
+			`"container":"cntr_1"}]}`: "invalid_request tools[0].container",
+		`{"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto",` +
+			`"file_ids":["f"]}}]}`: "invalid_request tools[0].container.file_ids",
+		`{"input":"x","tools":[{"type":"shell","environment":{"type":"container_reference",` +
+			`"container_id":"c"}}]}`: "invalid_request tools[0].environment.container_id",
+		`{"input":"x","tools":[{"type":"image_generation",` +
+			`"input_image_mask":{"file_id":"f"}}]}`: "invalid_request tools[0].input_image_mask.file_id",
+		`{"input":"x","tools":[{"type":"namespace","tools":[{"type":"file_search",` +
+			`"vector_store_ids":["v"]}]}]}`: "invalid_request tools[0].tools[0].vector_store_ids",
+		`{"input":"x","tools":[{"tools":[{"tools":[{"tools":[{"tools":[{"tools":[{}` +
+			`]}]}]}]}]}]}`: "invalid_request tools[0].tools[0].tools[0].tools[0].tools[0].tools",
+		`{"input":"x","tools":[{"type":"file_search","tools":[],"vector_store_ids":["v"]}]}`: "invalid_request tools[0].vector_store_ids",
 	} {
 		r, err := Open([]byte(body))
 		if err != nil {
@@ -116,7 +136,8 @@ func TestResponsesCheckFills(t *testing.T) {
 		`{"input":"x","service_tier":"flex","background":false,"store":true}`: {N: 1, ServiceTier: "flex",
 			Options: []wire.Priced{{Param: "service_tier", Name: "flex"}}},
 		`{"input":"x","service_tier":"auto","previous_response_id":null}`: {N: 1},
-		`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"` + image + `"},{"type":"input_image","image_url":"https://e.com/a"}]}]}`: {N: 1,
+		`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"` + image +
+			`"},{"type":"input_image","image_url":"https://e.com/a"}]}]}`: {N: 1,
 			Bound: wire.PromptBound{TextBytes: -int64(len(image) + 2), Images: 2}},
 		`{"input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"` + image + `"}]}]}`: {N: 1,
 			Bound: wire.PromptBound{TextBytes: -int64(len(image) + 2), Images: 1}},
@@ -128,16 +149,21 @@ func TestResponsesCheckFills(t *testing.T) {
 			Bound: wire.PromptBound{Unbounded: true}},
 		`{"input":[{"type":"brand_new"}]}`: {N: 1,
 			Bound: wire.PromptBound{Unbounded: true}},
-		`{"input":[{"type":"reasoning","summary":[],"encrypted_content":"A"},{"type":"function_call"}]}`:                                                                    {N: 1},
-		`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"","annotations":[{"type":"container_file_citation","container_id":"c","file_id":"f"}]}]}]}`: {N: 1},
-		`{"input":"x","tools":[{"type":"function","name":"f","parameters":{"file_id":{}}},{"type":"custom"},{"type":"apply_patch"},{"type":"tool_search"},
+		`{"input":[{"type":"reasoning","summary":[],"encrypted_content":"A"},` +
+			`{"type":"function_call"}]}`: {N: 1},
+		`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"","annotations":[{"type":"container_file_citation",` +
+			`"container_id":"c","file_id":"f"}]}]}]}`: {N: 1},
+		`{"input":"x","tools":[{"type":"function","name":"f","parameters":{"file_id":{}}},{"type":"custom"},{"type":"apply_patch"},` +
+			`{"type":"tool_search"},
 			{"type":"namespace","tools":[{"type":"function","parameters":{"properties":{"file_id":{}}}}]}]}`: {N: 1},
-		`{"input":"x","max_tool_calls":3,"tools":[{"type":"web_search_preview_2025_03_11"},{"type":"namespace","tools":[{"type":"image_generation"}]},{"type":"mcp"},
-			{"type":"computer_use_preview"},{"type":"local_shell"},{"type":"shell"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.Priced{
-			{Param: "tools[0].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[1].tools[0].type",
-				Name: "image_generation", MaxCalls: 3}, {Param: "tools[2].type", Name: "mcp", MaxCalls: 3},
-			{Param: "tools[3].type", Name: "computer", MaxCalls: 3}, {Param: "tools[4].type", Name: "local_shell",
-				MaxCalls: 3}, {Param: "tools[5].type", Name: "shell", MaxCalls: 3}}},
+		`{"input":"x","max_tool_calls":3,"tools":[{"type":"web_search_preview_2025_03_11"},` +
+			`{"type":"namespace","tools":[{"type":"image_generation"}]},{"type":"mcp"},
+			{"type":"computer_use_preview"},{"type":"local_shell"},{"type":"shell"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true},
+			Tools: []wire.Priced{
+				{Param: "tools[0].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[1].tools[0].type",
+					Name: "image_generation", MaxCalls: 3}, {Param: "tools[2].type", Name: "mcp", MaxCalls: 3},
+				{Param: "tools[3].type", Name: "computer", MaxCalls: 3}, {Param: "tools[4].type", Name: "local_shell",
+					MaxCalls: 3}, {Param: "tools[5].type", Name: "shell", MaxCalls: 3}}},
 		`{"input":"x","plugins":[{"id":"web"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true},
 			Tools: []wire.Priced{{Param: "plugins[0].id", Name: "web_search", MaxCalls: 0}}, Routing: []string{"plugins"}},
 		`{"input":[{"type":"additional_tools","tools":[{"type":"code_interpreter"}]}]}`: {N: 1,
@@ -162,10 +188,11 @@ func TestResponsesConversation(t *testing.T) {
 	sum := func(body string) uint64 { return askResponses(t, body).Conversation }
 	first := sum(`{"instructions":"a","input":[{"role":"user","content":"hi"}]}`)
 	for body, same := range map[string]bool{
-		`{"instructions":"a","stream":true,"input":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"x"}]}`: true,
-		`{"instructions":"b","input":[{"role":"user","content":"hi"}]}`:                                                                                  false,
-		`{"instructions":"a","input":[{"role":"user","content":"ho"}]}`:                                                                                  false,
-		`{"instructions":"a","prompt_cache_key":"k","input":[{"role":"user","content":"hi"}]}`:                                                           false,
+		`{"instructions":"a","stream":true,"input":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},` +
+			`{"role":"user","content":"x"}]}`: true,
+		`{"instructions":"b","input":[{"role":"user","content":"hi"}]}`:                        false,
+		`{"instructions":"a","input":[{"role":"user","content":"ho"}]}`:                        false,
+		`{"instructions":"a","prompt_cache_key":"k","input":[{"role":"user","content":"hi"}]}`: false,
 	} {
 		if got := sum(body); got == 0 || (got == first) != same {
 			t.Errorf("%s: %d, the first was %d", body, got, first)
@@ -181,10 +208,14 @@ func TestResponsesBody(t *testing.T) {
 	edits := wire.Edits{Model: "vendor", Limit: 7, LimitField: "ignored", AskUsage: true}
 	for body, want := range map[string]string{
 		`{"model":"m","input":"x"}`: `{"model":"vendor","input":"x","max_output_tokens":7,"store":false}`,
-		"{ \"input\" : \"\\u00e9\",\n\"model\":\"m\", \"store\" : true, \"max_output_tokens\":3, \"odd\":{\"a\":1.0} }": "{ \"input\" : \"\\u00e9\",\n\"model\":\"vendor\", \"store\" : false, \"max_output_tokens\":3, \"odd\":{\"a\":1.0} }",
-		`{"model":"vendor","input":"x","store":false,"max_output_tokens":3}`:                                            `{"model":"vendor","input":"x","store":false,"max_output_tokens":3}`,
-		`{"model":"vendor","input":"x","store":null,"max_output_tokens":null}`:                                          `{"model":"vendor","input":"x","store":false,"max_output_tokens":7}`,
-		`{"input":"x","store":"no","stream":true}`:                                                                      `{"input":"x","store":false,"stream":true,"model":"vendor","max_output_tokens":7}`,
+		"{ \"input\" : \"\\u00e9\",\n\"model\":\"m\", \"store\" : true, \"max_output_tokens\":3, " +
+			"\"odd\":{\"a\":1.0} }": "{ \"input\" : \"\\u00e9\",\n\"model\":\"vendor\", \"store\" : false, \"max_output_tokens\":3, " +
+			"\"odd\":{\"a\":1.0} }",
+		`{"model":"vendor","input":"x",` +
+			`"store":false,"max_output_tokens":3}`: `{"model":"vendor","input":"x","store":false,"max_output_tokens":3}`,
+		`{"model":"vendor","input":"x","store":null,` +
+			`"max_output_tokens":null}`: `{"model":"vendor","input":"x","store":false,"max_output_tokens":7}`,
+		`{"input":"x","store":"no","stream":true}`: `{"input":"x","store":false,"stream":true,"model":"vendor","max_output_tokens":7}`,
 	} {
 		r := askResponses(t, body)
 		if got := string(r.Body(edits)); got != want {
@@ -197,8 +228,11 @@ func TestResponsesPrompt(t *testing.T) {
 	t.Parallel()
 	var c wire.Counter
 	short := askResponses(t, `{"input":"one two three"}`)
-	long := askResponses(t, `{"instructions":"be brief","tools":[{"type":"function","name":"f"}],"input":[{"role":"user","content":[{"type":"input_text","text":"one two three"},
-		{"type":"input_image","image_url":"data:image/png;base64,`+strings.Repeat("A", 4000)+`"}]},{"type":"function_call","name":"f","arguments":"{}"},{"type":"function_call_output","output":"sunny"}]}`)
+	long := askResponses(t,
+		`{"instructions":"be brief","tools":[{"type":"function","name":"f"}],`+
+			`"input":[{"role":"user","content":[{"type":"input_text","text":"one two three"},
+		{"type":"input_image","image_url":"data:image/png;base64,`+strings.Repeat("A", 4000)+
+			`"}]},{"type":"function_call","name":"f","arguments":"{}"},{"type":"function_call_output","output":"sunny"}]}`)
 	if got := short.Prompt(&c, 0); got != 3+4+3 {
 		t.Errorf("short: %d", got)
 	}
@@ -214,10 +248,17 @@ func TestResponsesPrompt(t *testing.T) {
 // and what they let pass can be sent on and counted.
 func FuzzResponsesRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","input":"x","stream":true}`))
-	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,A"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]}`))
-	f.Add([]byte(`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"}],"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":"a"}}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"custom","name":"f"}]}}`))
-	f.Add([]byte(`{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"},"reasoning":{"effort":"low"},"max_output_tokens":5,"tools":[{"type":"web_search"}],"max_tool_calls":1}`))
-	f.Add([]byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],"tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},{"type":"custom","name":"g"}]}],"tool_choice":{"type":"function","namespace":"n","name":"f"}}`))
+	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},` +
+		`{"type":"input_image","image_url":"data:image/png;base64,A"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
+		`{"type":"function_call_output","call_id":"c","output":"1"}]}`))
+	f.Add([]byte(`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"}],` +
+		`"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":"a"}}],` +
+		`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"custom","name":"f"}]}}`))
+	f.Add([]byte(`{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"},` +
+		`"reasoning":{"effort":"low"},"max_output_tokens":5,"tools":[{"type":"web_search"}],"max_tool_calls":1}`))
+	f.Add([]byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],` +
+		`"tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},` +
+		`{"type":"custom","name":"g"}]}],"tool_choice":{"type":"function","namespace":"n","name":"f"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := Open(body)
 		if err != nil || r.Check() != nil {

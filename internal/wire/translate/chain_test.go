@@ -25,16 +25,21 @@ func TestChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	stream := strings.Join([]string{
-		`event: message_start` + "\n" + `data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"v","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}`,
+		`event: message_start` + "\n" +
+			`data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"v","content":[],` +
+			`"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}`,
 		`event: ping` + "\n" + `data: {"type":"ping"}`,
 		`event: content_block_start` + "\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 		`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`,
 		`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" there"}}`,
 		`event: content_block_stop` + "\n" + `data: {"type":"content_block_stop","index":0}`,
-		`event: content_block_start` + "\n" + `data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"look","input":{}}}`,
-		`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`,
+		`event: content_block_start` + "\n" +
+			`data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"look","input":{}}}`,
+		`event: content_block_delta` + "\n" +
+			`data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`,
 		`event: content_block_stop` + "\n" + `data: {"type":"content_block_stop","index":1}`,
-		`event: message_delta` + "\n" + `data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":7}}`,
+		`event: message_delta` + "\n" +
+			`data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":7}}`,
 		`event: message_stop` + "\n" + `data: {"type":"message_stop"}`,
 	}, "\n\n") + "\n\n"
 	id := wire.Identity{Request: "req_1", Model: "m", Created: 1}
@@ -87,7 +92,8 @@ func TestChain(t *testing.T) {
 func TestChainUnsettled(t *testing.T) {
 	t.Parallel()
 	event := func(text, finish string) string {
-		return `{"candidates":[{"content":{"parts":[{"text":"` + text + `"}],"role":"model"}` + finish + `}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2,"totalTokenCount":5}}`
+		return `{"candidates":[{"content":{"parts":[{"text":"` + text + `"}],"role":"model"}` + finish +
+			`}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2,"totalTokenCount":5}}`
 	}
 	stream := wiretest.Frames(event("Hel", ""), event("lo", `,"finishReason":"STOP"`))
 	m, w := New(askResponses(t, `{"input":"x","stream":true}`), wire.FormGemini, identity).Events()

@@ -26,14 +26,15 @@ func TestEveryGateLooksIntoAllObjects(t *testing.T) {
 		"videos":    func(b []byte) error { _, err := jobrequest.OpenVideo(b); return err },
 	}
 	for path, body := range map[string]string{
-		"input[0].content[1].type": `{"input":[{"content":[{"type":"input_text"},{"type":"input_text","text":"x","typ\u0065":"input_file","file_id":"f"}]}]}`,
-		"tools[0].type":            `{"tools":[{"type":"function","name":"f","type":"web_search"}]}`,
-		"tools[0].tools[1].type":   `{"tools":[{"type":"namespace","tools":[1,{"type":"function","type":"web_search"}]}]}`,
-		"search_parameters.mode":   `{"search_parameters":{"mode":"off","mode":"on"}}`,
-		"source.type":              `{"source":{"type":"text","data":"{},[]:","type":"file"}}`,
-		"x.a.b":                    `{"x":{"a":{"c":[1,2,{"b":1}],"b":1,"b":2}}}`,
-		"x.":                       `{"x":{"":1,"":2}}`,
-		"model":                    `{"model":"a","model":"b"}`,
+		"input[0].content[1].type": `{"input":[{"content":[{"type":"input_text"},{"type":"input_text","text":"x","typ\u0065":"input_file",` +
+			`"file_id":"f"}]}]}`,
+		"tools[0].type":          `{"tools":[{"type":"function","name":"f","type":"web_search"}]}`,
+		"tools[0].tools[1].type": `{"tools":[{"type":"namespace","tools":[1,{"type":"function","type":"web_search"}]}]}`,
+		"search_parameters.mode": `{"search_parameters":{"mode":"off","mode":"on"}}`,
+		"source.type":            `{"source":{"type":"text","data":"{},[]:","type":"file"}}`,
+		"x.a.b":                  `{"x":{"a":{"c":[1,2,{"b":1}],"b":1,"b":2}}}`,
+		"x.":                     `{"x":{"":1,"":2}}`,
+		"model":                  `{"model":"a","model":"b"}`,
 	} {
 		for form, open := range gates {
 			err := open([]byte(body))
@@ -133,7 +134,8 @@ func TestWhatIsNoAudioPasses(t *testing.T) {
 		}
 	}
 	r := openMessages(t,
-		`{"max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"audio":"x","file_id":"y"}}]}]}`)
+		`{"max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"audio":"x",`+
+			`"file_id":"y"}}]}]}`)
 	if err := r.Check(); err != nil {
 		t.Error(err)
 	}

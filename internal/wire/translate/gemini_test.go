@@ -21,8 +21,10 @@ func someAnswer() wire.Identity {
 // chat completions, with the text, the calls and an end.
 func TestGeminiByChain(t *testing.T) {
 	t.Parallel()
-	const stream = `data: {"candidates":[{"content":{"parts":[{"text":"Hm.","thought":true},{"text":"Hello"}]}}],"usageMetadata":{"promptTokenCount":5}}` + "\n\n" +
-		`data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"look","args":{"n":12345678901234567890}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7}}` + "\n\n"
+	const stream = `data: {"candidates":[{"content":{"parts":[{"text":"Hm.","thought":true},` +
+		`{"text":"Hello"}]}}],"usageMetadata":{"promptTokenCount":5}}` + "\n\n" +
+		`data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"look","args":{"n":12345678901234567890}}}]},` +
+		`"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7}}` + "\n\n"
 	r, err := responses.Open([]byte(`{"model":"swift-1","input":"hi","stream":true}`))
 	if err != nil {
 		t.Fatal(err)

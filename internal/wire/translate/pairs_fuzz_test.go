@@ -56,8 +56,9 @@ func FuzzChatFromMessages(f *testing.F) {
 // client's messages stream is well formed and has no more than one end.
 func FuzzMessagesFromChat(f *testing.F) {
 	seeds(f, "messages", "stream")
-	f.Add([]byte(wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`,
-		"null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
+	f.Add([]byte(wiretest.Frames(
+		wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`,
+			"null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		out := flow(stream, messagesWriter(someone()), completions.NewMeter(1), billed())
 		if err := wiretest.SoundMessages(out); err != nil {

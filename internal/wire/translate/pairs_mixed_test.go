@@ -133,7 +133,8 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 		`{"role":"user","content":[{"type":"text","text":" "},{"type":"image_url","image_url":{"url":"https://e.com"}}]}`,
 		`{"role":"assistant","content":"a "}`, `{"role":"assistant","content":null}`,
 		`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`,
-		`{"role":"assistant","tool_calls":[{"id":"2","function":{"name":"f"}},{"id":"1.x","function":{"name":"g","arguments":"["}},{"function":{"name":"h"}}]}`,
+		`{"role":"assistant","tool_calls":[{"id":"2","function":{"name":"f"}},{"id":"1.x","function":{"name":"g","arguments":"["}},` +
+			`{"function":{"name":"h"}}]}`,
 		`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`,
 		`{"role":"tool","tool_call_id":"1","content":"r"}`, `{"role":"tool","tool_call_id":"2","content":""}`,
 		`{"role":"tool","tool_call_id":"1.x","content":[{"type":"text","text":"r"}]}`, `{"role":"tool","content":"r"}`,
@@ -163,11 +164,15 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 	pieces := []string{
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`, `{"role":"user","content":[]}`,
 		`{"role":"assistant","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":" "}]}`,
-		`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":""},{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"f","input":{}}]}`,
-		`{"role":"assistant","content":[{"type":"tool_use","id":"2","name":"f","input":{}},{"type":"tool_use","id":"3","name":"f"},{"type":"text","text":"b"}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":""},{"type":"text","text":"a"},` +
+			`{"type":"tool_use","id":"1","name":"f","input":{}}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"2","name":"f","input":{}},{"type":"tool_use","id":"3","name":"f"},` +
+			`{"type":"text","text":"b"}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"u"}]}`,
-		`{"role":"user","content":[{"type":"text","text":"u"},{"type":"tool_result","tool_use_id":"2","content":[{"type":"image","source":{"type":"url","url":"https://e.com"}}]}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
+		`{"role":"user","content":[{"type":"text","text":"u"},{"type":"tool_result","tool_use_id":"2","content":[{"type":"image",` +
+			`"source":{"type":"url","url":"https://e.com"}}]}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},` +
+			`{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
 	}
 	eachMix(t, func(t *testing.T, r *rand.Rand) {
 		body := nativeAsk(`[`+strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)

@@ -71,27 +71,40 @@ func asMessages(t *testing.T, body string, in wire.Translation, names ...string)
 
 func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 	t.Parallel()
-	const calls = `{"role":"assistant","content":"t","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}`
+	const calls = `{"role":"assistant","content":"t","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},` +
+		`{"id":"b","function":{"name":"g","arguments":"{}"}}]}`
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"user","content":"u"},`+calls+`,{"role":"user","content":"wait"},{"role":"tool","tool_call_id":"b","content":"r"},{"role":"assistant","content":"x"},`+calls+`]`),
+		wiretest.AskingMessages(
+			`[{"role":"user","content":"u"},`+calls+
+				`,{"role":"user","content":"wait"},{"role":"tool","tool_call_id":"b","content":"r"},{"role":"assistant","content":"x"},`+calls+`]`),
 		translation("vendor", false), "messages")
 	want := `[{"role":"user","content":[{"type":"text","text":"u"}]},` +
-		`{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"g","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"r"}]},{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"(no result)"}],"is_error":true},{"type":"text","text":"wait"}]},` +
-		`{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"text","text":"t"},{"type":"tool_use","id":"a_2","name":"f","input":{}},{"type":"tool_use","id":"b_2","name":"g","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a_2","content":[{"type":"text","text":"(no result)"}],"is_error":true},{"type":"tool_result","tool_use_id":"b_2","content":[{"type":"text","text":"(no result)"}],"is_error":true}]}]`
+		`{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use","id":"a","name":"f","input":{}},` +
+		`{"type":"tool_use","id":"b","name":"g","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"r"}]},` +
+		`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"(no result)"}],"is_error":true},` +
+		`{"type":"text","text":"wait"}]},` +
+		`{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"text","text":"t"},` +
+		`{"type":"tool_use","id":"a_2","name":"f","input":{}},{"type":"tool_use","id":"b_2","name":"g","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a_2","content":[{"type":"text","text":"(no result)"}],` +
+		`"is_error":true},{"type":"tool_result","tool_use_id":"b_2","content":[{"type":"text","text":"(no result)"}],"is_error":true}]}]`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	got = asChat(t,
-		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"g","input":{}}]},`+
-			`{"role":"user","content":"wait"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"r"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}]`,
+		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},`+
+			`{"type":"tool_use","id":"b","name":"g","input":{}}]},`+
+			`{"role":"user","content":"wait"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"r"}]},`+
+			`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}]`,
 			``),
 		wire.Translation{Edits: wire.Edits{Model: "v"}}, "messages")
 	want = `[{"role":"user","content":"u"},` +
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
-		`{"role":"tool","tool_call_id":"b","content":"r"},{"role":"tool","tool_call_id":"a","content":"(no result)"},{"role":"user","content":"wait"},` +
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"(no result)"}]`
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},` +
+		`{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"b","content":"r"},{"role":"tool","tool_call_id":"a","content":"(no result)"},` +
+		`{"role":"user","content":"wait"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"c","content":"(no result)"}]`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -100,13 +113,18 @@ func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`),
+		wiretest.AskingMessages(
+			`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},`+
+				`{"role":"user","content":"e"}]`),
 		translation("v", false), "messages")
-	if want := `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"role":"user","content":[{"type":"text","text":"e"}]}]`; got != want {
+	if want := `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},` +
+		`{"role":"assistant","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},` +
+		`{"role":"user","content":[{"type":"text","text":"e"}]}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	got = asChat(t,
-		nativeAsk(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`,
+		nativeAsk(`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},`+
+			`{"role":"assistant","content":"d"},{"role":"user","content":"e"}]`,
 			``), wire.Translation{}, "messages")
 	if want := `[{"role":"user","content":"a\n\nb"},{"role":"assistant","content":"c\n\nd"},{"role":"user","content":"e"}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -116,7 +134,9 @@ func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 func TestTrapEmptyContentIsDropped(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n \u00a0"}]},{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`),
+		wiretest.AskingMessages(
+			`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n \u00a0"}]},`+
+				`{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`),
 		translation("v", false), "system", "messages")
 	if want := "\n" + `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -131,7 +151,8 @@ func TestTrapEmptyContentIsDropped(t *testing.T) {
 
 func TestTrapSchemasPassUnchanged(t *testing.T) {
 	t.Parallel()
-	const schema = `{"type":"object","$defs":{"a":{"const":1.0}},"properties":{"x":{"$ref":"#/$defs/a"},"y":{"oneOf":[{"type":["string","null"]}]}}}`
+	const schema = `{"type":"object","$defs":{"a":{"const":1.0}},"properties":{"x":{"$ref":"#/$defs/a"},` +
+		`"y":{"oneOf":[{"type":["string","null"]}]}}}`
 	if got := asMessages(t,
 		wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]`), translation("v",
 			false), "tools"); !strings.Contains(got, schema) {
@@ -146,13 +167,17 @@ func TestTrapSchemasPassUnchanged(t *testing.T) {
 func TestTrapSignaturesDoNotMoveToAnotherLine(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"secret","reasoning_details":[{"type":"reasoning.text","text":"secret","signature":"S"}]},{"role":"user","content":"v"}]`),
+		wiretest.AskingMessages(
+			`[{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"secret",`+
+				`"reasoning_details":[{"type":"reasoning.text","text":"secret","signature":"S"}]},{"role":"user","content":"v"}]`),
 		translation("v", true), "messages")
 	if strings.Contains(got, "secret") || strings.Contains(got, "thinking") {
 		t.Error(got)
 	}
 	got = asChat(t,
-		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"thinking","thinking":"secret","signature":"S"},{"type":"redacted_thinking","data":"D"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`,
+		nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"thinking","thinking":"secret","signature":"S"},`+
+			`{"type":"redacted_thinking","data":"D"},{"type":"tool_use","id":"a","name":"f","input":{}}]},`+
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`,
 			``), wire.Translation{Reasoning: true}, "messages")
 	if strings.Contains(got, "secret") || strings.Contains(got, "reasoning") {
 		t.Error(got)
@@ -193,7 +218,8 @@ func TestTrapArgumentsAreNotWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+`}}]}]`),
+		wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":`+
+			string(text)+`}}]}]`),
 		translation("v", false), "messages")
 	if !strings.Contains(got, `"input":`+odd) {
 		t.Errorf("messages: %s", got)
@@ -239,7 +265,8 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	text, _ := json.Marshal(input)
-	out, err = messagesWhole([]byte(`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+`}}]},"finish_reason":"tool_calls"}]}`),
+	out, err = messagesWhole([]byte(`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+
+		`}}]},"finish_reason":"tool_calls"}]}`),
 		someone(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"input":`+input+`}`) {
 		t.Errorf("%v: %s", err, out)
@@ -275,9 +302,14 @@ func TestTrapImageAddressesPassAsTheyAre(t *testing.T) {
 func TestTrapWhatTheFormDoesNotKnowIsDropped(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"developer","name":"d","content":"s"},{"role":"user","name":"ann","content":"u"},{"role":"assistant","name":"bot","content":"a","refusal":"r","annotations":[{"type":"url_citation"}],"audio":null},{"role":"user","content":"v"}]`),
+		wiretest.AskingMessages(
+			`[{"role":"developer","name":"d","content":"s"},{"role":"user","name":"ann","content":"u"},`+
+				`{"role":"assistant","name":"bot","content":"a","refusal":"r","annotations":[{"type":"url_citation"}],"audio":null},`+
+				`{"role":"user","content":"v"}]`),
 		translation("v", false), "system", "messages")
-	want := `[{"type":"text","text":"s"}]` + "\n" + `[{"role":"user","content":[{"type":"text","text":"u"}]},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"r"}]},{"role":"user","content":[{"type":"text","text":"v"}]}]`
+	want := `[{"type":"text","text":"s"}]` + "\n" +
+		`[{"role":"user","content":[{"type":"text","text":"u"}]},{"role":"assistant","content":[{"type":"text","text":"a"},` +
+		`{"type":"text","text":"r"}]},{"role":"user","content":[{"type":"text","text":"v"}]}]`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -194,7 +194,8 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 	if again.Judged().Content != a.Judged().Content || again.Judged().Reasoning != a.Judged().Reasoning || again.Judged().Err != nil {
 		t.Errorf("read back as %+v of %+v", *again.Judged(), *a.Judged())
 	}
-	if back, _ := again.Usage(); back.Prompt != u.Prompt || back.Completion != u.Completion || back.Cached != u.Cached || back.Reasoning != u.Reasoning {
+	if back, _ := again.Usage(); back.Prompt != u.Prompt || back.Completion != u.Completion || back.Cached != u.Cached ||
+		back.Reasoning != u.Reasoning {
 		t.Errorf("usage %+v read back as %+v", u, back)
 	}
 	return string(out) + "\n", judged
@@ -280,7 +281,8 @@ func checkChatStream(t *testing.T, stream []byte, complete bool) {
 				ids[call.ID] = true
 				calls[i]++
 			}
-			if ended[i] && (*choice.FinishReason == "tool_calls") != (calls[i] > 0) && (*choice.FinishReason == "stop" || *choice.FinishReason == "tool_calls") {
+			if ended[i] && (*choice.FinishReason == "tool_calls") != (calls[i] > 0) &&
+				(*choice.FinishReason == "stop" || *choice.FinishReason == "tool_calls") {
 				t.Fatalf("%d calls end with %s", calls[i], *choice.FinishReason)
 			}
 		}

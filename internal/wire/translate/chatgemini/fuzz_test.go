@@ -19,12 +19,16 @@ import (
 // form.
 func FuzzGeminiStream(f *testing.F) {
 	for _, seed := range []string{
-		`{"candidates":[{"content":{"parts":[{"text":"a\u00e9\n"},{"text":"b","thought":true}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}`,
-		`{"candidates":[{"content":{"parts":[{"functionCall":{"id":"x","name":"f","args":{"a": 1}}},{"functionCall":{"id":"x","name":3,"args":"y"}}]},"index":1}]}` + "\n" + `{"candidates":[{"index":1,"finishReason":"OTHER"}]}`,
-		`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AA"}}]},"index":127,"finishReason":"SAFETY"},{"index":-1},{"index":999}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"a\u00e9\n"},{"text":"b","thought":true}]},` +
+			`"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}`,
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"id":"x","name":"f","args":{"a": 1}}},` +
+			`{"functionCall":{"id":"x","name":3,"args":"y"}}]},"index":1}]}` + "\n" + `{"candidates":[{"index":1,"finishReason":"OTHER"}]}`,
+		`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AA"}}]},"index":127,"finishReason":"SAFETY"},` +
+			`{"index":-1},{"index":999}]}`,
 		`{"promptFeedback":{"blockReason":"SAFETY"}}`, `[{"error":{"code":503}}]`, `{"error":null,"candidates":[null,[],{"content":[]}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"` + "\xff" + `"}]},"finishReason":"STOP","finishReason":null}]}`,
-		`{"candidates":[{"logprobsResult":{"topCandidates":[{"candidates":[{"token":"a","logProbability":"NaN"}]}],"chosenCandidates":[{"token":"a","logProbability":-1},7]},"finishReason":"STOP"}]}`,
+		`{"candidates":[{"logprobsResult":{"topCandidates":[{"candidates":[{"token":"a","logProbability":"NaN"}]}],` +
+			`"chosenCandidates":[{"token":"a","logProbability":-1},7]},"finishReason":"STOP"}]}`,
 		": comment\n{\"candidates\":{}}", `{"usageMetadata":{"promptTokenCount":1e99,"thoughtsTokenCount":-1,"candidatesTokenCount":1e99}}`,
 	} {
 		f.Add([]byte(seed), byte(1), true)
@@ -71,7 +75,8 @@ func FuzzGeminiStream(f *testing.F) {
 // error.
 func FuzzGeminiAnswer(f *testing.F) {
 	for _, seed := range []string{
-		`{"candidates":[{"content":{"parts":[{"text":"a"},{"functionCall":{"name":"f","args":{"a":[1, 2]}}},{"inlineData":{"mimeType":"image/x","data":"A"}}]}},{}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"a"},{"functionCall":{"name":"f","args":{"a":[1, 2]}}},` +
+			`{"inlineData":{"mimeType":"image/x","data":"A"}}]}},{}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"` + "\xff\xfe" + `\ud800"}]}}]}`, `[{"error":{}}]`, ` {"candidates":null} `,
 	} {
 		f.Add([]byte(seed))
@@ -102,12 +107,18 @@ func FuzzAsGemini(f *testing.F) {
 	for _, messages := range []string{
 		hi, calls + "," + forB + "," + hi, spoken + "," + calls + "," + forA + "," + calls,
 		`{"role":"system","content":[{"text":"a"},{"text":"b"}]}`,
-		`{"role":"assistant","content":[{"type":"refusal","refusal":"r"}],"function_call":{"name":"f","arguments":{"a":1}}},{"role":"function","name":"f","content":"{\"a\":1}"}`,
-		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image\/png;x=\u0041;base64,AA\u0042"}},{"type":"file","file":{"file_data":"DATA:a/b;base64,Q"}}]}`,
+		`{"role":"assistant","content":[{"type":"refusal","refusal":"r"}],"function_call":{"name":"f","arguments":{"a":1}}},` +
+			`{"role":"function","name":"f","content":"{\"a\":1}"}`,
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image\/png;x=\u0041;base64,AA\u0042"}},` +
+			`{"type":"file","file":{"file_data":"DATA:a/b;base64,Q"}}]}`,
 	} {
-		f.Add([]byte(`{"model":"m","messages":[`+messages+`],"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":{"type":"function","function":{"name":"f"}}}`),
+		f.Add([]byte(`{"model":"m","messages":[`+messages+
+			`],"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":{"type":"function","function":{"name":"f"}}}`),
 			"gemini-3")
-		f.Add([]byte(`{"model":"m","messages":[`+messages+`],"stop":["",null,"a"],"seed":1e3,"modalities":["image"],"image_config":{"image_size":null},"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"reasoning_effort":"high","n":3,"max_tokens":99999999999999999999}`),
+		f.Add([]byte(`{"model":"m","messages":[`+messages+
+			`],"stop":["",null,"a"],"seed":1e3,"modalities":["image"],"image_config":{"image_size":null},`+
+			`"response_format":{"type":"json_schema","json_schema":{"schema":{}}},`+
+			`"reasoning_effort":"high","n":3,"max_tokens":99999999999999999999}`),
 			"gemini-2.5-pro")
 	}
 	f.Fuzz(func(t *testing.T, body []byte, model string) {
@@ -146,7 +157,8 @@ func FuzzAsGemini(f *testing.F) {
 					results++
 				}
 			}
-			if len(turn.Parts) == 0 || results != open || i == 0 && turn.Role != "user" || calls > 0 && (turn.Role != "model" || sent.Contents[i-1].Role != "user") {
+			if len(turn.Parts) == 0 || results != open || i == 0 && turn.Role != "user" ||
+				calls > 0 && (turn.Role != "model" || sent.Contents[i-1].Role != "user") {
 				t.Fatalf("turn %d: %d results for %d calls: %s", i, results, open, out)
 			}
 			open = calls
@@ -159,7 +171,9 @@ func FuzzAsGemini(f *testing.F) {
 
 // geminiEvents is a stream of ordinary events as the provider sends them.
 func geminiEvents(n int) []byte {
-	const event = `{"candidates": [{"content": {"parts": [{"text": " word"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 12,"totalTokenCount": 1013,"promptTokensDetails": [{"modality": "TEXT","tokenCount": 12}],"thoughtsTokenCount": 1001},"modelVersion": "gemini-3-pro","responseId": "aBcDeFgHiJkLmNoPqRsTuVw"}`
+	const event = `{"candidates": [{"content": {"parts": [{"text": " word"}],"role": "model"},` +
+		`"index": 0}],"usageMetadata": {"promptTokenCount": 12,"totalTokenCount": 1013,"promptTokensDetails": [{"modality": "TEXT",` +
+		`"tokenCount": 12}],"thoughtsTokenCount": 1001},"modelVersion": "gemini-3-pro","responseId": "aBcDeFgHiJkLmNoPqRsTuVw"}`
 	return bytes.Repeat([]byte("data: "+event+"\r\n\r\n"), n)
 }
 

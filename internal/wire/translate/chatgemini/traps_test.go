@@ -74,8 +74,9 @@ func sendGemini(t *testing.T, messages, further string) (geminiSent, string) {
 }
 
 const (
-	hi     = `{"role":"user","content":"hi"}`
-	calls  = `{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`
+	hi    = `{"role":"user","content":"hi"}`
+	calls = `{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},` +
+		`{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`
 	forA   = `{"role":"tool","tool_call_id":"a","content":"A"}`
 	forB   = `{"role":"tool","tool_call_id":"b","content":"B"}`
 	spoken = `{"role":"assistant","content":"so"}`
@@ -93,7 +94,8 @@ func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 		calls + "," + hi:                {"model:Call,Call user:Response,Response user:text", 2},
 		calls:                           {"model:Call,Call user:Response,Response", 2},
 		calls + "," + forA + "," + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 0},
-		calls + "," + forA + "," + calls + "," + forA + "," + forB: {"model:Call,Call user:Response,Response model:Call,Call user:Response,Response",
+		calls + "," + forA + "," + calls + "," + forA + "," + forB: {
+			"model:Call,Call user:Response,Response model:Call,Call user:Response,Response",
 			1},
 		calls + `,{"role":"system","content":"s"},` + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 1},
 	} {
@@ -132,7 +134,8 @@ func TestGeminiTrapConsecutiveRoles(t *testing.T) {
 // Empty parts and turns are refused there, so they are left out.
 func TestGeminiTrapEmptyContent(t *testing.T) {
 	t.Parallel()
-	const empty = `{"role":"user","content":""},{"role":"assistant","content":null},{"role":"user","content":[]},{"role":"user","content":[{"type":"text","text":""}]},{"role":"system","content":""}`
+	const empty = `{"role":"user","content":""},{"role":"assistant","content":null},{"role":"user","content":[]},` +
+		`{"role":"user","content":[{"type":"text","text":""}]},{"role":"system","content":""}`
 	if sent, body := sendGemini(t, empty+","+hi, ""); sent.shape() != "user:text" || sent.System != nil || !strings.Contains(body, `"hi"`) {
 		t.Errorf("%s", body)
 	}
@@ -144,9 +147,11 @@ func TestGeminiTrapEmptyContent(t *testing.T) {
 // JSON Schema goes as it is, in the fields that take it.
 func TestGeminiTrapSchemaDialect(t *testing.T) {
 	t.Parallel()
-	const schema = `{"$schema":"x","type":"object","properties":{"a":{"type":["string","null"],"const":"b"},"n":{"$ref":"#/$defs/n"}},"oneOf":[{}],"additionalProperties":false, "$defs":{"n":{"exclusiveMinimum":1.0}}}`
+	const schema = `{"$schema":"x","type":"object","properties":{"a":{"type":["string","null"],"const":"b"},"n":{"$ref":"#/$defs/n"}},` +
+		`"oneOf":[{}],"additionalProperties":false, "$defs":{"n":{"exclusiveMinimum":1.0}}}`
 	_, body := sendGemini(t, hi,
-		`,"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":`+schema+`}}`)
+		`,"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+
+			`}}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":`+schema+`}}`)
 	for _, want := range []string{`"parametersJsonSchema":` + schema, `"responseJsonSchema":` + schema,
 		`"responseMimeType":"application/json"`} {
 		if !strings.Contains(body, want) {
@@ -172,7 +177,9 @@ func TestGeminiTrapSignatures(t *testing.T) {
 			t.Errorf("%s: %d stand-ins, want %d: %s", model, got, want, body)
 		}
 	}
-	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"SECRET"},{"functionCall":{"name":"f"},"thoughtSignature":"SECRET"}]}}]}`),
+	out, err := wholeAnswer(
+		[]byte(`{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"SECRET"},{"functionCall":{"name":"f"},`+
+			`"thoughtSignature":"SECRET"}]}}]}`),
 		someAnswer(), wire.Usage{})
 	if err != nil || strings.Contains(string(out), "SECRET") {
 		t.Errorf("%v: %s", err, out)
@@ -183,7 +190,9 @@ func TestGeminiTrapSignatures(t *testing.T) {
 // order, the same at every reading.
 func TestGeminiTrapParallelCalls(t *testing.T) {
 	t.Parallel()
-	body := []byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n":1}}},{"functionCall":{"id":"x","name":"f","args":{"n":2}}},{"functionCall":{"id":"x","name":"f","args":{"n":3}}},{"functionCall":{"id":"","name":"g"}}]},"finishReason":"STOP"}]}`)
+	body := []byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n":1}}},` +
+		`{"functionCall":{"id":"x","name":"f","args":{"n":2}}},{"functionCall":{"id":"x","name":"f","args":{"n":3}}},` +
+		`{"functionCall":{"id":"","name":"g"}}]},"finishReason":"STOP"}]}`)
 	var first []byte
 	for range 2 {
 		out, err := wholeAnswer(body, someAnswer(), wire.Usage{})
@@ -237,7 +246,8 @@ func TestGeminiTrapStableBytes(t *testing.T) {
 func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"MAX_TOKENS", "CONTINUATION"} {
-		a, err := gemini.ReadAnswer([]byte(`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]},"finishReason":"` + reason + `"}]}`))
+		a, err := gemini.ReadAnswer(
+			[]byte(`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]},"finishReason":"` + reason + `"}]}`))
 		if err != nil || a.Judged().Content || !a.Judged().Reasoning || !a.Judged().Limited || a.Judged().Err != nil {
 			t.Errorf("%s: %+v, %v", reason, a, err)
 		}
@@ -250,7 +260,8 @@ func TestGeminiTrapNumbers(t *testing.T) {
 	const numbers = `{"a":12345678901234567890,"b":1.0,"c":1.5e+30,"d":-0}`
 	quoted, _ := json.Marshal(numbers)
 	_, body := sendGemini(t,
-		hi+`,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":`+string(quoted)+`}}]},{"role":"tool","tool_call_id":"a","content":`+string(quoted)+`}`,
+		hi+`,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":`+string(quoted)+
+			`}}]},{"role":"tool","tool_call_id":"a","content":`+string(quoted)+`}`,
 		"")
 	if !strings.Contains(body, `"args":`+numbers) || !strings.Contains(body, `"response":`+numbers) {
 		t.Errorf("sent %s", body)
@@ -267,7 +278,8 @@ func TestGeminiTrapNumbers(t *testing.T) {
 func TestGeminiTrapUsage(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]wire.Usage{
-		`"promptTokenCount":10,"cachedContentTokenCount":4,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":20,"totalTokenCount":38`: {Prompt: 15,
+		`"promptTokenCount":10,"cachedContentTokenCount":4,"toolUsePromptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":20,` +
+			`"totalTokenCount":38`: {Prompt: 15,
 			Cached: 4, Completion: 23, Reasoning: 20},
 		`"promptTokenCount":10,"thoughtsTokenCount":20,"totalTokenCount":30`: {Prompt: 10,
 			Completion: 20, Reasoning: 20},
@@ -280,7 +292,8 @@ func TestGeminiTrapUsage(t *testing.T) {
 			Completion: 3},
 		`"promptTokenCount":1e30,"candidatesTokenCount":1e30,"thoughtsTokenCount":1e30`: {Prompt: 1 << 40,
 			Completion: 1 << 40, Reasoning: 1 << 40},
-		`"promptTokenCount":10,"cachedContentTokenCount":-4,"toolUsePromptTokenCount":-5,"candidatesTokenCount":3,"thoughtsTokenCount":-20`: {Prompt: 10,
+		`"promptTokenCount":10,"cachedContentTokenCount":-4,"toolUsePromptTokenCount":-5,"candidatesTokenCount":3,"thoughtsTokenCount":-20`: {
+			Prompt:     10,
 			Completion: 3},
 		`"promptTokenCount":10,"candidatesTokenCount":-3,"totalTokenCount":13`: {Prompt: 10,
 			Completion: 3},
@@ -325,7 +338,8 @@ func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
 	}{
 		{`{"candidates":[{"content":{"parts":[{"text":"Hm, hm, hm.","thought":true}]}}],"usageMetadata":{"promptTokenCount":9}}`,
 			wire.Usage{Prompt: 9}, false},
-		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,"totalTokenCount":79}}`,
+		{`{"candidates":[{"content":{"parts":[{"text":"12345"}]}}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":70,` +
+			`"totalTokenCount":79}}`,
 			wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
 		{`{"candidates":[{"content":{"parts":[{"text":"678"}]}}],"usageMetadata":{"promptTokenCount":9}}`,
 			wire.Usage{Prompt: 9, Completion: 72, Reasoning: 70}, false},
@@ -363,25 +377,28 @@ func TestGeminiTrapRefusals(t *testing.T) {
 		user(`{"type":"video_url","video_url":{"url":"x"}}`): "messages[0].content[0].type",
 		user(`"text"`): "messages[0].content[0].type",
 		`"messages":[{"role":"system","content":[{"type":"image_url","image_url":"data:image/png;base64,AA"}]}]`: "messages[0].content[0]",
-		`"messages":[` + hi + `,` + forA + `]`:                                                                        "messages[1].tool_call_id",
-		`"messages":[` + hi + `,` + calls + `,` + forA + `,` + forA + `]`:                                             "messages[3].tool_call_id",
-		`"messages":[` + hi + `,` + calls + `,{"role":"tool","content":"x"}]`:                                         "messages[2].tool_call_id",
-		`"messages":[` + hi + `,` + calls + `,{"role":"function","name":"h","content":"x"}]`:                          "messages[2].name",
-		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"f"}}]}]`:           "messages[0].tool_calls[0].function",
-		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{}}]}]`:                 "messages[0].tool_calls[0].function.name",
-		`"messages":[` + hi + `],"tools":[{"type":"custom","custom":{"name":"x"}}]`:                                   "tools[0].type",
-		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:                                                       "tools[0].function.name",
-		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:                                                     "tools[0].type",
-		`"messages":[` + hi + `],"web_search_options":{}`:                                                             "web_search_options",
-		`"messages":[` + hi + `],"tool_choice":"sometimes"`:                                                           "tool_choice",
-		`"messages":[` + hi + `],"tool_choice":{"type":"custom","custom":{"name":"x"}}`:                               "tool_choice",
-		`"messages":[` + hi + `],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}}`: "tool_choice.allowed_tools.tools[0]",
-		`"messages":[` + hi + `],"response_format":{"type":"grammar"}`:                                                "response_format.type",
-		`"messages":[` + hi + `],"modalities":["text","video"]`:                                                       "modalities[1]",
-		`"messages":[` + hi + `],"reasoning_effort":"huge"`:                                                           "reasoning_effort",
-		`"messages":[` + hi + `],"stop":["1","2","3","4","5","6"]`:                                                    "stop",
-		`"messages":[` + hi + `],"service_tier":"scale"`:                                                              "service_tier",
-		`"messages":[` + hi + `],"speed":"fast"`:                                                                      "speed",
+		`"messages":[` + hi + `,` + forA + `]`:                                               "messages[1].tool_call_id",
+		`"messages":[` + hi + `,` + calls + `,` + forA + `,` + forA + `]`:                    "messages[3].tool_call_id",
+		`"messages":[` + hi + `,` + calls + `,{"role":"tool","content":"x"}]`:                "messages[2].tool_call_id",
+		`"messages":[` + hi + `,` + calls + `,{"role":"function","name":"h","content":"x"}]`: "messages[2].name",
+		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"custom",` +
+			`"custom":{"name":"f"}}]}]`: "messages[0].tool_calls[0].function",
+		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function",` +
+			`"function":{}}]}]`: "messages[0].tool_calls[0].function.name",
+		`"messages":[` + hi + `],"tools":[{"type":"custom","custom":{"name":"x"}}]`:     "tools[0].type",
+		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:                         "tools[0].function.name",
+		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:                       "tools[0].type",
+		`"messages":[` + hi + `],"web_search_options":{}`:                               "web_search_options",
+		`"messages":[` + hi + `],"tool_choice":"sometimes"`:                             "tool_choice",
+		`"messages":[` + hi + `],"tool_choice":{"type":"custom","custom":{"name":"x"}}`: "tool_choice",
+		`"messages":[` + hi +
+			`],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}}`: "tool_choice.allowed_tools.tools[0]",
+		`"messages":[` + hi + `],"response_format":{"type":"grammar"}`: "response_format.type",
+		`"messages":[` + hi + `],"modalities":["text","video"]`:        "modalities[1]",
+		`"messages":[` + hi + `],"reasoning_effort":"huge"`:            "reasoning_effort",
+		`"messages":[` + hi + `],"stop":["1","2","3","4","5","6"]`:     "stop",
+		`"messages":[` + hi + `],"service_tier":"scale"`:               "service_tier",
+		`"messages":[` + hi + `],"speed":"fast"`:                       "speed",
 	} {
 		_, err := toGemini(t, `{"model":"m",`+body+`}`, wire.Translation{})
 		var f *fault.Error
@@ -395,9 +412,13 @@ func TestGeminiTrapRefusals(t *testing.T) {
 func TestGeminiTrapWordsOfOneForm(t *testing.T) {
 	t.Parallel()
 	sent, body := sendGemini(t,
-		`{"role":"developer","content":"D","name":"n"},{"role":"user","content":"hi","name":"Ann"},{"role":"assistant","content":null,"refusal":"No","annotations":[{"type":"url_citation"}],"reasoning_content":"hm"}`,
-		`,"prediction":{"type":"content","content":"x"},"verbosity":"low","metadata":{"a":"b"},"store":true,"parallel_tool_calls":false,"prompt_cache_key":"k","stream_options":null,"tool_choice":"auto","modalities":["text"],"response_format":{"type":"text"}`)
-	if want := `{"systemInstruction":{"parts":[{"text":"D"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"No"}]}]}`; body != want {
+		`{"role":"developer","content":"D","name":"n"},{"role":"user","content":"hi","name":"Ann"},`+
+			`{"role":"assistant","content":null,"refusal":"No","annotations":[{"type":"url_citation"}],"reasoning_content":"hm"}`,
+		`,"prediction":{"type":"content","content":"x"},"verbosity":"low","metadata":{"a":"b"},`+
+			`"store":true,"parallel_tool_calls":false,"prompt_cache_key":"k","stream_options":null,"tool_choice":"auto","modalities":["text"],`+
+			`"response_format":{"type":"text"}`)
+	if want := `{"systemInstruction":{"parts":[{"text":"D"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]},` +
+		`{"role":"model","parts":[{"text":"No"}]}]}`; body != want {
 		t.Errorf("%s\nsent %s\nwant %s", sent.shape(), body, want)
 	}
 }
@@ -501,7 +522,8 @@ func TestGeminiFinishReasons(t *testing.T) {
 			t.Errorf("%s: %s", reason, out)
 		}
 		empty, err := gemini.ReadAnswer(answer(`{"text":"hm","thought":true}`))
-		if err != nil || empty.Judged().Limited != (kind == "limited") || empty.Judged().Filtered != (kind == "filtered") || (empty.Judged().Err != nil) != (kind == "failed") {
+		if err != nil || empty.Judged().Limited != (kind == "limited") || empty.Judged().Filtered != (kind == "filtered") ||
+			(empty.Judged().Err != nil) != (kind == "failed") {
 			t.Errorf("%s without content: %+v, %v", reason, empty, err)
 		}
 		if empty.Judged().Err != nil && empty.Judged().Err.Reason != reason {

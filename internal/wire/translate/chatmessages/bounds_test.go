@@ -102,7 +102,8 @@ func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 			t.Errorf("%+v is %s", u, split)
 		}
 		whole := form.ReadUsage(appendChatUsage(nil, u))
-		if !whole.CountedPrompt || !whole.CountedCompletion || whole.Prompt != u.Prompt || whole.Completion != u.Completion || whole.Reasoning != u.Reasoning {
+		if !whole.CountedPrompt || !whole.CountedCompletion || whole.Prompt != u.Prompt || whole.Completion != u.Completion ||
+			whole.Reasoning != u.Reasoning {
 			t.Errorf("%+v is %+v", u, whole)
 		}
 	}

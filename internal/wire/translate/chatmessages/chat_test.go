@@ -86,17 +86,27 @@ func TestMessagesAsChatRows(t *testing.T) {
 		"not thinking":  {nativeAsk(hi, `,"thinking":{"type":"enabled","budget_tokens":16384}`), plain, "reasoning_effort", ``},
 		"older format": {nativeAsk(hi, `,"output_format":{"type":"json_schema","schema":{"a":1}}`), plain,
 			"response_format", `{"type":"json_schema","json_schema":{"name":"output","schema":{"a":1},"strict":true}}`},
-		"text document": {nativeAsk(`[{"role":"user","content":[{"type":"document","title":"T","context":"C","source":{"type":"content","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"http://e.com"}}]}}]}]`,
+		"text document": {nativeAsk(
+			`[{"role":"user","content":[{"type":"document","title":"T","context":"C","source":{"type":"content","content":[{"type":"text",`+
+				`"text":"a"},{"type":"image","source":{"type":"url","url":"http://e.com"}}]}}]}]`,
 			``), plain, "messages",
-			`[{"role":"user","content":[{"type":"text","text":"T"},{"type":"text","text":"C"},{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"http://e.com"}}]}]`},
-		"search result": {nativeAsk(`[{"role":"user","content":[{"type":"search_result","title":"T","source":"S","content":[{"type":"text","text":"a"}]}]}]`,
+			`[{"role":"user","content":[{"type":"text","text":"T"},{"type":"text","text":"C"},{"type":"text","text":"a"},` +
+				`{"type":"image_url","image_url":{"url":"http://e.com"}}]}]`},
+		"search result": {nativeAsk(
+			`[{"role":"user","content":[{"type":"search_result","title":"T","source":"S","content":[{"type":"text","text":"a"}]}]}]`,
 			``), plain, "messages", `[{"role":"user","content":"T\n\nS\n\na"}]`},
-		"hosted tools of another line": {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"found"}]},{"role":"user","content":"more"}]`,
-			``), plain, "messages",
+		"hosted tools of another line": {
+			nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search",`+
+				`"input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"found"}]},`+
+				`{"role":"user","content":"more"}]`,
+				``), plain, "messages",
 			`[{"role":"user","content":"hi"},{"role":"assistant","content":"found"},{"role":"user","content":"more"}]`},
-		"system between call and result": {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"system","content":"s"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
-			``), plain, "messages",
-			`[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":""},{"role":"system","content":"s"}]`},
+		"system between call and result": {
+			nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},`+
+				`{"role":"system","content":"s"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
+				``), plain, "messages",
+			`[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f",` +
+				`"arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":""},{"role":"system","content":"s"}]`},
 		"a result of nothing": {nativeAsk(`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"lost"}]}]`,
 			``), plain, "messages", `[{"role":"user","content":"lost"}]`},
 		"prefill": {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":"{"}]`, ``), plain,
@@ -107,7 +117,8 @@ func TestMessagesAsChatRows(t *testing.T) {
 			`[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"` + strings.Repeat("x",
 				31) + `_fb64f7a7","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + strings.Repeat("x",
 				31) + `_fb64f7a7","content":"r"}]`},
-		"only thoughts": {nativeAsk(`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]}]`,
+		"only thoughts": {nativeAsk(
+			`[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]}]`,
 			``), plain, "messages", hi},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +157,8 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 		"messages[0].content[0].source":            user(`{"type":"image","source":{"type":"url","url":"ftp://e.com"}}`),
 		"messages[0].content[0].source.type":       user(`{"type":"document","source":{"type":"url","url":"https://e.com/a.pdf"}}`),
 		"messages[0].content[0].source.media_type": user(`{"type":"document","source":{"type":"base64","media_type":"text/html","data":"AA"}}`),
-		"messages[0].content[0].content[1].type":   user(`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"a"},{"type":"mystery"}]}`),
+		"messages[0].content[0].content[1].type": user(
+			`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"a"},{"type":"mystery"}]}`),
 		"messages[1].content[0]": nativeAsk(`[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","name":"f"}]}]`,
 			``),
 		"messages[0].content[0].source.content[0].type": user(`{"type":"document","source":{"type":"content","content":[{"type":"mystery"}]}}`),
@@ -175,8 +187,9 @@ func TestMessagesFromChatStreams(t *testing.T) {
 			call(`{"index":0,"id":"a","function":{"name":"f","arguments":"1}"}}`), stop), `f{"a":1} tool_use`},
 		"another id in every delta": {wiretest.Frames(call(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":"}}`),
 			call(`{"index":0,"id":"b","function":{"arguments":"1}"}}`), stop), `f{"a":1} tool_use`},
-		"no index, joined by id": {wiretest.Frames(call(`{"id":"a","function":{"name":"f","arguments":"{\"a\":"}},{"id":"b","function":{"name":"g","arguments":"{"}}`),
-			call(`{"id":"b","function":{"arguments":"}"}}`), call(`{"id":"a","function":{"arguments":"1}"}}`), stop), `f{"a":1} g{} tool_use`},
+		"no index, joined by id": {
+			wiretest.Frames(call(`{"id":"a","function":{"name":"f","arguments":"{\"a\":"}},{"id":"b","function":{"name":"g","arguments":"{"}}`),
+				call(`{"id":"b","function":{"arguments":"}"}}`), call(`{"id":"a","function":{"arguments":"1}"}}`), stop), `f{"a":1} g{} tool_use`},
 		"no index, no id": {wiretest.Frames(call(`{"function":{"name":"f","arguments":"{}"}}`),
 			call(`{"function":{"name":"f","arguments":"{\"a\":"}}`), call(`{"function":{"arguments":"1}"}}`), stop), `f{} f{"a":1} tool_use`},
 		"the name comes late": {wiretest.Frames(call(`{"index":0,"id":"a","function":{"arguments":"{}"}}`),
@@ -190,8 +203,9 @@ func TestMessagesFromChatStreams(t *testing.T) {
 			"null"), wiretest.Delta(`{"function_call":{"arguments":":1}"}}`, "null"), wiretest.Delta(`{}`, `"function_call"`)), `f{"a":1} tool_use`},
 		"text after a call": {wiretest.Frames(call(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`),
 			wiretest.Delta(`{"content":"x"}`, "null"), stop), "f{} tx tool_use"},
-		"reasoning in details": {wiretest.Frames(wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.text","text":"h"},{"type":"reasoning.encrypted","data":"AA"}]}`,
-			"null"), stop), "hh end_turn"},
+		"reasoning in details": {wiretest.Frames(
+			wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.text","text":"h"},{"type":"reasoning.encrypted","data":"AA"}]}`,
+				"null"), stop), "hh end_turn"},
 		"a signature": {wiretest.Frames(wiretest.Delta(`{"thinking_signature":"S","thinking":"h"}`,
 			"null"), stop), "hh end_turn"},
 		"reasoning between texts": {wiretest.Frames(wiretest.Delta(`{"content":"a"}`, "null"),
@@ -258,7 +272,8 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 		return w.Append(out, sse.Event{Data: []byte(data), At: 0}, wire.Frame{})
 	}
 	out := put(nil,
-		wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}},{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}]}`,
+		wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}},`+
+			`{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}]}`,
 			"null"))
 	more := wiretest.Delta(`{"tool_calls":[{"index":1,"function":{"arguments":"`+strings.Repeat(" ", 1<<20)+`"}}]}`, "null")
 	for range 2 * maxHeldBlocks >> 20 {

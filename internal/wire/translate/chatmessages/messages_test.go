@@ -41,7 +41,8 @@ func asMessages(t *testing.T, body string, in wire.Translation, names ...string)
 // TestChatAsMessagesRows is the table of fields: what the line gets of each.
 func TestChatAsMessagesRows(t *testing.T) {
 	t.Parallel()
-	const tool = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g","parameters":{"type":["object","null"]}}}]`
+	const tool = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g",` +
+		`"parameters":{"type":["object","null"]}}}]`
 	say := func(more string) string {
 		return wiretest.AskingMessages(`[{"role":"user","content":"hi"}` + more + `]`)
 	}
@@ -60,7 +61,9 @@ func TestChatAsMessagesRows(t *testing.T) {
 		"hot":                      {wiretest.Asking(`"temperature":2`), "temperature", `1`},
 		"top_p":                    {wiretest.Asking(`"top_p":0.9`), "top_p", `0.9`},
 		"top_p beside temperature": {wiretest.Asking(`"temperature":1,"top_p":0.9`), "top_p", ``},
-		"without a counterpart": {wiretest.Asking(`"seed":1,"logit_bias":{},"presence_penalty":1,"frequency_penalty":1,"logprobs":true,"verbosity":"low","store":true,"service_tier":"auto","prediction":{}`),
+		"without a counterpart": {
+			wiretest.Asking(`"seed":1,"logit_bias":{},"presence_penalty":1,"frequency_penalty":1,"logprobs":true,"verbosity":"low",` +
+				`"store":true,"service_tier":"auto","prediction":{}`),
 			"seed", ``},
 		"user":              {wiretest.Asking(`"user":"u"`), "metadata", `{"user_id":"u"}`},
 		"safety identifier": {wiretest.Asking(`"user":"u","safety_identifier":"s"`), "metadata", `{"user_id":"s"}`},
@@ -78,7 +81,8 @@ func TestChatAsMessagesRows(t *testing.T) {
 			"tool_choice", `{"type":"tool","name":"g"}`},
 		"choice by function_call": {wiretest.Asking(tool + `,"function_call":{"name":"g"}`), "tool_choice", `{"type":"tool","name":"g"}`},
 		"choice without tools":    {wiretest.Asking(`"tool_choice":"required"`), "tool_choice", ``},
-		"allowed tools": {wiretest.Asking(tool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","name":"f"}]}}`),
+		"allowed tools": {wiretest.Asking(
+			tool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","name":"f"}]}}`),
 			"tools tool_choice", `[{"name":"f","input_schema":{"type":"object","properties":{}}}]` + "\n" + `{"type":"any"}`},
 		"one call at a time": {wiretest.Asking(tool + `,"parallel_tool_calls":false`), "tool_choice",
 			`{"type":"auto","disable_parallel_tool_use":true}`},
@@ -92,29 +96,47 @@ func TestChatAsMessagesRows(t *testing.T) {
 		"no effort":    {wiretest.Asking(`"reasoning_effort":"none"`), "output_config thinking", "\n"},
 		"late system": {say(`,{"role":"assistant","content":"a"},{"role":"system","content":"s"},{"role":"user","content":"u"}`),
 			"system messages",
-			"\n" + `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"s"},{"type":"text","text":"u"}]}]`},
-		"refusals": {say(`,{"role":"assistant","content":null,"refusal":"no"},{"role":"assistant","content":[{"type":"refusal","refusal":"never"}]},{"role":"user","content":"u"}`),
+			"\n" + `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},` +
+				`{"role":"user","content":[{"type":"text","text":"s"},{"type":"text","text":"u"}]}]`},
+		"refusals": {say(`,{"role":"assistant","content":null,"refusal":"no"},{"role":"assistant","content":[{"type":"refusal",` +
+			`"refusal":"never"}]},{"role":"user","content":"u"}`),
 			"messages",
-			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"no"},{"type":"text","text":"never"}]},{"role":"user","content":[{"type":"text","text":"u"}]}]`},
-		"functions": {say(`,{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"}`),
+			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"no"},` +
+				`{"type":"text","text":"never"}]},{"role":"user","content":[{"type":"text","text":"u"}]}]`},
+		"functions": {say(`,{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},` +
+			`{"role":"function","name":"f","content":"r"}`),
 			"tools tool_choice messages",
 			`[{"name":"f","input_schema":{"type":"object"}}]` + "\n" + `{"type":"none"}` + "\n" +
-				`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"r"}]}]}]`},
-		"the same id twice": {say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"x":1}}}]},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"null"}}]},{"role":"tool","tool_call_id":"a","content":""}`),
+				`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_1",` +
+				`"name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text",` +
+				`"text":"r"}]}]}]`},
+		"the same id twice": {
+			say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"x":1}}}]},` +
+				`{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f",` +
+				`"arguments":"null"}}]},{"role":"tool","tool_call_id":"a","content":""}`),
 			"messages",
-			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"}]}]},{"role":"assistant","content":[{"type":"tool_use","id":"a_2","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a_2"}]}]`},
+			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f",` +
+				`"input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"}]}]},` +
+				`{"role":"assistant","content":[{"type":"tool_use","id":"a_2","name":"f","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a_2"}]}]`},
 		"a result of nothing": {say(`,{"role":"tool","tool_call_id":"x","content":"lost"}`), "messages",
 			`[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"lost"}]}]`},
-		"an image from a tool": {say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":"https://e.com/a","cache_control":{"type":"ephemeral"}}]}`),
+		"an image from a tool": {
+			say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},` +
+				`{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":"https://e.com/a",` +
+				`"cache_control":{"type":"ephemeral"}}]}`),
 			"messages",
-			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"url","url":"https://e.com/a"}}],"cache_control":{"type":"ephemeral"}}]}]`},
+			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f",` +
+				`"input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"url",` +
+				`"url":"https://e.com/a"}}],"cache_control":{"type":"ephemeral"}}]}]`},
 		"prefill": {say(`,{"role":"assistant","content":"Once \n"}`), "messages",
 			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"Once"}]}]`},
 		"an empty prefill": {say(`,{"role":"assistant","content":" \n"}`), "messages",
 			`[{"role":"user","content":[{"type":"text","text":"hi"}]}]`},
 		"the user begins": {wiretest.AskingMessages(`[{"role":"assistant","content":"a"},{"role":"user","content":"u"}]`),
 			"messages",
-			`[{"role":"user","content":[{"type":"text","text":"Continue."}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"u"}]}]`},
+			`[{"role":"user","content":[{"type":"text","text":"Continue."}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},` +
+				`{"role":"user","content":[{"type":"text","text":"u"}]}]`},
 		"only a system": {wiretest.AskingMessages(`[{"role":"system","content":"s"}]`), "system messages",
 			`[{"type":"text","text":"s"}]` + "\n" + `[{"role":"user","content":[{"type":"text","text":"Continue."}]}]`},
 	} {
@@ -161,14 +183,17 @@ func TestChatAsMessagesThinking(t *testing.T) {
 			if test.effort != "" {
 				effort = `"reasoning_effort":"` + test.effort + `",`
 			}
-			body := wiretest.Asking(test.more + effort + `"temperature":0.5,"tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}]`)
+			body := wiretest.Asking(
+				test.more + effort + `"temperature":0.5,"tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}]`)
 			if got := asMessages(t, body, translation(test.model, true), "thinking", "output_config", "tool_choice",
 				"temperature"); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
 	}
-	loop := wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"reasoning_effort":"low"`)
+	loop := wiretest.AskingMessages(
+		`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},` +
+			`{"role":"tool","tool_call_id":"a","content":"r"}],"reasoning_effort":"low"`)
 	if got := asMessages(t, loop, translation("claude-sonnet-4-5", true), "thinking"); got != "" {
 		t.Errorf("a loop of calls goes on with %s, without what was thought", got)
 	}
@@ -189,30 +214,35 @@ func TestChatAsMessagesThinking(t *testing.T) {
 func TestChatAsMessagesRefuses(t *testing.T) {
 	t.Parallel()
 	for param, body := range map[string]string{
-		"n":                                       wiretest.Asking(`"n":2`),
-		"service_tier":                            wiretest.Asking(`"service_tier":"priority"`),
-		"web_search_options":                      wiretest.Asking(`"web_search_options":{}`),
-		"tools[0].type":                           wiretest.Asking(`"tools":[{"type":"custom","custom":{"name":"x"}}]`),
-		"tools[0].function.name":                  wiretest.Asking(`"tools":[{"type":"function"}]`),
-		"tools[0].function.parameters":            wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`),
-		"functions[0].name":                       wiretest.Asking(`"functions":[{"name":""}]`),
-		"tool_choice":                             wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"always"`),
-		"tool_choice.allowed_tools.tools":         wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[]}}`),
-		"stop":                                    wiretest.Asking(`"stop":1`),
-		"stop[1]":                                 wiretest.Asking(`"stop":["a",2]`),
-		"reasoning_effort":                        wiretest.Asking(`"reasoning_effort":"huge"`),
-		"response_format.type":                    wiretest.Asking(`"response_format":{"type":"grammar"}`),
-		"messages[1].content[0].type":             wiretest.AskingParts(`{"type":"video_url","video_url":{"url":"https://e.com"}}`),
-		"messages[1].content[0].text":             wiretest.AskingParts(`{"type":"text","text":5}`),
-		"messages[1].content[0].image_url":        wiretest.AskingParts(`{"type":"image_url"}`),
-		"messages[1].content[0].image_url.url":    wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,AA"}}`),
-		"messages[1].content[0].file.file_data":   wiretest.AskingParts(`{"type":"file","file":{"file_data":"data:text/plain;base64,AA"}}`),
-		"messages[0].content[0].type":             wiretest.AskingMessages(`[{"role":"assistant","content":[{"type":"image_url","image_url":"https://e.com"}]}]`),
+		"n":                            wiretest.Asking(`"n":2`),
+		"service_tier":                 wiretest.Asking(`"service_tier":"priority"`),
+		"web_search_options":           wiretest.Asking(`"web_search_options":{}`),
+		"tools[0].type":                wiretest.Asking(`"tools":[{"type":"custom","custom":{"name":"x"}}]`),
+		"tools[0].function.name":       wiretest.Asking(`"tools":[{"type":"function"}]`),
+		"tools[0].function.parameters": wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`),
+		"functions[0].name":            wiretest.Asking(`"functions":[{"name":""}]`),
+		"tool_choice": wiretest.Asking(
+			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"always"`),
+		"tool_choice.allowed_tools.tools": wiretest.Asking(
+			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[]}}`),
+		"stop":                             wiretest.Asking(`"stop":1`),
+		"stop[1]":                          wiretest.Asking(`"stop":["a",2]`),
+		"reasoning_effort":                 wiretest.Asking(`"reasoning_effort":"huge"`),
+		"response_format.type":             wiretest.Asking(`"response_format":{"type":"grammar"}`),
+		"messages[1].content[0].type":      wiretest.AskingParts(`{"type":"video_url","video_url":{"url":"https://e.com"}}`),
+		"messages[1].content[0].text":      wiretest.AskingParts(`{"type":"text","text":5}`),
+		"messages[1].content[0].image_url": wiretest.AskingParts(`{"type":"image_url"}`),
+		"messages[1].content[0].image_url.url": wiretest.AskingParts(
+			`{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,AA"}}`),
+		"messages[1].content[0].file.file_data": wiretest.AskingParts(`{"type":"file","file":{"file_data":"data:text/plain;base64,AA"}}`),
+		"messages[0].content[0].type": wiretest.AskingMessages(
+			`[{"role":"assistant","content":[{"type":"image_url","image_url":"https://e.com"}]}]`),
 		"messages[0].tool_calls[0].type":          wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"type":"custom","custom":{}}]}]`),
 		"messages[0].tool_calls[0].function.name": wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"function":{}}]}]`),
 		"messages[0].function_call.name":          wiretest.AskingMessages(`[{"role":"assistant","function_call":{}}]`),
 		"response_format.json_schema.schema":      wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
-		"tool_choice.allowed_tools.tools[0].type": wiretest.Asking(`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}`),
+		"tool_choice.allowed_tools.tools[0].type": wiretest.Asking(
+			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}`),
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +260,8 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 	t.Parallel()
 	turns := []string{
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"one"}`,
-		`{"role":"assistant","content":"t","tool_calls":[{"id":"a.1","type":"function","function":{"name":"f","arguments":"{\"b\":1,\"a\": 2.50}"}},{"type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"assistant","content":"t","tool_calls":[{"id":"a.1","type":"function","function":{"name":"f",` +
+			`"arguments":"{\"b\":1,\"a\": 2.50}"}},{"type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 		`{"role":"tool","tool_call_id":"a.1","content":"r"}`, `{"role":"tool","content":"q"}`, `{"role":"user","content":"two"}`,
 		`{"role":"assistant","content":"u"}`, `{"role":"user","content":"three"}`,
 	}

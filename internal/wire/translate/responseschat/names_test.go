@@ -12,11 +12,16 @@ func TestChatToolNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 70)
 	for tools, want := range map[string]string{
-		`{"type":"namespace","name":"a b","tools":[{"type":"function","name":"ü"}]}`:                                                                              "a_b____",
-		`{"type":"namespace","name":"` + long + `","tools":[{"type":"function","name":"x"},{"type":"custom","name":"y"}]}`:                                        long[:64] + " " + long[:62] + "_2",
-		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"x"}]},{"type":"function","name":"a__x"}`:                                              "a__x_2 a__x",
-		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"x"},{"type":"function","name":"x"}]}`:                                                 "a__x a__x",
-		`{"type":"namespace","name":"a__b","tools":[{"type":"function","name":"x"}]},{"type":"namespace","name":"a","tools":[{"type":"function","name":"b__x"}]}`: "a__b__x a__b__x_2",
+		`{"type":"namespace","name":"a b","tools":[{"type":"function",` +
+			`"name":"ü"}]}`: "a_b____",
+		`{"type":"namespace","name":"` + long +
+			`","tools":[{"type":"function","name":"x"},{"type":"custom","name":"y"}]}`: long[:64] + " " + long[:62] + "_2",
+		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"x"}]},` +
+			`{"type":"function","name":"a__x"}`: "a__x_2 a__x",
+		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"x"},` +
+			`{"type":"function","name":"x"}]}`: "a__x a__x",
+		`{"type":"namespace","name":"a__b","tools":[{"type":"function","name":"x"}]},` +
+			`{"type":"namespace","name":"a","tools":[{"type":"function","name":"b__x"}]}`: "a__b__x a__b__x_2",
 	} {
 		r := askResponses(t, `{"model":"m","input":"x","tools":[`+tools+`]}`)
 		found, err := chatToolsOf(r.Doc)

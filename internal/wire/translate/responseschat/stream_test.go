@@ -160,10 +160,12 @@ func wholeResponse(t *testing.T, chat []byte, r *responses.Request) []byte {
 		t.Fatal(err)
 	}
 	read, err := responses.ReadAnswer(out)
-	if err != nil || !read.Judged().Ended || read.Judged().Content != a.Judged().Content || read.Judged().Limited != a.Judged().Limited || read.Judged().Filtered != a.Judged().Filtered {
+	if err != nil || !read.Judged().Ended || read.Judged().Content != a.Judged().Content || read.Judged().Limited != a.Judged().Limited ||
+		read.Judged().Filtered != a.Judged().Filtered {
 		t.Errorf("read as %+v, %v; the answer was %+v", read, err, a)
 	}
-	if again, known := read.Usage(); !known || again.Prompt != u.Prompt || again.Completion != u.Completion || again.Cached != u.Cached || again.Reasoning != u.Reasoning {
+	if again, known := read.Usage(); !known || again.Prompt != u.Prompt || again.Completion != u.Completion || again.Cached != u.Cached ||
+		again.Reasoning != u.Reasoning {
 		t.Errorf("usage read as %+v, was %+v", again, u)
 	}
 	return indented(t, out)
