@@ -103,11 +103,17 @@ func TestClassify(t *testing.T) {
 		{"MiniMax balance", 200, `{"choices":null,"base_resp":{"status_code":1008,"status_msg":"x"}}`, credential},
 
 		// A 400 that names our account.
-		{"Anthropic on hold", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, credential},
-		{"Anthropic spend limit", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"workspace_spend_limit_reached"}}}`, credential},
+		{"Anthropic on hold", 400,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, credential},
+		{"Anthropic spend limit", 400,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"workspace_spend_limit_reached"}}}`,
+			credential},
 		{"on hold", 400, openAI("invalid_request_error", "organization_on_hold", "x"), credential},
-		{"Gemini key", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, credential},
-		{"Gemini key for other services", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"@type":"x"},{"reason":"API_KEY_SERVICE_BLOCKED"}]}}`, credential},
+		{"Gemini key", 400, `{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`,
+			credential},
+		{"Gemini key for other services", 400,
+			`{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"@type":"x"},{"reason":"API_KEY_SERVICE_BLOCKED"}]}}`,
+			credential},
 		{"Gemini key, permission", 403, `{"error":{"code":403,"message":"leaked","status":"PERMISSION_DENIED"}}`, credential},
 		{"Gemini billing", 400, `{"error":{"code":400,"message":"x","status":"FAILED_PRECONDITION"}}`, credential},
 		{"DashScope arrears", 400, `{"code":"Arrearage","message":"x"}`, credential},
@@ -125,14 +131,16 @@ func TestClassify(t *testing.T) {
 
 		// The provider's check stopped the prompt.
 		{"Azure", 400, `{"error":{"code":"content_filter","message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, promptFilter},
-		{"Azure, inner name only", 400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, promptFilter},
+		{"Azure, inner name only", 400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`,
+			promptFilter},
 		{"OpenAI", 400, openAI("invalid_request_error", "content_policy_violation", "x"), promptFilter},
 		{"OpenAI prompt", 400, openAI("invalid_request_error", "invalid_prompt", "x"), promptFilter},
 		{"DashScope inspection", 400, `{"code":"DataInspectionFailed","message":"x"}`, promptFilter},
 		{"Ark sensitive", 400, openAI("", "InputTextSensitiveContentDetected", "x"), promptFilter},
 		{"Zhipu 1301", 400, openAI("", "1301", "x"), promptFilter},
 		{"MiniMax 1026", 200, `{"base_resp":{"status_code":1026,"status_msg":"x"}}`, promptFilter},
-		{"Moonshot wording", 400, openAI("invalid_request_error", "", "The request was rejected because it was considered high risk"), promptFilter},
+		{"Moonshot wording", 400, openAI("invalid_request_error", "", "The request was rejected because it was considered high risk"),
+			promptFilter},
 		{"OpenRouter flagged", 403, `{"error":{"code":403,"message":"x","metadata":{"flagged_input":"…","reasons":["y"]}}}`, promptFilter},
 		{"451", 451, openAI("", "content_filter", "x"), promptFilter},
 		{"Gemini blocked", 200, `{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"x"},"usageMetadata":{}}`, promptFilter},
@@ -145,8 +153,10 @@ func TestClassify(t *testing.T) {
 		{"413", 413, openAI("request_too_large", "", "x"), rejected(413, fault.InvalidRequest)},
 		{"Groq 413 by rate", 413, openAI("tokens", "rate_limit_exceeded", "x"), rejected(413, "rate_limit_exceeded")},
 		{"415", 415, openAI("", "", "x"), rejected(415, fault.InvalidRequest)},
-		{"422 FastAPI", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role","type":"enum"}]}`, rejected(422, fault.InvalidRequest)},
-		{"Mistral", 400, `{"object":"error","message":"x","type":"invalid_request_error","param":null,"code":null}`, rejected(400, fault.InvalidRequest)},
+		{"422 FastAPI", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role","type":"enum"}]}`,
+			rejected(422, fault.InvalidRequest)},
+		{"Mistral", 400, `{"object":"error","message":"x","type":"invalid_request_error","param":null,"code":null}`,
+			rejected(400, fault.InvalidRequest)},
 		{"xAI", 400, `{"code":"Client specified an invalid argument","error":"x"}`, rejected(400, "Client specified an invalid argument")},
 		{"another 4xx", 418, openAI("", "teapot", "x"), rejected(418, "teapot")},
 		{"451 without a name", 451, openAI("", "", "x"), rejected(451, fault.InvalidRequest)},
@@ -208,7 +218,8 @@ func TestClassify(t *testing.T) {
 		{"Responses image policy", 200, `{"status":"failed","error":{"code":"image_content_policy_violation","message":"x"}}`, promptFilter},
 		{"Responses image", 200, `{"status":"failed","error":{"code":"invalid_image","message":"x"}}`, rejected(400, "invalid_image")},
 		{"Responses image size", 200, `{"status":"failed","error":{"code":"image_too_large","message":"x"}}`, rejected(400, "image_too_large")},
-		{"Responses image link", 200, `{"status":"failed","error":{"code":"failed_to_download_image","message":"x"}}`, rejected(400, "failed_to_download_image")},
+		{"Responses image link", 200, `{"status":"failed","error":{"code":"failed_to_download_image","message":"x"}}`,
+			rejected(400, "failed_to_download_image")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +275,8 @@ func TestRejectionIsPassedOnAsItIs(t *testing.T) {
 	t.Parallel()
 	f := Classify(400, "application/json", []byte(`{"error":{"message":"Unsupported parameter: 'max_tokens'",
 		"type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`), nil)
-	want := `{"error":{"message":"Unsupported parameter: 'max_tokens'","type":"invalid_request_error","code":"unsupported_parameter","param":"max_tokens"}}`
+	want := `{"error":{"message":"Unsupported parameter: 'max_tokens'","type":"invalid_request_error","code":"unsupported_parameter",` +
+		`"param":"max_tokens"}}`
 	if got := string(f.Fault().Body()); got != want {
 		t.Errorf("body %s\nwant %s", got, want)
 	}
@@ -272,7 +284,8 @@ func TestRejectionIsPassedOnAsItIs(t *testing.T) {
 		t.Error("another line would be asked")
 	}
 	f = Classify(400, "", []byte(`{"error":{"message":["x"],"type":7,"param":{"a":1},"code":[]}}`), nil)
-	want = `{"error":{"message":"The model's provider rejected the request without saying why.","type":"invalid_request_error","code":"invalid_request","param":null}}`
+	want = `{"error":{"message":"The model's provider rejected the request without saying why.","type":"invalid_request_error",` +
+		`"code":"invalid_request","param":null}}`
 	if got := string(f.Fault().Body()); got != want {
 		t.Errorf("odd types: body %s\nwant %s", got, want)
 	}
@@ -333,7 +346,9 @@ func TestRetryAfter(t *testing.T) {
 func TestRetryInfo(t *testing.T) {
 	t.Parallel()
 	body := func(delay string) []byte {
-		return []byte(`{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + delay + `}]}}`)
+		return []byte(`{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED",` +
+			`"details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` +
+			delay + `}]}}`)
 	}
 	for delay, want := range map[string]time.Duration{
 		`"36.5s"`: 36500 * time.Millisecond, `"90000s"`: time.Hour, `"-3s"`: 0, `"soon"`: 0, `{"seconds":3}`: 0, `7`: 0,
@@ -394,8 +409,9 @@ func TestNamesInDetails(t *testing.T) {
 		job  fault.Code
 		next Next
 	}{
-		`{"detail":[{"loc":["body","prompt"],"msg":"no","type":"content_policy_violation"}]}`:                   {fault.ContentPolicy, NextNone},
-		`{"detail":[{"msg":"x","type":"string_type"},{"msg":"no face","type":"face_detection_error"}]}`:         {fault.InvalidMaterial, NextLine},
+		`{"detail":[{"loc":["body","prompt"],"msg":"no","type":"content_policy_violation"}]}`: {fault.ContentPolicy, NextNone},
+		`{"detail":[{"msg":"x","type":"string_type"},{"msg":"no face","type":"face_detection_error"}]}`: {
+			fault.InvalidMaterial, NextLine},
 		`{"detail":[{"loc":["body","duration"],"msg":"Input should be less","type":"less_than_equal"}]}`:        {fault.InvalidRequest, NextLine},
 		`{"detail":"took too long","error_type":"request_timeout"}`:                                             {fault.RenderTimeout, NextLine},
 		`{"detail":[{"msg":"x","type":7},{"msg":"y","type":["no_media_generated"]},"no_media_generated",null]}`: {fault.InvalidRequest, NextLine},

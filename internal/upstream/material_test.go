@@ -32,11 +32,12 @@ func TestFitPictures(t *testing.T) {
 		refs []Reference
 		fits bool
 	}{
-		"none":           {nil, true},
-		"as much":        {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb)}, true},
-		"one too large":  {[]Reference{of("image/png", "https://x.example", 4*mb+1)}, false},
-		"too much":       {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb+1)}, false},
-		"addresses":      {[]Reference{of("image/png", "https://x.example", 4*mb), of("image/png", "https://x.example", 4*mb), of("image/png", "", 4*mb)}, true},
+		"none":          {nil, true},
+		"as much":       {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb)}, true},
+		"one too large": {[]Reference{of("image/png", "https://x.example", 4*mb+1)}, false},
+		"too much":      {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb+1)}, false},
+		"addresses": {[]Reference{of("image/png", "https://x.example", 4*mb), of("image/png", "https://x.example", 4*mb),
+			of("image/png", "", 4*mb)}, true},
 		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
 	} {
 		err := Task{Kind: KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)

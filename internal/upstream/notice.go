@@ -42,7 +42,8 @@ type notice struct {
 // {promptFeedback:{blockReason}} (Gemini).
 func readNotice(body []byte) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || rawjson.CheckShape(body) != nil || !gjson.ValidBytes(body) {
+	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || rawjson.CheckShape(body) != nil ||
+		!gjson.ValidBytes(body) {
 		return notice{}, false
 	}
 	root := gjson.ParseBytes(body)

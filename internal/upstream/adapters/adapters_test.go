@@ -71,7 +71,8 @@ lines:
 `
 	known := map[string]catalog.Provider{}
 	for name, info := range adapters.Providers() {
-		p := catalog.Provider{Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, CheckOptions: info.CheckOptions}
+		p := catalog.Provider{Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey,
+			CheckOptions: info.CheckOptions}
 		for _, kind := range info.Kinds {
 			p.Kinds = append(p.Kinds, catalog.Kind(kind))
 		}
@@ -84,7 +85,8 @@ lines:
 			continue
 		}
 		line := doc.Lines[0]
-		if _, err := adapters.New(adapters.Options{}).Open(upstream.Target{Line: line.ID, Provider: provider, Key: "key", Options: line.Options}); err != nil {
+		if _, err := adapters.New(adapters.Options{}).Open(upstream.Target{Line: line.ID, Provider: provider, Key: "key",
+			Options: line.Options}); err != nil {
 			t.Errorf("%s: %v", provider, err)
 		}
 		_, _, err = catalog.Parse([]byte(strings.NewReplacer("PROVIDER", provider, "SIZE", "square").Replace(catalogue)), known)

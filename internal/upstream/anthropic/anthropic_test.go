@@ -141,7 +141,8 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	limited := fakeprovider.NativeError(429, "rate_limit_error", "Slow down.")
 	limited.Header = map[string]string{"Retry-After": "7"}
-	spent := fakeprovider.Reply{Status: 429, Body: `{"type":"error","error":{"type":"rate_limit_error","code":"contract_spend_limit_reached","message":"x"}}`}
+	spent := fakeprovider.Reply{Status: 429,
+		Body: `{"type":"error","error":{"type":"rate_limit_error","code":"contract_spend_limit_reached","message":"x"}}`}
 	for name, tt := range map[string]struct {
 		reply  fakeprovider.Reply
 		code   fault.Code
@@ -149,26 +150,35 @@ func TestErrors(t *testing.T) {
 		passed int
 		native string // error.type that a client of /native sees
 	}{
-		"bad request":     {fakeprovider.NativeError(400, "invalid_request_error", "max_tokens: Field required"), fault.InvalidRequest, upstream.HealthNone, 400, "invalid_request_error"},
-		"prompt too long": {fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"), fault.InvalidRequest, upstream.HealthNone, 400, "invalid_request_error"},
-		"too large":       {fakeprovider.NativeError(413, "request_too_large", "Request exceeds the maximum size"), fault.InvalidRequest, upstream.HealthNone, 413, "request_too_large"},
+		"bad request": {fakeprovider.NativeError(400, "invalid_request_error", "max_tokens: Field required"), fault.InvalidRequest,
+			upstream.HealthNone, 400, "invalid_request_error"},
+		"prompt too long": {fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
+			fault.InvalidRequest, upstream.HealthNone, 400, "invalid_request_error"},
+		"too large": {fakeprovider.NativeError(413, "request_too_large", "Request exceeds the maximum size"), fault.InvalidRequest,
+			upstream.HealthNone, 413, "request_too_large"},
 		"balance": {fakeprovider.NativeError(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
 			fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
 		"own limit": {fakeprovider.NativeError(400, "invalid_request_error", "You have reached your specified API usage limits."),
 			fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
-		"key":           {fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key"), fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
-		"billing":       {fakeprovider.NativeError(402, "billing_error", "x"), fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
-		"permission":    {fakeprovider.NativeError(403, "permission_error", "x"), fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
-		"unknown model": {fakeprovider.NativeError(404, "not_found_error", "model: vendor-model"), fault.UpstreamUnavailable, upstream.HealthModel, 0, "api_error"},
-		"conflict":      {fakeprovider.NativeError(409, "conflict_error", "x"), fault.UpstreamUnavailable, upstream.HealthFail, 0, "api_error"},
-		"rate":          {limited, fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
-		"spend limit":   {spent, fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
-		"internal":      {fakeprovider.NativeError(500, "api_error", "Internal server error"), fault.UpstreamUnavailable, upstream.HealthFail, 0, "api_error"},
-		"unavailable":   {fakeprovider.NativeError(503, "api_error", "x"), fault.UpstreamUnavailable, upstream.HealthFail, 0, "api_error"},
-		"timeout":       {fakeprovider.NativeError(504, "timeout_error", "x"), fault.UpstreamTimeout, upstream.HealthFail, 0, "api_error"},
-		"overloaded":    {fakeprovider.NativeError(529, "overloaded_error", "Overloaded"), fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
-		"page":          {fakeprovider.Page(529), fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
-		"inside 200":    {fakeprovider.Reply{ContentType: "text/html", Body: `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`}, fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
+		"key": {fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key"), fault.UpstreamUnavailable,
+			upstream.HealthCredential, 0, "api_error"},
+		"billing": {fakeprovider.NativeError(402, "billing_error", "x"), fault.UpstreamUnavailable, upstream.HealthCredential, 0,
+			"api_error"},
+		"permission": {fakeprovider.NativeError(403, "permission_error", "x"), fault.UpstreamUnavailable, upstream.HealthCredential, 0,
+			"api_error"},
+		"unknown model": {fakeprovider.NativeError(404, "not_found_error", "model: vendor-model"), fault.UpstreamUnavailable,
+			upstream.HealthModel, 0, "api_error"},
+		"conflict":    {fakeprovider.NativeError(409, "conflict_error", "x"), fault.UpstreamUnavailable, upstream.HealthFail, 0, "api_error"},
+		"rate":        {limited, fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
+		"spend limit": {spent, fault.UpstreamUnavailable, upstream.HealthCredential, 0, "api_error"},
+		"internal": {fakeprovider.NativeError(500, "api_error", "Internal server error"), fault.UpstreamUnavailable, upstream.HealthFail, 0,
+			"api_error"},
+		"unavailable": {fakeprovider.NativeError(503, "api_error", "x"), fault.UpstreamUnavailable, upstream.HealthFail, 0, "api_error"},
+		"timeout":     {fakeprovider.NativeError(504, "timeout_error", "x"), fault.UpstreamTimeout, upstream.HealthFail, 0, "api_error"},
+		"overloaded":  {fakeprovider.NativeError(529, "overloaded_error", "Overloaded"), fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
+		"page":        {fakeprovider.Page(529), fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
+		"inside 200": {fakeprovider.Reply{ContentType: "text/html", Body: `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`},
+			fault.UpstreamBusy, upstream.HealthCool, 0, "api_error"},
 	} {
 		for _, count := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -209,7 +219,8 @@ func TestErrorsInStreams(t *testing.T) {
 		"overloaded_error": fault.UpstreamBusy, "rate_limit_error": fault.UpstreamBusy, "api_error": fault.UpstreamUnavailable,
 		"timeout_error": fault.UpstreamTimeout, "authentication_error": fault.UpstreamUnavailable, "invalid_request_error": fault.InvalidRequest,
 	} {
-		p := fakeprovider.New(t, fakeprovider.NativeEvents(fakeprovider.NativeStart(3), fakeprovider.NativePing(), fakeprovider.NativeText("a"), fakeprovider.NativeFailure(kind, "x")))
+		p := fakeprovider.New(t, fakeprovider.NativeEvents(fakeprovider.NativeStart(3), fakeprovider.NativePing(), fakeprovider.NativeText("a"),
+			fakeprovider.NativeFailure(kind, "x")))
 		answer, err := open(t, p).Chat(t.Context(), call(true))
 		if err != nil {
 			t.Fatal(err)
@@ -266,8 +277,10 @@ func TestConnectionIsKept(t *testing.T) {
 func TestCountTokens(t *testing.T) {
 	t.Parallel()
 	long := fakeprovider.Reply{Body: `{"input_tokens":5,"x":"` + strings.Repeat("x", 1<<20) + `"}`}
-	p := fakeprovider.New(t, fakeprovider.NativeCount(2095), fakeprovider.Reply{Body: `{"input_tokens":null}`}, fakeprovider.Reply{Body: `{"input_tokens":-1}`},
-		fakeprovider.Reply{Body: `{"input_tokens":"9"}`}, long, fakeprovider.Reply{Body: `{"input_tokens":5`}, fakeprovider.Reply{Length: 99, Body: `{"input`})
+	p := fakeprovider.New(t, fakeprovider.NativeCount(2095), fakeprovider.Reply{Body: `{"input_tokens":null}`},
+		fakeprovider.Reply{Body: `{"input_tokens":-1}`},
+		fakeprovider.Reply{Body: `{"input_tokens":"9"}`}, long, fakeprovider.Reply{Body: `{"input_tokens":5`},
+		fakeprovider.Reply{Length: 99, Body: `{"input`})
 	a := open(t, p)
 	c := call(true)
 	c.Header = http.Header{"Anthropic-Beta": {"a"}}
@@ -277,7 +290,8 @@ func TestCountTokens(t *testing.T) {
 	}
 	got := p.Requests()[0]
 	if got.Path != "/v1/messages/count_tokens" || string(got.Body) != string(c.Body) || got.Header.Get("Anthropic-Beta") != "a" ||
-		got.Header.Get("Anthropic-Version") != "2023-06-01" || got.Header.Get("X-Api-Key") != key || got.Header.Get("Accept") != "application/json" {
+		got.Header.Get("Anthropic-Version") != "2023-06-01" || got.Header.Get("X-Api-Key") != key ||
+		got.Header.Get("Accept") != "application/json" {
 		t.Errorf("sent %s %q %v", got.Path, got.Body, got.Header)
 	}
 	for range 6 {

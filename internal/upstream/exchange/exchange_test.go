@@ -89,10 +89,14 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 		usage string
 		want  upstream.Tokens
 	}{
-		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`, upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`,
+			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`,
+			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`,
+			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`,
+			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
 		{wire.FormChat, `"usage":{"prompt_tokens":70}`, upstream.Tokens{Prompt: 70}},
 		{wire.FormChat, `"usage":{"prompt_tokens":-70,"completion_tokens":-7}`, upstream.Tokens{}},
 		{wire.FormChat, `"usage":"none"`, upstream.Tokens{}},
@@ -152,15 +156,18 @@ func TestDownloadsFromStrangers(t *testing.T) {
 		want    []string          // what was asked, by which way; nothing after a refusal
 		failed  bool
 	}{
-		"own":                    {address: own + "/1", want: []string{"own " + own + "/1"}},
-		"other port":             {address: port + "/1", want: []string{"own " + port + "/1"}},
-		"other":                  {address: other + "/1", want: []string{"strange " + other + "/1"}},
-		"other, no way":          {address: other + "/1", blind: true, failed: true},
-		"own, then other":        {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"}, want: []string{"own " + own + "/1", "strange " + other + "/2"}},
-		"own, then other, blind": {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"}, blind: true, want: []string{"own " + own + "/1"}, failed: true},
-		"other, then own":        {address: other + "/1", moves: map[string]string{other + "/1": own + "/2"}, want: []string{"strange " + other + "/1", "own " + own + "/2"}},
-		"with a user":            {address: "http://u:p@10.0.0.9:8080/1", want: []string{"strange http://u:p@10.0.0.9:8080/1"}},
-		"no address":             {address: "file:///etc/passwd", failed: true},
+		"own":           {address: own + "/1", want: []string{"own " + own + "/1"}},
+		"other port":    {address: port + "/1", want: []string{"own " + port + "/1"}},
+		"other":         {address: other + "/1", want: []string{"strange " + other + "/1"}},
+		"other, no way": {address: other + "/1", blind: true, failed: true},
+		"own, then other": {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"},
+			want: []string{"own " + own + "/1", "strange " + other + "/2"}},
+		"own, then other, blind": {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"}, blind: true,
+			want: []string{"own " + own + "/1"}, failed: true},
+		"other, then own": {address: other + "/1", moves: map[string]string{other + "/1": own + "/2"},
+			want: []string{"strange " + other + "/1", "own " + own + "/2"}},
+		"with a user": {address: "http://u:p@10.0.0.9:8080/1", want: []string{"strange http://u:p@10.0.0.9:8080/1"}},
+		"no address":  {address: "file:///etc/passwd", failed: true},
 	} {
 		var asked []string
 		way := func(which string) roundTripper {
@@ -215,7 +222,8 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 func TestWorkTellsWhatItUsed(t *testing.T) {
 	t.Parallel()
 	bodies := make(chan string, 4)
-	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com"}, upstream.Info{CheckOptions: NoOptions("x")}, answering{bodies})
+	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com"}, upstream.Info{CheckOptions: NoOptions("x")},
+		answering{bodies})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +231,8 @@ func TestWorkTellsWhatItUsed(t *testing.T) {
 	for ctx, body := range map[context.Context]string{
 		spending.In(t.Context()): `{"data":[],"usage":{"input_tokens":10,"output_tokens":4000}}`,
 		t.Context():              `{"usage":{"input_tokens":1,"output_tokens":1}}`,
-		spending.In(context.WithoutCancel(t.Context())): `{"usageMetadata":{"promptTokenCount":8,"cachedContentTokenCount":3,"candidatesTokenCount":1290}}`,
+		spending.In(context.WithoutCancel(
+			t.Context())): `{"usageMetadata":{"promptTokenCount":8,"cachedContentTokenCount":3,"candidatesTokenCount":1290}}`,
 	} {
 		bodies <- body
 		if _, err := line.Submit(ctx, Request{Method: http.MethodPost, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
@@ -244,7 +253,8 @@ func TestWorkTellsWhatItUsed(t *testing.T) {
 func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
 	bodies := make(chan string, 1)
-	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com"}, upstream.Info{CheckOptions: NoOptions("x")}, answering{bodies})
+	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com"}, upstream.Info{CheckOptions: NoOptions("x")},
+		answering{bodies})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ func formLine(t *testing.T, handle http.HandlerFunc) *exchange.Line {
 	transport := exchange.NewTransport()
 	t.Cleanup(server.Close)
 	t.Cleanup(transport.CloseIdleConnections)
-	line, err := exchange.Open(upstream.Target{Line: "main", BaseURL: server.URL}, upstream.Info{CheckOptions: exchange.NoOptions("x")}, transport)
+	line, err := exchange.Open(upstream.Target{Line: "main", BaseURL: server.URL},
+		upstream.Info{CheckOptions: exchange.NoOptions("x")}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

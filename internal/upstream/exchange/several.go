@@ -12,7 +12,8 @@ import (
 // one; without any, the failure is the most hopeless, and says that a call may
 // have been accepted if any says so. After a failure that the next call would
 // meet too (again is false) no more calls are begun.
-func Several(count, atOnce int, call func(i int) (results []upstream.Result, failure *upstream.JobFailure, again bool)) ([]upstream.Result, *upstream.JobFailure) {
+func Several(count, atOnce int,
+	call func(i int) (results []upstream.Result, failure *upstream.JobFailure, again bool)) ([]upstream.Result, *upstream.JobFailure) {
 	var (
 		brought = make([][]upstream.Result, count)
 		group   sync.WaitGroup

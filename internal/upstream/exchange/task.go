@@ -114,7 +114,8 @@ func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
 		header["Content-Type"] = []string{r.ContentType}
 	}
 	maps.Copy(header, r.Header)
-	req := (&http.Request{Method: r.Method, URL: r.URL, Host: r.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
+	req := (&http.Request{Method: r.Method, URL: r.URL, Host: r.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header}).WithContext(ctx)
 	if r.Body != nil {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }

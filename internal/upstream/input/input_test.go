@@ -33,7 +33,8 @@ func image() upstream.Task {
 }
 
 func video() upstream.Task {
-	return upstream.Task{Kind: upstream.KindVideo, Model: "m", Prompt: "p", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
+	return upstream.Task{Kind: upstream.KindVideo, Model: "m", Prompt: "p", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720,
+		Seconds: 5}
 }
 
 // at is a reference with an address.
@@ -93,38 +94,59 @@ func TestWorksAreWritten(t *testing.T) {
 		work    upstream.Task
 		want    string
 	}{
-		"image":                 {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
-		"video":                 {nil, video(), `{"aspect_ratio":"16:9","duration":5,"prompt":"p","resolution":"720p"}`},
-		"several":               {nil, with(image(), func(w *upstream.Task) { w.Count = 3 }), `{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
-		"renamed":               {object{"fields": object{"prompt": "text", "size": "dims"}}, image(), `{"dims":{"height":2048,"width":2048},"text":"p"}`},
-		"left out":              {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
-		"pixels":                {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
-		"ratio":                 {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
-		"no size":               {object{"size": "none"}, image(), `{"prompt":"p"}`},
-		"pixels and tier":       {object{"size": "pixels", "fields": object{"resolution": "quality"}}, image(), `{"height":2048,"prompt":"p","quality":"2K","width":2048}`},
-		"seconds":               {object{"duration": "seconds"}, video(), `{"aspect_ratio":"16:9","duration":"5s","prompt":"p","resolution":"720p"}`},
-		"text":                  {object{"duration": "text"}, video(), `{"aspect_ratio":"16:9","duration":"5","prompt":"p","resolution":"720p"}`},
-		"spelled":               {object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}}, video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
-		"without a ratio":       {nil, with(video(), func(w *upstream.Task) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }), `{"prompt":"p","resolution":"720p"}`},
-		"without pixels":        {nil, with(image(), func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1K", "", 0, 0 }), `{"prompt":"p"}`},
-		"a tier without pixels": {nil, with(image(), func(w *upstream.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
-		"an edit at a larger tier": {object{"size": "pixels"}, with(image(), func(w *upstream.Task) { one(w); w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+		"image": {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
+		"video": {nil, video(), `{"aspect_ratio":"16:9","duration":5,"prompt":"p","resolution":"720p"}`},
+		"several": {nil, with(image(), func(w *upstream.Task) { w.Count = 3 }),
+			`{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
+		"renamed": {object{"fields": object{"prompt": "text", "size": "dims"}}, image(),
+			`{"dims":{"height":2048,"width":2048},"text":"p"}`},
+		"left out": {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
+		"pixels":   {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
+		"ratio":    {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
+		"no size":  {object{"size": "none"}, image(), `{"prompt":"p"}`},
+		"pixels and tier": {object{"size": "pixels", "fields": object{"resolution": "quality"}}, image(),
+			`{"height":2048,"prompt":"p","quality":"2K","width":2048}`},
+		"seconds": {object{"duration": "seconds"}, video(),
+			`{"aspect_ratio":"16:9","duration":"5s","prompt":"p","resolution":"720p"}`},
+		"text": {object{"duration": "text"}, video(), `{"aspect_ratio":"16:9","duration":"5","prompt":"p","resolution":"720p"}`},
+		"spelled": {
+			object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}},
+			video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
+		"without a ratio": {nil, with(video(), func(w *upstream.Task) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }),
+			`{"prompt":"p","resolution":"720p"}`},
+		"without pixels": {nil, with(image(), func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1K", "", 0, 0 }),
+			`{"prompt":"p"}`},
+		"a tier without pixels": {nil, with(image(), func(w *upstream.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }),
+			`{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
+		"an edit at a larger tier": {object{"size": "pixels"},
+			with(image(), func(w *upstream.Task) { one(w); w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
 			`{"height":2048,"image":"a","prompt":"p","width":2048}`},
-		"the larger of two small tiers": {nil, with(image(), func(w *upstream.Task) { w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "1K", true, "", 0, 0 }),
+		"the larger of two small tiers": {nil,
+			with(image(), func(w *upstream.Task) { w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "1K", true, "", 0, 0 }),
 			`{"image_size":{"height":1024,"width":1024},"prompt":"p"}`},
-		"a larger tier by name": {object{"size": "ratio"}, with(image(), func(w *upstream.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+		"a larger tier by name": {object{"size": "ratio"},
+			with(image(), func(w *upstream.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
 			`{"prompt":"p","resolution":"2K"}`},
-		"a larger tier by name beside pixels": {object{"size": "pixels", "fields": object{"resolution": "quality"}}, with(image(), func(w *upstream.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+		"a larger tier by name beside pixels": {object{"size": "pixels", "fields": object{"resolution": "quality"}},
+			with(image(), func(w *upstream.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
 			`{"prompt":"p","quality":"2K"}`},
-		"without prompt": {nil, with(video(), func(w *upstream.Task) { w.Prompt = ""; one(w) }), `{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
-		"a reference":    {object{"size": "none"}, with(image(), one), `{"image":"a","prompt":"p"}`},
-		"references":     {object{"size": "none"}, with(image(), two), `{"images":["a","b"],"prompt":"p"}`},
-		"always a list":  {object{"size": "none", "fields": object{"image": "", "images": "image_input"}}, with(image(), one), `{"image_input":["a"],"prompt":"p"}`},
-		"mask":           {object{"size": "none"}, with(image(), func(w *upstream.Task) { one(w); w.Mask = &w.References[0] }), `{"image":"a","mask":"a","prompt":"p"}`},
-		"a video":        {object{"size": "none", "fields": object{"video": "clip"}}, with(image(), func(w *upstream.Task) { w.References = []upstream.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
-		"further fields": {object{"size": "none", "input": object{"steps": int64(4), "safe": true}}, with(image(), func(w *upstream.Task) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }), `{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
-		"ours win":       {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
-		"of one model":   {object{"size": "ratio", "input": object{"a": int64(1)}, "models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}}, object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
+		"without prompt": {nil, with(video(), func(w *upstream.Task) { w.Prompt = ""; one(w) }),
+			`{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
+		"a reference": {object{"size": "none"}, with(image(), one), `{"image":"a","prompt":"p"}`},
+		"references":  {object{"size": "none"}, with(image(), two), `{"images":["a","b"],"prompt":"p"}`},
+		"always a list": {object{"size": "none", "fields": object{"image": "", "images": "image_input"}}, with(image(), one),
+			`{"image_input":["a"],"prompt":"p"}`},
+		"mask": {object{"size": "none"}, with(image(), func(w *upstream.Task) { one(w); w.Mask = &w.References[0] }),
+			`{"image":"a","mask":"a","prompt":"p"}`},
+		"a video": {object{"size": "none", "fields": object{"video": "clip"}},
+			with(image(), func(w *upstream.Task) { w.References = []upstream.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
+		"further fields": {object{"size": "none", "input": object{"steps": int64(4), "safe": true}},
+			with(image(), func(w *upstream.Task) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }),
+			`{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
+		"ours win": {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
+		"of one model": {object{"size": "ratio", "input": object{"a": int64(1)},
+			"models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}},
+				object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
 	} {
 		_, got, trouble := write(t, tt.options, tt.work)
 		if trouble != nil || got != tt.want {
@@ -162,21 +184,29 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	}{
 		"several images": {object{"fields": object{"count": ""}}, func(w *upstream.Task) { w.Count = 2 }, "one image a call"},
 		"pixels":         {object{"size": "ratio"}, func(w *upstream.Task) { w.Exact, w.Ratio = true, "" }, "takes a ratio"},
-		"no references":  {object{"fields": object{"image": "", "images": ""}}, func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }, "does not take 1 images"},
+		"no references": {object{"fields": object{"image": "", "images": ""}},
+			func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }, "does not take 1 images"},
 		"one reference": {object{"fields": object{"images": ""}}, func(w *upstream.Task) {
 			w.References = []upstream.Reference{at("image/png", "a"), at("image/png", "b")}
 		}, "does not take 2 images"},
-		"no videos":                               {nil, func(w *upstream.Task) { w.References = []upstream.Reference{at("video/mp4", "a")} }, "does not take 1 videos"},
-		"no mask":                                 {object{"fields": object{"mask": ""}}, func(w *upstream.Task) { w.Mask = &upstream.Reference{URL: "m"} }, "a mask"},
-		"twice":                                   {object{"fields": object{"mask": "image"}}, func(w *upstream.Task) { r := at("image/png", "a"); w.References, w.Mask = []upstream.Reference{r}, &r }, `"image" twice`},
-		"twice, other kinds":                      {object{"size": "pixels", "fields": object{"width": "side", "height": "side"}}, func(*upstream.Task) {}, `"side" twice`},
-		"twice, a reference":                      {object{"fields": object{"image": "prompt"}}, func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }, `"prompt" twice`},
-		"a larger tier that is not said":          {object{"size": "none"}, func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
-		"a larger tier whose word is left out":    {object{"size": "ratio", "fields": object{"resolution": ""}}, func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
-		"a larger tier whose pixels are left out": {object{"size": "pixels", "fields": object{"width": "", "height": ""}}, func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
-		"count in params":                         {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
-		"size in params":                          {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
-		"params are none":                         {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
+		"no videos": {nil, func(w *upstream.Task) { w.References = []upstream.Reference{at("video/mp4", "a")} },
+			"does not take 1 videos"},
+		"no mask": {object{"fields": object{"mask": ""}},
+			func(w *upstream.Task) { w.Mask = &upstream.Reference{URL: "m"} }, "a mask"},
+		"twice": {object{"fields": object{"mask": "image"}},
+			func(w *upstream.Task) { r := at("image/png", "a"); w.References, w.Mask = []upstream.Reference{r}, &r }, `"image" twice`},
+		"twice, other kinds": {object{"size": "pixels", "fields": object{"width": "side", "height": "side"}},
+			func(*upstream.Task) {}, `"side" twice`},
+		"twice, a reference": {object{"fields": object{"image": "prompt"}},
+			func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }, `"prompt" twice`},
+		"a larger tier that is not said": {object{"size": "none"}, func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
+		"a larger tier whose word is left out": {object{"size": "ratio", "fields": object{"resolution": ""}},
+			func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
+		"a larger tier whose pixels are left out": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
+			func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
+		"count in params": {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
+		"size in params":  {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
+		"params are none": {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
 	} {
 		for _, w := range []upstream.Task{image(), video()} {
 			w.Seconds = 0
@@ -290,7 +320,8 @@ func TestInline(t *testing.T) {
 
 // FuzzParams: the client's further fields never change what the line says.
 func FuzzParams(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"seed":1}`, `{"n":4}`, `{"N":4}`, `{"image_size":{}}`, `{"prompt":"x"}`, `{"n ":[1]}`, `null`, `[`, `{"a":1e999}`} {
+	for _, seed := range []string{`{}`, `{"seed":1}`, `{"n":4}`, `{"N":4}`, `{"image_size":{}}`, `{"prompt":"x"}`, `{"n ":[1]}`, `null`, `[`,
+		`{"a":1e999}`} {
 		f.Add([]byte(seed))
 	}
 	o, err := input.Read(nil)
@@ -315,7 +346,8 @@ func FuzzParams(f *testing.F) {
 		if _, ok := all["n"]; ok {
 			t.Errorf("%s", body)
 		}
-		if json.Unmarshal(all["prompt"], &got.Prompt) != nil || json.Unmarshal(all["image_size"], &got.Size) != nil || got.Prompt != "p" || got.Size["width"] != 2048 {
+		if json.Unmarshal(all["prompt"], &got.Prompt) != nil || json.Unmarshal(all["image_size"], &got.Size) != nil || got.Prompt != "p" ||
+			got.Size["width"] != 2048 {
 			t.Errorf("%s", body)
 		}
 	})

@@ -114,7 +114,8 @@ func TestImages(t *testing.T) {
 			w.Model, w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "flux", "2K", true, "", 0, 0
 		}),
 			`{"model":"flux","n":1,"size":"2048x2048"}`, true},
-		"another vendor's only tier without a ratio": {picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
+		"another vendor's only tier without a ratio": {
+			picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
 			`{"model":"flux","n":1,"size":"4096x4096"}`, true},
 		"xAI": {picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
@@ -277,7 +278,8 @@ func TestEdits(t *testing.T) {
 				t.Errorf("%s of %s bytes, %d came", got.Path, got.Header.Get("Content-Length"), len(got.Body))
 			}
 			fields, files := parts(t, got)
-			want := map[string]string{"model": "gpt-image-2", "prompt": "a fox", "n": "2", "size": "1024x1024", "quality": "low", "user": `ü "x"`, "output_compression": "7"}
+			want := map[string]string{"model": "gpt-image-2", "prompt": "a fox", "n": "2", "size": "1024x1024", "quality": "low", "user": `ü "x"`,
+				"output_compression": "7"}
 			if fmt.Sprint(fields) != fmt.Sprint(want) || strings.Join(files, " ") != tt.files {
 				t.Errorf("fields %v, files %v", fields, files)
 			}
@@ -397,24 +399,34 @@ func TestImageTroubles(t *testing.T) {
 		how  fakestudio.Behaviour
 		want verdict
 	}{
-		"moderation": {fakestudio.Behaviour{Status: 400, Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no","moderation_details":{"moderation_stage":"input"}}}`}, blocked},
-		"policy":     {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "content_policy_violation")}, verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"moderation": {fakestudio.Behaviour{Status: 400,
+			Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no",` +
+				`"moderation_details":{"moderation_stage":"input"}}}`}, blocked},
+		"policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "content_policy_violation")},
+			verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
 		"image policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "image_content_policy_violation")},
 			verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
-		"filtered by xAI":       {fakestudio.Behaviour{Failed: `{"url":"http://x/1.png","respect_moderation":false}`}, blocked},
-		"all failed":            {fakestudio.Behaviour{Failed: `{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`}, blocked},
-		"empty":                 {fakestudio.Behaviour{Failed: `{}`}, verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}},
-		"no base64":             {fakestudio.Behaviour{Failed: `{"b64_json":"*"}`}, verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}},
-		"size":                  {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_value")}, late},
-		"bad reference":         {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_image")}, late},
-		"large reference":       {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "image_too_large")}, late},
-		"type of reference":     {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "unsupported_image_media_type")}, late},
-		"key":                   {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
-		"balance":               {fakestudio.Behaviour{Status: 402, Body: `{}`}, cred},
-		"region":                {fakestudio.Behaviour{Status: 403, Body: openAIError("request_forbidden", "unsupported_country_region_territory")}, cred},
-		"quota":                 {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
-		"hard limit":            {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "billing_hard_limit_reached")}, cred},
-		"model":                 {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
+		"filtered by xAI": {fakestudio.Behaviour{Failed: `{"url":"http://x/1.png","respect_moderation":false}`}, blocked},
+		"all failed": {
+			fakestudio.Behaviour{Failed: `{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`}, blocked},
+		"empty": {fakestudio.Behaviour{Failed: `{}`}, verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf,
+			false, ""}},
+		"no base64": {fakestudio.Behaviour{Failed: `{"b64_json":"*"}`},
+			verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}},
+		"size":            {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_value")}, late},
+		"bad reference":   {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_image")}, late},
+		"large reference": {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "image_too_large")}, late},
+		"type of reference": {
+			fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "unsupported_image_media_type")}, late},
+		"key":     {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
+		"balance": {fakestudio.Behaviour{Status: 402, Body: `{}`}, cred},
+		"region": {
+			fakestudio.Behaviour{Status: 403, Body: openAIError("request_forbidden", "unsupported_country_region_territory")}, cred},
+		"quota": {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
+		"hard limit": {
+			fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "billing_hard_limit_reached")}, cred},
+		"model": {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
 		"rate":                  {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, busy},
 		"overload":              {fakestudio.Behaviour{Status: 529, Body: `{}`}, busy},
 		"server":                {fakestudio.Behaviour{Status: 500, Body: openAIError("server_error", "server_error")}, broken},
@@ -445,8 +457,10 @@ func TestImageTroubles(t *testing.T) {
 // TestFewerImages: what was filtered is missing, what is too much is left.
 func TestFewerImages(t *testing.T) {
 	t.Parallel()
-	reply := `{"data":[{"url":"http://127.0.0.1/1.png","respect_moderation":true},{"url":"http://127.0.0.1/2.png","respect_moderation":false},{},` +
-		`{"error":{"code":"x","message":"y"}},{"b64_json":"data:image/png;base64,iVBORw0KGgo"},{"url":"data:image/png;base64,iVBORw0KGgo="},{"url":"http://127.0.0.1/3.png"}]}`
+	reply := `{"data":[{"url":"http://127.0.0.1/1.png","respect_moderation":true},` +
+		`{"url":"http://127.0.0.1/2.png","respect_moderation":false},{},` +
+		`{"error":{"code":"x","message":"y"}},{"b64_json":"data:image/png;base64,iVBORw0KGgo"},{"url":"data:image/png;base64,iVBORw0KGgo="},` +
+		`{"url":"http://127.0.0.1/3.png"}]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, reply)
@@ -456,7 +470,8 @@ func TestFewerImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Results) != 3 || p.Results[0].Ref != "http://127.0.0.1/1.png" || p.Results[1].Type != "image/png" || string(p.Results[2].Data) != "\x89PNG\r\n\x1a\n" {
+	if len(p.Results) != 3 || p.Results[0].Ref != "http://127.0.0.1/1.png" || p.Results[1].Type != "image/png" ||
+		string(p.Results[2].Data) != "\x89PNG\r\n\x1a\n" {
 		t.Errorf("%+v", p.Results)
 	}
 }
@@ -484,7 +499,8 @@ func TestReferenceGone(t *testing.T) {
 // FuzzImages: no answer makes the reading panic, and none brings more images
 // than were asked for.
 func FuzzImages(f *testing.F) {
-	for _, seed := range []string{`{"data":[{"url":"http://x/1"}]}`, `{"data":[{"b64_json":"aGk="}]}`, `{"data":{}}`, `{"error":{"code":1}}`, `[]`, `<html>`, ``} {
+	for _, seed := range []string{`{"data":[{"url":"http://x/1"}]}`, `{"data":[{"b64_json":"aGk="}]}`, `{"data":{}}`, `{"error":{"code":1}}`,
+		`[]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
 	a, answer := scripted(f)
@@ -508,7 +524,8 @@ func scripted(f testing.TB) (*openai.Adapter, func(body []byte, status int)) {
 		status int
 	)
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
 	})
 	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: "http://127.0.0.1/v1", Key: key}, transport)
 	if err != nil {

@@ -132,23 +132,33 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"rejection": {reply: fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long"),
 			code: "context_length_exceeded", passed: 400},
-		"rate limit":                 {reply: fakeprovider.Busy(7), code: fault.UpstreamBusy, health: upstream.HealthCool},
-		"credential":                 {reply: fakeprovider.Error(401, "", "invalid_api_key", "no"), code: fault.UpstreamUnavailable, health: upstream.HealthCredential},
-		"model":                      {reply: fakeprovider.Error(404, "", "model_not_found", "no"), code: fault.UpstreamUnavailable, health: upstream.HealthModel},
-		"server error":               {reply: fakeprovider.Error(500, "server_error", "", "no"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"page with 200":              {reply: fakeprovider.Page(200), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"page with 400":              {reply: fakeprovider.Page(400), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"redirect":                   {reply: fakeprovider.Reply{Status: 307, Header: map[string]string{"Location": "/elsewhere"}}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"no content type":            {reply: fakeprovider.Reply{ContentType: "-", Body: "hello"}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"plain text":                 {reply: fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"compressed":                 {reply: fakeprovider.Reply{Header: map[string]string{"Content-Encoding": "gzip"}, Body: "\x1f\x8b"}, code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"rate limit": {reply: fakeprovider.Busy(7), code: fault.UpstreamBusy, health: upstream.HealthCool},
+		"credential": {reply: fakeprovider.Error(401, "", "invalid_api_key", "no"), code: fault.UpstreamUnavailable,
+			health: upstream.HealthCredential},
+		"model": {reply: fakeprovider.Error(404, "", "model_not_found", "no"), code: fault.UpstreamUnavailable,
+			health: upstream.HealthModel},
+		"server error": {reply: fakeprovider.Error(500, "server_error", "", "no"), code: fault.UpstreamUnavailable,
+			health: upstream.HealthFail},
+		"page with 200": {reply: fakeprovider.Page(200), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"page with 400": {reply: fakeprovider.Page(400), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"redirect": {reply: fakeprovider.Reply{Status: 307, Header: map[string]string{"Location": "/elsewhere"}},
+			code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"no content type": {reply: fakeprovider.Reply{ContentType: "-", Body: "hello"}, code: fault.UpstreamUnavailable,
+			health: upstream.HealthFail},
+		"plain text": {reply: fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, code: fault.UpstreamUnavailable,
+			health: upstream.HealthFail},
+		"compressed": {reply: fakeprovider.Reply{Header: map[string]string{"Content-Encoding": "gzip"}, Body: "\x1f\x8b"},
+			code: fault.UpstreamUnavailable, health: upstream.HealthFail},
 		"stream not wanted":          {reply: fakeprovider.Stream(1, 1, "hi"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
 		"error in place of a stream": {stream: true, code: fault.UpstreamUnavailable, health: upstream.HealthFail, reply: inside},
 		"rate limit in place of a stream": {stream: true, code: fault.UpstreamBusy, health: upstream.HealthCool,
 			reply: fakeprovider.Reply{Body: `{"error":{"code":429,"message":"slow down"}}`}},
-		"answer in place of a stream": {stream: true, reply: fakeprovider.Answer("hi", 1, 1), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"reset before the head":       {reply: fakeprovider.Reply{Before: fakeprovider.Reset}, code: fault.UpstreamConnectionError, health: upstream.HealthFail},
-		"close before the head":       {reply: fakeprovider.Reply{Before: fakeprovider.Cut}, code: fault.UpstreamConnectionError, health: upstream.HealthFail},
+		"answer in place of a stream": {stream: true, reply: fakeprovider.Answer("hi", 1, 1), code: fault.UpstreamUnavailable,
+			health: upstream.HealthFail},
+		"reset before the head": {reply: fakeprovider.Reply{Before: fakeprovider.Reset}, code: fault.UpstreamConnectionError,
+			health: upstream.HealthFail},
+		"close before the head": {reply: fakeprovider.Reply{Before: fakeprovider.Cut}, code: fault.UpstreamConnectionError,
+			health: upstream.HealthFail},
 		"error body cut off": {reply: fakeprovider.Reply{Status: 503, Length: 100, Body: `{"error":`},
 			code: fault.UpstreamUnavailable, health: upstream.HealthFail},
 		"endless error": {reply: fakeprovider.Reply{Status: 500, Body: strings.Repeat("x", 4<<20), End: fakeprovider.Stall},
@@ -330,7 +340,8 @@ func TestHTTP2(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	for _, base := range []string{"ftp://host/v1", "host/v1", "http://", "https://user:pass@host/v1", "https://host/v1?x=1", "https://host/v1#x", "://"} {
+	for _, base := range []string{"ftp://host/v1", "host/v1", "http://", "https://user:pass@host/v1", "https://host/v1?x=1",
+		"https://host/v1#x", "://"} {
 		if _, err := openai.New(upstream.Target{Line: "main", BaseURL: base}, nil); err == nil {
 			t.Errorf("base address %q was accepted", base)
 		} else if strings.Contains(err.Error(), "pass") {

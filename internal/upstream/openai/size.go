@@ -110,7 +110,8 @@ func sizeFree(f fields, w upstream.Task) *upstream.JobFailure {
 	case width%sideStep != 0 || height%sideStep != 0:
 		return upstream.Unsuitable(w.Kind, "%s: the provider makes sides that %d divides", pixels(width, height), sideStep)
 	case max(width, height) > maxSide || n > maxPixels || n < minPixels:
-		return upstream.Unsuitable(w.Kind, "%s: the provider makes %d to %d pixels, and sides up to %d", pixels(width, height), minPixels, maxPixels, maxSide)
+		return upstream.Unsuitable(w.Kind, "%s: the provider makes %d to %d pixels, and sides up to %d", pixels(width, height), minPixels,
+			maxPixels, maxSide)
 	}
 	f.set("size", pixels(width, height))
 	return nil

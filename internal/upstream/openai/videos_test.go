@@ -37,7 +37,8 @@ func TestVideo(t *testing.T) {
 		"from a picture": {clip(func(w *upstream.Task) {
 			w.References, w.Seconds = []upstream.Reference{reference("image/png", fakestudio.Picture(1))}, 0
 			w.Params = json.RawMessage(`{"style":"noir"}`)
-		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
+		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"},
+			[]string{"input_reference=reference.png"}},
 		"the nearest size": {clip(func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
 			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
 		"another vendor": {clip(func(w *upstream.Task) {
@@ -121,18 +122,27 @@ func TestVideoTroubles(t *testing.T) {
 		how  fakestudio.Behaviour
 		want verdict
 	}{
-		"moderation":   {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "moderation_blocked")}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
-		"field":        {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_value")}, verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}},
-		"reference":    {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_image")}, verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, false, ""}},
-		"key":          {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
-		"quota":        {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
-		"rate":         {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}},
-		"model":        {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
-		"server":       {fakestudio.Behaviour{Status: 503, Body: "<html>"}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"lost":         {fakestudio.Behaviour{LoseAnswer: true}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
-		"no id":        {fakestudio.Behaviour{Status: 200, Body: `{"object":"video","error":null}`}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
-		"an odd id":    {fakestudio.Behaviour{Status: 200, Body: `{"id":"../../x"}`}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
-		"error in 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"moderation": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "moderation_blocked")},
+			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"field": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_value")},
+			verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}},
+		"reference": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_image")},
+			verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, false, ""}},
+		"key":   {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
+		"quota": {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
+		"rate": {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")},
+			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}},
+		"model": {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
+		"server": {fakestudio.Behaviour{Status: 503, Body: "<html>"}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail,
+			false, ""}},
+		"lost": {fakestudio.Behaviour{LoseAnswer: true}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
+		"no id": {fakestudio.Behaviour{Status: 200, Body: `{"object":"video","error":null}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
+		"an odd id": {fakestudio.Behaviour{Status: 200, Body: `{"id":"../../x"}`},
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
+		"error in 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")},
+			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,15 +163,22 @@ func TestVideoEnds(t *testing.T) {
 		how  fakestudio.Behaviour
 		want verdict
 	}{
-		"moderation": {fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
-		"sentinel":   {fakestudio.Behaviour{Failed: `{"code":"sentinel_block","message":"the audio"}`}, verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, "audio"}},
-		"rendering":  {fakestudio.Behaviour{Failed: `{"code":"video_generation_failed","message":"x"}`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"internal":   {fakestudio.Behaviour{Failed: `{"code":"internal_error","message":"x"}`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"words":      {fakestudio.Behaviour{Failed: `"gone wrong"`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"no reason":  {fakestudio.Behaviour{Failed: `null`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"lost id":    {fakestudio.Behaviour{Lost: true}, verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"poll 429":   {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 5}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
-		"poll 401":   {fakestudio.Behaviour{PollStatus: 401, PollStatusTimes: 5}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential, false, ""}},
+		"moderation": {fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`},
+			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+		"sentinel": {fakestudio.Behaviour{Failed: `{"code":"sentinel_block","message":"the audio"}`},
+			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, "audio"}},
+		"rendering": {fakestudio.Behaviour{Failed: `{"code":"video_generation_failed","message":"x"}`},
+			verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"internal": {fakestudio.Behaviour{Failed: `{"code":"internal_error","message":"x"}`},
+			verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"words": {fakestudio.Behaviour{Failed: `"gone wrong"`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail,
+			false, ""}},
+		"no reason": {fakestudio.Behaviour{Failed: `null`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"lost id":   {fakestudio.Behaviour{Lost: true}, verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"poll 429": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 5},
+			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
+		"poll 401": {fakestudio.Behaviour{PollStatus: 401, PollStatusTimes: 5},
+			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential, false, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +204,8 @@ func TestVideoEnds(t *testing.T) {
 func TestVideoStatus(t *testing.T) {
 	t.Parallel()
 	a, answer := scripted(t)
-	for status, next := range map[string]upstream.Next{"expired": upstream.NextLine, "canceled": upstream.NextLine, "thinking": upstream.NextPoll, "": upstream.NextPoll} {
+	for status, next := range map[string]upstream.Next{"expired": upstream.NextLine, "canceled": upstream.NextLine,
+		"thinking": upstream.NextPoll, "": upstream.NextPoll} {
 		answer([]byte(`{"status":"`+status+`"}`), 200)
 		_, err := a.Poll(t.Context(), clip(), "video_1")
 		if m := trouble(t, err); m.Next != next || status == "expired" && m.Job != fault.RenderTimeout {
@@ -244,7 +262,8 @@ func TestStrangeTickets(t *testing.T) {
 }
 
 func FuzzVideos(f *testing.F) {
-	for _, seed := range []string{`{"id":"video_1","status":"completed"}`, `{"status":"failed","error":{"code":"x"}}`, `{"status":"queued"}`, `{"id":7}`, `[]`, `<`} {
+	for _, seed := range []string{`{"id":"video_1","status":"completed"}`, `{"status":"failed","error":{"code":"x"}}`, `{"status":"queued"}`,
+		`{"id":7}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
 	a, answer := scripted(f)

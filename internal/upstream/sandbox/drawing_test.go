@@ -26,11 +26,13 @@ func reference(contentType string, data []byte) upstream.Reference {
 }
 
 func imageWork() upstream.Task {
-	return upstream.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024}
+	return upstream.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K",
+		Ratio: "1:1", Width: 1024, Height: 1024}
 }
 
 func videoWork() upstream.Task {
-	return upstream.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
+	return upstream.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9",
+		Width: 1280, Height: 720, Seconds: 5}
 }
 
 // drawn draws an image and decodes it.
@@ -208,10 +210,12 @@ func TestThumbnails(t *testing.T) {
 		{"a picture", reference("image/png", fakestudio.Picture(1)), image.Pt(100, 75), false},
 		{"too many pixels", reference("image/png", large.Bytes()), image.Pt(100, 100), true},
 		{"too long", upstream.Reference{Type: "image/png", Size: maxReferenceBytes + 1}, image.Pt(100, 100), true},
-		{"longer than it says", reference("image/png", append(fakestudio.Picture(1), make([]byte, maxReferenceBytes)...)), image.Pt(100, 100), true},
+		{"longer than it says", reference("image/png", append(fakestudio.Picture(1), make([]byte, maxReferenceBytes)...)),
+			image.Pt(100, 100), true},
 		{"no picture", reference("image/jpeg", []byte("no picture")), image.Pt(100, 100), true},
 		{"a video", reference("video/mp4", fakestudio.Clip()), image.Pt(100, 100), true},
-		{"extended WebP", reference("image/webp", []byte("RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")), image.Pt(100, 100), true},
+		{"extended WebP", reference("image/webp", []byte("RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")),
+			image.Pt(100, 100), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -308,7 +312,8 @@ func TestClip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.width != c.width || p.height != c.height || int(p.length) != 1000*c.seconds || len(p.sizes) != c.seconds*clipRate || seconds+1 != c.seconds {
+			if p.width != c.width || p.height != c.height || int(p.length) != 1000*c.seconds || len(p.sizes) != c.seconds*clipRate ||
+				seconds+1 != c.seconds {
 				t.Errorf("%dx%d, %d ms, %d pictures", p.width, p.height, p.length, len(p.sizes))
 			}
 			if p.scale/p.delta != clipRate || len(p.keys) != (c.seconds*clipRate+keyEvery-1)/keyEvery {
@@ -336,7 +341,8 @@ func TestClipEndsWithItsContext(t *testing.T) {
 // FuzzReference: whatever a reference holds, a thumbnail comes out.
 func FuzzReference(f *testing.F) {
 	f.Add("image/png", fakestudio.Picture(1))
-	f.Add("image/gif", []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"))
+	f.Add("image/gif", []byte(
+		"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"))
 	f.Add("image/jpeg", []byte("\xff\xd8\xff\xe0"))
 	f.Add("image/webp", []byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00/\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00"))
 	f.Fuzz(func(t *testing.T, contentType string, data []byte) {

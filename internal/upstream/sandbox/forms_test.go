@@ -80,10 +80,11 @@ func answerTo(t *testing.T, form wire.Form, name, body string) string {
 }
 
 const (
-	weatherSchema = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3}},"required":["city","days"]}`
-	chatWeather   = `"tools":[{"type":"function","function":{"name":"get_weather","parameters":` + weatherSchema + `}}]`
-	flatWeather   = `"tools":[{"type":"web_search"},{"type":"function","name":"get_weather","parameters":` + weatherSchema + `}]`
-	claimWeather  = `"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"get_weather","input_schema":` + weatherSchema + `}]`
+	weatherSchema = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3}},` +
+		`"required":["city","days"]}`
+	chatWeather  = `"tools":[{"type":"function","function":{"name":"get_weather","parameters":` + weatherSchema + `}}]`
+	flatWeather  = `"tools":[{"type":"web_search"},{"type":"function","name":"get_weather","parameters":` + weatherSchema + `}]`
+	claimWeather = `"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"get_weather","input_schema":` + weatherSchema + `}]`
 )
 
 // TestFormsAgree: what is asked in one form is answered alike in the others,
@@ -103,12 +104,16 @@ func TestFormsAgree(t *testing.T) {
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
 			nil, said{content: echoed + "hello", finish: "stop"}},
 		{"parts",
-			`"messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"what is this"},{"type":"image_url","image_url":{"url":"data:,x"}}]}]`,
-			`"instructions":"be brief","input":[{"role":"user","content":[{"type":"input_text","text":"what is this"},{"type":"input_image","image_url":"data:,x"}]}]`,
-			`"system":[{"type":"text","text":"be brief"}],"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},{"type":"image","source":{}}]}]`,
+			`"messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"what is this"},` +
+				`{"type":"image_url","image_url":{"url":"data:,x"}}]}]`,
+			`"instructions":"be brief","input":[{"role":"user","content":[{"type":"input_text","text":"what is this"},` +
+				`{"type":"input_image","image_url":"data:,x"}]}]`,
+			`"system":[{"type":"text","text":"be brief"}],"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},` +
+				`{"type":"image","source":{}}]}]`,
 			nil, said{content: echoed + "what is this", finish: "stop"}},
 		{"limit",
-			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, `"input":"hello","max_output_tokens":2`, `"messages":[{"role":"user","content":"hello"}],"max_tokens":2`,
+			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, `"input":"hello","max_output_tokens":2`,
+			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`,
 			nil, said{content: "This is", finish: "length"}},
 		{"tool demanded",
 			`"messages":[{"role":"user","content":"hello"}],"tool_choice":"required",` + chatWeather,
@@ -131,14 +136,21 @@ func TestFormsAgree(t *testing.T) {
 			`"messages":[{"role":"user","content":"get_weather"}],"tool_choice":{"type":"none"},` + claimWeather,
 			nil, said{content: echoed + "get_weather", finish: "stop"}},
 		{"tool answered",
-			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","tool_calls":[]},{"role":"tool","content":"12 degrees"}],` + chatWeather,
-			`"input":[{"role":"user","content":"get_weather"},{"type":"reasoning","summary":[]},{"type":"function_call","name":"get_weather","arguments":"{}","call_id":"call_1"},{"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"12 degrees"}]}],` + flatWeather,
-			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"},{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"12 degrees"}]}]}],` + claimWeather,
+			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","tool_calls":[]},{"role":"tool","content":"12 degrees"}],` +
+				chatWeather,
+			`"input":[{"role":"user","content":"get_weather"},{"type":"reasoning","summary":[]},` +
+				`{"type":"function_call","name":"get_weather","arguments":"{}","call_id":"call_1"},` +
+				`{"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"12 degrees"}]}],` + flatWeather,
+			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":[{"type":"thinking","thinking":"x",` +
+				`"signature":"y"},{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"12 degrees"}]}]}],` +
+				claimWeather,
 			nil, said{content: "The tool answered: 12 degrees", finish: "stop"}},
 		{"tool answered nothing",
 			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","tool_calls":[]},{"role":"tool","content":""}],` + chatWeather,
 			`"input":[{"role":"user","content":"get_weather"},{"type":"function_call_output","call_id":"call_1","output":""}],` + flatWeather,
-			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":[]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1"}]}],` + claimWeather,
+			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":[]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1"}]}],` + claimWeather,
 			nil, said{content: "The tool answered: ", finish: "stop"}},
 		{"tool cut off",
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2,"tool_choice":"required",` + chatWeather,
@@ -146,7 +158,8 @@ func TestFormsAgree(t *testing.T) {
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2,"tool_choice":{"type":"any"},` + claimWeather,
 			nil, said{tool: "get_weather", arguments: `{"city":"example`, finish: "length"}},
 		{"schema",
-			`"messages":[{"role":"user","content":"hello"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + weatherSchema + `}}`,
+			`"messages":[{"role":"user","content":"hello"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` +
+				weatherSchema + `}}`,
 			`"input":"hello","text":{"format":{"type":"json_schema","name":"x","schema":` + weatherSchema + `}}`,
 			`"messages":[{"role":"user","content":"hello"}],"output_config":{"format":{"type":"json_schema","schema":` + weatherSchema + `}}`,
 			nil, said{content: `{"city":"example","days":3}`, finish: "stop"}},
@@ -184,7 +197,8 @@ func TestFormsAgree(t *testing.T) {
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
 			map[string]any{"fail": "sentence"}, said{content: "service overloaded, please try again later", finish: "stop"}},
 		{"thinking only",
-			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello","reasoning":{"summary":"auto"}`, `"messages":[{"role":"user","content":"hello"}]`,
+			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello","reasoning":{"summary":"auto"}`,
+			`"messages":[{"role":"user","content":"hello"}]`,
 			map[string]any{"fail": "thinking_only"}, said{reasoning: "The user said: hello A short answer will do.", finish: "length"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,7 +220,8 @@ func TestFormsAgree(t *testing.T) {
 					t.Fatalf("not a good answer (%v): %s", f, raw)
 				}
 				plain := whole(t, asked.form, raw)
-				stream := streamed(t, asked.form, readForm(t, asked.form, tt.options, true, `{"stream":true,"stream_options":{"include_usage":true},`+body))
+				stream := streamed(t, asked.form,
+					readForm(t, asked.form, tt.options, true, `{"stream":true,"stream_options":{"include_usage":true},`+body))
 				if tt.name == "tool cut off" && asked.form == wire.FormMessages {
 					if plain.arguments != "{}" {
 						t.Errorf("arguments %s", plain.arguments)
@@ -236,7 +251,8 @@ func TestHiddenThinking(t *testing.T) {
 	t.Parallel()
 	for form, body := range map[wire.Form]string{
 		wire.FormResponses: `{"model":"reasoner","input":"hello"}`,
-		wire.FormMessages:  `{"model":"small","max_tokens":4096,"thinking":{"type":"adaptive","display":"omitted"},"messages":[{"role":"user","content":"hello"}]}`,
+		wire.FormMessages: `{"model":"small","max_tokens":4096,"thinking":{"type":"adaptive","display":"omitted"},` +
+			`"messages":[{"role":"user","content":"hello"}]}`,
 	} {
 		plain, stream := readForm(t, form, nil, false, body), readForm(t, form, nil, true, body)
 		a := whole(t, form, plain)
@@ -285,7 +301,8 @@ func TestCache(t *testing.T) {
 		"going on":              {system(hour) + `"messages":[` + first(mark) + more + `]`, 4019, 4008, 0, 0},
 		"going on, system only": {system(hour) + `"messages":[` + first("") + more + `]`, 4019, 2004, 0, 0},
 		"at the top":            {`"cache_control":{"type":"ephemeral"},"messages":[` + first("") + more + `]`, 2015, 2004, 11, 0},
-		"tools":                 {`"tools":[{"name":"a","description":"` + long + `","input_schema":{}` + hour + `}],"messages":[` + first("") + `]`, 4016, 0, 0, 2012},
+		"tools": {`"tools":[{"name":"a","description":"` + long + `","input_schema":{}` + hour + `}],"messages":[` + first("") +
+			`]`, 4016, 0, 0, 2012},
 	} {
 		body := `{"model":"small","max_tokens":9,` + tt.body + `}`
 		raw := readForm(t, wire.FormMessages, nil, false, body)

@@ -487,7 +487,8 @@ func TestEncoder(t *testing.T) {
 			} else {
 				made.pictures = append(made.pictures, e.next(f))
 			}
-			want = append(want, frame{wide: f.wide, high: f.high, bright: slices.Clone(f.bright), blue: slices.Clone(f.blue), red: slices.Clone(f.red)})
+			want = append(want, frame{wide: f.wide, high: f.high, bright: slices.Clone(f.bright), blue: slices.Clone(f.blue),
+				red: slices.Clone(f.red)})
 		}
 		_, err := play(made.mp4(), func(n int, p *player) {
 			if !sees(p, &want[n]) {

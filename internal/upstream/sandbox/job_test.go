@@ -19,7 +19,8 @@ import (
 )
 
 func work(kind string) upstream.Task {
-	w := upstream.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256, Height: 256, Key: "sub_1"}
+	w := upstream.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256,
+		Height: 256, Key: "sub_1"}
 	if kind == upstream.KindVideo {
 		w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "720p", "16:9", 320, 180, 1
 	}
@@ -296,7 +297,8 @@ func TestBadLink(t *testing.T) {
 		fresh := ask(2 * time.Second)
 		for range 2 {
 			var trouble *upstream.JobFailure
-			if _, err := open(t, options).Fetch(t.Context(), w, first); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll || trouble.Status != 403 {
+			if _, err := open(t, options).Fetch(t.Context(), w, first); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll ||
+				trouble.Status != 403 {
 				t.Errorf("the first link: %v", err)
 			}
 			time.Sleep(time.Minute)
@@ -400,7 +402,8 @@ func TestLeftWork(t *testing.T) {
 	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
 		t.Errorf("poll: %v", err)
 	}
-	if _, err := a.Fetch(ctx, work(upstream.KindVideo), upstream.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
+	if _, err := a.Fetch(ctx, work(upstream.KindVideo), upstream.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) ||
+		trouble.Next != upstream.NextPoll {
 		t.Errorf("fetch: %v", err)
 	}
 	if err := a.Cancel(t.Context(), w, "sandbox.1.well.0123456789ab"); err != nil {
@@ -410,7 +413,8 @@ func TestLeftWork(t *testing.T) {
 
 // FuzzTicket: what is no ticket is an unknown work, and never more.
 func FuzzTicket(f *testing.F) {
-	for _, s := range []string{"", "sandbox.1795262002123.well.0123456789ab", "sandbox.1.render_failed.0123456789ab", "sandbox.-1.well.0123456789ab", "sandbox.99999999999999999999.well.0123456789ab"} {
+	for _, s := range []string{"", "sandbox.1795262002123.well.0123456789ab", "sandbox.1.render_failed.0123456789ab",
+		"sandbox.-1.well.0123456789ab", "sandbox.99999999999999999999.well.0123456789ab"} {
 		f.Add(s)
 	}
 	a, err := sandbox.New(upstream.Target{})
@@ -431,7 +435,8 @@ func FuzzTicket(f *testing.F) {
 
 // FuzzLink: what is no link is not found.
 func FuzzLink(f *testing.F) {
-	for _, s := range []string{"", "sandbox:0", "sandbox:1", "sandbox:0:broken", "sandbox:0:from:-1", "sandbox:0:from:99999999999999", "sandbox:-1", "sandbox:0:"} {
+	for _, s := range []string{"", "sandbox:0", "sandbox:1", "sandbox:0:broken", "sandbox:0:from:-1", "sandbox:0:from:99999999999999",
+		"sandbox:-1", "sandbox:0:"} {
 		f.Add(s)
 	}
 	a, err := sandbox.New(upstream.Target{})
@@ -466,7 +471,8 @@ func TestJobOptions(t *testing.T) {
 			t.Errorf("%v: %v", options, err)
 		}
 	}
-	for _, options := range []map[string]any{{"fail_on": "word"}, {"fail_on": strings.Repeat("x", 501), "fail": "busy"}, {"fail_on": ""}, {"fail_on": 1}} {
+	for _, options := range []map[string]any{{"fail_on": "word"}, {"fail_on": strings.Repeat("x", 501), "fail": "busy"}, {"fail_on": ""},
+		{"fail_on": 1}} {
 		if err := sandbox.Info().CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), "fail_on: ") {
 			t.Errorf("%v: %v", options, err)
 		}

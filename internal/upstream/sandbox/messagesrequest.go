@@ -29,7 +29,8 @@ func (r *request) readMessages() *problem {
 	if budget := r.body.Get("thinking.budget_tokens"); thinking == "enabled" && (budget.Num < 1024 || budget.Num >= limit.Num) {
 		return invalid("thinking", "thinking.budget_tokens: must be at least 1024 and less than `max_tokens`")
 	}
-	if choice := r.body.Get("tool_choice.type").Str; (thinking == "enabled" || thinking == "adaptive") && (choice == "any" || choice == "tool") {
+	if choice := r.body.Get("tool_choice.type").Str; (thinking == "enabled" || thinking == "adaptive") &&
+		(choice == "any" || choice == "tool") {
 		return invalid("thinking", "Thinking may not be enabled when tool_choice forces tool use.")
 	}
 	r.reasoning = thinking != "disabled" && (thinking != "" || thinks(r.model))

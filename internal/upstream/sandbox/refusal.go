@@ -47,7 +47,8 @@ func refusals() map[string]refusal {
 		"busy": {
 			retryAfter: "1",
 			said:       problem{http.StatusTooManyRequests, "Rate limit reached for requests.", "requests", "rate_limit_exceeded", ""},
-			messages:   problem{http.StatusTooManyRequests, "This request would exceed the rate limit of your organization.", "rate_limit_error", "", ""},
+			messages: problem{http.StatusTooManyRequests, "This request would exceed the rate limit of your organization.",
+				"rate_limit_error", "", ""},
 		},
 		"overloaded": {
 			said:     problem{http.StatusServiceUnavailable, "The engine is currently overloaded.", "server_error", "", ""},
@@ -74,7 +75,8 @@ func refusals() map[string]refusal {
 			messages: problem{http.StatusBadRequest, "The prompt was flagged.", invalidRequest, "content_policy_violation", ""},
 		},
 		"rejection": {
-			said:     problem{http.StatusBadRequest, "This model's maximum context length is 8 tokens.", invalidRequest, "context_length_exceeded", "messages"},
+			said: problem{http.StatusBadRequest, "This model's maximum context length is 8 tokens.", invalidRequest, "context_length_exceeded",
+				"messages"},
 			messages: problem{http.StatusBadRequest, "prompt is too long: 9 tokens > 8 maximum", invalidRequest, "", ""},
 		},
 	}

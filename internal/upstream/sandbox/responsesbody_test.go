@@ -15,7 +15,8 @@ func TestEchoedTools(t *testing.T) {
 		`[]`:                               `[]`,
 		`[{"type":"custom","name":"c"},1]`: `[{"type":"custom","name":"c"}]`,
 		`[{"type":"function","name":"f"}]`: `[{"type":"function","name":"f","description":null,"parameters":null,"strict":true}]`,
-		`[{"type":"function","name":"f","strict":false,"description":"d","parameters":{}} ]`: `[{"type":"function","name":"f","strict":false,"description":"d","parameters":{}}]`,
+		`[{"type":"function","name":"f","strict":false,"description":"d",` +
+			`"parameters":{}} ]`: `[{"type":"function","name":"f","strict":false,"description":"d","parameters":{}}]`,
 	} {
 		if got := string(echoTools(gjson.Parse(sent))); got != want {
 			t.Errorf("%s: %s, want %s", sent, got, want)

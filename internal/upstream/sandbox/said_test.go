@@ -96,7 +96,8 @@ func events(t *testing.T, stream string) []event {
 func message(t *testing.T, m gjson.Result) said {
 	t.Helper()
 	var s said
-	if !strings.HasPrefix(m.Get("id").Str, "msg_") || m.Get("type").Str != "message" || m.Get("role").Str != "assistant" || !m.Get("content").IsArray() {
+	if !strings.HasPrefix(m.Get("id").Str, "msg_") || m.Get("type").Str != "message" || m.Get("role").Str != "assistant" ||
+		!m.Get("content").IsArray() {
 		t.Fatalf("message %s", m.Raw)
 	}
 	for _, b := range m.Get("content").Array() {

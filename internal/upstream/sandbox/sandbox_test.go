@@ -4,18 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
@@ -147,7 +144,8 @@ var forms = []struct {
 func TestPlainAndStreamedAgree(t *testing.T) {
 	t.Parallel()
 	weather := `"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",
-		"properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3},"unit":{"enum":["C","F"]}},"required":["city","days","unit"]}}}]`
+		"properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3},"unit":{"enum":["C","F"]}},` +
+		`"required":["city","days","unit"]}}}]`
 	long := strings.Repeat("word ", 3000)
 	for _, tt := range []struct {
 		name, body string
@@ -160,7 +158,8 @@ func TestPlainAndStreamedAgree(t *testing.T) {
 				t.Errorf("content %s", a.Get("choices.0.message.content"))
 			}
 		}},
-		{"parts and image", `"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},{"type":"image_url","image_url":{"url":"data:,x"}}]}]`, nil,
+		{"parts and image", `"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},` +
+			`{"type":"image_url","image_url":{"url":"data:,x"}}]}]`, nil,
 			func(t *testing.T, a gjson.Result) {
 				if a.Get("usage.prompt_tokens").Int() < 85 || !strings.Contains(a.Get("choices.0.message.content").Str, "what is this") {
 					t.Errorf("%s", a.Raw)
@@ -170,9 +169,10 @@ func TestPlainAndStreamedAgree(t *testing.T) {
 			want(t, a, "choices.0.finish_reason", "length")
 			want(t, a, "usage.completion_tokens", "3")
 		}},
-		{"smaller limit wins", `"messages":[{"role":"user","content":"hello"}],"max_tokens":9,"max_completion_tokens":2`, nil, func(t *testing.T, a gjson.Result) {
-			want(t, a, "usage.completion_tokens", "2")
-		}},
+		{"smaller limit wins", `"messages":[{"role":"user","content":"hello"}],"max_tokens":9,"max_completion_tokens":2`, nil,
+			func(t *testing.T, a gjson.Result) {
+				want(t, a, "usage.completion_tokens", "2")
+			}},
 		{"stop", `"messages":[{"role":"user","content":"one STOP two"}],"stop":["STOP"]`, nil, func(t *testing.T, a gjson.Result) {
 			want(t, a, "choices.0.finish_reason", "stop")
 			if c := a.Get("choices.0.message.content").Str; !strings.HasSuffix(c, "one ") {
@@ -184,43 +184,53 @@ func TestPlainAndStreamedAgree(t *testing.T) {
 			want(t, a, "choices.2.index", "2")
 		}},
 		{"tool required", `"messages":[{"role":"user","content":"hello"}],"tool_choice":"required",` + weather, nil, checkCall},
-		{"tool named by the choice", `"messages":[{"role":"user","content":"hello"}],"tool_choice":{"type":"function","function":{"name":"get_weather"}},` + weather, nil, checkCall},
+		{"tool named by the choice",
+			`"messages":[{"role":"user","content":"hello"}],"tool_choice":{"type":"function","function":{"name":"get_weather"}},` + weather, nil,
+			checkCall},
 		{"tool named by the user", `"messages":[{"role":"user","content":"please Get Weather for me"}],` + weather, nil, checkCall},
-		{"tool not wanted", `"messages":[{"role":"user","content":"get_weather"}],"tool_choice":"none",` + weather, nil, func(t *testing.T, a gjson.Result) {
-			want(t, a, "choices.0.finish_reason", "stop")
-		}},
-		{"tool answered", `"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"12 degrees"}],` + weather, nil,
+		{"tool not wanted", `"messages":[{"role":"user","content":"get_weather"}],"tool_choice":"none",` + weather, nil,
+			func(t *testing.T, a gjson.Result) {
+				want(t, a, "choices.0.finish_reason", "stop")
+			}},
+		{"tool answered", `"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":null,"tool_calls":[]},` +
+			`{"role":"tool","content":"12 degrees"}],` + weather, nil,
 			func(t *testing.T, a gjson.Result) {
 				want(t, a, "choices.0.message.content", "The tool answered: 12 degrees")
 			}},
-		{"json object", `"messages":[{"role":"user","content":"say \"hi\""}],"response_format":{"type":"json_object"}`, nil, func(t *testing.T, a gjson.Result) {
-			if c := a.Get("choices.0.message.content").Str; !json.Valid([]byte(c)) || gjson.Get(c, "answer").Str != `say "hi"` {
-				t.Errorf("content %s", c)
-			}
-		}},
-		{"json schema", `"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object",
+		{"json object", `"messages":[{"role":"user","content":"say \"hi\""}],"response_format":{"type":"json_object"}`, nil,
+			func(t *testing.T, a gjson.Result) {
+				if c := a.Get("choices.0.message.content").Str; !json.Valid([]byte(c)) || gjson.Get(c, "answer").Str != `say "hi"` {
+					t.Errorf("content %s", c)
+				}
+			}},
+		{"json schema", `"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x",` +
+			`"schema":{"type":"object",
 			"$defs":{"point":{"type":"object","properties":{"x":{"type":"number"}},"required":["x"]}},
-			"properties":{"at":{"$ref":"#/$defs/point"},"tags":{"type":"array","minItems":2,"items":{"type":"string"}},"ok":{"type":["boolean","null"]}},
+			"properties":{"at":{"$ref":"#/$defs/point"},"tags":{"type":"array","minItems":2,"items":{"type":"string"}},` +
+			`"ok":{"type":["boolean","null"]}},
 			"required":["at","tags","ok"]}}}`, nil, func(t *testing.T, a gjson.Result) {
 			want(t, a, "choices.0.message.content", `{"at":{"x":1},"ok":true,"tags":["example","example"]}`)
 		}},
 		{"reasoning by name", `"model":"small-reasoner","messages":[{"role":"user","content":"hello"}]`, nil, checkReasoning},
 		{"reasoning by option", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"reasoning": true}, checkReasoning},
-		{"reasoning eats the limit", `"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, map[string]any{"reasoning": true}, func(t *testing.T, a gjson.Result) {
-			want(t, a, "choices.0.finish_reason", "length")
-			want(t, a, "choices.0.message.content", "")
-			want(t, a, "usage.completion_tokens_details.reasoning_tokens", "2")
-		}},
-		{"conversation is cached", `"messages":[{"role":"user","content":"` + long + `"},{"role":"assistant","content":"ok"},{"role":"user","content":"more"}]`, nil,
+		{"reasoning eats the limit", `"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, map[string]any{"reasoning": true},
+			func(t *testing.T, a gjson.Result) {
+				want(t, a, "choices.0.finish_reason", "length")
+				want(t, a, "choices.0.message.content", "")
+				want(t, a, "usage.completion_tokens_details.reasoning_tokens", "2")
+			}},
+		{"conversation is cached",
+			`"messages":[{"role":"user","content":"` + long + `"},{"role":"assistant","content":"ok"},{"role":"user","content":"more"}]`, nil,
 			func(t *testing.T, a gjson.Result) {
 				cached, prompt := a.Get("usage.prompt_tokens_details.cached_tokens").Int(), a.Get("usage.prompt_tokens").Int()
 				if cached < 1024 || cached >= prompt || cached%128 != 0 {
 					t.Errorf("cached %d of %d", cached, prompt)
 				}
 			}},
-		{"given length", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"tokens": int64(500)}, func(t *testing.T, a gjson.Result) {
-			want(t, a, "usage.completion_tokens", "500")
-		}},
+		{"given length", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"tokens": int64(500)},
+			func(t *testing.T, a gjson.Result) {
+				want(t, a, "usage.completion_tokens", "500")
+			}},
 		{"service tier", `"messages":[{"role":"user","content":"hello"}],"service_tier":"flex"`, nil, func(t *testing.T, a gjson.Result) {
 			want(t, a, "service_tier", "flex")
 		}},
@@ -328,264 +338,13 @@ func TestSameRequestSameAnswer(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	for kind, tt := range map[string]struct {
-		code   fault.Code
-		health upstream.Health
-	}{
-		"busy":          {fault.UpstreamBusy, upstream.HealthCool},
-		"overloaded":    {fault.UpstreamBusy, upstream.HealthCool},
-		"unavailable":   {fault.UpstreamUnavailable, upstream.HealthFail},
-		"credential":    {fault.UpstreamUnavailable, upstream.HealthCredential},
-		"quota":         {fault.UpstreamUnavailable, upstream.HealthCredential},
-		"model":         {fault.UpstreamUnavailable, upstream.HealthModel},
-		"prompt_filter": {fault.UpstreamPromptFilter, upstream.HealthNone},
-		"rejection":     {"context_length_exceeded", upstream.HealthNone},
-		"page":          {fault.UpstreamUnavailable, upstream.HealthFail},
-		"connection":    {fault.UpstreamConnectionError, upstream.HealthFail},
-	} {
-		for _, form := range forms {
-			for _, stream := range []bool{false, true} {
-				_, err := call(t.Context(), open(t, map[string]any{"fail": kind}), form.form, stream, form.hello)
-				checkRefusal(t, kind, form.form, err, tt.code, tt.health)
-			}
-		}
-		count := upstream.Call{Form: wire.FormMessages, Body: []byte(hello)}
-		_, err := open(t, map[string]any{"fail": kind}).CountTokens(t.Context(), count)
-		checkRefusal(t, kind, wire.FormMessages, err, tt.code, tt.health)
-	}
-}
-
-func checkRefusal(t *testing.T, kind string, form wire.Form, err error, code fault.Code, health upstream.Health) {
-	t.Helper()
-	param := map[wire.Form]string{wire.FormChat: "messages", wire.FormResponses: "input"}[form]
-	if kind == "rejection" && form == wire.FormMessages {
-		code = fault.InvalidRequest // the form has no codes
-	}
-	var f *upstream.Failure
-	if !errors.As(err, &f) || f.Code != code || f.Health != health {
-		t.Errorf("%s, %s: %v", form, kind, err)
-	} else if kind == "busy" && f.RetryAfter != time.Second {
-		t.Errorf("%s, busy: wait %s", form, f.RetryAfter)
-	} else if kind == "rejection" && (f.Passed == nil || f.Passed.Param != param || f.Passed.Passed.Type != "invalid_request_error") {
-		t.Errorf("%s, rejection: %+v", form, f.Passed)
-	}
-}
-
-// TestRequestsThatProvidersReject: what the gateway leaves to the provider's
-// judgement is judged.
-func TestRequestsThatProvidersReject(t *testing.T) {
-	t.Parallel()
-	const one = `"messages":[{"role":"user","content":"x"}]`
-	for _, tt := range []struct {
-		form        wire.Form
-		body, param string
-	}{
-		{wire.FormChat, `{"messages":[]}`, "messages"},
-		{wire.FormChat, `{` + one + `,"temperature":3}`, "temperature"},
-		{wire.FormChat, `{` + one + `,"temperature":"a"}`, "temperature"},
-		{wire.FormChat, `{`, ""},
-		{wire.FormResponses, `{"input":[]}`, "input"},
-		{wire.FormResponses, `{"messages":[]}`, "input"},
-		{wire.FormResponses, `{"input":"x","temperature":3}`, "temperature"},
-		{wire.FormResponses, `[`, ""},
-		{wire.FormMessages, `{"max_tokens":1,"messages":[]}`, ""},
-		{wire.FormMessages, `{` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":0,` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":1,"temperature":1.5,` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":2000},` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"adaptive"},"tool_choice":{"type":"any"},` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":1,"messages":[{"role":"user","content":[` +
-			strings.Repeat(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},`, 4) +
-			`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]}`, ""},
-		{wire.FormMessages, ``, ""},
-	} {
-		_, err := call(t.Context(), open(t, nil), tt.form, false, tt.body)
-		var f *upstream.Failure
-		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != tt.param || f.Passed.Message == "" {
-			t.Errorf("%s: %s: %v", tt.form, tt.body, err)
-		}
-	}
-	_, err := call(t.Context(), open(t, nil), "gemini", false, hello)
-	var f *upstream.Failure
-	if !errors.As(err, &f) || f.Code != fault.UpstreamUnavailable {
-		t.Errorf("another form: %v", err)
-	}
-}
-
-func TestFailRate(t *testing.T) {
-	t.Parallel()
-	for rate, want := range map[float64]int{0: 0, 0.1: 10, 0.25: 25, 0.5: 50, 1: 100} {
-		a := open(t, map[string]any{"fail": "unavailable", "fail_rate": rate})
-		failed := 0
-		for range 100 {
-			if _, err := chat(t.Context(), a, false, hello); err != nil {
-				failed++
-			}
-		}
-		if failed != want {
-			t.Errorf("rate %g: %d of 100 failed", rate, failed)
-		}
-	}
-}
-
-func TestBreaks(t *testing.T) {
-	t.Parallel()
-	token := map[wire.Form]string{wire.FormChat: `"delta":{"content":`, wire.FormResponses: `"delta":"`, wire.FormMessages: `"delta":{`}
-	for _, f := range forms {
-		for after := range 4 {
-			for _, stream := range []bool{false, true} {
-				answer, err := call(t.Context(), open(t, map[string]any{"break_after": after}), f.form, stream, f.hello)
-				if err != nil {
-					t.Fatal(err)
-				}
-				out, err := io.ReadAll(answer.Body)
-				answer.Body.Close()
-				if !errors.Is(err, io.ErrUnexpectedEOF) || len(out) == 0 {
-					t.Errorf("%s, after %d: %v", f.form, after, err)
-				}
-				if got := strings.Count(string(out), token[f.form]); stream && got != after {
-					t.Errorf("%s: %d tokens came, want %d: %s", f.form, got, after, out)
-				}
-				for _, end := range []string{"[DONE]", "message_stop", "response.completed"} {
-					if strings.Contains(string(out), end) {
-						t.Errorf("%s: a broken stream looks whole", f.form)
-					}
-				}
-			}
-		}
-	}
-}
-
-func TestErrorInside(t *testing.T) {
-	t.Parallel()
-	begin := map[wire.Form]string{
-		wire.FormChat: `data: {"error":{`, wire.FormResponses: "event: response.failed\n", wire.FormMessages: "event: error\n",
-	}
-	for _, asked := range forms {
-		form := asked.form
-		plain := readForm(t, form, map[string]any{"fail": "error_inside"}, false, asked.hello)
-		if f := upstream.Classify(200, "application/json", []byte(plain), nil); f == nil || f.Code != fault.UpstreamUnavailable {
-			t.Errorf("%s: %s: %v", form, plain, f)
-		}
-		for after, options := range map[int]map[string]any{0: {"fail": "error_inside"}, 2: {"fail": "error_inside", "break_after": 2}} {
-			stream := readForm(t, form, options, true, asked.hello)
-			events := strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n")
-			last := events[len(events)-1]
-			if !strings.HasPrefix(last, begin[form]) || (len(events) > 1) != (after > 0) {
-				t.Errorf("%s: %s", form, stream)
-			}
-			_, data, _ := strings.Cut(last, "data: ")
-			if inner := gjson.Get(data, "response"); inner.Exists() {
-				data = inner.Raw
-			}
-			if f := upstream.Classify(200, "application/json", []byte(data), nil); f == nil || f.Code != fault.UpstreamUnavailable {
-				t.Errorf("%s: %s: %v", form, data, f)
-			}
-		}
-	}
-}
-
-func TestDelays(t *testing.T) {
-	t.Parallel()
-	for _, f := range forms {
-		for name, tt := range map[string]struct {
-			options map[string]any
-			want    time.Duration
-		}{
-			"tokens":          {map[string]any{"delay": "2s", "chunk_delay": "100ms", "tokens": 11}, 3 * time.Second},
-			"nothing to say":  {map[string]any{"delay": "2s", "chunk_delay": "100ms", "fail": "empty"}, 2 * time.Second},
-			"hidden thoughts": {map[string]any{"delay": "2s", "chunk_delay": "100ms", "fail": "thinking_only"}, 2900 * time.Millisecond},
-		} {
-			for _, stream := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					start := time.Now()
-					answer, err := call(t.Context(), open(t, tt.options), f.form, stream, f.hello)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if stream && time.Since(start) != 0 {
-						t.Error("the head of a stream waits for its first token")
-					}
-					if _, err := io.ReadAll(answer.Body); err != nil {
-						t.Fatal(err)
-					}
-					answer.Body.Close()
-					// A plain answer waits for its last token too, which makes one more pause.
-					if took := time.Since(start); took < tt.want || took > tt.want+100*time.Millisecond {
-						t.Errorf("%s, %s, stream %t: took %s", f.form, name, stream, took)
-					}
-				})
-			}
-		}
-	}
-}
-
-// TestWaitsEnd: whatever the sandbox waits for, the caller's leaving ends it.
-func TestWaitsEnd(t *testing.T) {
-	t.Parallel()
-	ways := map[string]map[string]any{
-		"delay":       {"delay": "1h"},
-		"chunk delay": {"chunk_delay": "1h"},
-		"timeout":     {"fail": "timeout"},
-		"stall":       {"stall_after": 1},
-		"stall first": {"stall_after": 0},
-	}
-	for name, options := range ways {
-		for _, f := range forms {
-			for _, stream := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, %s, stream %t", name, f.form, stream), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-						defer cancel()
-						answer, err := call(ctx, open(t, options), f.form, stream, f.hello)
-						if err == nil {
-							_, err = io.ReadAll(answer.Body)
-							answer.Body.Close()
-						}
-						if f := upstream.Interrupted(ctx, err); f.Code != fault.UpstreamTimeout {
-							t.Errorf("deadline: %v", f)
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
-// TestCloseEndsARead: a reader that waits for more is not left behind.
-func TestCloseEndsARead(t *testing.T) {
-	t.Parallel()
-	for _, f := range forms {
-		for _, stream := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				answer, err := call(t.Context(), open(t, map[string]any{"stall_after": 1}), f.form, stream, f.hello)
-				if err != nil {
-					t.Fatal(err)
-				}
-				done := make(chan error, 1)
-				go func() {
-					_, err := io.ReadAll(answer.Body)
-					done <- err
-				}()
-				synctest.Wait() // the reader waits for more
-				answer.Body.Close()
-				answer.Body.Close()
-				if err := <-done; err == nil {
-					t.Error("a closed body ended like a whole one")
-				}
-			})
-		}
-	}
-}
-
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	check := sandbox.Info().CheckOptions
 	for _, good := range []map[string]any{
 		nil,
-		{"delay": "1s", "chunk_delay": "0s", "tokens": 3.0, "usage": true, "reasoning": false, "fail": "busy", "fail_rate": int64(1), "break_after": uint64(0), "stall_after": 2},
+		{"delay": "1s", "chunk_delay": "0s", "tokens": 3.0, "usage": true, "reasoning": false, "fail": "busy", "fail_rate": int64(1),
+			"break_after": uint64(0), "stall_after": 2},
 	} {
 		if err := check(good); err != nil {
 			t.Errorf("%v: %v", good, err)
@@ -618,12 +377,17 @@ func TestOptions(t *testing.T) {
 // FuzzRequest: any body gets a well-formed answer or a rejection, in any form.
 func FuzzRequest(f *testing.F) {
 	for i, body := range []string{hello, `{"messages":[{"content":[{"type":"text"}]}],"n":1e99,"stop":"","max_tokens":-1}`,
-		`{"messages":[1],"tools":[{"function":{"name":"a","parameters":{"type":"array","minItems":9e9,"items":{"$ref":"#"}}}}],"tool_choice":"required"}`,
-		`{"messages":[0],"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"number","minimum":1e308,"multipleOf":1e-308}}}}`,
-		`{"input":[0,{"type":"function_call_output","output":[{"type":"input_text"}]}],"tools":{"a":1},"reasoning":{"summary":"auto"},"max_output_tokens":1e99,"include":"reasoning.encrypted_content"}`,
+		`{"messages":[1],"tools":[{"function":{"name":"a","parameters":{"type":"array","minItems":9e9,"items":{"$ref":"#"}}}}],` +
+			`"tool_choice":"required"}`,
+		`{"messages":[0],"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"number",` +
+			`"minimum":1e308,"multipleOf":1e-308}}}}`,
+		`{"input":[0,{"type":"function_call_output","output":[{"type":"input_text"}]}],"tools":{"a":1},"reasoning":{"summary":"auto"},` +
+			`"max_output_tokens":1e99,"include":"reasoning.encrypted_content"}`,
 		`{"input":"f","model":"think","tools":[{"type":"function","name":"f"}],"text":{"format":[]},"metadata":0}`,
-		`{"max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"content","content":[0]}}]}]}]}`,
-		`{"max_tokens":9,"thinking":{"type":"adaptive","display":"omitted"},"cache_control":{},"system":[[]],"messages":[0],"tools":[{"name":"f","input_schema":0}]}`,
+		`{"max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"content",` +
+			`"content":[0]}}]}]}]}`,
+		`{"max_tokens":9,"thinking":{"type":"adaptive","display":"omitted"},"cache_control":{},` +
+			`"system":[[]],"messages":[0],"tools":[{"name":"f","input_schema":0}]}`,
 	} {
 		f.Add([]byte(body), uint8(i), true)
 		f.Add([]byte(body), uint8(i), false)
@@ -664,7 +428,8 @@ func FuzzRequest(f *testing.F) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	info := sandbox.Info()
-	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat", "image", "video"}) || !slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
+	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat", "image", "video"}) ||
+		!slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
 		t.Errorf("%+v", info)
 	}
 }
