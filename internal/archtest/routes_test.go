@@ -1,0 +1,100 @@
+package archtest
+
+import (
+	"go/ast"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/internal/admin"
+	"tollgate/internal/api"
+)
+
+// TestDocumentsShowTheRoutes compares the paths that are served with those that
+// the documents' tables of paths have, both ways.
+func TestDocumentsShowTheRoutes(t *testing.T) {
+	t.Parallel()
+	compareRoutes(t, "docs/interface.md", api.Routes(), documentedRoutes(t, "docs/interface.md", "what it answers", ""))
+	compareRoutes(t, "docs/operator.md", admin.Routes(), documentedRoutes(t, "docs/operator.md", "body and answer", admin.Base))
+}
+
+// TestDocumentShowsTheProcessPaths: what the process answers by itself stands in
+// the operator's document.
+func TestDocumentShowsTheProcessPaths(t *testing.T) {
+	t.Parallel()
+	document, found := read(t, "docs/operator.md"), 0
+	for _, f := range source(t).files {
+		if f.room != "internal/app" || f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			pair, ok := n.(*ast.KeyValueExpr)
+			if !ok || named(pair.Key) != "Pattern" {
+				return true
+			}
+			literal, ok := pair.Value.(*ast.BasicLit)
+			if !ok {
+				t.Errorf("%s: write the pattern where the route is, so that it can be found", source(t).at(pair))
+				return true
+			}
+			pattern, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found++
+			if _, path, _ := cutMethod(pattern); !strings.Contains(document, path+"`") {
+				t.Errorf("docs/operator.md: %s is nowhere", pattern)
+			}
+			return true
+		})
+	}
+	if found < 3 {
+		t.Errorf("only %d paths found in internal/app: is the search right?", found)
+	}
+}
+
+func compareRoutes(t *testing.T, document string, served, shown []string) {
+	t.Helper()
+	if len(served) < 10 || len(shown) < 10 {
+		t.Fatalf("%s: %d paths are served and %d shown: is the search right?", document, len(served), len(shown))
+	}
+	for _, route := range served {
+		if !slices.Contains(shown, route) {
+			t.Errorf("%s: its table of paths lacks %s", document, route)
+		}
+	}
+	for _, route := range shown {
+		if !slices.Contains(served, route) {
+			t.Errorf("%s: %s is not served", document, route)
+		}
+	}
+}
+
+// documentedRoutes are the first cells of a table: `GET /x`, `GET/PATCH /x/{id}`.
+func documentedRoutes(t *testing.T, document, second, base string) (routes []string) {
+	t.Helper()
+	code, segment := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`\{[a-z]+\}`)
+	for _, cells := range tableRows(read(t, document), "method and path", second) {
+		for _, m := range code.FindAllStringSubmatch(cells[0], -1) {
+			methods, path, ok := cutMethod(m[1])
+			if !ok {
+				t.Errorf("%s: %q has no method", document, m[1])
+			}
+			for method := range strings.SplitSeq(methods, "/") {
+				routes = append(routes, method+" "+base+segment.ReplaceAllString(path, "{id}"))
+			}
+		}
+	}
+	return routes
+}
+
+// cutMethod splits `GET /x`; not ok: there is no method.
+func cutMethod(pattern string) (method, path string, ok bool) {
+	method, path, ok = strings.Cut(pattern, " ")
+	if !ok {
+		return "", pattern, false
+	}
+	return method, path, true
+}
