@@ -2,29 +2,29 @@ package archtest
 
 import (
 	"go/ast"
-	"slices"
 	"testing"
 )
 
-// clocks are the packages whose product code may read the machine's clock by
-// itself, and what for. Everywhere else time comes from a field, so that tests
-// own it; what a field is when nobody sets it (time.Now, not called) is no
-// reading.
-var clocks = map[string]string{
-	"cmd/tollgate":               "two signals within a moment are one",
-	"internal/app":               "how long a stop took, deadlines of connections, the Date of a refusal",
-	"internal/egress":            "how long a look-up took",
-	"internal/id":                "ids sort by time",
-	"internal/loop":              "the rhythm of loops; tests run them in testing/synctest",
-	"internal/media":             "deadlines of connections",
-	"internal/store":             "the clocks that Options replace",
-	"internal/upstream/exchange": "the Date of an answer that has none",
-	"internal/upstream/sandbox":  "what the sandbox draws takes its time",
+// wallClock are the product's files that may read the process's clock, and what
+// for. All others have a clock as a field (`Now`, whose default is time.Now), so
+// that tests own the time, or ask the database's.
+var wallClock = map[string]string{
+	"cmd/tollgate/main.go":                   "tells a second signal from an echo of the first",
+	"internal/app/lifecycle.go":              "says in the log how long a part took to stop",
+	"internal/app/unread.go":                 "deadlines of sockets, and the Date of an answer",
+	"internal/egress/egress.go":              "blurs how long a look at an address took",
+	"internal/id/id.go":                      "ids sort by time",
+	"internal/loop/loop.go":                  "the rhythm of background steps; its tests fake the clock of the runtime",
+	"internal/media/handler.go":              "deadlines of sockets",
+	"internal/store/clock.go":                "is the clock that limits and expiry go by",
+	"internal/upstream/exchange/exchange.go": "when an answer without a Date came",
+	"internal/upstream/sandbox/job.go":       "plays a provider, whose time goes by",
+	"internal/upstream/sandbox/sandbox.go":   "plays a provider, whose time goes by",
 }
 
-// TestTimeComesFromFields refuses readings of the machine's clock outside of
-// clocks, and entries there that read none.
-func TestTimeComesFromFields(t *testing.T) {
+// TestTheClockHasOwners: time.Now, time.Since and time.Until are called where the
+// list says, and nowhere else in the product.
+func TestTheClockHasOwners(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
 	read := map[string]bool{}
@@ -37,20 +37,23 @@ func TestTimeComesFromFields(t *testing.T) {
 			if !ok {
 				return true
 			}
-			from, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || named(from.X) != "time" || !slices.Contains([]string{"Now", "Since", "Until"}, from.Sel.Name) {
+			on, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || named(on.X) != "time" {
 				return true
 			}
-			read[f.folder] = true
-			if clocks[f.folder] == "" {
-				t.Errorf("%s: reads the machine's clock; take the time from a field", tree.at(n))
+			switch on.Sel.Name {
+			case "Now", "Since", "Until":
+				read[f.path] = true
+				if wallClock[f.path] == "" {
+					t.Errorf("%s: reads the process's clock; take it from a field, so that tests own the time", tree.at(call))
+				}
 			}
 			return true
 		})
 	}
-	for folder := range clocks {
-		if !read[folder] {
-			t.Errorf("clocks: %s reads no clock", folder)
+	for path := range wallClock {
+		if !read[path] {
+			t.Errorf("%s reads no clock: take it from the list in clock_test.go", path)
 		}
 	}
 }
