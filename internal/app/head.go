@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"sync"
+
+	"tollgate/internal/fault"
 )
 
 // mostHeld bounds what is kept of the bytes of a connection: the longest header
@@ -75,9 +77,10 @@ func (h *head) native() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	line, _, _ := bytes.Cut(bytes.TrimLeft(h.came, "\r\n"), []byte("\n"))
-	_, path, _ := bytes.Cut(line, []byte(" "))
-	path, found := bytes.CutPrefix(path, []byte("/native"))
-	return found && (len(path) == 0 || path[0] == '/' || path[0] == ' ' || path[0] == '?')
+	_, target, _ := bytes.Cut(bytes.TrimRight(line, "\r"), []byte(" "))
+	target, _, _ = bytes.Cut(target, []byte(" "))
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return fault.IsNative(string(path))
 }
 
 // headerEnd is the length of a header with the empty line at its end; -1: it is
