@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"tollgate/internal/catalog/tree"
 )
 
 // Equal reports whether two documents say the same.
@@ -20,13 +22,13 @@ func Changes(before, after *Document) []string {
 	out := []string{}
 	a, b := before.tree(), after.tree()
 	for i, what := range []string{"model", "line"} {
-		out = append(out, entryChanges(what, a.fields[i].value.items, b.fields[i].value.items)...)
+		out = append(out, entryChanges(what, a.Fields[i].Value.Items, b.Fields[i].Value.Items)...)
 	}
 	return out
 }
 
 // entryChanges compares two lists of models or lines by their ids.
-func entryChanges(what string, before, after []*node) []string {
+func entryChanges(what string, before, after []*tree.Node) []string {
 	var out []string
 	old, oldIDs := byID(before)
 	_, newIDs := byID(after)
@@ -54,47 +56,47 @@ func entryChanges(what string, before, after []*node) []string {
 	return out
 }
 
-func byID(entries []*node) (map[string]*node, []string) {
-	found, ids := make(map[string]*node, len(entries)), make([]string, len(entries))
+func byID(entries []*tree.Node) (map[string]*tree.Node, []string) {
+	found, ids := make(map[string]*tree.Node, len(entries)), make([]string, len(entries))
 	for i, n := range entries {
-		ids[i] = n.get("id").text
+		ids[i] = n.Get("id").Text
 		found[ids[i]] = n
 	}
 	return found, ids
 }
 
 // fieldChanges compares two mappings key by key.
-func fieldChanges(path string, before, after *node) []string {
+func fieldChanges(path string, before, after *tree.Node) []string {
 	var out []string
-	names := make([]string, 0, len(after.fields))
-	for _, f := range after.fields {
-		names = append(names, f.name)
+	names := make([]string, 0, len(after.Fields))
+	for _, f := range after.Fields {
+		names = append(names, f.Name)
 	}
-	for _, f := range before.fields {
-		if !slices.Contains(names, f.name) {
-			names = append(names, f.name)
+	for _, f := range before.Fields {
+		if !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
 		}
 	}
 	for _, name := range names {
-		out = append(out, valueChanges(path+pathKey(name), before.get(name), after.get(name))...)
+		out = append(out, valueChanges(path+pathKey(name), before.Get(name), after.Get(name))...)
 	}
 	return out
 }
 
 // valueChanges compares two values; nil is a value left to its default.
-func valueChanges(path string, before, after *node) []string {
+func valueChanges(path string, before, after *tree.Node) []string {
 	switch {
-	case before != nil && after != nil && before.kind == tableNode && after.kind == tableNode:
+	case before != nil && after != nil && before.Kind == tree.TableKind && after.Kind == tree.TableKind:
 		return fieldChanges(path+".", before, after)
-	case before != nil && after != nil && before.kind == listNode && after.kind == listNode && !before.flow:
+	case before != nil && after != nil && before.Kind == tree.ListKind && after.Kind == tree.ListKind && !before.Flow:
 		var out []string
-		for i := range max(len(before.items), len(after.items)) {
-			var a, b *node
-			if i < len(before.items) {
-				a = before.items[i]
+		for i := range max(len(before.Items), len(after.Items)) {
+			var a, b *tree.Node
+			if i < len(before.Items) {
+				a = before.Items[i]
 			}
-			if i < len(after.items) {
-				b = after.items[i]
+			if i < len(after.Items) {
+				b = after.Items[i]
 			}
 			out = append(out, valueChanges(path+"["+strconv.Itoa(i)+"]", a, b)...)
 		}
@@ -108,11 +110,9 @@ func valueChanges(path string, before, after *node) []string {
 }
 
 // inWords shows a value in a change.
-func inWords(n *node) string {
+func inWords(n *tree.Node) string {
 	if n == nil {
 		return "(default)"
 	}
-	var out bytes.Buffer
-	writeFlow(&out, n, false)
-	return out.String()
+	return tree.Flow(n)
 }

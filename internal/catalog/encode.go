@@ -8,243 +8,244 @@ import (
 	"strconv"
 	"time"
 
+	"tollgate/internal/catalog/tree"
 	"tollgate/internal/money"
 )
 
 // YAML prints the document as an operator would write it: the order of
 // operator.md, Catalog, defaults left out, credentials as references. Parse
 // reads it back to the same document.
-func (d *Document) YAML() []byte { return printYAML(d.tree()) }
+func (d *Document) YAML() []byte { return tree.YAML(d.tree()) }
 
 // JSON prints the document as indented JSON in the same order. Parse reads it
 // back to the same document.
-func (d *Document) JSON() []byte { return printJSON(d.tree(), "  ") }
+func (d *Document) JSON() []byte { return tree.JSON(d.tree(), "  ") }
 
 // canonical is the form in which revisions are stored and compared.
-func (d *Document) canonical() []byte { return printJSON(d.tree(), "") }
+func (d *Document) canonical() []byte { return tree.JSON(d.tree(), "") }
 
 // tree is the document as text would hold it.
-func (d *Document) tree() *node {
-	root := &node{kind: tableNode}
-	models, lines := list(), list()
+func (d *Document) tree() *tree.Node {
+	root := tree.Table()
+	models, lines := tree.List(), tree.List()
 	for i := range d.Models {
-		models.items = append(models.items, d.Models[i].tree())
+		models.Items = append(models.Items, d.Models[i].tree())
 	}
 	for i := range d.Lines {
-		lines.items = append(lines.items, d.Lines[i].tree())
+		lines.Items = append(lines.Items, d.Lines[i].tree())
 	}
-	root.set("models", models)
-	root.set("lines", lines)
+	root.Set("models", models)
+	root.Set("lines", lines)
 	return root
 }
 
-func (m *Model) tree() *node {
-	n := &node{kind: tableNode}
-	n.set("id", quoted(m.ID))
-	n.set("kind", quoted(string(m.Kind)))
+func (m *Model) tree() *tree.Node {
+	n := tree.Table()
+	n.Set("id", tree.Quoted(m.ID))
+	n.Set("kind", tree.Quoted(string(m.Kind)))
 	if m.OwnedBy != "" {
-		n.set("owned_by", quoted(m.OwnedBy))
+		n.Set("owned_by", tree.Quoted(m.OwnedBy))
 	}
-	n.set("state", quoted(string(m.State)))
+	n.Set("state", tree.Quoted(string(m.State)))
 	switch m.Kind {
 	case KindChat:
-		n.set("forms", words(m.Forms))
+		n.Set("forms", words(m.Forms))
 		if m.Reasoning {
-			n.set("reasoning", plain("true"))
+			n.Set("reasoning", tree.Plain("true"))
 		}
-		n.set("context_window", number(m.ContextWindow))
-		n.set("max_output_tokens", number(m.MaxOutputTokens))
-		n.setCount("default_output_tokens", m.DefaultOutputTokens, 0)
-		n.set("price", m.Price.tree())
-		n.setCount("max_image_tokens", m.MaxImageTokens, DefaultMaxImageTokens)
+		n.Set("context_window", tree.Number(m.ContextWindow))
+		n.Set("max_output_tokens", tree.Number(m.MaxOutputTokens))
+		setCount(n, "default_output_tokens", m.DefaultOutputTokens, 0)
+		n.Set("price", m.Price.tree())
+		setCount(n, "max_image_tokens", m.MaxImageTokens, DefaultMaxImageTokens)
 	case KindImage, KindVideo:
-		tiers := &node{kind: tableNode}
+		tiers := tree.Table()
 		for _, tier := range m.Tiers {
-			tiers.set(tier.Name, plain(tier.Price.String()))
+			tiers.Set(tier.Name, tree.Plain(tier.Price.String()))
 		}
 		key := "price"
 		if m.PerClip {
 			key = "per_clip"
 		}
-		n.set(key, tiers.inline())
+		n.Set(key, tiers.Inline())
 		if len(m.Durations.List) > 0 {
-			durations := list()
+			durations := tree.List()
 			for _, d := range m.Durations.List {
-				durations.items = append(durations.items, number(d))
+				durations.Items = append(durations.Items, tree.Number(d))
 			}
-			n.set("durations", durations.inline())
+			n.Set("durations", durations.Inline())
 		} else if m.Durations.Max > 0 {
-			span := &node{kind: tableNode}
-			span.set("min", number(m.Durations.Min))
-			span.set("max", number(m.Durations.Max))
-			n.set("durations", span.inline())
+			span := tree.Table()
+			span.Set("min", tree.Number(m.Durations.Min))
+			span.Set("max", tree.Number(m.Durations.Max))
+			n.Set("durations", span.Inline())
 		}
 		if len(m.Ratios) > 0 {
-			n.set("ratios", words(m.Ratios))
+			n.Set("ratios", words(m.Ratios))
 		}
 		if m.Kind == KindImage {
-			n.setCount("max_images", m.MaxImages, defaultMaxImages)
+			setCount(n, "max_images", m.MaxImages, defaultMaxImages)
 		}
-		n.setCount("max_references", m.MaxReferences, 0)
+		setCount(n, "max_references", m.MaxReferences, 0)
 		if len(m.Params) > 0 {
-			n.set("params", words(m.Params))
+			n.Set("params", words(m.Params))
 		}
 	}
-	n.setCount("free_daily_requests", m.FreeDailyRequests, 0)
+	setCount(n, "free_daily_requests", m.FreeDailyRequests, 0)
 	return n
 }
 
-func (p *Price) tree() *node {
-	n := &node{kind: tableNode}
+func (p *Price) tree() *tree.Node {
+	n := tree.Table()
 	p.Rates.put(n)
 	if len(p.Above) > 0 {
-		above := list()
+		above := tree.List()
 		for _, a := range p.Above {
-			at := &node{kind: tableNode}
-			at.set("prompt_tokens", number(a.PromptTokens))
+			at := tree.Table()
+			at.Set("prompt_tokens", tree.Number(a.PromptTokens))
 			a.Rates.put(at)
-			above.items = append(above.items, at.inline())
+			above.Items = append(above.Items, at.Inline())
 		}
-		n.set("above", above)
+		n.Set("above", above)
 	}
 	if len(p.Options) > 0 {
-		options := &node{kind: tableNode}
+		options := tree.Table()
 		for _, name := range slices.Sorted(maps.Keys(p.Options)) {
-			values := &node{kind: tableNode}
+			values := tree.Table()
 			for _, value := range slices.Sorted(maps.Keys(p.Options[name])) {
-				values.set(value, plain(p.Options[name][value].String()))
+				values.Set(value, tree.Plain(p.Options[name][value].String()))
 			}
-			options.set(name, values.inline())
+			options.Set(name, values.Inline())
 		}
-		n.set("options", options)
+		n.Set("options", options)
 	}
 	if len(p.Tools) > 0 {
-		tools := &node{kind: tableNode}
+		tools := tree.Table()
 		for _, name := range slices.Sorted(maps.Keys(p.Tools)) {
-			tools.set(name, plain(p.Tools[name].String()))
+			tools.Set(name, tree.Plain(p.Tools[name].String()))
 		}
-		n.set("tools", tools.inline())
+		n.Set("tools", tools.Inline())
 	}
 	return n
 }
 
 // put writes the rates that are not what their defaults would make them.
-func (v *Rates) put(n *node) {
+func (v *Rates) put(n *tree.Node) {
 	set := func(key string, price, fallback money.Price) {
 		if price != fallback {
-			n.set(key, plain(price.String()))
+			n.Set(key, tree.Plain(price.String()))
 		}
 	}
-	n.set("input", plain(v.Input.String()))
-	n.set("output", plain(v.Output.String()))
+	n.Set("input", tree.Plain(v.Input.String()))
+	n.Set("output", tree.Plain(v.Output.String()))
 	set("cached_input", v.CachedInput, v.Input)
 	set("cache_write", v.CacheWrite, v.Input)
 	set("cache_write_1h", v.CacheWrite1h, v.CacheWrite)
 }
 
-func (l *LineSpec) tree() *node {
-	n := &node{kind: tableNode}
-	n.set("id", quoted(l.ID))
-	n.set("provider", quoted(l.Provider))
+func (l *LineSpec) tree() *tree.Node {
+	n := tree.Table()
+	n.Set("id", tree.Quoted(l.ID))
+	n.Set("provider", tree.Quoted(l.Provider))
 	if l.BaseURL != "" {
-		n.set("base_url", quoted(l.BaseURL))
+		n.Set("base_url", tree.Quoted(l.BaseURL))
 	}
 	if l.APIKey != "" {
-		n.set("api_key", quoted(l.APIKey))
+		n.Set("api_key", tree.Quoted(l.APIKey))
 	}
-	models := &node{kind: tableNode}
+	models := tree.Table()
 	for _, id := range slices.Sorted(maps.Keys(l.Models)) {
-		models.set(id, quoted(l.Models[id]))
+		models.Set(id, tree.Quoted(l.Models[id]))
 	}
-	n.set("models", models)
+	n.Set("models", models)
 	if len(l.Forms) > 0 {
-		n.set("forms", words(l.Forms))
+		n.Set("forms", words(l.Forms))
 	}
-	n.setCount("priority", int64(l.Priority), defaultPriority)
-	n.setCount("weight", int64(l.Weight), defaultWeight)
-	n.setCount("max_concurrent", int64(l.MaxConcurrent), 0)
+	setCount(n, "priority", int64(l.Priority), defaultPriority)
+	setCount(n, "weight", int64(l.Weight), defaultWeight)
+	setCount(n, "max_concurrent", int64(l.MaxConcurrent), 0)
 	if l.Timeouts != (Timeouts{}) {
-		times := &node{kind: tableNode}
+		times := tree.Table()
 		for _, t := range []struct {
 			key string
 			d   time.Duration
 		}{{"first_token", l.Timeouts.FirstToken}, {"idle", l.Timeouts.Idle}, {"total", l.Timeouts.Total}} {
 			if t.d > 0 {
-				times.set(t.key, quoted(spell(t.d)))
+				times.Set(t.key, tree.Quoted(spell(t.d)))
 			}
 		}
-		n.set("timeouts", times.inline())
+		n.Set("timeouts", times.Inline())
 	}
 	if l.LimitField != "" {
-		n.set("limit_field", quoted(string(l.LimitField)))
+		n.Set("limit_field", tree.Quoted(string(l.LimitField)))
 	}
 	if l.IgnoresLimit {
-		n.set("ignores_limit", plain("true"))
+		n.Set("ignores_limit", tree.Plain("true"))
 	}
 	if len(l.Pass) > 0 {
-		n.set("pass", words(l.Pass))
+		n.Set("pass", words(l.Pass))
 	}
 	if len(l.Options) > 0 {
-		n.set("options", free(l.Options))
+		n.Set("options", free(l.Options))
 	}
 	if len(l.ErrorSentences) > 0 {
-		sentences := list()
+		sentences := tree.List()
 		for _, s := range l.ErrorSentences {
-			sentences.items = append(sentences.items, quoted(s))
+			sentences.Items = append(sentences.Items, tree.Quoted(s))
 		}
-		n.set("error_sentences", sentences)
+		n.Set("error_sentences", sentences)
 	}
 	if !l.Enabled {
-		n.set("enabled", plain("false"))
+		n.Set("enabled", tree.Plain("false"))
 	}
 	return n
 }
 
 // setCount writes a number that is not its default.
-func (n *node) setCount(key string, v, fallback int64) {
+func setCount(n *tree.Node, key string, v, fallback int64) {
 	if v != fallback {
-		n.set(key, number(v))
+		n.Set(key, tree.Number(v))
 	}
 }
 
 // words is a list of texts on one line.
-func words[T ~string](in []T) *node {
-	out := list()
+func words[T ~string](in []T) *tree.Node {
+	out := tree.List()
 	for _, w := range in {
-		out.items = append(out.items, quoted(string(w)))
+		out.Items = append(out.Items, tree.Quoted(string(w)))
 	}
-	return out.inline()
+	return out.Inline()
 }
 
 // free writes a value that reader.free has read.
-func free(v any) *node {
+func free(v any) *tree.Node {
 	switch v := v.(type) {
 	case string:
-		return quoted(v)
+		return tree.Quoted(v)
 	case bool:
-		return plain(strconv.FormatBool(v))
+		return tree.Plain(strconv.FormatBool(v))
 	case int64:
-		return number(v)
+		return tree.Number(v)
 	case float64:
 		format := byte('f')
 		if a := math.Abs(v); a < 1e-6 {
 			format = 'e'
 		}
-		return plain(strconv.FormatFloat(v, format, -1, 64))
+		return tree.Plain(strconv.FormatFloat(v, format, -1, 64))
 	case []any:
-		out := list()
+		out := tree.List()
 		for _, item := range v {
-			out.items = append(out.items, free(item))
+			out.Items = append(out.Items, free(item))
 		}
-		return out.inline()
+		return out.Inline()
 	case map[string]any:
-		out := &node{kind: tableNode}
+		out := tree.Table()
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			out.set(key, free(v[key]))
+			out.Set(key, free(v[key]))
 		}
-		return out.inline()
+		return out.Inline()
 	}
-	return quoted(fmt.Sprint(v)) // reader.free makes nothing else
+	return tree.Quoted(fmt.Sprint(v)) // reader.free makes nothing else
 }
 
 // spell writes a duration without the zero parts that time.Duration shows:

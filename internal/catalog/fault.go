@@ -56,13 +56,3 @@ type Warning struct {
 
 // String returns the warning as one line.
 func (w Warning) String() string { return w.Path + ": " + w.Message }
-
-// position is a place in a text, counted from 1.
-type position struct{ line, column int }
-
-func (p position) String() string { return fmt.Sprintf("line %d, column %d", p.line, p.column) }
-
-// unreadable is the single fault of a text that is no document at all.
-func unreadable(at position, format string, args ...any) Faults {
-	return Faults{{Path: at.String(), Message: fmt.Sprintf(format, args...), Line: at.line, Column: at.column}}
-}

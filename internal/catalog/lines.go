@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/internal/catalog/tree"
 	"tollgate/internal/wire"
 )
 
@@ -80,7 +81,7 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 		forms, what = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}, "a form: chat, responses or messages"
 	}
 	l.Forms = r.forms(t, forms, what)
-	if n := t.get("forms"); n != nil && n.kind == listNode && len(n.items) == 0 {
+	if n := t.get("forms"); n != nil && n.Kind == tree.ListKind && len(n.Items) == 0 {
 		t.fault("forms", "must name at least one form; leave it out for all that the provider has")
 	}
 	l.Priority = int(t.count("priority", 0, maxRank, defaultPriority))
@@ -165,7 +166,7 @@ func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
 func (r *reader) lineModels(t *table, name string, provider Provider, supported bool, known map[string]*Model, named map[string]string) map[string]string {
 	out := map[string]string{}
 	n := t.get("models")
-	if n == nil || (n.kind == tableNode && len(n.fields) == 0) {
+	if n == nil || (n.Kind == tree.TableKind && len(n.Fields) == 0) {
 		t.fault("models", "is required: which models the line serves, as {our id: the provider's id}")
 		return out
 	}
@@ -173,9 +174,9 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 	if models == nil {
 		return out
 	}
-	models.each(maxModels, func(id, path string, value *node) {
+	models.each(maxModels, func(id, path string, value *tree.Node) {
 		vendor := r.textAt(path, value, maxVendorID)
-		if value.kind <= quotedNode && value.text == "" {
+		if value.Kind <= tree.QuotedKind && value.Text == "" {
 			r.fault(path, value, "must be the provider's id of the model")
 		}
 		m := known[id]
@@ -205,8 +206,8 @@ func (r *reader) sentences(t *table) []string {
 		path := fmt.Sprintf("%s[%d]", t.at("error_sentences"), i)
 		s := r.textAt(path, n, maxSentence)
 		if s == "" {
-			if n.kind == plainNode || n.kind == quotedNode {
-				if n.text == "" {
+			if n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind {
+				if n.Text == "" {
 					r.fault(path, n, "must not be empty: it would match every answer")
 				}
 			}
@@ -227,8 +228,8 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 	if n == nil {
 		return nil
 	}
-	if n.kind != tableNode {
-		t.fault("options", "must be a mapping of keys to values, not %s", n.kind)
+	if n.Kind != tree.TableKind {
+		t.fault("options", "must be a mapping of keys to values, not %s", n.Kind)
 		return nil
 	}
 	before := len(r.faults)
@@ -248,9 +249,9 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 
 // optionFault reports what an adapter says of its options, at the option that
 // the message begins with if it names one (`delay: must be a duration`).
-func (r *reader) optionFault(t *table, options *node, message string) {
-	if name, rest, ok := strings.Cut(message, ": "); ok && options.get(name) != nil {
-		r.fault(t.at("options")+"."+pathKey(name), options.get(name), "%s", rest)
+func (r *reader) optionFault(t *table, options *tree.Node, message string) {
+	if name, rest, ok := strings.Cut(message, ": "); ok && options.Get(name) != nil {
+		r.fault(t.at("options")+"."+pathKey(name), options.Get(name), "%s", rest)
 		return
 	}
 	t.fault("options", "%s", message)
@@ -258,40 +259,40 @@ func (r *reader) optionFault(t *table, options *node, message string) {
 
 // free reads a value of any shape: text, true and false, numbers (int64 where
 // they are whole, else float64), lists and mappings. Null is left out.
-func (r *reader) free(path string, n *node) any {
-	switch n.kind {
-	case quotedNode:
-		return n.text
-	case plainNode:
+func (r *reader) free(path string, n *tree.Node) any {
+	switch n.Kind {
+	case tree.QuotedKind:
+		return n.Text
+	case tree.PlainKind:
 		switch {
-		case n.text == "true" || n.text == "false":
-			return n.text == "true"
-		case jsonNumber.MatchString(n.text):
+		case n.Text == "true" || n.Text == "false":
+			return n.Text == "true"
+		case jsonNumber.MatchString(n.Text):
 			return r.freeNumber(path, n)
 		}
-		return n.text
-	case listNode:
-		if len(n.items) > maxOptions {
+		return n.Text
+	case tree.ListKind:
+		if len(n.Items) > maxOptions {
 			r.fault(path, n, "must not have more than %d entries", maxOptions)
 			return nil
 		}
-		out := make([]any, 0, len(n.items))
-		for i, item := range n.items {
+		out := make([]any, 0, len(n.Items))
+		for i, item := range n.Items {
 			at := fmt.Sprintf("%s[%d]", path, i)
-			if item.kind == nullNode {
+			if item.Kind == tree.NullKind {
 				r.fault(at, item, "must not be null")
 				continue
 			}
 			out = append(out, r.free(at, item))
 		}
 		return out
-	case tableNode:
+	case tree.TableKind:
 		out := map[string]any{}
 		t := r.table(path, n)
-		t.each(maxOptions, func(key, path string, value *node) {
+		t.each(maxOptions, func(key, path string, value *tree.Node) {
 			if !valueName.MatchString(key) {
 				r.fault(path, value, "is not the name of an option")
-			} else if value.kind != nullNode {
+			} else if value.Kind != tree.NullKind {
 				out[key] = r.free(path, value)
 			}
 		})
@@ -302,11 +303,11 @@ func (r *reader) free(path string, n *node) any {
 
 // freeNumber reads a number. Whole numbers are int64 however they are written,
 // so that a document reads the same after it was printed.
-func (r *reader) freeNumber(path string, n *node) any {
-	if v, err := strconv.ParseInt(n.text, 10, 64); err == nil {
+func (r *reader) freeNumber(path string, n *tree.Node) any {
+	if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil {
 		return v
 	}
-	v, err := strconv.ParseFloat(n.text, 64)
+	v, err := strconv.ParseFloat(n.Text, 64)
 	if err != nil || math.Abs(v) > 1e15 {
 		r.fault(path, n, "must be a number between -1e15 and 1e15")
 		return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/catalog/tree"
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/jobrequest"
@@ -32,12 +33,12 @@ var (
 )
 
 // document reads the whole.
-func (r *reader) document(tree *node) *Document {
-	if tree.kind != tableNode {
-		r.fault("document", tree, "must be a mapping with the keys models and lines, not %s", tree.kind)
+func (r *reader) document(root *tree.Node) *Document {
+	if root.Kind != tree.TableKind {
+		r.fault("document", root, "must be a mapping with the keys models and lines, not %s", root.Kind)
 		return nil
 	}
-	t := r.table("", tree)
+	t := r.table("", root)
 	doc := &Document{}
 	if t.get("models") == nil {
 		t.fault("models", "is required")
@@ -52,7 +53,7 @@ func (r *reader) document(tree *node) *Document {
 		m, ok := r.model(path, n)
 		if m.ID != "" {
 			if first, taken := firstAt[m.ID]; taken {
-				r.fault(path+".id", n.get("id"), "%s is already the id of %s", quote(m.ID), first)
+				r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), first)
 			} else {
 				firstAt[m.ID] = path
 			}
@@ -90,7 +91,7 @@ func (r *reader) warnForms(path string, m *Model, spoken []wire.Form) {
 }
 
 // model reads one model. It reports false when the model is to be left out.
-func (r *reader) model(path string, n *node) (Model, bool) {
+func (r *reader) model(path string, n *tree.Node) (Model, bool) {
 	t := r.table(path, n)
 	if t == nil {
 		return Model{}, false
@@ -140,7 +141,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 	m.Forms = r.forms(t, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}, "a form: chat, responses or messages")
 	if t.get("forms") == nil {
 		m.Forms = []wire.Form{wire.FormChat}
-	} else if n := t.get("forms"); n.kind == listNode && len(n.items) == 0 {
+	} else if n := t.get("forms"); n.Kind == tree.ListKind && len(n.Items) == 0 {
 		t.fault("forms", "must name at least one of chat, responses, messages")
 	}
 	m.Reasoning = t.boolean("reasoning", false)
@@ -201,7 +202,7 @@ func (r *reader) forms(t *table, allowed []wire.Form, what string) []wire.Form {
 }
 
 // chatPrice reads prices per million tokens.
-func (r *reader) chatPrice(path string, n *node) Price {
+func (r *reader) chatPrice(path string, n *tree.Node) Price {
 	t := r.table(path, n)
 	if t == nil {
 		return Price{}
@@ -231,7 +232,7 @@ func (r *reader) chatPrice(path string, n *node) Price {
 	if n := t.get("tools"); n != nil {
 		if tools := r.table(t.at("tools"), n); tools != nil {
 			p.Tools = map[string]money.Price{}
-			tools.each(maxTools, func(name, path string, value *node) {
+			tools.each(maxTools, func(name, path string, value *tree.Node) {
 				if !fieldName.MatchString(name) {
 					r.fault(path, value, "is not the name of a tool")
 				} else if price, ok := r.price(path, value); ok {
@@ -282,7 +283,7 @@ func (r *reader) factors(t *table) map[string]map[string]money.Factor {
 		return nil
 	}
 	out := map[string]map[string]money.Factor{}
-	options.each(maxFactors, func(name, path string, value *node) {
+	options.each(maxFactors, func(name, path string, value *tree.Node) {
 		if !fieldName.MatchString(name) {
 			r.fault(path, value, "is not the name of a request field")
 			return
@@ -291,12 +292,12 @@ func (r *reader) factors(t *table) map[string]map[string]money.Factor {
 		if values == nil {
 			return
 		}
-		if len(value.fields) == 0 {
+		if len(value.Fields) == 0 {
 			r.fault(path, value, "must name at least one value and its factor")
 			return
 		}
 		out[name] = map[string]money.Factor{}
-		values.each(maxFactors, func(word, path string, value *node) {
+		values.each(maxFactors, func(word, path string, value *tree.Node) {
 			if !valueName.MatchString(word) {
 				r.fault(path, value, "is not the value of a request field")
 			} else if f, ok := r.factor(path, value); ok {
@@ -349,16 +350,16 @@ func (r *reader) mediaModel(t *table, m *Model) {
 }
 
 // tiers reads prices by resolution tier, in the order of the text.
-func (r *reader) tiers(path string, n *node) []Tier {
+func (r *reader) tiers(path string, n *tree.Node) []Tier {
 	t := r.table(path, n)
 	if t == nil {
 		return nil
 	}
-	if len(n.fields) == 0 {
+	if len(n.Fields) == 0 {
 		r.fault(path, n, "must price at least one resolution tier")
 	}
 	var out []Tier
-	t.each(maxTiers, func(name, path string, value *node) {
+	t.each(maxTiers, func(name, path string, value *tree.Node) {
 		if !tierName.MatchString(name) {
 			r.fault(path, value, "is not a resolution tier: tiers are written like 1K or 720p")
 		} else if p, ok := r.price(path, value); ok {
@@ -376,9 +377,9 @@ func (r *reader) durations(t *table) Durations {
 	}
 	path := t.at("durations")
 	var d Durations
-	switch n.kind {
-	case listNode:
-		if len(n.items) == 0 {
+	switch n.Kind {
+	case tree.ListKind:
+		if len(n.Items) == 0 {
 			t.fault("durations", "must name at least one length in seconds")
 		}
 		for i, item := range t.list("durations", maxList) {
@@ -390,7 +391,7 @@ func (r *reader) durations(t *table) Durations {
 				d.List = append(d.List, v)
 			}
 		}
-	case tableNode:
+	case tree.TableKind:
 		span := r.table(path, n)
 		for _, key := range []string{"min", "max"} {
 			if span.get(key) == nil {

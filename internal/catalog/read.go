@@ -1,8 +1,7 @@
 package catalog
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,8 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
+	"tollgate/internal/catalog/tree"
 	"tollgate/internal/money"
 )
 
@@ -20,12 +19,12 @@ import (
 // of a document that applies name what was probably not meant. providers are
 // the adapters that lines may use.
 func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, error) {
-	tree, err := readTree(raw)
+	root, err := readTree(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := reader{providers: providers}
-	doc := r.document(tree)
+	doc := r.document(root)
 	if len(r.faults) > 0 {
 		return nil, nil, r.faults.shown()
 	}
@@ -42,50 +41,33 @@ func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, err
 // provider is unknown is out of service (see NewSnapshot). The warnings name
 // what was left out.
 func load(raw []byte) (*Document, []Warning, error) {
-	tree, err := readTree(raw)
+	root, err := readTree(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := reader{lenient: true}
-	doc := r.document(tree)
+	doc := r.document(root)
 	if len(r.faults) > 0 {
 		return nil, nil, r.faults.shown()
 	}
 	return doc, r.warnings, nil
 }
 
-// readTree reads a text as JSON when it is valid JSON, else as YAML.
-func readTree(raw []byte) (*node, error) {
+// readTree reads a text. Its errors are Faults.
+func readTree(raw []byte) (*tree.Node, error) {
 	if len(raw) > maxDocument {
 		return nil, tooLarge()
 	}
-	if at := invalidUTF8(raw); at >= 0 {
-		line := bytes.Count(raw[:at], []byte("\n"))
-		column := at - bytes.LastIndexByte(raw[:at], '\n')
-		return nil, unreadable(position{line + 1, column}, "is not valid UTF-8")
+	root, err := tree.Read(raw)
+	if unreadable := (*tree.Error)(nil); errors.As(err, &unreadable) {
+		at := unreadable.At
+		return nil, Faults{{Path: at.String(), Message: unreadable.Message, Line: at.Line, Column: at.Column}}
 	}
-	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
-	if json.Valid(raw) {
-		return readJSON(raw)
-	}
-	return readYAML(raw)
+	return root, err
 }
 
 func tooLarge() Faults {
 	return Faults{{Path: "document", Message: fmt.Sprintf("must not be larger than %d MiB", maxDocument>>20)}}
-}
-
-// invalidUTF8 returns the offset of the first byte that is no UTF-8, -1 when
-// all is.
-func invalidUTF8(raw []byte) int {
-	for i := 0; i < len(raw); {
-		r, size := utf8.DecodeRune(raw[i:])
-		if r == utf8.RuneError && size <= 1 {
-			return i
-		}
-		i += size
-	}
-	return -1
 }
 
 // reader turns a tree into a document and collects what is wrong with it.
@@ -96,10 +78,10 @@ type reader struct {
 	warnings  []Warning
 }
 
-func (r *reader) fault(path string, n *node, format string, args ...any) {
+func (r *reader) fault(path string, n *tree.Node, format string, args ...any) {
 	f := Fault{Path: path, Message: fmt.Sprintf(format, args...)}
 	if n != nil {
-		f.Line, f.Column = n.at.line, n.at.column
+		f.Line, f.Column = n.At.Line, n.At.Column
 	}
 	r.faults = append(r.faults, f)
 }
@@ -122,17 +104,17 @@ func (r *reader) leaveOut(path, format string, args ...any) {
 type table struct {
 	*reader
 	path  string
-	node  *node
+	node  *tree.Node
 	known map[string]bool
 }
 
 // table opens a mapping. What is no mapping is a fault and opens as nil.
-func (r *reader) table(path string, n *node) *table {
-	if n == nil || n.kind != tableNode {
+func (r *reader) table(path string, n *tree.Node) *table {
+	if n == nil || n.Kind != tree.TableKind {
 		if n == nil {
-			n = &node{}
+			n = &tree.Node{}
 		}
-		r.fault(path, n, "must be a mapping of keys to values, not %s", n.kind)
+		r.fault(path, n, "must be a mapping of keys to values, not %s", n.Kind)
 		return nil
 	}
 	return &table{reader: r, path: path, node: n, known: map[string]bool{}}
@@ -161,14 +143,14 @@ func pathKey(key string) string {
 }
 
 // get returns the value of a key, nil when it is absent or null.
-func (t *table) get(key string) *node {
+func (t *table) get(key string) *tree.Node {
 	t.known[key] = true
-	return t.node.get(key)
+	return t.node.Get(key)
 }
 
 // fault reports something at a key of t.
 func (t *table) fault(key, format string, args ...any) {
-	n := t.node.get(key)
+	n := t.node.Get(key)
 	if n == nil {
 		n = t.node
 	}
@@ -186,61 +168,61 @@ func (t *table) misplaced(why string, keys ...string) {
 
 // close reports repeated and unknown keys.
 func (t *table) close() {
-	seen := make(map[string]bool, len(t.node.fields))
-	for _, f := range t.node.fields {
-		at := &node{at: f.at}
+	seen := make(map[string]bool, len(t.node.Fields))
+	for _, f := range t.node.Fields {
+		at := &tree.Node{At: f.At}
 		switch {
-		case seen[f.name]:
-			t.reader.fault(t.at(f.name), at, "is given twice")
-		case !t.known[f.name] && t.lenient:
-			t.leaveOut(t.at(f.name), "is not known to this version and was left out")
-		case !t.known[f.name]:
-			t.reader.fault(t.at(f.name), at, "is not a key that is known here")
+		case seen[f.Name]:
+			t.reader.fault(t.at(f.Name), at, "is given twice")
+		case !t.known[f.Name] && t.lenient:
+			t.leaveOut(t.at(f.Name), "is not known to this version and was left out")
+		case !t.known[f.Name]:
+			t.reader.fault(t.at(f.Name), at, "is not a key that is known here")
 		}
-		seen[f.name] = true
+		seen[f.Name] = true
 	}
 }
 
 // each visits the entries of a mapping with free keys in order. Repeated keys
 // are faults.
-func (t *table) each(limit int, visit func(key, path string, value *node)) {
-	if len(t.node.fields) > limit {
+func (t *table) each(limit int, visit func(key, path string, value *tree.Node)) {
+	if len(t.node.Fields) > limit {
 		t.reader.fault(t.path, t.node, "must not have more than %d entries", limit)
 		return
 	}
-	for _, f := range t.node.fields {
-		if t.known[f.name] {
-			t.reader.fault(t.at(f.name), &node{at: f.at}, "is given twice")
+	for _, f := range t.node.Fields {
+		if t.known[f.Name] {
+			t.reader.fault(t.at(f.Name), &tree.Node{At: f.At}, "is given twice")
 			continue
 		}
-		t.known[f.name] = true
-		visit(f.name, t.at(f.name), f.value)
+		t.known[f.Name] = true
+		visit(f.Name, t.at(f.Name), f.Value)
 	}
 }
 
 // list returns the elements of a list, none when the key is absent.
-func (t *table) list(key string, limit int) []*node {
+func (t *table) list(key string, limit int) []*tree.Node {
 	n := t.get(key)
 	if n == nil {
 		return nil
 	}
-	if n.kind != listNode {
-		t.fault(key, "must be a list, not %s", n.kind)
+	if n.Kind != tree.ListKind {
+		t.fault(key, "must be a list, not %s", n.Kind)
 		return nil
 	}
-	if len(n.items) > limit {
+	if len(n.Items) > limit {
 		t.fault(key, "must not have more than %d entries", limit)
 		return nil
 	}
-	return n.items
+	return n.Items
 }
 
 // scalar returns the text of a single value.
-func (r *reader) scalar(path string, n *node) (string, bool) {
-	if n.kind == plainNode || n.kind == quotedNode {
-		return n.text, true
+func (r *reader) scalar(path string, n *tree.Node) (string, bool) {
+	if n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind {
+		return n.Text, true
 	}
-	r.fault(path, n, "must be a single value, not %s", n.kind)
+	r.fault(path, n, "must be a single value, not %s", n.Kind)
 	return "", false
 }
 
@@ -253,7 +235,7 @@ func (t *table) text(key string, limit int) string {
 	return t.textAt(t.at(key), n, limit)
 }
 
-func (r *reader) textAt(path string, n *node, limit int) string {
+func (r *reader) textAt(path string, n *tree.Node, limit int) string {
 	s, ok := r.scalar(path, n)
 	if !ok {
 		return ""
@@ -276,7 +258,7 @@ func (t *table) required(key string, limit int, why string) string {
 		return ""
 	}
 	s := t.text(key, limit)
-	if n := t.get(key); s == "" && (n.kind == plainNode || n.kind == quotedNode) && n.text == "" {
+	if n := t.get(key); s == "" && (n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind) && n.Text == "" {
 		t.fault(key, "must not be empty")
 	}
 	return s
@@ -299,14 +281,14 @@ func (t *table) count(key string, low, high, fallback int64) int64 {
 // spellings of YAML (0x10, 1_000, 010) are refused rather than guessed.
 var digits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-func (r *reader) countAt(path string, n *node, low, high int64) (int64, bool) {
-	if n.kind != plainNode || !digits.MatchString(n.text) {
+func (r *reader) countAt(path string, n *tree.Node, low, high int64) (int64, bool) {
+	if n.Kind != tree.PlainKind || !digits.MatchString(n.Text) {
 		r.fault(path, n, "must be a whole number from %d to %d", low, high)
 		return 0, false
 	}
-	v, err := strconv.ParseInt(n.text, 10, 64)
+	v, err := strconv.ParseInt(n.Text, 10, 64)
 	switch {
-	case strings.HasPrefix(n.text, "-") && low >= 0 && n.text != "-0":
+	case strings.HasPrefix(n.Text, "-") && low >= 0 && n.Text != "-0":
 		r.fault(path, n, "must not be negative")
 	case err != nil || v < low || v > high:
 		r.fault(path, n, "must be a whole number from %d to %d", low, high)
@@ -322,8 +304,8 @@ func (t *table) boolean(key string, fallback bool) bool {
 	if n == nil {
 		return fallback
 	}
-	if n.kind == plainNode {
-		switch n.text {
+	if n.Kind == tree.PlainKind {
+		switch n.Text {
 		case "true", "True", "TRUE":
 			return true
 		case "false", "False", "FALSE":
@@ -359,17 +341,17 @@ func (t *table) duration(key string) time.Duration {
 }
 
 // price reads US dollars, exact.
-func (r *reader) price(path string, n *node) (money.Price, bool) {
+func (r *reader) price(path string, n *tree.Node) (money.Price, bool) {
 	return exact(r, path, n, money.ParsePrice)
 }
 
 // factor reads a multiplier, exact.
-func (r *reader) factor(path string, n *node) (money.Factor, bool) {
+func (r *reader) factor(path string, n *tree.Node) (money.Factor, bool) {
 	return exact(r, path, n, money.ParseFactor)
 }
 
 // exact reads a number as it is written.
-func exact[T any](r *reader, path string, n *node, parse func(string) (T, error)) (T, bool) {
+func exact[T any](r *reader, path string, n *tree.Node, parse func(string) (T, error)) (T, bool) {
 	var none T
 	s, ok := r.scalar(path, n)
 	if !ok {
@@ -402,8 +384,8 @@ func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 		}
 		return fallback
 	}
-	if n.kind == plainNode || n.kind == quotedNode {
-		if w := T(n.text); slices.Contains(words, w) {
+	if n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind {
+		if w := T(n.Text); slices.Contains(words, w) {
 			return w
 		}
 	}
@@ -416,7 +398,7 @@ func (t *table) names(key string, pattern *regexp.Regexp, what string) []string 
 	var out []string
 	for i, n := range t.list(key, maxList) {
 		path := fmt.Sprintf("%s[%d]", t.at(key), i)
-		s := n.text // none of a list or mapping, which no pattern matches
+		s := n.Text // none of a list or mapping, which no pattern matches
 		switch {
 		case !pattern.MatchString(s):
 			t.reader.fault(path, n, "must be %s", what)

@@ -1,4 +1,4 @@
-package catalog
+package tree
 
 import (
 	"errors"
@@ -18,15 +18,15 @@ const (
 	maxNodes = 500_000
 )
 
-// readYAML builds the tree of one YAML document. Its errors are Faults. Plain
+// readYAML builds the tree of one YAML document. Its errors are *Error. Plain
 // anchors, aliases and merge keys work; tags and directives are refused, since
 // nothing in a catalog needs them.
-func readYAML(raw []byte) (n *node, err error) {
+func readYAML(raw []byte) (n *Node, err error) {
 	defer func() {
 		// The parser reads what anybody may upload; a defect in it refuses the
-		// document and must not take the node down.
+		// document and must not take the Node down.
 		if p := recover(); p != nil {
-			n, err = nil, unreadable(position{1, 1}, "cannot be read as YAML: %v", p)
+			n, err = nil, unreadable(Position{1, 1}, "cannot be read as YAML: %v", p)
 		}
 	}()
 	tokens := lexer.Tokenize(string(raw))
@@ -37,7 +37,7 @@ func readYAML(raw []byte) (n *node, err error) {
 	if err != nil {
 		return nil, syntaxFault(err)
 	}
-	r := yamlReader{anchors: map[string]*node{}}
+	r := yamlReader{anchors: map[string]*Node{}}
 	for _, doc := range file.Docs {
 		if doc.Body == nil || doc.Body.Type() == ast.CommentGroupType {
 			continue
@@ -50,7 +50,7 @@ func readYAML(raw []byte) (n *node, err error) {
 		}
 	}
 	if n == nil {
-		return nil, Faults{{Path: "document", Message: "is empty: it must hold models and lines"}}
+		return nil, &Error{Message: "is empty: it must hold models and lines"}
 	}
 	return n, nil
 }
@@ -65,7 +65,7 @@ func checkShape(tokens token.Tokens) error {
 		case token.SequenceEndType, token.MappingEndType:
 			flow--
 		case token.TagType, token.DirectiveType:
-			return unreadable(position{tk.Position.Line, tk.Position.Column}, "tags and directives are not allowed")
+			return unreadable(Position{tk.Position.Line, tk.Position.Column}, "tags and directives are not allowed")
 		}
 		// Openings in a row on one line nest: `- - - x`, `&a &b x`.
 		switch tk.Type {
@@ -80,36 +80,36 @@ func checkShape(tokens token.Tokens) error {
 		// Block nesting costs at least a column a level.
 		structural := tk.Type == token.SequenceEntryType || tk.Type == token.MappingKeyType
 		if flow > maxDepth || openings > 8*maxDepth || (structural && tk.Position.Column > 8*maxDepth) {
-			return unreadable(position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
+			return unreadable(Position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
 		}
 	}
 	return nil
 }
 
 // syntaxFault turns a parser's error into a fault with its place.
-func syntaxFault(err error) Faults {
+func syntaxFault(err error) error {
 	var syntax yaml.Error
 	if errors.As(err, &syntax) && syntax.GetToken() != nil && syntax.GetToken().Position != nil {
 		at := syntax.GetToken().Position
-		return unreadable(position{max(1, at.Line), max(1, at.Column)}, "is not valid YAML: %s", syntax.GetMessage())
+		return unreadable(Position{max(1, at.Line), max(1, at.Column)}, "is not valid YAML: %s", syntax.GetMessage())
 	}
-	return unreadable(position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
+	return unreadable(Position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
 }
 
-func place(n ast.Node) position {
+func place(n ast.Node) Position {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
-		return position{1, 1}
+		return Position{1, 1}
 	}
 	at := n.GetToken().Position
-	return position{max(1, at.Line), max(1, at.Column)}
+	return Position{max(1, at.Line), max(1, at.Column)}
 }
 
 type yamlReader struct {
-	anchors map[string]*node
+	anchors map[string]*Node
 	nodes   int // built so far, aliases expanded
 }
 
-func (r *yamlReader) value(a ast.Node, depth int) (*node, error) {
+func (r *yamlReader) value(a ast.Node, depth int) (*Node, error) {
 	at := place(a)
 	if depth > maxDepth {
 		return nil, unreadable(at, "is nested deeper than %d levels", maxDepth)
@@ -117,26 +117,26 @@ func (r *yamlReader) value(a ast.Node, depth int) (*node, error) {
 	if r.nodes++; r.nodes > maxNodes {
 		return nil, unreadable(at, "holds more than %d values", maxNodes)
 	}
-	n := &node{at: at, size: 1}
+	n := &Node{At: at, size: 1}
 	switch v := a.(type) {
 	case nil, *ast.NullNode:
 	case *ast.StringNode:
-		n.kind, n.text = plainNode, v.Value
+		n.Kind, n.Text = PlainKind, v.Value
 		if v.Token.Type != token.StringType {
-			n.kind = quotedNode
+			n.Kind = QuotedKind
 		}
 	case *ast.LiteralNode:
-		n.kind, n.text = quotedNode, v.Value.Value
+		n.Kind, n.Text = QuotedKind, v.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		n.kind, n.text = plainNode, a.GetToken().Value
+		n.Kind, n.Text = PlainKind, a.GetToken().Value
 	case *ast.SequenceNode:
-		n.kind = listNode
+		n.Kind = ListKind
 		for _, item := range v.Values {
 			child, err := r.value(item, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			n.items = append(n.items, child)
+			n.Items = append(n.Items, child)
 			n.size += child.size
 		}
 	case *ast.MappingNode:
@@ -158,9 +158,9 @@ func (r *yamlReader) value(a ast.Node, depth int) (*node, error) {
 	return n, nil
 }
 
-// alias returns the node of an anchor that stands before it, and counts it in
+// alias returns the Node of an anchor that stands before it, and counts it in
 // full.
-func (r *yamlReader) alias(v *ast.AliasNode) (*node, error) {
+func (r *yamlReader) alias(v *ast.AliasNode) (*Node, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
 	if !ok {
@@ -175,8 +175,8 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*node, error) {
 // table reads a mapping. What is written in it beats what `<<` merges into it,
 // an earlier merge beats a later; merged keys stand where their `<<` stands,
 // since the order of resolution tiers has a meaning.
-func (r *yamlReader) table(n *node, values []*ast.MappingValueNode, depth int) (*node, error) {
-	n.kind = tableNode
+func (r *yamlReader) table(n *Node, values []*ast.MappingValueNode, depth int) (*Node, error) {
+	n.Kind = TableKind
 	written := map[string]bool{}
 	for _, entry := range values {
 		if entry.Key.IsMergeKey() {
@@ -198,7 +198,7 @@ func (r *yamlReader) table(n *node, values []*ast.MappingValueNode, depth int) (
 			if err != nil {
 				return nil, err
 			}
-			n.add(field{name: key, at: place(entry.Key), value: value})
+			n.add(Field{Name: key, At: place(entry.Key), Value: value})
 			continue
 		}
 		merged, err := mergeable(value)
@@ -206,8 +206,8 @@ func (r *yamlReader) table(n *node, values []*ast.MappingValueNode, depth int) (
 			return nil, err
 		}
 		for _, f := range merged {
-			if !written[f.name] {
-				written[f.name] = true
+			if !written[f.Name] {
+				written[f.Name] = true
 				n.add(f)
 			}
 		}
@@ -216,28 +216,28 @@ func (r *yamlReader) table(n *node, values []*ast.MappingValueNode, depth int) (
 }
 
 // add appends a field and counts it.
-func (n *node) add(f field) {
-	n.fields = append(n.fields, f)
-	n.size += 1 + f.value.size
+func (n *Node) add(f Field) {
+	n.Fields = append(n.Fields, f)
+	n.size += 1 + f.Value.size
 }
 
 // mergeable returns the fields that `<<` brings in: of a mapping or of a list
 // of mappings.
-func mergeable(value *node) ([]field, error) {
-	switch value.kind {
-	case tableNode:
-		return value.fields, nil
-	case listNode:
-		var all []field
-		for _, item := range value.items {
-			if item.kind != tableNode {
-				return nil, unreadable(item.at, "<< takes mappings only")
+func mergeable(value *Node) ([]Field, error) {
+	switch value.Kind {
+	case TableKind:
+		return value.Fields, nil
+	case ListKind:
+		var all []Field
+		for _, item := range value.Items {
+			if item.Kind != TableKind {
+				return nil, unreadable(item.At, "<< takes mappings only")
 			}
-			all = append(all, item.fields...)
+			all = append(all, item.Fields...)
 		}
 		return all, nil
 	}
-	return nil, unreadable(value.at, "<< takes a mapping or a list of mappings")
+	return nil, unreadable(value.At, "<< takes a mapping or a list of mappings")
 }
 
 // key returns the text of a mapping's key, which must be a scalar.

@@ -1,4 +1,4 @@
-package catalog
+package tree
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // readJSON builds the tree of a JSON text that is already known to be valid.
 // Repeated keys are kept; the reader reports them.
-func readJSON(raw []byte) (*node, error) {
+func readJSON(raw []byte) (*Node, error) {
 	r := jsonReader{raw: raw, dec: json.NewDecoder(bytes.NewReader(raw))}
 	r.dec.UseNumber()
 	for i, c := range raw {
@@ -28,7 +28,7 @@ type jsonReader struct {
 }
 
 // here is the position of the next token.
-func (r *jsonReader) here() position {
+func (r *jsonReader) here() Position {
 	offset := int(r.dec.InputOffset())
 	for offset < len(r.raw) && strings.IndexByte(" \t\r\n:,", r.raw[offset]) >= 0 {
 		offset++
@@ -38,52 +38,52 @@ func (r *jsonReader) here() position {
 	if line > 0 {
 		start = r.lines[line-1] + 1
 	}
-	return position{line + 1, offset - start + 1}
+	return Position{line + 1, offset - start + 1}
 }
 
-func (r *jsonReader) value(depth int) (*node, error) {
-	n := &node{at: r.here(), size: 1}
+func (r *jsonReader) value(depth int) (*Node, error) {
+	n := &Node{At: r.here(), size: 1}
 	token, err := r.dec.Token()
 	if err != nil {
-		return nil, unreadable(n.at, "is not valid JSON: %v", err)
+		return nil, unreadable(n.At, "is not valid JSON: %v", err)
 	}
 	if depth > maxDepth {
-		return nil, unreadable(n.at, "is nested deeper than %d levels", maxDepth)
+		return nil, unreadable(n.At, "is nested deeper than %d levels", maxDepth)
 	}
 	switch v := token.(type) {
 	case nil:
 	case string:
-		n.kind, n.text = quotedNode, v
+		n.Kind, n.Text = QuotedKind, v
 	case json.Delim:
-		n.kind = listNode
+		n.Kind = ListKind
 		if v == '{' {
-			n.kind = tableNode
+			n.Kind = TableKind
 		}
 		for r.dec.More() {
-			var f field
-			if n.kind == tableNode {
-				f.at = r.here()
+			var f Field
+			if n.Kind == TableKind {
+				f.At = r.here()
 				key, err := r.dec.Token()
 				if err != nil {
-					return nil, unreadable(f.at, "is not valid JSON: %v", err)
+					return nil, unreadable(f.At, "is not valid JSON: %v", err)
 				}
-				f.name = key.(string)
+				f.Name = key.(string)
 			}
-			if f.value, err = r.value(depth + 1); err != nil {
+			if f.Value, err = r.value(depth + 1); err != nil {
 				return nil, err
 			}
-			n.size += f.value.size
-			if n.kind == tableNode {
-				n.fields = append(n.fields, f)
+			n.size += f.Value.size
+			if n.Kind == TableKind {
+				n.Fields = append(n.Fields, f)
 			} else {
-				n.items = append(n.items, f.value)
+				n.Items = append(n.Items, f.Value)
 			}
 		}
 		if _, err := r.dec.Token(); err != nil {
 			return nil, unreadable(r.here(), "is not valid JSON: %v", err)
 		}
 	default: // json.Number, bool
-		n.kind, n.text = plainNode, fmt.Sprint(v)
+		n.Kind, n.Text = PlainKind, fmt.Sprint(v)
 	}
 	return n, nil
 }

@@ -1,4 +1,4 @@
-package catalog
+package tree
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// printJSON writes a tree as JSON with its keys in order. An empty indent
+// JSON writes a tree as JSON with its keys in order. An empty indent
 // writes it without any white space.
-func printJSON(n *node, indent string) []byte {
+func JSON(n *Node, indent string) []byte {
 	var out bytes.Buffer
 	writeJSON(&out, n)
 	if indent == "" {
@@ -22,32 +22,32 @@ func printJSON(n *node, indent string) []byte {
 	return pretty.Bytes()
 }
 
-func writeJSON(out *bytes.Buffer, n *node) {
-	switch n.kind {
-	case nullNode:
+func writeJSON(out *bytes.Buffer, n *Node) {
+	switch n.Kind {
+	case NullKind:
 		out.WriteString("null")
-	case plainNode:
-		out.WriteString(n.text)
-	case quotedNode:
-		out.WriteString(jsonText(n.text))
-	case listNode:
+	case PlainKind:
+		out.WriteString(n.Text)
+	case QuotedKind:
+		out.WriteString(jsonText(n.Text))
+	case ListKind:
 		out.WriteByte('[')
-		for i, item := range n.items {
+		for i, item := range n.Items {
 			if i > 0 {
 				out.WriteByte(',')
 			}
 			writeJSON(out, item)
 		}
 		out.WriteByte(']')
-	case tableNode:
+	case TableKind:
 		out.WriteByte('{')
-		for i, f := range n.fields {
+		for i, f := range n.Fields {
 			if i > 0 {
 				out.WriteByte(',')
 			}
-			out.WriteString(jsonText(f.name))
+			out.WriteString(jsonText(f.Name))
 			out.WriteByte(':')
-			writeJSON(out, f.value)
+			writeJSON(out, f.Value)
 		}
 		out.WriteByte('}')
 	}
@@ -62,22 +62,22 @@ func jsonText(s string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// printYAML writes a tree as YAML: two spaces a level, an empty line between
+// YAML writes a table of lists as YAML: two spaces a level, an empty line between
 // the models and lines.
-func printYAML(root *node) []byte {
+func YAML(root *Node) []byte {
 	var out bytes.Buffer
-	for i, f := range root.fields {
+	for i, f := range root.Fields {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
-		out.WriteString(yamlText(f.name, false))
+		out.WriteString(yamlText(f.Name, false))
 		out.WriteByte(':')
-		if len(f.value.items) == 0 {
+		if len(f.Value.Items) == 0 {
 			out.WriteString(" []\n")
 			continue
 		}
 		out.WriteByte('\n')
-		for j, item := range f.value.items {
+		for j, item := range f.Value.Items {
 			if j > 0 {
 				out.WriteByte('\n')
 			}
@@ -90,64 +90,71 @@ func printYAML(root *node) []byte {
 
 // writeTable writes the keys of a mapping, one a line. The first stands where
 // the cursor is when inline is set.
-func writeTable(out *bytes.Buffer, n *node, indent string, inline bool) {
-	for i, f := range n.fields {
+func writeTable(out *bytes.Buffer, n *Node, indent string, inline bool) {
+	for i, f := range n.Fields {
 		if i > 0 || !inline {
 			out.WriteString(indent)
 		}
-		out.WriteString(yamlText(f.name, false))
+		out.WriteString(yamlText(f.Name, false))
 		out.WriteByte(':')
-		writeValue(out, f.value, indent)
+		writeValue(out, f.Value, indent)
 	}
 }
 
 // writeValue writes what follows a key or a dash, with the line's end.
-func writeValue(out *bytes.Buffer, n *node, indent string) {
+func writeValue(out *bytes.Buffer, n *Node, indent string) {
 	switch {
-	case n.kind == tableNode && !n.flow && len(n.fields) > 0:
+	case n.Kind == TableKind && !n.Flow && len(n.Fields) > 0:
 		out.WriteByte('\n')
 		writeTable(out, n, indent+"  ", false)
-	case n.kind == listNode && !n.flow && len(n.items) > 0:
+	case n.Kind == ListKind && !n.Flow && len(n.Items) > 0:
 		out.WriteByte('\n')
-		for _, item := range n.items {
+		for _, item := range n.Items {
 			out.WriteString(indent)
 			out.WriteString("  -")
 			writeValue(out, item, indent+"    ")
 		}
 	default:
 		out.WriteByte(' ')
-		writeFlow(out, n, n.kind != quotedNode)
+		writeFlow(out, n, n.Kind != QuotedKind)
 		out.WriteByte('\n')
 	}
 }
 
+// Flow writes a value on one line, as YAML.
+func Flow(n *Node) string {
+	var out bytes.Buffer
+	writeFlow(&out, n, false)
+	return out.String()
+}
+
 // writeFlow writes a value on one line.
-func writeFlow(out *bytes.Buffer, n *node, inside bool) {
-	switch n.kind {
-	case nullNode:
+func writeFlow(out *bytes.Buffer, n *Node, inside bool) {
+	switch n.Kind {
+	case NullKind:
 		out.WriteString("null")
-	case plainNode:
-		out.WriteString(n.text)
-	case quotedNode:
-		out.WriteString(yamlText(n.text, inside))
-	case listNode:
+	case PlainKind:
+		out.WriteString(n.Text)
+	case QuotedKind:
+		out.WriteString(yamlText(n.Text, inside))
+	case ListKind:
 		out.WriteByte('[')
-		for i, item := range n.items {
+		for i, item := range n.Items {
 			if i > 0 {
 				out.WriteString(", ")
 			}
 			writeFlow(out, item, true)
 		}
 		out.WriteByte(']')
-	case tableNode:
+	case TableKind:
 		out.WriteByte('{')
-		for i, f := range n.fields {
+		for i, f := range n.Fields {
 			if i > 0 {
 				out.WriteString(", ")
 			}
-			out.WriteString(yamlText(f.name, true))
+			out.WriteString(yamlText(f.Name, true))
 			out.WriteString(": ")
-			writeFlow(out, f.value, true)
+			writeFlow(out, f.Value, true)
 		}
 		out.WriteByte('}')
 	}

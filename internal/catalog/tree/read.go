@@ -1,0 +1,35 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// Read reads a text: as JSON when it is valid JSON, else as YAML. The error is
+// an *Error.
+func Read(raw []byte) (*Node, error) {
+	if at := invalidUTF8(raw); at >= 0 {
+		line := bytes.Count(raw[:at], []byte("\n"))
+		column := at - bytes.LastIndexByte(raw[:at], '\n')
+		return nil, unreadable(Position{line + 1, column}, "is not valid UTF-8")
+	}
+	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
+	if json.Valid(raw) {
+		return readJSON(raw)
+	}
+	return readYAML(raw)
+}
+
+// invalidUTF8 returns the offset of the first byte that is no UTF-8, -1 when
+// all is.
+func invalidUTF8(raw []byte) int {
+	for i := 0; i < len(raw); {
+		r, size := utf8.DecodeRune(raw[i:])
+		if r == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}

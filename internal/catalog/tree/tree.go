@@ -1,0 +1,121 @@
+// Package tree owns the text of catalogs: documents in YAML or JSON as a tree of
+// nodes, which is read and printed here. What the keys mean is for package
+// catalog.
+//
+// Invariants:
+//   - What anybody may upload is bounded in depth and number before it costs
+//     anything, and no defect of a parser takes the node down.
+//   - What is printed reads back as the same tree.
+//   - Every node knows its place in the text it was read from.
+package tree
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Node is a piece of a document's text, the same whether it was YAML or JSON.
+// Scalars keep their text, so that prices are read exactly. A tree is not
+// changed once it is built: aliases share nodes.
+type Node struct {
+	Kind   Kind
+	Text   string  // of a plain or quoted scalar
+	Items  []*Node // of a list
+	Fields []Field // of a table, in the order of the text
+	At     Position
+	Flow   bool // print on one line
+	size   int  // nodes in this tree, aliases counted as often as they appear
+}
+
+// Field is one key of a table.
+type Field struct {
+	Name  string
+	At    Position
+	Value *Node
+}
+
+// Position is a place in a text, counted from 1; zero: the text as a whole.
+type Position struct{ Line, Column int }
+
+// String names the place as the path of a fault does.
+func (p Position) String() string {
+	if p == (Position{}) {
+		return "document"
+	}
+	return fmt.Sprintf("line %d, column %d", p.Line, p.Column)
+}
+
+// Error is why a text is no document at all.
+type Error struct {
+	At      Position
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.At.String() + ": " + e.Message }
+
+// unreadable makes an Error.
+func unreadable(at Position, format string, args ...any) error {
+	return &Error{At: at, Message: fmt.Sprintf(format, args...)}
+}
+
+// Kind is what a node is.
+type Kind uint8
+
+// The kinds of nodes.
+const (
+	NullKind   Kind = iota
+	PlainKind       // a scalar without quotes: number, boolean or text
+	QuotedKind      // a scalar that can only be text
+	ListKind
+	TableKind
+)
+
+// String names the kind for people who wrote something else.
+func (k Kind) String() string {
+	switch k {
+	case NullKind:
+		return "nothing"
+	case ListKind:
+		return "a list"
+	case TableKind:
+		return "a mapping"
+	}
+	return "a single value"
+}
+
+// Get returns the value of a key, nil when there is none or it is null.
+func (n *Node) Get(name string) *Node {
+	for _, f := range n.Fields {
+		if f.Name == name && f.Value.Kind != NullKind {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// Plain is a scalar that is printed without quotes.
+func Plain(text string) *Node { return &Node{Kind: PlainKind, Text: text} }
+
+// Quoted is a text.
+func Quoted(text string) *Node { return &Node{Kind: QuotedKind, Text: text} }
+
+// Number is a whole number.
+func Number(n int64) *Node { return Plain(strconv.FormatInt(n, 10)) }
+
+// List is a list, one entry a line.
+func List(items ...*Node) *Node { return &Node{Kind: ListKind, Items: items} }
+
+// Table is a mapping without keys yet.
+func Table() *Node { return &Node{Kind: TableKind} }
+
+// Set appends a key.
+func (n *Node) Set(name string, value *Node) {
+	n.Fields = append(n.Fields, Field{Name: name, Value: value})
+}
+
+// Inline marks a node to be printed on one line.
+func (n *Node) Inline() *Node {
+	n.Flow = true
+	return n
+}
