@@ -104,7 +104,8 @@ func insideRows() []row {
 		code, kind string
 	}{
 		{"invalid_request_error", typed(invalid), 400, "invalid_request", invalid},
-		{"context_length_exceeded", `{"error":{"message":"x","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, "context_length_exceeded", invalid},
+		{"context_length_exceeded", `{"error":{"message":"x","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400,
+			"context_length_exceeded", invalid},
 		{"request_too_large", typed("request_too_large"), 413, "invalid_request", "request_too_large"},
 		{"OpenRouter 400", numbered(400, ""), 400, "400", invalid},
 		{"MiniMax 2013", minimax(2013), 400, "2013", invalid},
@@ -124,7 +125,8 @@ func insideRows() []row {
 	} {
 		rows = append(rows, told200(inside(one.name, one.body, refused(one.status, one.code, one.kind)), "x")...)
 	}
-	rejected := event("invalid_request_error", `{"error":{"type":"invalid_request_error","message":"x"}}`, refused(400, "invalid_request", invalid))
+	rejected := event("invalid_request_error", `{"error":{"type":"invalid_request_error","message":"x"}}`,
+		refused(400, "invalid_request", invalid))
 	rejected.message = "x"
 	return append(rows, rejected,
 		event("overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy()),
@@ -137,10 +139,12 @@ func insideRows() []row {
 // emptyRows: an answer without anything in it.
 func emptyRows() []row {
 	choices := func(list string) *fakeprovider.Reply {
-		r := fakeprovider.JSON(200, `{"id":"x","object":"chat.completion","choices":`+list+`,"usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
+		r := fakeprovider.JSON(200,
+			`{"id":"x","object":"chat.completion","choices":`+list+`,"usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
 		return &r
 	}
-	missing := fakeprovider.JSON(200, `{"id":"x","object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
+	missing := fakeprovider.JSON(200,
+		`{"id":"x","object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}}`)
 	usage := fakeprovider.UsageFrame(10, 0)
 	const role = `{"role":"assistant","content":""}`
 	rows := []row{
@@ -148,13 +152,16 @@ func emptyRows() []row {
 		{name: "choices null", whole: choices(`null`)},
 		{name: "choices missing", whole: &missing},
 		{name: "message null", whole: choices(`[{"index":0,"message":null,"finish_reason":"stop"}]`)},
-		{name: "content empty", whole: fakeprovider.Completion(role, `"stop"`), stream: fakeprovider.Events(fakeprovider.RawFrame(role, `null`), fakeprovider.RawFrame(`{}`, `"stop"`), usage, "[DONE]")},
+		{name: "content empty", whole: fakeprovider.Completion(role, `"stop"`),
+			stream: fakeprovider.Events(fakeprovider.RawFrame(role, `null`), fakeprovider.RawFrame(`{}`, `"stop"`), usage, "[DONE]")},
 		{name: "content empty, no finish", whole: fakeprovider.Completion(role, `null`)},
-		{name: "content null", whole: fakeprovider.Completion(`{"role":"assistant","content":null}`, `"stop"`), stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":null}`, `"stop"`), "[DONE]")},
+		{name: "content null", whole: fakeprovider.Completion(`{"role":"assistant","content":null}`, `"stop"`),
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":null}`, `"stop"`), "[DONE]")},
 		{name: "content and calls empty", whole: fakeprovider.Completion(`{"role":"assistant","content":null,"tool_calls":[]}`, `"stop"`),
 			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":"","tool_calls":[]}`, `"stop"`), "[DONE]")},
-		{name: "limit of the gateway used up", whole: fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
-			ask: map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 500}},
+		{name: "limit of the gateway used up",
+			whole: fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
+			ask:   map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 500}},
 	}
 	for i := range rows {
 		rows[i].want, rows[i].status = empty(), 200
@@ -165,13 +172,18 @@ func emptyRows() []row {
 // filteredRows: the answer was withheld, or broken off, by a filter.
 func filteredRows() []row {
 	var rows []row
-	for _, reason := range []string{"content_filter", "sensitive", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION", "refusal"} {
+	for _, reason := range []string{"content_filter", "sensitive", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION",
+		"refusal"} {
 		quoted := fmt.Sprintf("%q", reason)
 		rows = append(rows,
-			row{name: "empty, ended by " + reason, want: withheld(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
-				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted), "[DONE]")},
-			row{name: "partial, ended by " + reason, want: answered(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted),
-				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":"half"}`, `null`), fakeprovider.RawFrame(`{}`, quoted), fakeprovider.UsageFrame(10, 5), "[DONE]")})
+			row{name: "empty, ended by " + reason, want: withheld(), status: 200,
+				whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
+				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted),
+					"[DONE]")},
+			row{name: "partial, ended by " + reason, want: answered(), status: 200,
+				whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted),
+				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":"half"}`, `null`), fakeprovider.RawFrame(`{}`, quoted),
+					fakeprovider.UsageFrame(10, 5), "[DONE]")})
 	}
 	sensitive := fakeprovider.JSON(200, `{"choices":[{"index":0,"message":{"content":""},"finish_reason":"stop"}],"output_sensitive":true}`)
 	return append(rows, row{name: "empty, output_sensitive", want: withheld(), status: 200, whole: &sensitive})
@@ -185,9 +197,12 @@ func finishRows() []row {
 		"MALFORMED_RESPONSE", "OTHER", "UNEXPECTED_TOOL_CALL"} {
 		quoted := fmt.Sprintf("%q", reason)
 		rows = append(rows,
-			row{name: "empty, finished with " + reason, want: outOfOrder(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
-				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted), "[DONE]")},
-			row{name: "usable, finished with " + reason, want: answered(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted)})
+			row{name: "empty, finished with " + reason, want: outOfOrder(), status: 200,
+				whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
+				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted),
+					"[DONE]")},
+			row{name: "usable, finished with " + reason, want: answered(), status: 200,
+				whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted)})
 	}
 	thought := fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
 	small := refused(400, "max_tokens_too_small", "invalid_request_error")
@@ -198,9 +213,11 @@ func finishRows() []row {
 		row{name: "limit of the client used up, new name", want: small, status: 200, whole: thought, param: "max_completion_tokens",
 			ask: map[string]any{"max_tokens": nil, "max_completion_tokens": 50}},
 		row{name: "limit used up, reasoning streamed", want: answered(), status: 200,
-			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`),
+				fakeprovider.UsageFrame(10, 5), "[DONE]")},
 		row{name: "limit used up, nothing streamed", want: answered(), status: 200,
-			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`),
+				fakeprovider.UsageFrame(10, 5), "[DONE]")},
 	)
 }
 
@@ -217,7 +234,8 @@ func oddRows() []row {
 	half := fakeprovider.JSON(200, `{"id":"x","choices":[{"index":0,"message":{"content":"hal`)
 	list := fakeprovider.JSON(200, `[{"id":"x"}]`)
 	cut := fakeprovider.Reply{Body: half.Body, Length: 4096}
-	call := `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}`
+	call := `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f",` +
+		`"arguments":"{\"a\":"}}]}`
 	return []row{
 		both("200 page", fakeprovider.Page(200), w),
 		both("200 empty", fakeprovider.JSON(200, ""), w),
@@ -236,9 +254,12 @@ func oddRows() []row {
 		{name: "an answer that is cut", want: broken(), status: 200, whole: &cut},
 		{name: "an answer that is reset", want: broken(), status: 200, whole: &fakeprovider.Reply{Body: half.Body, End: fakeprovider.Reset}},
 		{name: "call with broken arguments", want: answered(), status: 200, whole: fakeprovider.Completion(call, `"tool_calls"`),
-			stream: fakeprovider.Events(fakeprovider.RawFrame(call, `null`), fakeprovider.RawFrame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
-		{name: "a refusal", want: answered(), status: 200, whole: fakeprovider.Completion(`{"role":"assistant","content":null,"refusal":"No."}`, `"stop"`),
-			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"refusal":"No."}`, `null`), fakeprovider.RawFrame(`{}`, `"stop"`), fakeprovider.UsageFrame(10, 5), "[DONE]")},
+			stream: fakeprovider.Events(fakeprovider.RawFrame(call, `null`), fakeprovider.RawFrame(`{}`, `"tool_calls"`),
+				fakeprovider.UsageFrame(10, 5), "[DONE]")},
+		{name: "a refusal", want: answered(), status: 200,
+			whole: fakeprovider.Completion(`{"role":"assistant","content":null,"refusal":"No."}`, `"stop"`),
+			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"refusal":"No."}`, `null`), fakeprovider.RawFrame(`{}`, `"stop"`),
+				fakeprovider.UsageFrame(10, 5), "[DONE]")},
 	}
 }
 
@@ -249,7 +270,8 @@ func sentenceRows() []row {
 	var rows []row
 	for _, text := range []string{"[ERROR] no channel", "当前分组上游负载已饱和，请稍后再试", "Upstream error: 503"} {
 		whole, stream := fakeprovider.Answer(text, 0, 0), fakeprovider.Stream(0, 0, text[:3], text[3:])
-		rows = append(rows, row{name: "sentence " + text, want: upstream("upstream_error", fail), status: 200, line: flagged, whole: &whole, stream: &stream})
+		rows = append(rows, row{name: "sentence " + text, want: upstream("upstream_error", fail), status: 200, line: flagged, whole: &whole,
+			stream: &stream})
 	}
 	lines := fakeprovider.Stream(0, 0, "[ERROR] no channel\n", "and more")
 	late := fakeprovider.Stream(10, 5, strings.Repeat("All is well. ", 40), "[ERROR] no channel")
@@ -276,7 +298,8 @@ func beginningRows() []row {
 	}
 	role := fakeprovider.Frame(`{"role":"assistant","content":""}`, "")
 	ended := func(name string, end fakeprovider.Trouble, frames ...string) row {
-		return row{name: name, want: broken(), status: 200, stream: &fakeprovider.Reply{ContentType: "text/event-stream", Events: frames, End: end}}
+		return row{name: name, want: broken(), status: 200,
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Events: frames, End: end}}
 	}
 	return []row{
 		{name: "head, no body", want: timedOut(), status: 200, line: impatient(),
@@ -287,7 +310,8 @@ func beginningRows() []row {
 		waiting("comments, no token", ping(": OPENROUTER PROCESSING\n\n")),
 		waiting("empty data, no token", ping("data:\n\n")),
 		waiting("roles, no token", ping("data: "+role+"\n\n")),
-		waiting("half an event, then nothing", &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Stall}),
+		waiting("half an event, then nothing",
+			&fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Stall}),
 		ended("stream without anything", fakeprovider.None),
 		ended("reset before a token", fakeprovider.Reset, role),
 		ended("cut before a token", fakeprovider.Cut, role),
@@ -303,7 +327,8 @@ func beginningRows() []row {
 		{name: "half a chunk", want: broken(), status: 200, stream: &fakeprovider.Reply{
 			Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {"}},
 		{name: "garbage for a chunk", want: broken(), status: 200,
-			whole:  &fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"},
-			stream: &fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ndata: {"}},
+			whole: &fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"},
+			stream: &fakeprovider.Reply{
+				Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ndata: {"}},
 	}
 }

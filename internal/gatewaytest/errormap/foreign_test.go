@@ -34,12 +34,17 @@ func candidate(finish string, parts ...string) (whole, stream *fakeprovider.Repl
 // foreignRows are chat completions on lines that speak another form.
 func foreignRows() []row {
 	small := refused(400, "max_tokens_too_small", "invalid_request_error")
-	thought := fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"thinking","thinking":"hm","signature":"s"}],`+
-		`"stop_reason":"max_tokens","usage":{"input_tokens":10,"output_tokens":50}}`)
+	thought := fakeprovider.JSON(200,
+		`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"thinking","thinking":"hm",`+
+			`"signature":"s"}],`+
+			`"stop_reason":"max_tokens","usage":{"input_tokens":10,"output_tokens":50}}`)
 	rows := []row{
-		{name: "Anthropic: empty, refused", want: withheld(), whole: stoppedBy("refusal"), stream: native(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
-		{name: "Anthropic: empty", want: empty(), whole: stoppedBy("end_turn"), stream: native(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
-		{name: "Anthropic: half, refused", want: answered(), stream: native(append(append(messageBegin(10), fakeprovider.NativeText("half")), messageEnd("refusal", 5)...)...)},
+		{name: "Anthropic: empty, refused", want: withheld(), whole: stoppedBy("refusal"),
+			stream: native(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
+		{name: "Anthropic: empty", want: empty(), whole: stoppedBy("end_turn"),
+			stream: native(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
+		{name: "Anthropic: half, refused", want: answered(),
+			stream: native(append(append(messageBegin(10), fakeprovider.NativeText("half")), messageEnd("refusal", 5)...)...)},
 		{name: "Anthropic: thought only", want: small, param: "max_tokens", whole: &thought},
 		{name: "Anthropic: ended before a token", want: broken(), stream: native(messageBegin(10)...)},
 		{name: "Anthropic: pings, no token", want: timedOut(), line: impatient(),
@@ -81,7 +86,8 @@ func geminiRows() []row {
 	}
 	used := finished("MAX_TOKENS", refused(400, "max_tokens_too_small", "invalid_request_error"), fakeprovider.GeminiThought("hm"))
 	used.stream, used.param = nil, "max_tokens"
-	missing, none := fakeprovider.JSON(200, `{"usageMetadata":{"promptTokenCount":10}}`), fakeprovider.JSON(200, `{"candidates":[],"promptFeedback":{"safetyRatings":[]}}`)
+	missing, none := fakeprovider.JSON(200, `{"usageMetadata":{"promptTokenCount":10}}`),
+		fakeprovider.JSON(200, `{"candidates":[],"promptFeedback":{"safetyRatings":[]}}`)
 	rows = append(rows,
 		row{name: "candidates missing", want: empty(), whole: &missing},
 		row{name: "no candidates", want: empty(), whole: &none})
@@ -134,7 +140,8 @@ func foreignBrokenRows() []row {
 		{"reset", after("upstream_connection_error"), "", fakeprovider.Reset},
 		{"ended without a finish", after("upstream_connection_error"), "", fakeprovider.None},
 		{"idle", after("upstream_timeout"), "", fakeprovider.Stall},
-		{"rate limit", after("upstream_busy"), "data: " + fakeprovider.GeminiErrorObject(429, "RESOURCE_EXHAUSTED", "x") + "\n\n", fakeprovider.None},
+		{"rate limit", after("upstream_busy"), "data: " + fakeprovider.GeminiErrorObject(429, "RESOURCE_EXHAUSTED", "x") + "\n\n",
+			fakeprovider.None},
 		{"internal", after("upstream_unavailable"), "data: " + fakeprovider.GeminiErrorObject(500, "INTERNAL", "x") + "\n\n", fakeprovider.None},
 	} {
 		rows = append(rows, row{name: "Gemini: " + one.name, want: one.want, text: "Once upon a time, ", pieces: 1, prompt: 700, completion: 6,

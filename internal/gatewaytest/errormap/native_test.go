@@ -81,7 +81,9 @@ func nativeRows() []row {
 	}
 	rejected := reported("invalid_request_error", refused(400, "invalid_request", "invalid_request_error"))
 	rejected.message = "x"
-	nothing := fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":0}}`)
+	nothing := fakeprovider.JSON(200,
+		`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],`+
+			`"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":0}}`)
 	return append(rows, rejected,
 		reported("overloaded_error", busy()),
 		reported("rate_limit_error", busy()),
@@ -91,8 +93,10 @@ func nativeRows() []row {
 		reported("not_found_error", unavailable(pair)),
 		row{name: "neither content nor an end", want: empty(), status: 200, whole: &nothing},
 		// On /native an answer with a stop_reason passes as it is.
-		row{name: "no content, but an end", want: answered(), status: 200, whole: stoppedBy("end_turn"), stream: stream(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
-		row{name: "no content, refused", want: answered(), status: 200, whole: stoppedBy("refusal"), stream: stream(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
+		row{name: "no content, but an end", want: answered(), status: 200, whole: stoppedBy("end_turn"),
+			stream: stream(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
+		row{name: "no content, refused", want: answered(), status: 200, whole: stoppedBy("refusal"),
+			stream: stream(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
 		row{name: "pings, no token", want: timedOut(), status: 200, line: impatient(),
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: messageBegin(10), End: fakeprovider.Stall}},
 		row{name: "reset before a token", want: broken(), status: 200,

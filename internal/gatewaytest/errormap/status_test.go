@@ -135,7 +135,8 @@ func timeoutRows() []row {
 	rows := []row{
 		stalling("connected, no head", 0, fakeprovider.Reply{Before: fakeprovider.Stall}),
 		stalling("half a head, stalled", 0, fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall}),
-		both("504 Anthropic timeout_error", fakeprovider.JSON(504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`), timedOut()),
+		both("504 Anthropic timeout_error", fakeprovider.JSON(504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`),
+			timedOut()),
 	}
 	rows = append(rows, statuses(timedOut(), 408, 504)...)
 	rows = append(rows, pages(timedOut(), 408, 504, 522, 524)...)
@@ -154,13 +155,16 @@ func busyRows() []row {
 		both("429 with retry-after-ms", waiting, busy()),
 		both("429 empty", fakeprovider.JSON(429, ""), busy()),
 		both("429 text", fakeprovider.Reply{Status: 429, ContentType: "text/plain", Body: "slow down"}, busy()),
-		both("429 Gemini RESOURCE_EXHAUSTED", fakeprovider.JSON(429, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`), busy()),
+		both("429 Gemini RESOURCE_EXHAUSTED",
+			fakeprovider.JSON(429, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`), busy()),
 		both("429 Gemini in an array", fakeprovider.JSON(429, `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}]`), busy()),
 		both("429 OpenRouter", fakeprovider.JSON(429, `{"error":{"code":429,"message":"x","metadata":{"error_type":"rate_limit"}}}`), busy()),
-		both("529 Anthropic overloaded_error", fakeprovider.JSON(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), busy()),
+		both("529 Anthropic overloaded_error",
+			fakeprovider.JSON(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), busy()),
 		both("529 empty", fakeprovider.JSON(529, ""), busy()),
 		both("503 overloaded", fakeprovider.Error(503, "server_error", "", "The engine is currently overloaded, please try again later"), busy()),
-		both("503 Gemini overloaded", fakeprovider.JSON(503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), busy()),
+		both("503 Gemini overloaded",
+			fakeprovider.JSON(503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), busy()),
 		both("503 slow_down", fakeprovider.Error(503, "server_error", "slow_down", "x"), busy()),
 	}
 	rows = append(rows, pages(busy(), 429)...)
@@ -188,9 +192,11 @@ func accountRows() []row {
 			`"details":{"error_code":"organization_on_hold"}}}`), w),
 		both("400 Anthropic spend limit", fakeprovider.JSON(400, `{"type":"error","error":{"type":"invalid_request_error","message":"x",`+
 			`"details":{"error_code":"workspace_spend_limit_reached"}}}`), w),
-		both("400 Gemini API_KEY_INVALID", fakeprovider.JSON(400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",`+
-			`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`), w),
-		both("400 Gemini FAILED_PRECONDITION", fakeprovider.JSON(400, `{"error":{"code":400,"message":"User location is not supported.","status":"FAILED_PRECONDITION"}}`), w),
+		both("400 Gemini API_KEY_INVALID",
+			fakeprovider.JSON(400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",`+
+				`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`), w),
+		both("400 Gemini FAILED_PRECONDITION",
+			fakeprovider.JSON(400, `{"error":{"code":400,"message":"User location is not supported.","status":"FAILED_PRECONDITION"}}`), w),
 		both("402 OpenRouter", fakeprovider.JSON(402, `{"error":{"code":402,"message":"x"}}`), w),
 	}
 	rows = append(rows, statuses(w, 401, 402, 403)...)
@@ -228,7 +234,8 @@ func modelRows() []row {
 	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{
 		both("404 Gemini NOT_FOUND", fakeprovider.JSON(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),
-		both("404 Anthropic not_found_error", fakeprovider.JSON(404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), w),
+		both("404 Anthropic not_found_error",
+			fakeprovider.JSON(404, `{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), w),
 		both("404 empty", fakeprovider.JSON(404, ""), w),
 		both("410 OpenRouter", fakeprovider.JSON(410, `{"error":{"code":410,"message":"x"}}`), w),
 		limit,
@@ -251,10 +258,12 @@ func filterRows() []row {
 	rows := []row{
 		both("400 Azure ResponsibleAIPolicyViolation", fakeprovider.JSON(400, `{"error":{"code":"content_filter","message":"x","status":400,`+
 			`"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{}}}}`), stopped()),
-		both("400 Azure, inner name alone", fakeprovider.JSON(400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), stopped()),
+		both("400 Azure, inner name alone",
+			fakeprovider.JSON(400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), stopped()),
 		both("400 Moonshot considered high risk", fakeprovider.Error(400, "invalid_request_error", "",
 			"The request was rejected because it was considered high risk"), stopped()),
-		both("403 OpenRouter flagged_input", fakeprovider.JSON(403, `{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"],"flagged_input":"…"}}}`), stopped()),
+		both("403 OpenRouter flagged_input",
+			fakeprovider.JSON(403, `{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"],"flagged_input":"…"}}}`), stopped()),
 	}
 	rows = append(rows, coded("OpenAI", 400, stopped(), "content_filter", "content_policy_violation", "invalid_prompt")...)
 	rows = append(rows, typed("Moonshot", 400, stopped(), "content_filter")...)
@@ -278,40 +287,52 @@ func passed(name string, status int, body, code, kind, message, param string) ro
 func rejectionRows() []row {
 	const invalid = "invalid_request_error"
 	rows := []row{
-		passed("400 context too long", 400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error",`+
-			`"param":"messages","code":"context_length_exceeded"}}`,
+		passed("400 context too long", 400,
+			`{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error",`+
+				`"param":"messages","code":"context_length_exceeded"}}`,
 			"context_length_exceeded", invalid, "This model's maximum context length is 8192 tokens.", "messages"),
-		passed("400 unsupported parameter of the client", 400, `{"error":{"message":"Unsupported parameter: 'max_tokens'","type":"invalid_request_error",`+
-			`"param":"max_tokens","code":"unsupported_parameter"}}`, "unsupported_parameter", invalid, "Unsupported parameter: 'max_tokens'", "max_tokens"),
+		passed("400 unsupported parameter of the client", 400,
+			`{"error":{"message":"Unsupported parameter: 'max_tokens'","type":"invalid_request_error",`+
+				`"param":"max_tokens","code":"unsupported_parameter"}}`, "unsupported_parameter", invalid, "Unsupported parameter: 'max_tokens'",
+			"max_tokens"),
 		passed("400 without a code", 400, `{"error":{"message":"Bad image","type":"invalid_request_error","param":null,"code":null}}`,
 			"invalid_request", invalid, "Bad image", ""),
-		passed("400 with the credential in it", 400, `{"error":{"message":"Bad `+scene.Credential+`","type":"invalid_request_error","param":null,"code":null}}`,
+		passed("400 with the credential in it", 400,
+			`{"error":{"message":"Bad `+scene.Credential+`","type":"invalid_request_error","param":null,"code":null}}`,
 			"invalid_request", invalid, "Bad [redacted]", ""),
-		passed("413", 413, `{"error":{"message":"Too large","type":"request_too_large"}}`, "invalid_request", "request_too_large", "Too large", ""),
-		passed("413 Groq, more than a minute's tokens", 413, `{"error":{"message":"Request too large","type":"tokens","code":"rate_limit_exceeded"}}`,
+		passed("413", 413, `{"error":{"message":"Too large","type":"request_too_large"}}`, "invalid_request", "request_too_large",
+			"Too large", ""),
+		passed("413 Groq, more than a minute's tokens", 413,
+			`{"error":{"message":"Request too large","type":"tokens","code":"rate_limit_exceeded"}}`,
 			"rate_limit_exceeded", "tokens", "Request too large", ""),
 		passed("400 with a field that is called like another vendor's notice", 400,
-			`{"error":{"message":"Your credit balance is too low: Extra inputs are not permitted","type":"invalid_request_error","param":null,"code":null}}`,
+			`{"error":{"message":"Your credit balance is too low: Extra inputs are not permitted","type":"invalid_request_error",`+
+				`"param":null,"code":null}}`,
 			"invalid_request", invalid, "Your credit balance is too low: Extra inputs are not permitted", ""),
 		passed("415", 415, `{"error":{"message":"No such format","type":"","param":null,"code":"unsupported_format"}}`,
 			"unsupported_format", invalid, "No such format", ""),
-		passed("422 DeepSeek", 422, `{"error":{"message":"Invalid temperature","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
+		passed("422 DeepSeek", 422,
+			`{"error":{"message":"Invalid temperature","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
 			"invalid_request_error", invalid, "Invalid temperature", ""),
 		passed("422 Mistral detail", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role","type":"enum"}]}`,
 			"invalid_request", invalid, "bad role", "messages.0.role"),
 		passed("400 Mistral", 400, `{"object":"error","message":"Bad tool","type":"invalid_request_error","param":null,"code":"3230"}`,
 			"3230", invalid, "Bad tool", ""),
 		passed("400 Zhipu 1214", 400, `{"error":{"code":"1214","message":"Bad value"}}`, "1214", invalid, "Bad value", ""),
-		passed("400 a number as code", 400, `{"error":{"message":"Bad","type":"BadRequestError","code":400}}`, "400", "BadRequestError", "Bad", ""),
+		passed("400 a number as code", 400, `{"error":{"message":"Bad","type":"BadRequestError","code":400}}`, "400", "BadRequestError",
+			"Bad", ""),
 		passed("400 xAI", 400, `{"code":"Client specified an invalid argument","error":"Bad argument"}`,
 			"Client specified an invalid argument", invalid, "Bad argument", ""),
 		passed("400 DashScope InvalidParameter", 400, `{"code":"InvalidParameter","message":"Bad range","request_id":"x"}`,
 			"InvalidParameter", invalid, "Bad range", ""),
-		passed("400 Ark MissingParameter", 400, `{"error":{"code":"MissingParameter","message":"No messages","param":"messages","type":"BadRequest"}}`,
+		passed("400 Ark MissingParameter", 400,
+			`{"error":{"code":"MissingParameter","message":"No messages","param":"messages","type":"BadRequest"}}`,
 			"MissingParameter", "BadRequest", "No messages", "messages"),
-		passed("400 Groq tool_use_failed", 400, `{"error":{"message":"Failed to call a function","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"x"}}`,
+		passed("400 Groq tool_use_failed", 400,
+			`{"error":{"message":"Failed to call a function","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"x"}}`,
 			"tool_use_failed", invalid, "Failed to call a function", ""),
-		passed("400 Gemini INVALID_ARGUMENT", 400, `{"error":{"code":400,"message":"Bad","status":"INVALID_ARGUMENT"}}`, "400", invalid, "Bad", ""),
+		passed("400 Gemini INVALID_ARGUMENT", 400, `{"error":{"code":400,"message":"Bad","status":"INVALID_ARGUMENT"}}`, "400", invalid,
+			"Bad", ""),
 		passed("400 Anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`,
 			"invalid_request", invalid, "prompt is too long", ""),
 	}
@@ -338,7 +359,8 @@ func otherRows() []row {
 		both("500 Ark InternalServiceError", fakeprovider.Error(500, "", "InternalServiceError", "x"), w),
 		both("500 Anthropic api_error", fakeprovider.JSON(500, `{"type":"error","error":{"type":"api_error","message":"x"}}`), w),
 		both("500 with the credential in it", fakeprovider.Error(500, "server_error", "", "at "+scene.Credential), w),
-		both("503 with Retry-After", fakeprovider.Reply{Status: 503, Header: map[string]string{"Retry-After": "30"}, Body: `{"error":{"message":"maintenance"}}`}, w),
+		both("503 with Retry-After", fakeprovider.Reply{Status: 503, Header: map[string]string{"Retry-After": "30"},
+			Body: `{"error":{"message":"maintenance"}}`}, w),
 		both("error body that stalls", fakeprovider.Reply{Status: 503, AfterHead: fakeprovider.Stall}, w).with(impatient()),
 		both("error body that is cut", fakeprovider.Reply{Status: 500, Body: `{"error":{`, Length: 1000}, w),
 		both("300 with JSON", fakeprovider.Error(300, "", "x", "x"), w),

@@ -2,14 +2,17 @@ package fakeprovider
 
 // NativeBill is an answer of the messages form with a usage, as JSON.
 func NativeBill(usage string) string {
-	return `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","stop_sequence":null,"usage":` + usage + `}`
+	return `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"text","text":"hi"}],` +
+		`"stop_reason":"end_turn","stop_sequence":null,"usage":` + usage + `}`
 }
 
 // NativeBillStream is a stream of the messages form with the usage of its first
 // event and of its last but one.
 func NativeBillStream(start, end string) []string {
 	return []string{
-		NativeEvent("message_start", `"message":{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null,"stop_sequence":null,"usage":`+start+`}`),
+		NativeEvent("message_start",
+			`"message":{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],`+
+				`"stop_reason":null,"stop_sequence":null,"usage":`+start+`}`),
 		NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`), NativeText("hi"),
 		NativeEvent("content_block_stop", `"index":0`),
 		NativeEvent("message_delta", `"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":`+end), NativeStop(),
@@ -18,13 +21,15 @@ func NativeBillStream(start, end string) []string {
 
 // ChatBill is an answer of the chat form with a usage, as JSON.
 func ChatBill(usage string) string {
-	return `{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":` + usage + `}`
+	return `{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model",` +
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":` + usage + `}`
 }
 
 // ChatBillStream is the same as a stream.
 func ChatBillStream(usage string) []string {
 	return []string{
 		"data: " + Text("hi") + "\n\n", "data: " + Frame(`{}`, "stop") + "\n\n",
-		`data: {"id":"chatcmpl-fake","object":"chat.completion.chunk","created":1,"model":"vendor-model","choices":[],"usage":` + usage + "}\n\n", "data: [DONE]\n\n",
+		`data: {"id":"chatcmpl-fake","object":"chat.completion.chunk","created":1,"model":"vendor-model","choices":[],"usage":` + usage + "}\n\n",
+		"data: [DONE]\n\n",
 	}
 }

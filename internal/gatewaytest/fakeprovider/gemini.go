@@ -32,7 +32,8 @@ func GeminiEvent(finish string, promptTokens, completionTokens int, parts ...str
 	if completionTokens > 0 {
 		counts += fmt.Sprintf(`"candidatesTokenCount":%d,`, completionTokens)
 	}
-	return fmt.Sprintf(`{"candidates":[{%s"index":0}],"usageMetadata":{%s"totalTokenCount":%d},"modelVersion":"vendor-model","responseId":"fake"}`,
+	return fmt.Sprintf(`{"candidates":[{%s"index":0}],"usageMetadata":{%s"totalTokenCount":%d},`+
+		`"modelVersion":"vendor-model","responseId":"fake"}`,
 		candidate, counts, promptTokens+completionTokens)
 }
 

@@ -21,8 +21,10 @@ func TestGeminiReplies(t *testing.T) {
 		}
 		return a
 	}
-	a := read(fakeprovider.GeminiEvent("STOP", 3, 2, fakeprovider.GeminiThought("hm"), fakeprovider.GeminiText("hi"), fakeprovider.GeminiCall("f", `{"a":1}`)))
-	if u, known := a.Usage(); !a.Judged().Content || !a.Judged().Reasoning || a.Judged().Err != nil || !known || u.Prompt != 3 || u.Completion != 2 || string(a.Text()) != `hmhif{"a":1}` {
+	a := read(fakeprovider.GeminiEvent("STOP", 3, 2, fakeprovider.GeminiThought("hm"), fakeprovider.GeminiText("hi"),
+		fakeprovider.GeminiCall("f", `{"a":1}`)))
+	if u, known := a.Usage(); !a.Judged().Content || !a.Judged().Reasoning || a.Judged().Err != nil || !known || u.Prompt != 3 ||
+		u.Completion != 2 || string(a.Text()) != `hmhif{"a":1}` {
 		t.Errorf("%+v, usage %+v, text %q", *a.Judged(), u, a.Text())
 	}
 	if a := read(fakeprovider.GeminiAnswer("hi", 3, 2).Body); !a.Judged().Content || a.Judged().Err != nil {

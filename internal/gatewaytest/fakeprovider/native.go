@@ -50,7 +50,8 @@ func NativeText(piece string) string {
 
 // NativeEnd is the event that says why the answer stopped.
 func NativeEnd(reason string, outputTokens int) string {
-	return NativeEvent("message_delta", fmt.Sprintf(`"delta":{"stop_reason":%s,"stop_sequence":null},"usage":{"output_tokens":%d}`, quote(reason), outputTokens))
+	return NativeEvent("message_delta", fmt.Sprintf(`"delta":{"stop_reason":%s,"stop_sequence":null},"usage":{"output_tokens":%d}`,
+		quote(reason), outputTokens))
 }
 
 // NativeStop is the last event.
@@ -66,7 +67,8 @@ func NativeFailure(kind, message string) string {
 
 // NativeError is an error answer of the messages form.
 func NativeError(status int, kind, message string) Reply {
-	return Reply{Status: status, Body: `{"type":"error","error":{"type":` + quote(kind) + `,"message":` + quote(message) + `},"request_id":"req_fake"}`}
+	return Reply{Status: status,
+		Body: `{"type":"error","error":{"type":` + quote(kind) + `,"message":` + quote(message) + `},"request_id":"req_fake"}`}
 }
 
 // NativeCount answers a request that counts tokens.
@@ -75,6 +77,7 @@ func NativeCount(inputTokens int) Reply {
 }
 
 func nativeUsage(input, output int) string {
-	return fmt.Sprintf(`{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":%d,"service_tier":"standard"}`,
+	return fmt.Sprintf(`{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":%d,`+
+		`"service_tier":"standard"}`,
 		input, output)
 }

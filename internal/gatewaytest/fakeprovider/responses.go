@@ -22,7 +22,8 @@ func ResponsesStream(inputTokens, outputTokens int, pieces ...string) Reply {
 	}
 	text := strings.Join(pieces, "")
 	events = append(events,
-		ResponsesEvent("response.output_text.done", `"item_id":"msg_fake","output_index":0,"content_index":0,"text":`+quote(text)+`,"logprobs":[]`),
+		ResponsesEvent("response.output_text.done", `"item_id":"msg_fake","output_index":0,"content_index":0,"text":`+quote(text)+
+			`,"logprobs":[]`),
 		ResponsesEvent("response.content_part.done", `"item_id":"msg_fake","output_index":0,"content_index":0,"part":`+responsesPart(text)),
 		ResponsesEvent("response.output_item.done", `"output_index":0,"item":`+ResponsesMessage(text)),
 		ResponsesEnd("completed", ResponsesUsage(inputTokens, outputTokens), ResponsesMessage(text)))
@@ -54,14 +55,16 @@ func ResponsesBegin() []string {
 	return []string{
 		ResponsesEvent("response.created", running),
 		ResponsesEvent("response.in_progress", running),
-		ResponsesEvent("response.output_item.added", `"output_index":0,"item":{"id":"msg_fake","type":"message","role":"assistant","status":"in_progress","content":[]}`),
+		ResponsesEvent("response.output_item.added",
+			`"output_index":0,"item":{"id":"msg_fake","type":"message","role":"assistant","status":"in_progress","content":[]}`),
 		ResponsesEvent("response.content_part.added", `"item_id":"msg_fake","output_index":0,"content_index":0,"part":`+responsesPart("")),
 	}
 }
 
 // ResponsesText is a piece of the text that ResponsesBegin began.
 func ResponsesText(piece string) string {
-	return ResponsesEvent("response.output_text.delta", `"item_id":"msg_fake","output_index":0,"content_index":0,"delta":`+quote(piece)+`,"logprobs":[]`)
+	return ResponsesEvent("response.output_text.delta", `"item_id":"msg_fake","output_index":0,"content_index":0,"delta":`+quote(piece)+
+		`,"logprobs":[]`)
 }
 
 // ResponsesEnd is the terminal event with the response in the given status;

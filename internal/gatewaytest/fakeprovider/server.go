@@ -190,7 +190,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller left while it sent
 	}
-	reply, err := s.take(Request{Method: r.Method, Path: r.URL.Path, URI: r.RequestURI, Header: r.Header.Clone(), Body: body, From: r.RemoteAddr})
+	reply, err := s.take(Request{Method: r.Method, Path: r.URL.Path, URI: r.RequestURI, Header: r.Header.Clone(), Body: body,
+		From: r.RemoteAddr})
 	tell(s.read)
 	if err != nil {
 		s.t.Errorf("fakeprovider: %v", err)

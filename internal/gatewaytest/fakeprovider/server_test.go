@@ -33,17 +33,22 @@ func TestReplies(t *testing.T) {
 		contentType string
 		body        string // what the body begins with
 	}{
-		"answer":        {reply: fakeprovider.Answer("hi", 3, 1), status: 200, contentType: "application/json", body: `{"id":"chatcmpl-fake"`},
-		"stream":        {reply: fakeprovider.Stream(3, 1, "hi"), status: 200, contentType: "text/event-stream", body: `data: {"id":"chatcmpl-fake"`},
-		"busy":          {reply: fakeprovider.Busy(7), status: 429, contentType: "application/json", body: `{"error":{"message":"Rate limit reached."`},
-		"page":          {reply: fakeprovider.Page(502), status: 502, contentType: "text/html; charset=utf-8", body: "<!DOCTYPE"},
-		"no type":       {reply: fakeprovider.Reply{ContentType: "-", Body: "x"}, status: 200, body: "x"},
-		"lines of data": {reply: fakeprovider.Reply{Events: []string{"a\nb"}, Gate: open}, status: 200, contentType: "text/event-stream", body: "data: a\ndata: b\n\n"},
-		"reset":         {reply: fakeprovider.Reply{Before: fakeprovider.Reset}, noHead: true},
-		"cut":           {reply: fakeprovider.Reply{Before: fakeprovider.Cut}, noHead: true},
-		"cut after":     {reply: fakeprovider.Reply{Events: []string{"a"}, End: fakeprovider.Cut}, broken: true, status: 200, contentType: "text/event-stream", body: "data: a\n\n"},
+		"answer": {reply: fakeprovider.Answer("hi", 3, 1), status: 200, contentType: "application/json", body: `{"id":"chatcmpl-fake"`},
+		"stream": {reply: fakeprovider.Stream(3, 1, "hi"), status: 200, contentType: "text/event-stream",
+			body: `data: {"id":"chatcmpl-fake"`},
+		"busy": {reply: fakeprovider.Busy(7), status: 429, contentType: "application/json",
+			body: `{"error":{"message":"Rate limit reached."`},
+		"page":    {reply: fakeprovider.Page(502), status: 502, contentType: "text/html; charset=utf-8", body: "<!DOCTYPE"},
+		"no type": {reply: fakeprovider.Reply{ContentType: "-", Body: "x"}, status: 200, body: "x"},
+		"lines of data": {reply: fakeprovider.Reply{Events: []string{"a\nb"}, Gate: open}, status: 200, contentType: "text/event-stream",
+			body: "data: a\ndata: b\n\n"},
+		"reset": {reply: fakeprovider.Reply{Before: fakeprovider.Reset}, noHead: true},
+		"cut":   {reply: fakeprovider.Reply{Before: fakeprovider.Cut}, noHead: true},
+		"cut after": {reply: fakeprovider.Reply{Events: []string{"a"}, End: fakeprovider.Cut}, broken: true, status: 200,
+			contentType: "text/event-stream", body: "data: a\n\n"},
 		"reset at head": {reply: fakeprovider.Reply{AfterHead: fakeprovider.Reset}, broken: true, status: 200, contentType: "application/json"},
-		"half written":  {reply: fakeprovider.Reply{Body: "half", Length: 8}, broken: true, status: 200, contentType: "application/json", body: "half"},
+		"half written": {reply: fakeprovider.Reply{Body: "half", Length: 8}, broken: true, status: 200, contentType: "application/json",
+			body: "half"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -249,7 +249,8 @@ func (a *Ark) film(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if asked.Ratio != "" && strings.Contains(*asked.Model, "seedance-2-5") && strings.Contains(string(body), `"first_frame"`) {
-		arkError(w, http.StatusBadRequest, "InvalidParameter.TaskTypeConstraint", "ratio", "The parameter `ratio` is not allowed with a first frame.")
+		arkError(w, http.StatusBadRequest, "InvalidParameter.TaskTypeConstraint", "ratio",
+			"The parameter `ratio` is not allowed with a first frame.")
 		return
 	}
 	if ticket, _, ok := a.submit(w, r, body, "cgt-", 1); ok {
@@ -261,7 +262,8 @@ func (a *Ark) film(w http.ResponseWriter, r *http.Request) {
 func (a *Ark) look(w http.ResponseWriter, r *http.Request) {
 	ticket := r.PathValue("id")
 	status, it := a.poll(w, ticket)
-	task := map[string]any{"id": ticket, "model": "seedance", "status": "running", "created_at": 1767225600, "updated_at": 1767225601, "error": nil}
+	task := map[string]any{"id": ticket, "model": "seedance", "status": "running", "created_at": 1767225600, "updated_at": 1767225601,
+		"error": nil}
 	switch status {
 	case answered:
 		return
@@ -335,9 +337,11 @@ func arkWrong(w http.ResponseWriter, field, message string) {
 	if message == "is required" {
 		code = "MissingParameter"
 	}
-	arkError(w, http.StatusBadRequest, code, field, fmt.Sprintf("The parameter `%s` specified in the request is not valid: %s.", field, message))
+	arkError(w, http.StatusBadRequest, code, field, fmt.Sprintf("The parameter `%s` specified in the request is not valid: %s.",
+		field, message))
 }
 
 func arkError(w http.ResponseWriter, status int, code, param, message string) {
-	answerJSON(w, status, map[string]any{"error": map[string]any{"code": code, "message": message, "param": param, "type": http.StatusText(status)}})
+	answerJSON(w, status,
+		map[string]any{"error": map[string]any{"code": code, "message": message, "param": param, "type": http.StatusText(status)}})
 }

@@ -123,7 +123,8 @@ func dashMessages(a *dashAsk) string {
 		return "one text is required"
 	case n == nil || *n < 1 || *n > most:
 		return "n is out of range"
-	case a.Parameters.Size != "" && !dashPixels.MatchString(a.Parameters.Size) && !slices.Contains([]string{"1K", "2K", "4K"}, a.Parameters.Size):
+	case a.Parameters.Size != "" && !dashPixels.MatchString(a.Parameters.Size) &&
+		!slices.Contains([]string{"1K", "2K", "4K"}, a.Parameters.Size):
 		return "size is not valid"
 	}
 	return ""
@@ -294,7 +295,8 @@ func (d *DashScope) accept(prefix string, wrong func(*dashAsk) string) http.Hand
 			images = *asked.Parameters.N
 		}
 		if ticket, _, ok := d.submit(w, r, body, prefix, images); ok {
-			answerJSON(w, http.StatusOK, map[string]any{"output": map[string]any{"task_id": ticket, "task_status": "PENDING"}, "request_id": "r-" + ticket})
+			answerJSON(w, http.StatusOK, map[string]any{"output": map[string]any{"task_id": ticket, "task_status": "PENDING"},
+				"request_id": "r-" + ticket})
 		}
 	}
 }

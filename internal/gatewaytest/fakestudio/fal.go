@@ -48,7 +48,8 @@ func (f *Fal) handle(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			f.turnAway(r, nil)
 		}
-		tellJSON(w, http.StatusUnauthorized, nil, `{"detail":"Cannot access application. Authentication is required to access this application."}`)
+		tellJSON(w, http.StatusUnauthorized, nil,
+			`{"detail":"Cannot access application. Authentication is required to access this application."}`)
 		return
 	}
 	m := falRequest.FindStringSubmatch(r.URL.Path)
@@ -142,7 +143,8 @@ func (f *Fal) output(w http.ResponseWriter, ticket string, it *work) {
 	}
 	var images, flags []string
 	for i := range it.images {
-		images = append(images, fmt.Sprintf(`{"url":%q,"content_type":"image/png","width":64,"height":48}`, fmt.Sprintf("%s/%s/%d.png", f.files.URL, ticket, i)))
+		images = append(images, fmt.Sprintf(`{"url":%q,"content_type":"image/png","width":64,"height":48}`,
+			fmt.Sprintf("%s/%s/%d.png", f.files.URL, ticket, i)))
 		flags = append(flags, "false")
 	}
 	tellJSON(w, http.StatusOK, nil, fmt.Sprintf(`{"images":[%s],"seed":7,"has_nsfw_concepts":[%s],"prompt":"","timings":{}}`,
@@ -175,7 +177,8 @@ func falVideo(body []byte) bool {
 // falFault is what a model has against a body, as fal says it; empty: nothing.
 func falFault(body []byte) string {
 	fault := func(member, kind, message string) string {
-		return fmt.Sprintf(`{"detail":[{"loc":["body",%q],"msg":%q,"type":%q,"url":"https://docs.fal.ai/errors#%s"}]}`, member, message, kind, kind)
+		return fmt.Sprintf(`{"detail":[{"loc":["body",%q],"msg":%q,"type":%q,"url":"https://docs.fal.ai/errors#%s"}]}`, member, message,
+			kind, kind)
 	}
 	var in map[string]any
 	if err := json.Unmarshal(body, &in); err != nil || in == nil {

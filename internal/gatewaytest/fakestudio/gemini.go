@@ -134,10 +134,12 @@ func contentRule() rule {
 		"contents":       listOf(object(map[string]rule{"role": text(`"user"`), "parts": listOf(part)})),
 		"safetySettings": listOf(object(map[string]rule{"category": text(`"HARM_CATEGORY_[A-Z_]+"`), "threshold": text(`"[A-Z_]+"`)})),
 		"generationConfig": object(map[string]rule{
-			"responseModalities": listOf(text(`"IMAGE"|"TEXT"`)), "temperature": text(anyNumber), "topP": text(anyNumber), "topK": text(anyNumber), "seed": text(`-?[0-9]+`),
+			"responseModalities": listOf(text(`"IMAGE"|"TEXT"`)), "temperature": text(anyNumber), "topP": text(anyNumber), "topK": text(anyNumber),
+			"seed":           text(`-?[0-9]+`),
 			"thinkingConfig": object(map[string]rule{"thinkingLevel": text(`"[A-Z]+"`), "includeThoughts": text(anyBool)}),
 			"imageConfig": object(map[string]rule{
-				"aspectRatio": text(`"(1:1|2:3|3:2|3:4|4:3|4:5|5:4|9:16|16:9|21:9|1:4|4:1|1:8|8:1)"`), "imageSize": text(`"(512|1K|2K|4K)"`), "personGeneration": text(anyText),
+				"aspectRatio": text(`"(1:1|2:3|3:2|3:4|4:3|4:5|5:4|9:16|16:9|21:9|1:4|4:1|1:8|8:1)"`), "imageSize": text(`"(512|1K|2K|4K)"`),
+				"personGeneration": text(anyText),
 			}),
 		}),
 	})
@@ -152,8 +154,10 @@ func veoRule() rule {
 			"referenceImages": listOf(object(map[string]rule{"image": image, "referenceType": text(`"(asset|style)"`)})),
 		})),
 		"parameters": object(map[string]rule{
-			"sampleCount": text(`[1-4]`), "durationSeconds": text(`[468]`), "aspectRatio": text(`"(16:9|9:16)"`), "resolution": text(`"(720p|1080p|4k)"`),
-			"seed": text(`[0-9]+`), "negativePrompt": text(anyText), "personGeneration": text(`"(dont_allow|allow_adult|allow_all)"`), "generateAudio": text(anyBool),
+			"sampleCount": text(`[1-4]`), "durationSeconds": text(`[468]`), "aspectRatio": text(`"(16:9|9:16)"`),
+			"resolution": text(`"(720p|1080p|4k)"`),
+			"seed":       text(`[0-9]+`), "negativePrompt": text(anyText), "personGeneration": text(`"(dont_allow|allow_adult|allow_all)"`),
+			"generateAudio": text(anyBool),
 			"enhancePrompt": text(anyBool), "fps": text(`[0-9]+`), "compressionQuality": text(`"(OPTIMIZED|LOSSLESS)"`), "resizeMode": text(anyText),
 		}),
 	})
@@ -164,14 +168,16 @@ func omniRule() rule {
 	return object(map[string]rule{
 		"model": text(`"[a-z0-9.-]+"`), "background": text(`true`), "store": text(anyBool),
 		"input": listOf(object(map[string]rule{
-			"type": text(`"(text|image|video)"`), "text": text(anyText), "data": text(anyBase64), "uri": text(anyText), "mime_type": text(`"(image|video)/.*"`),
+			"type": text(`"(text|image|video)"`), "text": text(anyText), "data": text(anyBase64), "uri": text(anyText),
+			"mime_type": text(`"(image|video)/.*"`),
 		})),
 		"generation_config": object(map[string]rule{
 			"seed":         text(`[0-9]+`),
 			"video_config": object(map[string]rule{"task": text(`"(text_to_video|image_to_video|reference_to_video|edit|extend|upscale)"`)}),
 		}),
 		"response_format": object(map[string]rule{
-			"type": text(`"video"`), "delivery": text(`"(uri|inline)"`), "aspect_ratio": text(`"(16:9|9:16)"`), "resolution": text(`"(360p|720p|1080p|4k)"`), "duration": text(`"([3-9]|10)s"`),
+			"type": text(`"video"`), "delivery": text(`"(uri|inline)"`), "aspect_ratio": text(`"(16:9|9:16)"`),
+			"resolution": text(`"(360p|720p|1080p|4k)"`), "duration": text(`"([3-9]|10)s"`),
 		}),
 		"safety_settings": listOf(object(map[string]rule{"category": text(anyText), "threshold": text(anyText)})),
 	})
@@ -219,7 +225,8 @@ func (g *Gemini) model(w http.ResponseWriter, r *http.Request) {
 	case method == "fetchPredictOperation" && video && g.Vertex:
 		g.operation(w, r)
 	case method == "generateContent" || method == "predictLongRunning":
-		g.turnDown(w, r, nil, http.StatusNotFound, googleError(404, "NOT_FOUND", "models/"+name+" is not found for API version v1beta, or is not supported for "+method+"."))
+		g.turnDown(w, r, nil, http.StatusNotFound,
+			googleError(404, "NOT_FOUND", "models/"+name+" is not found for API version v1beta, or is not supported for "+method+"."))
 	default:
 		g.strange(w, r)
 	}
@@ -312,7 +319,8 @@ func (g *Gemini) operation(w http.ResponseWriter, r *http.Request) {
 	case done:
 		said["done"] = true
 		if g.Vertex {
-			said["response"] = map[string]any{"videos": []any{map[string]any{"bytesBase64Encoded": base64.StdEncoding.EncodeToString(Clip()), "mimeType": "video/mp4"}}}
+			said["response"] = map[string]any{
+				"videos": []any{map[string]any{"bytesBase64Encoded": base64.StdEncoding.EncodeToString(Clip()), "mimeType": "video/mp4"}}}
 			break
 		}
 		said["response"] = map[string]any{"generateVideoResponse": map[string]any{"generatedSamples": []any{
@@ -353,7 +361,8 @@ func (g *Gemini) interaction(w http.ResponseWriter, r *http.Request) {
 	case done:
 		said["steps"] = []any{
 			map[string]any{"type": "thought", "content": []any{map[string]any{"type": "text", "text": "…"}}},
-			map[string]any{"type": "model_output", "content": []any{map[string]any{"type": "video", "uri": g.URL() + "/files/" + ticket, "mime_type": "video/mp4"}}},
+			map[string]any{"type": "model_output",
+				"content": []any{map[string]any{"type": "video", "uri": g.URL() + "/files/" + ticket, "mime_type": "video/mp4"}}},
 		}
 	}
 	answer(w, said)

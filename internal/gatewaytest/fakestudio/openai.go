@@ -64,7 +64,8 @@ func openAIError(kind, code, param, message string) string {
 		}
 		return s
 	}
-	body, _ := json.Marshal(map[string]any{"error": map[string]any{"type": kind, "code": null(code), "param": null(param), "message": message}})
+	body, _ := json.Marshal(
+		map[string]any{"error": map[string]any{"type": kind, "code": null(code), "param": null(param), "message": message}})
 	return string(body)
 }
 
@@ -117,7 +118,8 @@ func imageFields() map[string]*regexp.Regexp {
 	re := regexp.MustCompile
 	return map[string]*regexp.Regexp{
 		"prompt": re(`(?s)^.+$`), "model": re(`^.+$`), "n": re(`^([1-9]|10)$`), "size": re(`^(auto|[1-9][0-9]*x[1-9][0-9]*)$`),
-		"quality": re(`^(auto|low|medium|high|xhigh|max)$`), "background": re(`^(auto|opaque|transparent)$`), "output_format": re(`^(png|jpeg|webp|gif)$`),
+		"quality": re(`^(auto|low|medium|high|xhigh|max)$`), "background": re(`^(auto|opaque|transparent)$`),
+		"output_format":      re(`^(png|jpeg|webp|gif)$`),
 		"output_compression": re(`^([0-9]|[1-9][0-9]|100)$`), "moderation": re(`^(auto|low)$`), "complexity": re(`^(low|medium|high)$`),
 		"stream": re(`^(true|false)$`), "partial_images": re(`^[0-3]$`), "safety_identifier": re(`^.*$`), "user": re(`^.*$`),
 		"input_fidelity": re(`^(low|high)$`), "frame_count": re(`^[0-9]+$`), "frame_duration_ms": re(`^[0-9]+$`),
@@ -190,7 +192,8 @@ func (o *OpenAI) generations(w http.ResponseWriter, r *http.Request) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if r.Header.Get("Content-Type") != "application/json" || decoder.Decode(&members) != nil {
-		o.turnDown(w, r, body, http.StatusBadRequest, openAIError("invalid_request_error", "", "", "We could not parse the JSON body of your request."))
+		o.turnDown(w, r, body, http.StatusBadRequest,
+			openAIError("invalid_request_error", "", "", "We could not parse the JSON body of your request."))
 		return
 	}
 	fields := map[string]string{}
@@ -203,7 +206,8 @@ func (o *OpenAI) generations(w http.ResponseWriter, r *http.Request) {
 		fields[name] = fmt.Sprint(value)
 	}
 	if _, ok := members["n"].(json.Number); members["n"] != nil && !ok {
-		o.turnDown(w, r, body, http.StatusBadRequest, openAIError("invalid_request_error", "invalid_type", "n", "Invalid type for 'n': expected an integer."))
+		o.turnDown(w, r, body, http.StatusBadRequest, openAIError("invalid_request_error", "invalid_type", "n",
+			"Invalid type for 'n': expected an integer."))
 		return
 	}
 	o.images(w, r, body, fields)
@@ -217,7 +221,8 @@ func (o *OpenAI) edits(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	fields, files, err := readForm(r, body)
 	if err != nil {
-		o.turnDown(w, r, body, http.StatusBadRequest, openAIError("invalid_request_error", "", "", "Could not parse multipart form: "+err.Error()))
+		o.turnDown(w, r, body, http.StatusBadRequest,
+			openAIError("invalid_request_error", "", "", "Could not parse multipart form: "+err.Error()))
 		return
 	}
 	pictures := append(files["image"], files["image[]"]...)
@@ -231,7 +236,8 @@ func (o *OpenAI) edits(w http.ResponseWriter, r *http.Request) {
 		wrong = openAIError("invalid_request_error", "array_above_max_length", "image", "Too many images.")
 	}
 	for _, p := range pictures {
-		if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, p.kind) || http.DetectContentType(p.data) != p.kind || p.name == "" {
+		if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, p.kind) || http.DetectContentType(p.data) != p.kind ||
+			p.name == "" {
 			wrong = openAIError("image_generation_user_error", "unsupported_image_media_type", "image", "Unsupported image.")
 		}
 	}
@@ -277,7 +283,8 @@ func (o *OpenAI) images(w http.ResponseWriter, r *http.Request, body []byte, fie
 	}
 	answer(w, map[string]any{
 		"created": 1790000000, "data": data, "output_format": "png", "size": fields["size"], "quality": "high", "background": "opaque",
-		"usage": map[string]any{"input_tokens": 10, "output_tokens": 4000, "total_tokens": 4010, "input_tokens_details": map[string]any{"text_tokens": 10, "image_tokens": 0}},
+		"usage": map[string]any{"input_tokens": 10, "output_tokens": 4000, "total_tokens": 4010,
+			"input_tokens_details": map[string]any{"text_tokens": 10, "image_tokens": 0}},
 	})
 }
 
@@ -335,7 +342,8 @@ func (o *OpenAI) create(w http.ResponseWriter, r *http.Request) {
 	case fields["prompt"] == "":
 		wrong = openAIError("invalid_request_error", "missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
 	case sora && fields["seconds"] != "" && !slices.Contains([]string{"4", "8", "12"}, fields["seconds"]):
-		wrong = openAIError("invalid_request_error", "invalid_value", "seconds", "Invalid value: '"+fields["seconds"]+"'. Supported values are: '4', '8', and '12'.")
+		wrong = openAIError("invalid_request_error", "invalid_value", "seconds",
+			"Invalid value: '"+fields["seconds"]+"'. Supported values are: '4', '8', and '12'.")
 	case sora && fields["size"] != "" && !slices.Contains([]string{"720x1280", "1280x720", "1024x1792", "1792x1024"}, fields["size"]):
 		wrong = openAIError("invalid_request_error", "invalid_value", "size", "Invalid value: '"+fields["size"]+"'.")
 	case len(files["input_reference"]) > 1:
@@ -377,7 +385,8 @@ func (o *OpenAI) resource(ticket, status string, progress int, failed any) map[s
 
 // missing answers for a clip that is not known.
 func (o *OpenAI) missing(w http.ResponseWriter, r *http.Request) {
-	o.turnDown(w, r, nil, http.StatusNotFound, openAIError("invalid_request_error", "", "", "Video with id '"+r.PathValue("id")+"' not found."))
+	o.turnDown(w, r, nil, http.StatusNotFound,
+		openAIError("invalid_request_error", "", "", "Video with id '"+r.PathValue("id")+"' not found."))
 }
 
 // retrieve answers a poll.

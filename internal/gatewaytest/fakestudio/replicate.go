@@ -133,7 +133,8 @@ func (f *Replicate) prediction(w http.ResponseWriter, ticket string) {
 			}
 			output = list
 		}
-		f.tell(w, http.StatusOK, ticket, it.body, map[string]any{"status": "succeeded", "output": output, "metrics": map[string]any{"predict_time": 1.5}})
+		f.tell(w, http.StatusOK, ticket, it.body, map[string]any{"status": "succeeded", "output": output,
+			"metrics": map[string]any{"predict_time": 1.5}})
 	}
 }
 

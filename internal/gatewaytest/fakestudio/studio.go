@@ -173,7 +173,8 @@ func (s *Studio) Cancelled() []string {
 
 // submit records a submission and returns its ticket and how it fares; w is
 // answered already when ok is false. images is how many were asked for.
-func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, prefix string, images int) (ticket string, how Behaviour, ok bool) {
+func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, prefix string,
+	images int) (ticket string, how Behaviour, ok bool) {
 	s.mu.Lock()
 	if len(s.script) > 0 {
 		how, s.script = s.script[0], s.script[1:]
@@ -188,7 +189,8 @@ func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, pre
 		}
 		s.works[ticket] = &work{how: how, images: images, bad: how.BadLinks, cut: how.CutLinks, body: body}
 	}
-	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Ticket: ticket, Accepted: accepted})
+	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Ticket: ticket,
+		Accepted: accepted})
 	s.mu.Unlock()
 	if accepted && !await(r, how.Answer) {
 		return ticket, how, false

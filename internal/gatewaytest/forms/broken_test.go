@@ -23,7 +23,8 @@ func brokenBegin(line string) []string {
 	case "responses":
 		return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText(brokenText))...).Raw
 	case "messages":
-		return []string{fakeprovider.NativeStart(700), fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`),
+		return []string{fakeprovider.NativeStart(700),
+			fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`),
 			fakeprovider.NativeText(brokenText)}
 	case "gemini":
 		return []string{"data: " + fakeprovider.GeminiEvent("", 700, 0, fakeprovider.GeminiText(brokenText)) + "\n\n"}
@@ -118,7 +119,8 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 			rc := f.Receipt(t, s.Account, h.ID())
 			s.Charged(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
 			known := line == "messages" || line == "gemini"
-			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 || known && rc.Prompt != 700 {
+			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 ||
+				known && rc.Prompt != 700 {
 				t.Errorf("receipt %+v", rc)
 			}
 			if state := f.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {

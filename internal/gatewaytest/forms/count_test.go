@@ -16,8 +16,10 @@ func countScene(t testing.TB) scene.Story {
 	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
 	return scene.Story{
 		Name: "count_tokens",
-		Models: []map[string]any{scene.FormModel("count", nil, scene.Messages), scene.FormModel("count-chat", nil, scene.Messages), scene.FormModel("count-gemini", nil, scene.Messages),
-			scene.FormModel("count-listed", nil, scene.Chat), scene.FormModel("count-broken", map[string]any{"state": "maintenance"}, scene.Messages)},
+		Models: []map[string]any{scene.FormModel("count", nil, scene.Messages), scene.FormModel("count-chat", nil, scene.Messages),
+			scene.FormModel("count-gemini", nil, scene.Messages),
+			scene.FormModel("count-listed", nil, scene.Chat), scene.FormModel("count-broken", map[string]any{"state": "maintenance"},
+				scene.Messages)},
 		Lines: []map[string]any{
 			scene.FormLine("count-0", "chat", chat.URL(), nil, "count", "count-chat"),
 			scene.FormLine("count-1", "messages", native.URL(), map[string]any{"priority": 2}, "count"),
@@ -26,7 +28,8 @@ func countScene(t testing.TB) scene.Story {
 		Play: func(t *testing.T, f *scene.Gateway) {
 			const path = "/native/v1/messages/count_tokens"
 			// No balance and a rate of one: neither matters.
-			account, key := f.Process.Account(0, map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
+			account, key := f.Process.Account(0,
+				map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
 			ask := func(body string) scene.Heard { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
 			count := func(h scene.Heard) int {
 				var said map[string]int
@@ -57,7 +60,8 @@ func countScene(t testing.TB) scene.Story {
 				t.Errorf("the provider got %s", got)
 			}
 			// Where the provider cannot count, or does not, the estimate is ours.
-			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"), fakeprovider.NativeError(500, "api_error", "x"),
+			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"),
+				fakeprovider.NativeError(500, "api_error", "x"),
 				fakeprovider.Page(404), fakeprovider.JSON(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {
 				native.Expect(reply)
 				if n := count(ask(of("count"))); n < 3 || n > 30 {

@@ -19,17 +19,25 @@ func faithfulScenes(t testing.TB) []scene.Story {
 }
 
 // oddMessages is a request of the messages form that no encoder would write.
-const oddMessages = "{ \"max_tokens\" : 500,\n\t\"model\":\"%m\" , \"messages\":[ {\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"h\\u0069 \\ud83d\\ude00 é\",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]},\n" +
-	"{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"c2ln/+==\"},{\"type\":\"redacted_thinking\",\"data\":\"eA==\"}," +
-	"{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"t\",\"input\":{\"z\":1,\"a\":1.0,\"model\":\"%m\",\"Z\":2}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_1\"}]}],\n" +
-	"\"nobody_knows\":{\"b\":[],\"a\":null},\"temperature\":1.00,\"thinking\":{\"type\":\"adaptive\"},\"tools\":[{\"type\":\"bash_20250124\",\"name\":\"bash\"}],\"top_k\":9007199254740993,\"stream\":%s }\r\n"
+const oddMessages = "{ \"max_tokens\" : 500,\n\t\"model\":\"%m\" , \"messages\":[ {\"role\":\"user\",\"content\":[{\"type\":\"text\"," +
+	"\"text\":\"h\\u0069 \\ud83d\\ude00 é\",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]},\n" +
+	"{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"c2ln/+==\"}," +
+	"{\"type\":\"redacted_thinking\",\"data\":\"eA==\"}," +
+	"{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"t\",\"input\":{\"z\":1,\"a\":1.0,\"model\":\"%m\",\"Z\":2}}]}," +
+	"{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_1\"}]}],\n" +
+	"\"nobody_knows\":{\"b\":[],\"a\":null},\"temperature\":1.00,\"thinking\":{\"type\":\"adaptive\"}," +
+	"\"tools\":[{\"type\":\"bash_20250124\",\"name\":\"bash\"}],\"top_k\":9007199254740993,\"stream\":%s }\r\n"
 
 // oddAnswer is an answer of the messages form that none of our code would
 // write.
-const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assistant\",\"model\" : \"%m\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"c2ln\"}," +
-	"{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":\"tool_search_tool_regex\",\"input\":{\"model\":\"vendor-odd\"}},{\"type\":\"nobody_knows\",\"x\":1e3}," +
-	"{\"type\":\"text\",\"text\":\"\\u0068i\",\"citations\":null}],\"stop_reason\":\"nobody_knows_either\",\"stop_sequence\":null,\"container\":null," +
-	"\"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"service_tier\":\"standard\",\"more\":{}},\"context_management\":{\"applied_edits\":[]}}\n"
+const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assistant\",\"model\" : \"%m\"," +
+	"\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"c2ln\"}," +
+	"{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":\"tool_search_tool_regex\",\"input\":{\"model\":\"vendor-odd\"}}," +
+	"{\"type\":\"nobody_knows\",\"x\":1e3}," +
+	"{\"type\":\"text\",\"text\":\"\\u0068i\",\"citations\":null}],\"stop_reason\":\"nobody_knows_either\"," +
+	"\"stop_sequence\":null,\"container\":null," +
+	"\"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"service_tier\":\"standard\",\"more\":{}}," +
+	"\"context_management\":{\"applied_edits\":[]}}\n"
 
 // withModel puts a model's name into an odd text.
 func withModel(text, model string) string { return strings.ReplaceAll(text, "%m", model) }
@@ -37,8 +45,9 @@ func withModel(text, model string) string { return strings.ReplaceAll(text, "%m"
 // faithfulMessagesScene: the messages form, whole.
 func faithfulMessagesScene(t testing.TB) scene.Story {
 	reply := fakeprovider.JSON(200, withModel(oddAnswer, "vendor-odd"))
-	reply.Header = map[string]string{"request-id": "req_theirs", "x-request-id": "req_theirs", "set-cookie": "a=b", "anthropic-ratelimit-requests-limit": "5",
-		"anthropic-organization-id": "org", "retry-after": "5", "x-should-retry": "true"}
+	reply.Header = map[string]string{"request-id": "req_theirs", "x-request-id": "req_theirs", "set-cookie": "a=b",
+		"anthropic-ratelimit-requests-limit": "5",
+		"anthropic-organization-id":          "org", "retry-after": "5", "x-should-retry": "true"}
 	p := fakeprovider.New(t, reply, reply)
 	return scene.Story{
 		Name:   "messages",
@@ -47,8 +56,10 @@ func faithfulMessagesScene(t testing.TB) scene.Story {
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Messages.Speaker(t, f)
 			sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
-			h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b", "Cookie", "c=d",
-				"User-Agent", "their-client/1", "x-custom", "secret", "anthropic-workspace-id", "w", "x-stainless-lang", "js", "Idempotency-Key", "theirs",
+			h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b",
+				"Cookie", "c=d",
+				"User-Agent", "their-client/1", "x-custom", "secret", "anthropic-workspace-id", "w", "x-stainless-lang", "js",
+				"Idempotency-Key", "theirs",
 				"anthropic-dangerous-direct-browser-access", "true", "Accept-Language", "xx", "X-Forwarded-For", "192.0.2.1", "traceparent", "00-1-2-3")
 			if want := withModel(oddAnswer, "odd"); h.Status != 200 || h.Raw != want {
 				t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
@@ -64,7 +75,8 @@ func faithfulMessagesScene(t testing.TB) scene.Story {
 			if q.URI != "/v1/messages" {
 				t.Errorf("the provider was asked at %s", q.URI)
 			}
-			wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b", "X-Api-Key": scene.Credential})
+			wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b",
+				"X-Api-Key": scene.Credential})
 			s.Charged(h, scene.AnswerCost)
 
 			s.Ask(sent)
@@ -98,8 +110,10 @@ func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 
 // faithfulResponsesScene: the responses form, whole.
 func faithfulResponsesScene(t testing.TB) scene.Story {
-	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\",\n\"nobody_knows\":1.0,\"output\":[" +
-		"{\"type\":\"nobody_knows\",\"model\":\"x\"},{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"h\\u0069\",\"annotations\":[]}]}]," +
+	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\"," +
+		"\n\"nobody_knows\":1.0,\"output\":[" +
+		"{\"type\":\"nobody_knows\",\"model\":\"x\"},{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\"," +
+		"\"content\":[{\"type\":\"output_text\",\"text\":\"h\\u0069\",\"annotations\":[]}]}]," +
 		"\"store\":%s, \"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"total_tokens\":1500}}"
 	const request = "{ \"input\" : \"h\\u0069\",\"model\":\"%m\",\n\"store\":%s ,\"nobody_knows\":{\"b\":1,\"B\":2},\"temperature\":1.00}"
 	fill := func(text, model, store string) string {
@@ -112,7 +126,8 @@ func faithfulResponsesScene(t testing.TB) scene.Story {
 		Lines:  []map[string]any{scene.FormLine("odder", "responses", p.URL(), nil, "odder")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Responses.Speaker(t, f)
-			h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x", "Cookie", "c=d")
+			h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
+				"Cookie", "c=d")
 			if want := fill(answer, "odder", "false"); h.Status != 200 || h.Raw != want {
 				t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
 			}
@@ -138,19 +153,23 @@ func oddEvents() []string {
 		event("content_block_stop", `"index":0`),
 		": a comment\n\n",
 		event("nobody_knows", `"model":"vendor-flow","x":[1.0]`),
-		event("content_block_start", `"index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"tool_search_tool_regex","input":{}}`),
+		event("content_block_start",
+			`"index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"tool_search_tool_regex","input":{}}`),
 		event("content_block_delta", `"index":1,"delta":{"type":"input_json_delta","partial_json":""}`),
 		event("content_block_delta", `"index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}`),
 		event("content_block_stop", `"index":1`),
-		event("content_block_start", `"index":2,"content_block":{"type":"tool_search_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"x"}}`),
+		event("content_block_start",
+			`"index":2,"content_block":{"type":"tool_search_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"x"}}`),
 		event("content_block_stop", `"index":2`),
 		event("content_block_start", `"index":3,"content_block":{"type":"text","text":""}`),
-		"event: content_block_delta\r\ndata:{\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\r\n\r\n",
+		"event: content_block_delta\r\ndata:{\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"text_delta\"," +
+			"\"text\":\"hi\"}}\r\n\r\n",
 		event("content_block_delta", `"index":3,"delta":{"type":"citations_delta","citation":{"type":"char_location"}}`),
 		event("content_block_delta", `"index":3,"delta":{"type":"nobody_knows_delta","x":1}`),
 		fakeprovider.NativePing(),
 		event("content_block_stop", `"index":3`),
-		event("message_delta", `"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"input_tokens":1000,"output_tokens":500},"context_management":{}`),
+		event("message_delta",
+			`"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"input_tokens":1000,"output_tokens":500},"context_management":{}`),
 		fakeprovider.NativePing(),
 		fakeprovider.NativeStop(),
 	}

@@ -40,15 +40,20 @@ func smuggled(in scene.Form) map[string]string {
 	switch in {
 	case scene.Responses:
 		of[`"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:audio/mpeg;base64,AA"}]}]`] = badField + "file_data"
-		of[`"input":[{"role":"user","content":[{"type":"input_text","text":"x","type":"input_file","file_id":"file-of-another"}]}]`] = badJSON + "input[0].content[0].type"
-		of[`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","type":"web_search"}]}]`] = badJSON + "tools[0].tools[0].type"
+		of[`"input":[{"role":"user","content":[{"type":"input_text","text":"x","type":"input_file","file_id":"file-of-another"}]}]`] = badJSON +
+			"input[0].content[0].type"
+		of[`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","type":"web_search"}]}]`] = badJSON +
+			"tools[0].tools[0].type"
 	case scene.Messages:
-		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"audio/mpeg","data":"AA"}}]}]`] = badField + "media_type"
-		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"x","typ\u0065":"file"}}]}]`] = badJSON + "messages[0].content[0].source.type"
+		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"audio/mpeg",`+
+			`"data":"AA"}}]}]`] = badField + "media_type"
+		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"x","typ\u0065":"file"}}]}]`] = badJSON +
+			"messages[0].content[0].source.type"
 		of[`"tools":[{"name":"f","input_schema":{},"type":"custom","type":"web_search_20250305"}]`] = badJSON + "tools[0].type"
 	default:
 		of[`"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:audio/mpeg;base64,AA"}}]}]`] = badField + "file_data"
-		of[`"messages":[{"role":"user","content":[{"type":"text","text":"x","type":"file","file":{}}]}]`] = badJSON + "messages[0].content[0].type"
+		of[`"messages":[{"role":"user","content":[{"type":"text","text":"x","type":"file","file":{}}]}]`] = badJSON +
+			"messages[0].content[0].type"
 		of[`"tools":[{"type":"function","function":{"name":"f","name":"g"}}]`] = badJSON + "tools[0].function.name"
 	}
 	return of
@@ -149,7 +154,8 @@ func limitScenes(t testing.TB) []scene.Story {
 		{"several choices", scene.Chat, "chat", m{"max_tokens": 500, "max_completion_tokens": 3, "n": 2}, nil, nil, "max_tokens", 3, 6},
 		{"by the name of another vendor", scene.Chat, "chat", m{"max_tokens": 3, "n_predict": 500}, nil, nil, "max_tokens", 3, 3},
 		{"one that thinks", scene.Chat, "chat", m{"max_tokens": nil, "max_completion_tokens": 3}, m{"reasoning": true}, nil, "max_tokens", 3, 3},
-		{"the default", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 200, 200},
+		{"the default", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"limit_field": "max_completion_tokens"},
+			"max_completion_tokens", 200, 200},
 		{"the smaller of two", scene.Messages, "messages", two, nil, nil, "max_tokens", 3, 3},
 		{"the smaller of two", scene.Responses, "responses", m{"max_output_tokens": 500, "max_tokens": 3}, nil, nil, "max_output_tokens", 3, 3},
 		{"translated", scene.Chat, "messages", two, nil, nil, "max_tokens", 3, 3},
@@ -158,7 +164,8 @@ func limitScenes(t testing.TB) []scene.Story {
 		{"obeyed by none", scene.Chat, "chat", two, nil, m{"ignores_limit": true}, "max_tokens", 3, 1000},
 		{"obeyed by none", scene.Messages, "messages", nil, nil, m{"ignores_limit": true}, "max_tokens", 500, 1000},
 		{"obeyed by none", scene.Responses, "responses", nil, nil, m{"ignores_limit": true}, "max_output_tokens", 500, 1000},
-		{"the default, obeyed by none", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"ignores_limit": true}, "max_tokens", 200, 1000},
+		{"the default, obeyed by none", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"ignores_limit": true},
+			"max_tokens", 200, 1000},
 	} {
 		model := fmt.Sprintf("limit-%d", i)
 		p := fakeprovider.New(t)

@@ -41,7 +41,8 @@ func holdCases() []holdCase {
 		{name: "no limit", in: scene.Chat, more: m{"max_tokens": nil}, output: 1000},
 		{name: "no limit", in: scene.Responses, more: m{"max_output_tokens": nil}, output: 1000},
 		{name: "the model's default", in: scene.Chat, more: m{"max_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
-		{name: "the model's default", in: scene.Responses, more: m{"max_output_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
+		{name: "the model's default", in: scene.Responses, more: m{"max_output_tokens": nil}, model: m{"default_output_tokens": 200},
+			output: 200},
 		{name: "more than the model can", in: scene.Chat, more: m{"max_tokens": 5000}, output: 1000},
 		{name: "more than the model can", in: scene.Responses, more: m{"max_output_tokens": 5000}, output: 1000},
 		{name: "more than the model can", in: scene.Messages, more: m{"max_tokens": 5000}, output: 1000},
@@ -49,9 +50,11 @@ func holdCases() []holdCase {
 		{name: "an image", in: scene.Messages, model: image, output: 500, less: quoted(data), plus: imageTokens,
 			more: m{"messages": user(m{"type": "image", "source": m{"type": "base64", "media_type": "image/png", "data": data}})}},
 		{name: "an image in a tool's result", in: scene.Messages, model: image, output: 500, less: quoted(data), plus: imageTokens,
-			more: m{"messages": user(m{"type": "tool_result", "tool_use_id": "t", "content": []any{m{"type": "image", "source": m{"type": "base64", "media_type": "image/png", "data": data}}}})}},
+			more: m{"messages": user(m{"type": "tool_result", "tool_use_id": "t",
+				"content": []any{m{"type": "image", "source": m{"type": "base64", "media_type": "image/png", "data": data}}}})}},
 		{name: "two images by address", in: scene.Messages, model: image, output: 500, plus: 2 * imageTokens,
-			more: m{"messages": user(m{"type": "image", "source": m{"type": "url", "url": "https://example.com/a"}}, m{"type": "image", "source": m{"type": "url", "url": "https://example.com/b"}})}},
+			more: m{"messages": user(m{"type": "image", "source": m{"type": "url", "url": "https://example.com/a"}},
+				m{"type": "image", "source": m{"type": "url", "url": "https://example.com/b"}})}},
 		{name: "a file", in: scene.Messages, output: 500, unbounded: true,
 			more: m{"messages": user(m{"type": "document", "source": m{"type": "base64", "media_type": "application/pdf", "data": data}})}},
 		{name: "an image", in: scene.Responses, model: image, output: 500, less: quoted(uri), plus: imageTokens,
@@ -61,8 +64,10 @@ func holdCases() []holdCase {
 		{name: "a file", in: scene.Responses, output: 500, unbounded: true,
 			more: m{"input": user(m{"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64," + data})}},
 		{name: "a tool", in: scene.Responses, output: 500, unbounded: true, calls: 10, more: m{"tools": []any{m{"type": "web_search"}}}},
-		{name: "a tool, limited", in: scene.Responses, output: 500, unbounded: true, calls: 2, more: m{"tools": []any{m{"type": "web_search"}}, "max_tool_calls": 2}},
-		{name: "a tool", in: scene.Messages, output: 500, unbounded: true, calls: 10, more: m{"tools": []any{m{"type": "web_search_20250305", "name": "web_search"}}}},
+		{name: "a tool, limited", in: scene.Responses, output: 500, unbounded: true, calls: 2,
+			more: m{"tools": []any{m{"type": "web_search"}}, "max_tool_calls": 2}},
+		{name: "a tool", in: scene.Messages, output: 500, unbounded: true, calls: 10,
+			more: m{"tools": []any{m{"type": "web_search_20250305", "name": "web_search"}}}},
 		{name: "a dear tier", in: scene.Responses, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
 		{name: "a dear tier", in: scene.Messages, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
 		{name: "a dear tier", in: scene.Chat, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
@@ -82,7 +87,8 @@ func holdScenes(t testing.TB) []scene.Story {
 		}
 		line := string(c.in)
 		open := make(chan struct{})
-		reply := map[scene.Form]fakeprovider.Reply{scene.Chat: fakeprovider.Answer("hi", 100, 10), scene.Messages: fakeprovider.NativeAnswer("hi", 100, 10), scene.Responses: fakeprovider.ResponsesAnswer("hi", 100, 10)}[c.in]
+		reply := map[scene.Form]fakeprovider.Reply{scene.Chat: fakeprovider.Answer("hi", 100, 10),
+			scene.Messages: fakeprovider.NativeAnswer("hi", 100, 10), scene.Responses: fakeprovider.ResponsesAnswer("hi", 100, 10)}[c.in]
 		// The provider names no tier, so the one asked for counts.
 		reply.Body = strings.Replace(reply.Body, `,"service_tier":"standard"`, "", 1)
 		reply.Wait = open

@@ -25,13 +25,18 @@ type judged struct {
 
 func judgements() []judged {
 	native := func(content, reason string) fakeprovider.Reply {
-		return fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+content+`],"stop_reason":"`+reason+`","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`)
+		return fakeprovider.JSON(200,
+			`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+content+`],"stop_reason":"`+reason+
+				`","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`)
 	}
 	nativeStream := func(reason string, blocks ...string) fakeprovider.Reply {
-		return fakeprovider.NativeEvents(append(append([]string{fakeprovider.NativeStart(10)}, blocks...), fakeprovider.NativeEnd(reason, 5), fakeprovider.NativeStop())...)
+		return fakeprovider.NativeEvents(append(append([]string{fakeprovider.NativeStart(10)}, blocks...), fakeprovider.NativeEnd(reason, 5),
+			fakeprovider.NativeStop())...)
 	}
-	thinking := []string{fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}`),
-		fakeprovider.NativeEvent("content_block_delta", `"index":0,"delta":{"type":"thinking_delta","thinking":"hm"}`), fakeprovider.NativeEvent("content_block_stop", `"index":0`)}
+	thinking := []string{
+		fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}`),
+		fakeprovider.NativeEvent("content_block_delta", `"index":0,"delta":{"type":"thinking_delta","thinking":"hm"}`),
+		fakeprovider.NativeEvent("content_block_stop", `"index":0`)}
 	google := func(finish string, parts ...string) (whole, stream fakeprovider.Reply) {
 		body := fakeprovider.GeminiEvent(finish, 10, 5, parts...)
 		return fakeprovider.JSON(200, body), fakeprovider.Reply{Events: []string{body}}
@@ -46,7 +51,8 @@ func judgements() []judged {
 	all := func(chat, messages, responses string) map[scene.Form]string {
 		return map[scene.Form]string{scene.Chat: chat, scene.Messages: messages, scene.Responses: responses}
 	}
-	limited, filtered := all("400 max_tokens_too_small max_tokens", "200 max_tokens", "200 incomplete"), all("400 content_filter", "200 refusal", "200 incomplete")
+	limited, filtered := all("400 max_tokens_too_small max_tokens", "200 max_tokens", "200 incomplete"),
+		all("400 content_filter", "200 refusal", "200 incomplete")
 	length := map[scene.Form]string{scene.Chat: "200 length"}
 	failed := func(code string) map[scene.Form]string { return all("502 "+code, "502 api_error", "502 "+code) }
 	safety, safetyStream := google("SAFETY")
@@ -70,31 +76,40 @@ func judgements() []judged {
 	stopped, stoppedStream := responses("failed", "invalid_prompt")
 	only := func(want string) map[scene.Form]string { return map[scene.Form]string{scene.Responses: want} }
 	return []judged{
-		{"thought up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"), nativeStream("max_tokens", thinking...), limited, length},
+		{"thought up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"),
+			nativeStream("max_tokens", thinking...), limited, length},
 		{"nothing up to the limit", "messages", native("", "max_tokens"), nativeStream("max_tokens"), limited, length},
 		{"refused", "messages", native("", "refusal"), nativeStream("refusal"), filtered, nil},
-		{"nothing", "messages", native("", "end_turn"), nativeStream("end_turn"), all("502 empty_completion", "200 end_turn", "502 empty_completion"), nil},
-		{"an error inside", "messages", overloaded, fakeprovider.NativeEvents(fakeprovider.NativeStart(10), fakeprovider.NativeFailure("overloaded_error", "x")), failed("upstream_busy"), nil},
-		{"a sentence", "messages", fakeprovider.NativeAnswer(sentence, 10, 5), fakeprovider.NativeStream(10, 5, sentence), failed("upstream_error"), nil},
-		{"no more than a ping", "messages", fakeprovider.JSON(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()), failed("empty_completion"), failed("upstream_connection_error")},
+		{"nothing", "messages", native("", "end_turn"), nativeStream("end_turn"),
+			all("502 empty_completion", "200 end_turn", "502 empty_completion"), nil},
+		{"an error inside", "messages", overloaded, fakeprovider.NativeEvents(fakeprovider.NativeStart(10),
+			fakeprovider.NativeFailure("overloaded_error", "x")), failed("upstream_busy"), nil},
+		{"a sentence", "messages", fakeprovider.NativeAnswer(sentence, 10, 5), fakeprovider.NativeStream(10, 5, sentence),
+			failed("upstream_error"), nil},
+		{"no more than a ping", "messages", fakeprovider.JSON(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()),
+			failed("empty_completion"), failed("upstream_connection_error")},
 		{"withheld", "gemini", safety, safetyStream, filtered, nil},
 		{"thought up to the limit", "gemini", most, mostStream, limited, length},
 		{"nothing", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
 		{"half an answer, then trouble", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 completed"), nil},
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
 		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
-		{"a sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence), failed("upstream_error"), nil},
+		{"a sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence),
+			failed("upstream_error"), nil},
 		{"thought up to the limit", "chat", *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
 			chatStream(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`)), limited, length},
-		{"withheld", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`), chatStream(fakeprovider.RawFrame(`{}`, `"content_filter"`)), filtered, nil},
-		{"nothing", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`), chatStream(fakeprovider.RawFrame(`{}`, `"stop"`)), failed("empty_completion"), nil},
+		{"withheld", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`),
+			chatStream(fakeprovider.RawFrame(`{}`, `"content_filter"`)), filtered, nil},
+		{"nothing", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`),
+			chatStream(fakeprovider.RawFrame(`{}`, `"stop"`)), failed("empty_completion"), nil},
 		{"a sentence", "chat", fakeprovider.Answer(sentence, 10, 5), fakeprovider.Stream(10, 5, sentence), failed("upstream_error"), nil},
 		{"incomplete and empty", "responses", incomplete, incompleteStream, only("200 incomplete"), nil},
 		{"completed and empty", "responses", complete, completeStream, only("200 completed"), nil},
 		{"failed", "responses", down, downStream, only("502 upstream_unavailable"), nil},
 		{"failed by a rate", "responses", rated, ratedStream, only("502 upstream_busy"), nil},
 		{"failed by a check", "responses", stopped, stoppedStream, only("502 upstream_prompt_filter"), nil},
-		{"a sentence", "responses", fakeprovider.ResponsesAnswer(sentence, 10, 5), fakeprovider.ResponsesStream(10, 5, sentence), only("502 upstream_error"), nil},
+		{"a sentence", "responses", fakeprovider.ResponsesAnswer(sentence, 10, 5), fakeprovider.ResponsesStream(10, 5, sentence),
+			only("502 upstream_error"), nil},
 	}
 }
 
@@ -116,7 +131,8 @@ func judgedScenes(t testing.TB) []scene.Story {
 				scenes = append(scenes, scene.Story{
 					Name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
 					Models: []map[string]any{scene.FormModel(model, nil, in)},
-					Lines:  []map[string]any{scene.FormLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
+					Lines: []map[string]any{
+						scene.FormLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
 					Play: func(t *testing.T, f *scene.Gateway) {
 						s := in.Speaker(t, f)
 						h := s.Ask(scene.Request(in, model, stream, nil))

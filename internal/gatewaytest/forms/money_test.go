@@ -26,46 +26,63 @@ type bill struct {
 // a usage.
 func responsesParts(status, usage string, output ...string) []string {
 	output = append(output, fakeprovider.ResponsesMessage("hi"))
-	return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("hi"), fakeprovider.ResponsesEnd(status, usage, output...))...).Raw
+	return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("hi"),
+		fakeprovider.ResponsesEnd(status, usage, output...))...).Raw
 }
 
 // geminiWhole is an answer of the Gemini form with a usage.
 func geminiWhole(usage string) string {
-	return `{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":` + usage + `}`
+	return `{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":` +
+		usage + `}`
 }
 
 func bills() []bill {
 	const (
-		split     = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20},"output_tokens":%d,"output_tokens_details":{"thinking_tokens":3}}`
-		unsplit   = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,"output_tokens":7}`
-		long      = `{"input_tokens":500,"cache_creation_input_tokens":0,"cache_read_input_tokens":501,"output_tokens":7}`
-		limit     = `{"input_tokens":500,"cache_creation_input_tokens":0,"cache_read_input_tokens":500,"output_tokens":7}`
-		searched  = `{"input_tokens":100,"output_tokens":7,"server_tool_use":{"web_search_requests":2}}`
-		zero      = `{"input_tokens":0,"output_tokens":0}`
-		cached    = `{"input_tokens":100,"input_tokens_details":{"cached_tokens":40,"cache_write_tokens":20},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":5},"total_tokens":109}`
-		zeroTotal = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
-		chat      = `{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":9,"completion_tokens_details":{"reasoning_tokens":5},"total_tokens":109}`
-		chatLong  = `{"prompt_tokens":1001,"completion_tokens":9,"total_tokens":1010}`
-		chatZero  = `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`
-		google    = `{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":5,"totalTokenCount":109}`
-		search    = `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}`
+		split = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,` +
+			`"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20},` +
+			`"output_tokens":%d,"output_tokens_details":{"thinking_tokens":3}}`
+		unsplit  = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,"output_tokens":7}`
+		long     = `{"input_tokens":500,"cache_creation_input_tokens":0,"cache_read_input_tokens":501,"output_tokens":7}`
+		limit    = `{"input_tokens":500,"cache_creation_input_tokens":0,"cache_read_input_tokens":500,"output_tokens":7}`
+		searched = `{"input_tokens":100,"output_tokens":7,"server_tool_use":{"web_search_requests":2}}`
+		zero     = `{"input_tokens":0,"output_tokens":0}`
+		cached   = `{"input_tokens":100,"input_tokens_details":{"cached_tokens":40,"cache_write_tokens":20},` +
+			`"output_tokens":9,"output_tokens_details":{"reasoning_tokens":5},"total_tokens":109}`
+		zeroTotal = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,` +
+			`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
+		chat = `{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":40},` +
+			`"completion_tokens":9,"completion_tokens_details":{"reasoning_tokens":5},"total_tokens":109}`
+		chatLong = `{"prompt_tokens":1001,"completion_tokens":9,"total_tokens":1010}`
+		chatZero = `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`
+		google   = `{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":5,"totalTokenCount":109}`
+		search   = `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}`
 	)
 	nativeTool := map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search", "max_uses": 3}}}
 	responsesTool := map[string]any{"tools": []any{map[string]any{"type": "web_search"}}}
 	final := fmt.Sprintf(split, 7)
 	return []bill{
-		{"cache, both kinds of writes", "messages", fakeprovider.NativeBill(final), fakeprovider.NativeBillStream(fmt.Sprintf(split, 1), `{"output_tokens":7}`), "", nil, 180, 50, 7, 227_500},
-		{"cache, writes of one kind", "messages", fakeprovider.NativeBill(unsplit), fakeprovider.NativeBillStream(unsplit, `{"output_tokens":7}`), "", nil, 180, 50, 7, 212_500},
-		{"counted again at the end", "messages", "", fakeprovider.NativeBillStream(`{"input_tokens":3,"output_tokens":1}`, `{"input_tokens":100,"cache_read_input_tokens":50,"output_tokens":7}`), "", nil, 150, 50, 7, 175_000},
-		{"a long prompt", "messages", fakeprovider.NativeBill(long), fakeprovider.NativeBillStream(long, `{"output_tokens":7}`), "", nil, 1001, 501, 7, 1_240_200},
-		{"a prompt not longer than that", "messages", fakeprovider.NativeBill(limit), fakeprovider.NativeBillStream(limit, `{"output_tokens":7}`), "", nil, 1000, 500, 7, 620_000},
-		{"searched", "messages", fakeprovider.NativeBill(searched), fakeprovider.NativeBillStream(`{"input_tokens":100,"output_tokens":1}`, searched), scene.Messages, nativeTool, 100, 0, 7, 20_170_000},
-		{"usage of 0", "messages", fakeprovider.NativeBill(zero), fakeprovider.NativeBillStream(zero, `{"output_tokens":0}`), "", nil, 0, 0, 0, 0},
-		{"cache and reasoning", "responses", fakeprovider.ResponsesObject("completed", cached, fakeprovider.ResponsesMessage("hi")), responsesParts("completed", cached), scene.Responses, nil, 100, 40, 9, 159_000},
-		{"incomplete", "responses", fakeprovider.ResponsesObject("incomplete", cached, fakeprovider.ResponsesMessage("hi")), responsesParts("incomplete", cached), scene.Responses, nil, 100, 40, 9, 159_000},
+		{"cache, both kinds of writes", "messages", fakeprovider.NativeBill(final), fakeprovider.NativeBillStream(fmt.Sprintf(split, 1),
+			`{"output_tokens":7}`), "", nil, 180, 50, 7, 227_500},
+		{"cache, writes of one kind", "messages", fakeprovider.NativeBill(unsplit), fakeprovider.NativeBillStream(unsplit, `{"output_tokens":7}`),
+			"", nil, 180, 50, 7, 212_500},
+		{"counted again at the end", "messages", "", fakeprovider.NativeBillStream(`{"input_tokens":3,"output_tokens":1}`,
+			`{"input_tokens":100,"cache_read_input_tokens":50,"output_tokens":7}`), "", nil, 150, 50, 7, 175_000},
+		{"a long prompt", "messages", fakeprovider.NativeBill(long), fakeprovider.NativeBillStream(long, `{"output_tokens":7}`), "", nil, 1001,
+			501, 7, 1_240_200},
+		{"a prompt not longer than that", "messages", fakeprovider.NativeBill(limit), fakeprovider.NativeBillStream(limit, `{"output_tokens":7}`),
+			"", nil, 1000, 500, 7, 620_000},
+		{"searched", "messages", fakeprovider.NativeBill(searched), fakeprovider.NativeBillStream(`{"input_tokens":100,"output_tokens":1}`,
+			searched), scene.Messages, nativeTool, 100, 0, 7, 20_170_000},
+		{"usage of 0", "messages", fakeprovider.NativeBill(zero), fakeprovider.NativeBillStream(zero, `{"output_tokens":0}`), "", nil,
+			0, 0, 0, 0},
+		{"cache and reasoning", "responses", fakeprovider.ResponsesObject("completed", cached, fakeprovider.ResponsesMessage("hi")),
+			responsesParts("completed", cached), scene.Responses, nil, 100, 40, 9, 159_000},
+		{"incomplete", "responses", fakeprovider.ResponsesObject("incomplete", cached, fakeprovider.ResponsesMessage("hi")),
+			responsesParts("incomplete", cached), scene.Responses, nil, 100, 40, 9, 159_000},
 		{"searched", "responses", fakeprovider.ResponsesObject("completed", cached, search, search, fakeprovider.ResponsesMessage("hi")),
 			responsesParts("completed", cached, search, search), scene.Responses, responsesTool, 100, 40, 9, 20_159_000},
-		{"usage of 0", "responses", fakeprovider.ResponsesObject("completed", zeroTotal, fakeprovider.ResponsesMessage("hi")), responsesParts("completed", zeroTotal), scene.Responses, nil, 0, 0, 0, 0},
+		{"usage of 0", "responses", fakeprovider.ResponsesObject("completed", zeroTotal, fakeprovider.ResponsesMessage("hi")),
+			responsesParts("completed", zeroTotal), scene.Responses, nil, 0, 0, 0, 0},
 		{"cache and reasoning", "chat", fakeprovider.ChatBill(chat), fakeprovider.ChatBillStream(chat), "", nil, 100, 40, 9, 154_000},
 		{"a long prompt", "chat", fakeprovider.ChatBill(chatLong), fakeprovider.ChatBillStream(chatLong), "", nil, 1001, 0, 9, 2_182_000},
 		{"usage of 0", "chat", fakeprovider.ChatBill(chatZero), fakeprovider.ChatBillStream(chatZero), "", nil, 0, 0, 0, 0},
@@ -207,7 +224,8 @@ func uncounted(line string, stream bool, text string) fakeprovider.Reply {
 	switch line {
 	case "responses":
 		whole, raw = fakeprovider.ResponsesObject("completed", "null", fakeprovider.ResponsesMessage(text)),
-			fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText(text), fakeprovider.ResponsesEnd("completed", "null", fakeprovider.ResponsesMessage(text)))...).Raw
+			fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText(text),
+				fakeprovider.ResponsesEnd("completed", "null", fakeprovider.ResponsesMessage(text)))...).Raw
 	case "messages":
 		whole, raw = strings.Replace(fakeprovider.NativeBill("{}"), `"hi"`, fmt.Sprintf("%q", text), 1), fakeprovider.NativeBillStream("{}", "{}")
 		raw[2] = fakeprovider.NativeText(text)

@@ -67,12 +67,14 @@ func nativeOrderScene(t testing.TB) scene.Story {
 		Models: []map[string]any{
 			scene.FormModel("order-listed", nil, scene.Messages), scene.FormModel("order-other", nil, scene.Messages),
 			scene.FormModel("order-chat", nil, scene.Chat, scene.Responses), state("order-chat-old", "retired", scene.Chat),
-			state("order-old", "retired", scene.Messages), state("order-soon", "coming_soon", scene.Messages), state("order-broken", "maintenance", scene.Messages),
+			state("order-old", "retired", scene.Messages), state("order-soon", "coming_soon", scene.Messages),
+			state("order-broken", "maintenance", scene.Messages),
 		},
 		Lines: []map[string]any{scene.FormLine("order", "messages", p.URL(), nil, "order-listed", "order-other")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			account, key := f.Process.Account(0, map[string]any{"allowed_models": []string{"order-listed", "order-old", "order-soon", "order-broken"},
-				"allowed_ips": []string{"192.0.2.0/24"}})
+			account, key := f.Process.Account(0,
+				map[string]any{"allowed_models": []string{"order-listed", "order-old", "order-soon", "order-broken"},
+					"allowed_ips": []string{"192.0.2.0/24"}})
 			tooLong := "\xff" + strings.Repeat("x", nativeLimit)
 			const path, far, near, zip = "/native/v1/messages", "203.0.113.7", "192.0.2.1", "gzip"
 			of := func(model string) string { return fmt.Sprintf(`{"model":%q,"messages":[]}`, model) }
@@ -162,7 +164,8 @@ func nativeFieldsScene(t testing.TB) scene.Story {
 		Lines:  []map[string]any{scene.FormLine("fields", "messages", p.URL(), nil, "fields")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Messages.Speaker(t, f)
-			file := []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
+			file := []any{map[string]any{"role": "user",
+				"content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
 			for name, more := range map[string]map[string]any{
 				"no limit": {"max_tokens": nil}, "limit null": {"max_tokens": json.RawMessage("null")}, "limit 0": {"max_tokens": 0},
 				"limit negative": {"max_tokens": -1}, "limit text": {"max_tokens": "500"}, "limit broken": {"max_tokens": 1.5},
@@ -170,7 +173,8 @@ func nativeFieldsScene(t testing.TB) scene.Story {
 				"messages text": {"messages": "hi"}, "a message that is none": {"messages": []any{"hi"}}, "stream text": {"stream": "yes"},
 				"a file of the provider": {"messages": file}, "container": {"container": "c_1"},
 				"tool without a price":  {"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}},
-				"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"}, "tier without a price": {"service_tier": "priority"},
+				"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"},
+				"tier without a price": {"service_tier": "priority"},
 			} {
 				h := s.Ask(scene.Request(scene.Messages, "fields", false, more))
 				t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
@@ -179,11 +183,12 @@ func nativeFieldsScene(t testing.TB) scene.Story {
 				t.Fatalf("the provider was asked %d times", n)
 			}
 			for name, more := range map[string]map[string]any{
-				"system in the messages": {"messages": []any{map[string]any{"role": "system", "content": "be kind"}, map[string]any{"role": "user", "content": "hi"}}},
-				"unknown role":           {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
-				"unknown fields":         {"nobody_knows": map[string]any{"a": 1}},
-				"tiers that are free":    {"service_tier": "auto", "speed": "standard"},
-				"a tool of its own":      {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
+				"system in the messages": {
+					"messages": []any{map[string]any{"role": "system", "content": "be kind"}, map[string]any{"role": "user", "content": "hi"}}},
+				"unknown role":        {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
+				"unknown fields":      {"nobody_knows": map[string]any{"a": 1}},
+				"tiers that are free": {"service_tier": "auto", "speed": "standard"},
+				"a tool of its own":   {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
 			} {
 				if h := s.Ask(scene.Request(scene.Messages, "fields", false, more)); h.Status != 200 {
 					t.Errorf("%s: %d %s", name, h.Status, h.Raw)
@@ -243,7 +248,8 @@ func nativeKeysScene(t testing.TB) scene.Story {
 			account, other := f.Process.Account(10, nil)
 			f.Process.Admin("GET", "/accounts/"+account+"/keys", nil, &keys)
 			f.Process.Admin("PATCH", "/keys/"+keys.Data[0].ID, map[string]any{"disabled": true}, nil)
-			nativeFault(t, scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, "keys", false, nil), "x-api-key", other), 401, "authentication_error")
+			nativeFault(t, scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, "keys", false, nil), "x-api-key", other),
+				401, "authentication_error")
 		},
 	}
 }
@@ -336,7 +342,8 @@ func nativeFailuresScene(t testing.TB) scene.Story {
 	return scene.Story{
 		Name:   "failures",
 		Models: []map[string]any{scene.FormModel("failing", nil, scene.Messages), scene.FormModel("failing-chat", nil, scene.Messages)},
-		Lines:  []map[string]any{scene.FormLine("failing", "messages", p.URL(), nil, "failing"), scene.FormLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
+		Lines: []map[string]any{scene.FormLine("failing", "messages", p.URL(), nil, "failing"),
+			scene.FormLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Messages.Speaker(t, f)
 			for _, c := range []struct {
@@ -352,13 +359,16 @@ func nativeFailuresScene(t testing.TB) scene.Story {
 				{"a page", fakeprovider.Page(502), false, 502, "api_error", ""},
 				{"reset", fakeprovider.Reply{Before: fakeprovider.Reset}, false, 502, "api_error", ""},
 				{"no JSON", fakeprovider.JSON(200, "hello"), false, 502, "api_error", ""},
-				{"empty", fakeprovider.Reply{Body: `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[]}`}, false, 502, "api_error", ""},
+				{"empty", fakeprovider.Reply{Body: `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[]}`}, false,
+					502, "api_error", ""},
 				{"chat line down", fakeprovider.Error(500, "server_error", "", "x"), true, 502, "api_error", ""},
-				{"rejected", fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long"), false, 400, "invalid_request_error", "prompt is too long"},
+				{"rejected", fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long"), false, 400, "invalid_request_error",
+					"prompt is too long"},
 				{"too large", fakeprovider.NativeError(413, "request_too_large", "too large"), false, 413, "request_too_large", "too large"},
 				{"conflicting", fakeprovider.NativeError(412, "conflict_error", "no"), false, 412, "conflict_error", "no"},
 				{"odd type", fakeprovider.NativeError(422, "vendor_error", "odd"), false, 422, "invalid_request_error", "odd"},
-				{"chat line rejects", fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long"), true, 400, "invalid_request_error", "too long"},
+				{"chat line rejects", fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long"), true, 400,
+					"invalid_request_error", "too long"},
 				{"chat line, odd type", fakeprovider.Error(422, "vendor_error", "x", "odd"), true, 422, "invalid_request_error", "odd"},
 			} {
 				for _, stream := range []bool{false, true} {
@@ -421,7 +431,8 @@ func nativeModelsScene(t testing.TB) scene.Story {
 			}
 		}
 		first := slices.Index(all, "listed-0")
-		if page := get("?limit=2&after_id=listed-0"); len(page.Data) != 2 || *page.First != all[first+1] || *page.Last != all[first+2] || !page.More {
+		if page := get("?limit=2&after_id=listed-0"); len(page.Data) != 2 || *page.First != all[first+1] || *page.Last != all[first+2] ||
+			!page.More {
 			t.Errorf("page %+v", page)
 		}
 		if page := get("?before_id=" + all[0]); len(page.Data) != 0 || page.First != nil || page.Last != nil || page.More {

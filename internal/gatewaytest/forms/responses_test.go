@@ -14,7 +14,8 @@ import (
 
 // responsesScenes are the stories of /v1/responses.
 func responsesScenes(t testing.TB) []scene.Story {
-	scenes := []scene.Story{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t), nativeHostedScene(t)}
+	scenes := []scene.Story{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t),
+		nativeHostedScene(t)}
 	for _, line := range lineForms() {
 		scenes = append(scenes, refusedScene(t, line))
 	}
@@ -58,7 +59,8 @@ func responsesBusyScene(t testing.TB) scene.Story {
 						Reason string `json:"reason"`
 					} `json:"attempts"`
 				}
-				if err := json.Unmarshal([]byte(h.Raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 || extra.Attempts[0].Reason != "busy" {
+				if err := json.Unmarshal([]byte(h.Raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 ||
+					extra.Attempts[0].Reason != "busy" {
 					t.Errorf("%v in %s", err, h.Raw)
 				}
 				if wait, err := strconv.Atoi(h.Header.Get("Retry-After")); err != nil || wait < 1 {
@@ -138,7 +140,8 @@ func refusedScene(t testing.TB, line string) scene.Story {
 				{input(map[string]any{"id": "msg_1"}), "input[0].id"},
 				{part(map[string]any{"type": "input_image", "file_id": "file_1"}), "input[0].content[0].file_id"},
 				{part(map[string]any{"type": "input_file", "file_id": "file_1"}), "input[0].content[0].file_id"},
-				{part(map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "eA==", "format": "wav"}}), "input[0].content[0].type"},
+				{part(map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "eA==", "format": "wav"}}),
+					"input[0].content[0].type"},
 				{tool(map[string]any{"type": "web_search"}), "tools[0].type"},
 				{tool(map[string]any{"type": "file_search", "vector_store_ids": []string{"vs_1"}}), "tools[0].vector_store_ids"},
 				{tool(map[string]any{"type": "code_interpreter", "container": map[string]any{"type": "auto"}}), "tools[0].type"},
@@ -213,7 +216,8 @@ func hostedElsewhereScene(t testing.TB) scene.Story {
 					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 				rc := f.Receipt(t, s.Account, h.ID())
-				if rc.Line != "r-second-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Line != "r-second-1" || rc.Attempts[0].Cause == "" || rc.Cost != 6_000_000 {
+				if rc.Line != "r-second-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Line != "r-second-1" || rc.Attempts[0].Cause == "" ||
+					rc.Cost != 6_000_000 {
 					t.Errorf("receipt %+v", rc)
 				}
 				spent -= rc.Cost
@@ -261,7 +265,8 @@ func nativeHostedScene(t testing.TB) scene.Story {
 	return scene.Story{Name: "hosted tool of messages", Models: models, Lines: lines, Play: func(t *testing.T, f *scene.Gateway) {
 		s := scene.Messages.Speaker(t, f)
 		for _, line := range []string{"chat", "gemini"} {
-			h := s.Ask(scene.Request(scene.Messages, "n-hosted-"+line, false, map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))
+			h := s.Ask(scene.Request(scene.Messages, "n-hosted-"+line, false,
+				map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))
 			if message := nativeFault(t, h, 400, "invalid_request_error"); strings.Contains(message, fmt.Sprintf("n-hosted-%s", line)) {
 				t.Errorf("a line's name is in %q", message)
 			}

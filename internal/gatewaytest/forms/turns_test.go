@@ -41,20 +41,27 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 	cities := []string{"Oslo", "Bergen"}
 	switch line {
 	case "responses":
-		items := []string{`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}`, fakeprovider.ResponsesMessage(goodText)}
+		items := []string{`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}`,
+			fakeprovider.ResponsesMessage(goodText)}
 		events := append(fakeprovider.ResponsesBegin()[:2],
 			fakeprovider.ResponsesEvent("response.output_item.added", `"output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}`),
 			fakeprovider.ResponsesEvent("response.reasoning_summary_text.delta", `"item_id":"rs_1","output_index":0,"summary_index":0,"delta":"hm"`),
 			fakeprovider.ResponsesEvent("response.output_item.done", `"output_index":0,"item":`+items[0]),
-			fakeprovider.ResponsesEvent("response.output_item.added", `"output_index":1,"item":{"id":"msg_fake","type":"message","role":"assistant","status":"in_progress","content":[]}`),
+			fakeprovider.ResponsesEvent("response.output_item.added",
+				`"output_index":1,"item":{"id":"msg_fake","type":"message","role":"assistant","status":"in_progress","content":[]}`),
 			fakeprovider.ResponsesText(goodText),
 			fakeprovider.ResponsesEvent("response.output_item.done", `"output_index":1,"item":`+items[1]))
 		for i, city := range cities {
-			item := fmt.Sprintf(`{"id":"fc_%d","type":"function_call","call_id":"call_%d","name":"weather","status":"completed","arguments":"{\"city\":\"%s\"}"}`, i, i, city)
+			item := fmt.Sprintf(
+				`{"id":"fc_%d","type":"function_call","call_id":"call_%d","name":"weather","status":"completed","arguments":"{\"city\":\"%s\"}"}`,
+				i, i, city)
 			items = append(items, item)
 			events = append(events,
-				fakeprovider.ResponsesEvent("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":{"id":"fc_%d","type":"function_call","call_id":"call_%d","name":"weather","status":"in_progress","arguments":""}`, i+2, i, i)),
-				fakeprovider.ResponsesEvent("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":"{\"city\":\"%s\"}"`, i, i+2, city)),
+				fakeprovider.ResponsesEvent("response.output_item.added",
+					fmt.Sprintf(`"output_index":%d,"item":{"id":"fc_%d","type":"function_call","call_id":"call_%d","name":"weather",`+
+						`"status":"in_progress","arguments":""}`, i+2, i, i)),
+				fakeprovider.ResponsesEvent("response.function_call_arguments.delta",
+					fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":"{\"city\":\"%s\"}"`, i, i+2, city)),
 				fakeprovider.ResponsesEvent("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, i+2, item)))
 		}
 		usage := fakeprovider.ResponsesUsage(1000, 500)
@@ -68,20 +75,24 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 		raw := []string{fakeprovider.NativeStart(1000),
 			event("content_block_start", `"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}`),
 			event("content_block_delta", `"index":0,"delta":{"type":"thinking_delta","thinking":"hm"}`),
-			event("content_block_delta", `"index":0,"delta":{"type":"signature_delta","signature":"c2ln"}`), event("content_block_stop", `"index":0`),
+			event("content_block_delta", `"index":0,"delta":{"type":"signature_delta","signature":"c2ln"}`),
+			event("content_block_stop", `"index":0`),
 			event("content_block_start", `"index":1,"content_block":{"type":"text","text":""}`),
 			event("content_block_delta", `"index":1,"delta":{"type":"text_delta","text":"`+goodText+`"}`), event("content_block_stop", `"index":1`)}
 		for i, city := range cities {
 			blocks = append(blocks, fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":"weather","input":{"city":"%s"}}`, i, city))
-			raw = append(raw, event("content_block_start", fmt.Sprintf(`"index":%d,"content_block":{"type":"tool_use","id":"toolu_%d","name":"weather","input":{}}`, i+2, i)),
-				event("content_block_delta", fmt.Sprintf(`"index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"city\":\"%s\"}"}`, i+2, city)),
+			raw = append(raw, event("content_block_start",
+				fmt.Sprintf(`"index":%d,"content_block":{"type":"tool_use","id":"toolu_%d","name":"weather","input":{}}`, i+2, i)),
+				event("content_block_delta", fmt.Sprintf(`"index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"city\":\"%s\"}"}`,
+					i+2, city)),
 				event("content_block_stop", fmt.Sprintf(`"index":%d`, i+2)))
 		}
 		if stream {
 			return fakeprovider.NativeEvents(append(raw, fakeprovider.NativeEnd("tool_use", 500), fakeprovider.NativeStop())...)
 		}
-		return fakeprovider.JSON(200, `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+strings.Join(blocks, ",")+
-			`],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":500}}`)
+		return fakeprovider.JSON(200,
+			`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+strings.Join(blocks, ",")+
+				`],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":500}}`)
 	case "gemini":
 		parts := []string{fakeprovider.GeminiThought("hm"), fakeprovider.GeminiText(goodText),
 			fakeprovider.GeminiCall("weather", `{"city":"Oslo"}`), fakeprovider.GeminiCall("weather", `{"city":"Bergen"}`)}
@@ -101,14 +112,18 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 	calls := make([]string, 2)
 	frames := []string{fakeprovider.RawFrame(`{"role":"assistant","reasoning_content":"hm"}`, `null`), fakeprovider.Text(goodText)}
 	for i, city := range cities {
-		calls[i] = fmt.Sprintf(`{"index":%d,"id":"call_%d","type":"function","function":{"name":"weather","arguments":"{\"city\":\"%s\"}"}}`, i, i, city)
+		calls[i] = fmt.Sprintf(`{"index":%d,"id":"call_%d","type":"function","function":{"name":"weather","arguments":"{\"city\":\"%s\"}"}}`,
+			i, i, city)
 		frames = append(frames, fakeprovider.RawFrame(`{"tool_calls":[`+calls[i]+`]}`, `null`))
 	}
 	if stream {
 		return *fakeprovider.Events(append(frames, fakeprovider.RawFrame(`{}`, `"tool_calls"`), fakeprovider.UsageFrame(1000, 500), "[DONE]")...)
 	}
-	return fakeprovider.JSON(200, `{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"`+
-		goodText+`","reasoning_content":"hm","tool_calls":[`+strings.Join(calls, ",")+`]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1000,"completion_tokens":500}}`)
+	return fakeprovider.JSON(200,
+		`{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model",`+
+			`"choices":[{"index":0,"message":{"role":"assistant","content":"`+
+			goodText+`","reasoning_content":"hm","tool_calls":[`+strings.Join(calls, ",")+
+			`]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1000,"completion_tokens":500}}`)
 }
 
 // secondTurn is a request that answers a call.
@@ -193,7 +208,8 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
 		Name:   fmt.Sprintf("%s on %s, silent", in, line),
 		Models: []map[string]any{scene.FormModel(model, nil, in)},
 		Lines: []map[string]any{
-			scene.FormLine(model, line, p.URL(), map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "30s", "total": "30s"}}, model),
+			scene.FormLine(model, line, p.URL(),
+				map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "30s", "total": "30s"}}, model),
 			scene.FormLine(model+"-2", line, second.URL(), map[string]any{"priority": 2}, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := in.Speaker(t, f)
@@ -213,10 +229,14 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
 func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Story {
 	model := fmt.Sprintf("over-%s-%v", in, stream)
 	failures := map[string][2]fakeprovider.Reply{
-		"responses": {fakeprovider.JSON(200, fakeprovider.ResponsesObject("failed", "null")), fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesEnd("failed", "null"))...)},
-		"messages":  {fakeprovider.NativeError(529, "overloaded_error", "x"), fakeprovider.NativeEvents(append(brokenBegin("messages")[:2], fakeprovider.NativeFailure("api_error", "x"))...)},
-		"gemini":    {fakeprovider.GeminiError(503, "UNAVAILABLE", "x"), *fakeprovider.Events(fakeprovider.GeminiErrorObject(500, "INTERNAL", "x"))},
-		"chat":      {fakeprovider.Error(500, "server_error", "", "x"), *fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), `{"error":{"message":"x","type":"server_error"}}`)},
+		"responses": {fakeprovider.JSON(200, fakeprovider.ResponsesObject("failed", "null")),
+			fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesEnd("failed", "null"))...)},
+		"messages": {fakeprovider.NativeError(529, "overloaded_error", "x"),
+			fakeprovider.NativeEvents(append(brokenBegin("messages")[:2], fakeprovider.NativeFailure("api_error", "x"))...)},
+		"gemini": {fakeprovider.GeminiError(503, "UNAVAILABLE", "x"), *fakeprovider.Events(fakeprovider.GeminiErrorObject(500, "INTERNAL", "x"))},
+		"chat": {fakeprovider.Error(500, "server_error", "", "x"),
+			*fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`),
+				`{"error":{"message":"x","type":"server_error"}}`)},
 	}
 	s := scene.Story{Name: fmt.Sprintf("%s fails over, stream %v", in, stream), Models: []map[string]any{scene.FormModel(model, nil, in)}}
 	asked := 0

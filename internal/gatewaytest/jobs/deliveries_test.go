@@ -71,7 +71,8 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	}
 	bodies := map[string]string{} // by event
 	for _, d := range r.all {
-		if err := verifier.Verify([]byte(d.body), http.Header{"Webhook-Id": {d.id}, "Webhook-Timestamp": {d.at}, "Webhook-Signature": {d.signature}}); err != nil {
+		if err := verifier.Verify([]byte(d.body), http.Header{"Webhook-Id": {d.id}, "Webhook-Timestamp": {d.at},
+			"Webhook-Signature": {d.signature}}); err != nil {
 			t.Errorf("%v: %+v", err, d)
 		}
 		if before, again := bodies[d.id]; again && before != d.body {

@@ -54,7 +54,8 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	r.check(t, "two", spelled)
 	for _, d := range slices.Concat(r.of("events"), r.of("one"), r.of("two")) {
 		sent, err := strconv.ParseInt(d.at, 10, 64)
-		if err != nil || time.Since(time.Unix(sent, 0)).Abs() > time.Minute || !d.signedBy(t, hook.Secret) || d.contentType != "application/json" {
+		if err != nil || time.Since(time.Unix(sent, 0)).Abs() > time.Minute || !d.signedBy(t, hook.Secret) ||
+			d.contentType != "application/json" {
 			t.Errorf("delivery %+v, %v", d, err)
 		}
 	}

@@ -61,7 +61,8 @@ func steps() []step {
 		{name: "calling twice", how: held(2, false), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
 		{name: "calling, then refused", how: held(1, true), there: arrived(1), state: "failed", least: 2, most: 2},
 		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
-		{name: "rendering", how: until, there: func(_ scene.Operated, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded", least: 1, most: 1, ticket: true},
+		{name: "rendering", how: until, there: func(_ scene.Operated, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded",
+			least: 1, most: 1, ticket: true},
 		{name: "rendering, then refused", how: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			unsafe.Until = gate
 			return []fakestudio.Behaviour{unsafe}
@@ -233,7 +234,8 @@ func holdEnds(t *testing.T, db *sql.DB, database string) {
 		`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job FOR EACH ROW WHEN (NEW.model LIKE 'stored-%') EXECUTE FUNCTION not_yet()`,
 	}
 	if strings.HasPrefix(database, "sqlite:") {
-		texts = []string{`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job WHEN NEW.model LIKE 'stored-%' BEGIN SELECT RAISE(ABORT, 'not yet'); END`}
+		texts = []string{`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job WHEN NEW.model LIKE 'stored-%' BEGIN SELECT RAISE(ABORT, ` +
+			`'not yet'); END`}
 	}
 	for _, text := range texts {
 		if _, err := db.ExecContext(t.Context(), text); err != nil {

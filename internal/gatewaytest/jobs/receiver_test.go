@@ -100,7 +100,8 @@ func (r *receiver) check(t testing.TB, tag, body string) {
 	t.Helper()
 	all := r.of(tag)
 	for _, d := range all {
-		if d.body != body || d.id != all[0].id || !strings.HasPrefix(d.id, "evt_") || d.at == "" || !strings.HasPrefix(d.signature, "v1,") || d.contentType != "application/json" {
+		if d.body != body || d.id != all[0].id || !strings.HasPrefix(d.id, "evt_") || d.at == "" || !strings.HasPrefix(d.signature, "v1,") ||
+			d.contentType != "application/json" {
 			t.Errorf("delivery %+v; want %s", d, body)
 		}
 	}

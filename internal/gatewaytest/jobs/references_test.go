@@ -42,7 +42,8 @@ func newGallery(t testing.TB, on, vault string) *gallery {
 		"/p.png": fakestudio.Picture(3), "/no-extension": fakestudio.Picture(4), "/p.jpg": photo(t), "/clip.mp4": fakestudio.Clip(),
 		"/drawing.svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>1</script></svg>`),
 		"/page.png":    []byte("<!DOCTYPE html><title>no</title>"), "/text.png": []byte("just words"), "/empty.png": nil,
-		"/bomb.png": bomb(60_000, 60_000), "/half.png": fakestudio.Picture(3)[:60], "/both.png": append(fakestudio.Picture(3), "<html><script>"...),
+		"/bomb.png": bomb(60_000, 60_000), "/half.png": fakestudio.Picture(3)[:60],
+		"/both.png": append(fakestudio.Picture(3), "<html><script>"...),
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.hits.Add(1)
@@ -153,10 +154,12 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 	picture, other := fakestudio.Picture(3), fakestudio.Picture(4)
 	plain := base64.StdEncoding.EncodeToString(picture)
 	edit := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: scene.Order("easel", name+".", more), contentType: "application/json", carries: carries}
+		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: scene.Order("easel", name+".", more),
+			contentType: "application/json", carries: carries}
 	}
 	video := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "video", path: scene.PathVideo, body: scene.Order("reel", name+".", more), contentType: "application/json", carries: carries}
+		return exhibit{name: name, kind: "video", path: scene.PathVideo, body: scene.Order("reel", name+".", more),
+			contentType: "application/json", carries: carries}
 	}
 	generation := edit("generation with an image", map[string]any{"image": plain}, picture)
 	generation.path = scene.PathGenerate
@@ -193,11 +196,13 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 		edit("base64 for addresses", map[string]any{"image": base64.RawURLEncoding.EncodeToString(picture)}, picture),
 		edit("list", map[string]any{"image": []string{plain, g.address + "/no-extension"}}, picture, other),
 		edit("images", map[string]any{"images": []string{dataURI(other), plain}}, other, picture),
-		edit("objects", map[string]any{"images": []any{map[string]any{"url": g.address + "/p.png"}, map[string]any{"image_url": plain}}}, picture),
+		edit("objects", map[string]any{
+			"images": []any{map[string]any{"url": g.address + "/p.png"}, map[string]any{"image_url": plain}}}, picture),
 		edit("image and mask", map[string]any{"image": plain, "mask": dataURI(other)}, picture, other),
 		video("video from an image", map[string]any{"image": plain}, picture),
 		video("video, reference_images", map[string]any{"reference_images": []string{plain}}, picture),
-		video("video from a video", map[string]any{"references": []any{map[string]any{"type": "video", "url": g.address + "/clip.mp4"}}}, fakestudio.Clip()),
+		video("video from a video", map[string]any{"references": []any{map[string]any{"type": "video", "url": g.address + "/clip.mp4"}}},
+			fakestudio.Clip()),
 	}
 	ids := make([]string, len(cases))
 	for i, a := range cases {
@@ -249,16 +254,19 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 		"svg": g.address + "/drawing.svg", "page": g.address + "/page.png", "text": g.address + "/text.png", "empty": g.address + "/empty.png",
 		"bomb": g.address + "/bomb.png", "cut off": g.address + "/half.png", "404": g.address + "/nothing", "403": g.address + "/private",
 		"redirect": g.address + "/redirect", "redirect here": g.address + "/redirect-here", "too large": g.address + "/huge.png",
-		"endless": g.address + "/endless.png", "slow": g.address + "/slow.png", "packed": g.address + "/packed.png", "a video": g.address + "/clip.mp4",
+		"endless": g.address + "/endless.png", "slow": g.address + "/slow.png", "packed": g.address + "/packed.png",
+		"a video":   g.address + "/clip.mp4",
 		"no base64": "***", "empty text": "", "data URI without base64": "data:image/png,abc", "bomb inline": dataURI(bomb(50_000, 50_000)),
 		"page inline": dataURI([]byte("<!DOCTYPE html><title>no</title>")), "ftp": "ftp://example.com/p.png", "file": "file:///etc/hostname",
 		"no host": "http:///p.png", "user": "http://me:secret@example.com/p.png", "port 0": "http://example.com:0/p.png",
 		"closed port": "http://127.0.0.2:1/p.png", "long": "http://example.com/" + strings.Repeat("x", 2000),
 	}
 	for _, host := range []string{
-		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.0.0.1.", "localhost", "LocalHost.", "a.localhost",
+		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.0.0.1.", "localhost", "LocalHost.",
+		"a.localhost",
 		"[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]",
-		"0.0.0.0", "0", "[::]", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.169.254", "[fe80::1%25lo]", "[fd00::1]", "224.0.0.1",
+		"0.0.0.0", "0", "[::]", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.169.254", "[fe80::1%25lo]", "[fd00::1]",
+		"224.0.0.1",
 		"255.255.255.255", "127.0.0.3", "①②⑦.0.0.1", "127。0。0。1", "%31%32%37.0.0.1",
 	} {
 		bad["host "+host] = "http://" + host + ":" + port + "/p.png"
@@ -288,10 +296,12 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 	for _, tt := range []struct {
 		path, members, param string
 	}{
-		{scene.PathEdit, `"image":["` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","` + vault.address + `/p.png"]`, "image[1]"},
+		{scene.PathEdit, `"image":["` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","` + vault.address + `/p.png"]`,
+			"image[1]"},
 		{scene.PathGenerate, `"images":[{"url":"` + vault.address + `/p.png"}]`, "images[0]"},
 		{scene.PathEdit, `"image":"` + base64.StdEncoding.EncodeToString(fakestudio.Picture(0)) + `","mask":"` + g.address + `/nothing"`, "mask"},
-		{scene.PathEdit, `"image":7`, "image"}, {scene.PathEdit, `"image":{}`, "image"}, {scene.PathEdit, `"image":[]`, "image"}, {scene.PathEdit, `"image":null`, "image"},
+		{scene.PathEdit, `"image":7`, "image"}, {scene.PathEdit, `"image":{}`, "image"}, {scene.PathEdit, `"image":[]`, "image"},
+		{scene.PathEdit, `"image":null`, "image"},
 		{scene.PathGenerate, `"mask":"aaaa"`, "mask"},
 	} {
 		r := c.Call(t, "POST", tt.path, []byte(`{"model":"easel","prompt":"x",`+tt.members+`}`))

@@ -41,8 +41,9 @@ func strangersResults(t *testing.T, binary, database string) {
 	var models, lines []map[string]any
 	for _, name := range names {
 		models = append(models, scene.ImageModel(name, nil))
-		lines = append(lines, map[string]any{"id": name, "provider": "openai", "base_url": own.URL + "/at/" + name, "api_key": "${FAILING_LINE_KEY}",
-			"models": map[string]string{name: "gpt-image-2"}, "timeouts": map[string]any{"total": "60s"}})
+		lines = append(lines, map[string]any{"id": name, "provider": "openai", "base_url": own.URL + "/at/" + name,
+			"api_key": "${FAILING_LINE_KEY}",
+			"models":  map[string]string{name: "gpt-image-2"}, "timeouts": map[string]any{"total": "60s"}})
 	}
 	p.Catalog(models, lines)
 	c := p.Customer()

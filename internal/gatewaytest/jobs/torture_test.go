@@ -239,7 +239,8 @@ func (h *herd) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *
 	defer h.mu.Unlock()
 	h.serial++
 	all := fakestudio.Providers()
-	w := &wish{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1, called: h.draw.IntN(2) == 0}
+	w := &wish{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1,
+		called: h.draw.IntN(2) == 0}
 	more := map[string]any{}
 	switch {
 	case h.draw.IntN(2) == 0:

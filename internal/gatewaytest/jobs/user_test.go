@@ -85,7 +85,8 @@ func livesOfJobs(t *testing.T, binary, database string) {
 	once := fal.Open(t)
 	add("once", scene.ImageModel("once", nil), fal.JobLine("once", once, "image", nil, "once"), func(t *testing.T) { onceJobs(t, p, once) })
 	plain := fal.Open(t)
-	add("refusals", scene.ImageModel("plain", nil), fal.JobLine("plain", plain, "image", nil, "plain"), func(t *testing.T) { refusedJobs(t, p, plain) })
+	add("refusals", scene.ImageModel("plain", nil), fal.JobLine("plain", plain, "image", nil, "plain"),
+		func(t *testing.T) { refusedJobs(t, p, plain) })
 	broken, good := fal.Open(t), fal.Open(t)
 	models = append(models, scene.ImageModel("hurt", nil))
 	lines = append(lines, fal.JobLine("hurt-2", good, "image", map[string]any{"priority": 2}, "hurt"))
@@ -143,7 +144,8 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 
 	lost := c.Submit(t, kind, scene.Order(model, "a bad boat", more))
 	f := c.Becomes(t, kind, lost, "failed")
-	if f.Error.Code != code || f.Error.Type != "invalid_request_error" || strings.Contains(f.Raw, scene.Credential) || strings.Contains(f.Raw, s.URL()) {
+	if f.Error.Code != code || f.Error.Type != "invalid_request_error" || strings.Contains(f.Raw, scene.Credential) ||
+		strings.Contains(f.Raw, s.URL()) {
 		t.Errorf("failed job %s; want %s", f.Raw, code)
 	}
 	c.Owns(t, price, 0)
@@ -242,7 +244,8 @@ func checkOperated(t testing.TB, c *scene.Customer, model string, states map[str
 	var sum money.Amount
 	for _, o := range all {
 		sum += o.Cost
-		if o.Status != states[o.ID] || o.Model != model || o.Account != c.ID || len(o.Attempts) != 1 || !o.Has("queued") || !o.Has("submitted") || !o.Has(o.Status) {
+		if o.Status != states[o.ID] || o.Model != model || o.Account != c.ID || len(o.Attempts) != 1 || !o.Has("queued") || !o.Has("submitted") ||
+			!o.Has(o.Status) {
 			t.Errorf("the operator sees %+v; want it %s", o, states[o.ID])
 		}
 		var page struct{ Data []scene.Operated }
@@ -314,7 +317,8 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	body := scene.Order("once", "a boat", nil)
-	if r := c.Call(t, "POST", scene.PathGenerate, scene.Order("once", "", nil), "Idempotency-Key", "k-1"); r.Status != 400 || r.Err(t).Code != "missing_prompt" {
+	if r := c.Call(t, "POST", scene.PathGenerate, scene.Order("once", "", nil), "Idempotency-Key", "k-1"); r.Status != 400 ||
+		r.Err(t).Code != "missing_prompt" {
 		t.Errorf("without prompt: %s", r)
 	}
 	const twins = 8
@@ -346,7 +350,8 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 	for name, r := range map[string]scene.Reply{
 		"other body": c.Call(t, "POST", scene.PathGenerate, scene.Order("once", "a ship", nil), "Idempotency-Key", "k-1"),
-		"other path": c.Call(t, "POST", scene.PathEdit, scene.Order("once", "a boat", map[string]any{"image": dataURI(fakestudio.Picture(0))}), "Idempotency-Key", "k-1"),
+		"other path": c.Call(t, "POST", scene.PathEdit, scene.Order("once", "a boat", map[string]any{"image": dataURI(fakestudio.Picture(0))}),
+			"Idempotency-Key", "k-1"),
 	} {
 		if e := r.Err(t); r.Status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" {
 			t.Errorf("%s: %s", name, r)
@@ -371,26 +376,29 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	for name, tt := range map[string]struct {
 		path, body, code, param string
 	}{
-		"no prompt":        {scene.PathGenerate, `{"model":"plain"}`, "missing_prompt", "prompt"},
-		"edit, no image":   {scene.PathEdit, `{"model":"plain","n":0}`, "invalid_request", "image"},
-		"n not whole":      {scene.PathGenerate, `{"model":"plain","prompt":"x","n":1.5}`, "invalid_request", "n"},
-		"n too large":      {scene.PathGenerate, `{"model":"plain","prompt":"x","n":5}`, "invalid_request", "n"},
-		"tier":             {scene.PathGenerate, `{"model":"plain","prompt":"x","size":"8K"}`, "unsupported_resolution", "size"},
-		"video tier":       {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","resolution":"8K"}`, "invalid_request", "resolution"},
-		"ratio":            {scene.PathGenerate, `{"model":"plain","prompt":"x","size":"3:2"}`, "invalid_request", "size"},
-		"duration":         {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","duration":7}`, "invalid_request", "duration"},
-		"references":       {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","images":["aaaa","aaaa","aaaa"]}`, "invalid_request", "images"},
-		"callback":         {scene.PathGenerate, `{"model":"plain","prompt":"x","callback_url":"http://127.0.0.1/x"}`, "invalid_callback_url", "callback_url"},
-		"callBackUrl":      {scene.PathGenerate, `{"model":"plain","prompt":"x","callBackUrl":"ftp://example.com/x"}`, "invalid_callback_url", "callBackUrl"},
+		"no prompt":      {scene.PathGenerate, `{"model":"plain"}`, "missing_prompt", "prompt"},
+		"edit, no image": {scene.PathEdit, `{"model":"plain","n":0}`, "invalid_request", "image"},
+		"n not whole":    {scene.PathGenerate, `{"model":"plain","prompt":"x","n":1.5}`, "invalid_request", "n"},
+		"n too large":    {scene.PathGenerate, `{"model":"plain","prompt":"x","n":5}`, "invalid_request", "n"},
+		"tier":           {scene.PathGenerate, `{"model":"plain","prompt":"x","size":"8K"}`, "unsupported_resolution", "size"},
+		"video tier":     {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","resolution":"8K"}`, "invalid_request", "resolution"},
+		"ratio":          {scene.PathGenerate, `{"model":"plain","prompt":"x","size":"3:2"}`, "invalid_request", "size"},
+		"duration":       {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","duration":7}`, "invalid_request", "duration"},
+		"references":     {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","images":["aaaa","aaaa","aaaa"]}`, "invalid_request", "images"},
+		"callback": {scene.PathGenerate, `{"model":"plain","prompt":"x","callback_url":"http://127.0.0.1/x"}`, "invalid_callback_url",
+			"callback_url"},
+		"callBackUrl": {scene.PathGenerate, `{"model":"plain","prompt":"x","callBackUrl":"ftp://example.com/x"}`, "invalid_callback_url",
+			"callBackUrl"},
 		"callback, number": {scene.PathGenerate, `{"model":"plain","prompt":"x","callback_url":7}`, "invalid_callback_url", "callback_url"},
-		"callback, long":   {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","callback_url":"https://example.com/` + strings.Repeat("x", 2000) + `"}`, "invalid_callback_url", "callback_url"},
-		"no such model":    {scene.PathGenerate, `{"model":"nothing","prompt":"x"}`, "model_not_found", "model"},
-		"no model":         {scene.PathGenerate, `{"prompt":"x"}`, "model_not_found", "model"},
-		"video model":      {scene.PathGenerate, `{"model":"hurt-clip","prompt":"x"}`, "model_not_found", "model"},
-		"image model":      {scene.PathVideo, `{"model":"plain","prompt":"x"}`, "model_not_found", "model"},
-		"JSON":             {scene.PathGenerate, `{"model":`, "invalid_json", ""},
-		"no object":        {scene.PathVideo, `[]`, "invalid_request", ""},
-		"UTF-8":            {scene.PathGenerate, "{\"model\":\"plain\",\"prompt\":\"\xff\"}", "invalid_encoding", ""},
+		"callback, long": {scene.PathVideo, `{"model":"hurt-clip","prompt":"x","callback_url":"https://example.com/` +
+			strings.Repeat("x", 2000) + `"}`, "invalid_callback_url", "callback_url"},
+		"no such model": {scene.PathGenerate, `{"model":"nothing","prompt":"x"}`, "model_not_found", "model"},
+		"no model":      {scene.PathGenerate, `{"prompt":"x"}`, "model_not_found", "model"},
+		"video model":   {scene.PathGenerate, `{"model":"hurt-clip","prompt":"x"}`, "model_not_found", "model"},
+		"image model":   {scene.PathVideo, `{"model":"plain","prompt":"x"}`, "model_not_found", "model"},
+		"JSON":          {scene.PathGenerate, `{"model":`, "invalid_json", ""},
+		"no object":     {scene.PathVideo, `[]`, "invalid_request", ""},
+		"UTF-8":         {scene.PathGenerate, "{\"model\":\"plain\",\"prompt\":\"\xff\"}", "invalid_encoding", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.Call(t, "POST", tt.path, []byte(tt.body))
@@ -402,7 +410,8 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 	poor := *c
 	poor.ID, poor.Key = p.Account(0.03, nil)
-	if r := poor.Call(t, "POST", scene.PathGenerate, scene.Order("plain", "x", nil)); r.Status != http.StatusPaymentRequired || r.Err(t).Code != "insufficient_quota" {
+	if r := poor.Call(t, "POST", scene.PathGenerate, scene.Order("plain", "x", nil)); r.Status != http.StatusPaymentRequired ||
+		r.Err(t).Code != "insufficient_quota" {
 		t.Errorf("a job for more than the balance: %s", r)
 	}
 	c.Owns(t, 0, 0)

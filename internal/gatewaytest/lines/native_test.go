@@ -59,7 +59,8 @@ func (c caller) refusedNative(status int, kind string) {
 	}
 	delete(members, "type")
 	delete(members, "error")
-	if a.Status != status || a.Err.Type != kind || a.Err.Message == "" || a.RetryAfter != "" || len(members) > 0 || strings.Contains(a.Raw, "attempts") {
+	if a.Status != status || a.Err.Type != kind || a.Err.Message == "" || a.RetryAfter != "" || len(members) > 0 ||
+		strings.Contains(a.Raw, "attempts") {
 		c.t.Errorf("the client got %d %s, Retry-After %q; want %d %s and nothing else", a.Status, a.Raw, a.RetryAfter, status, kind)
 	}
 }

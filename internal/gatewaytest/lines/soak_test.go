@@ -70,7 +70,8 @@ func bad() []func(stream bool) fakeprovider.Reply {
 		same(fakeprovider.Busy(0)),
 		same(fakeprovider.Page(200)),
 		same(fakeprovider.Reply{Wire: "SSH-2.0-OpenSSH_9.6\r\n"}),
-		kind(*fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`), *fakeprovider.Events(role, fakeprovider.RawFrame(`{}`, `"stop"`), "[DONE]")),
+		kind(*fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`),
+			*fakeprovider.Events(role, fakeprovider.RawFrame(`{}`, `"stop"`), "[DONE]")),
 		kind(fakeprovider.Reply{Body: `{"id":"x","choices":[{`, Length: 4096}, fakeprovider.Reply{Events: []string{role}, End: fakeprovider.Cut}),
 		kind(fakeprovider.Answer("[ERROR] no channel", 0, 0), fakeprovider.Stream(0, 0, "[ERROR] ", "no channel")),
 	}
@@ -220,8 +221,10 @@ func (s *soaker) check(t *testing.T, accounts []string, tried int) {
 		t.Errorf("a client noticed: %s", wrong)
 	}
 	soaked, control := slowest(s.took["soak"]), slowest(s.took["control"])
-	t.Logf("%d answers, %d asked to come later, %d attempts on the bad line; slowest hundredth of %d: %s, of %d with the good line alone: %s (first half %s and %s)",
-		s.good, s.later, tried, len(s.took["soak"]), soaked, len(s.took["control"]), control, slowest(s.first["soak"]), slowest(s.first["control"]))
+	t.Logf("%d answers, %d asked to come later, %d attempts on the bad line; slowest hundredth of %d: %s, "+
+		"of %d with the good line alone: %s (first half %s and %s)",
+		s.good, s.later, tried, len(s.took["soak"]), soaked, len(s.took["control"]), control, slowest(s.first["soak"]),
+		slowest(s.first["control"]))
 	if soaked > soakFactor*control+soakSlack {
 		t.Errorf("the slowest hundredth came after %s; with the good line alone after %s", soaked, control)
 	}

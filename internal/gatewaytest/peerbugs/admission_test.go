@@ -153,7 +153,8 @@ func unknownCosts(t testing.TB) peerScene {
 	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: gate} })
 	s := chatScene("bug05", p.URL(), nil, func(t *testing.T, g *gateway) {
 		says := func(part string) string {
-			return scene.Request(scene.Chat, "bug05", false, map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
+			return scene.Request(scene.Chat, "bug05", false,
+				map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
 		}
 		const window = 100000*perPrompt + 500*perCompletion // what a file holds counts as all that the model can read
 		file := says(`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0x"}}`)
@@ -170,7 +171,8 @@ func unknownCosts(t testing.TB) peerScene {
 			t.Errorf("a call with a file: %+v; want %d held", rows[0], window)
 		}
 		artist := g.open(money.USD, nil)
-		artist.wants(scene.PathGenerate, string(scene.Order("bug05-image", "a hat", map[string]any{"size": "1000x1000"})), http.StatusAccepted, "")
+		artist.wants(scene.PathGenerate, string(scene.Order("bug05-image", "a hat", map[string]any{"size": "1000x1000"})),
+			http.StatusAccepted, "")
 		artist.owns(0, scene.PricePicture)
 		close(gate)
 		artist.comesToOwn(scene.PricePicture)
@@ -257,7 +259,8 @@ func everyScene(t testing.TB, bug string, p *fakeprovider.Server, play func(t *t
 	fal := fakestudio.Providers()[0]
 	studio := fal.Open(t)
 	return peerScene{
-		models: []map[string]any{scene.FormModel(bug, nil, scene.ClientForms()...), scene.ImageModel(bug+"-image", nil), scene.VideoModel(bug+"-video", nil)},
+		models: []map[string]any{scene.FormModel(bug, nil, scene.ClientForms()...), scene.ImageModel(bug+"-image", nil),
+			scene.VideoModel(bug+"-video", nil)},
 		lines: []map[string]any{scene.FormLine(bug, "chat", p.URL(), nil, bug),
 			fal.JobLine(bug+"-image", studio, "image", nil, bug+"-image"), fal.JobLine(bug+"-video", studio, "video", nil, bug+"-video")},
 		play: func(t *testing.T, g *gateway) {

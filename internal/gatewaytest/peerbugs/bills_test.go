@@ -72,7 +72,8 @@ func usageOnce(t testing.TB) peerScene {
 		models: []map[string]any{scene.FormModel("bug21", nil, scene.Responses),
 			scene.FormModel("bug21-cached", scene.PriceList(), scene.Messages, scene.Chat), scene.ChatModel("bug21-zero", nil)},
 		lines: []map[string]any{scene.FormLine("bug21", "responses", once.URL(), nil, "bug21"),
-			scene.FormLine("bug21-cached", "messages", cached.URL(), nil, "bug21-cached"), scene.ChatLine("bug21-zero", nothing.URL(), nil, "bug21-zero")},
+			scene.FormLine("bug21-cached", "messages", cached.URL(), nil, "bug21-cached"),
+			scene.ChatLine("bug21-zero", nothing.URL(), nil, "bug21-zero")},
 		play: func(t *testing.T, g *gateway) {
 			r := g.open(money.USD, nil).speaks(scene.Responses)
 			for n, stream := range []bool{false, true} {

@@ -27,7 +27,8 @@ func failedJobs(t testing.TB) peerScene {
 		play: func(t *testing.T, g *gateway) {
 			other := g.another()
 			// The key's limits fit one clip to the nano-dollar.
-			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(scene.PriceClip), "daily_budget_usd": money.Amount(scene.PriceClip)})
+			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(scene.PriceClip),
+				"daily_budget_usd": money.Amount(scene.PriceClip)})
 			body := string(scene.Order("bug24", "a hat", nil))
 			first := c.wants(scene.PathVideo, body, http.StatusAccepted, "")
 			c.owns(0, scene.PriceClip)

@@ -231,7 +231,8 @@ func stoppedEarly(t testing.TB) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio := fal.Open(t)
 	return peerScene{
-		models: []map[string]any{scene.ChatModel("bug18", nil), scene.FormModel("bug18-native", nil, scene.Messages), scene.VideoModel("bug18-video", nil)},
+		models: []map[string]any{scene.ChatModel("bug18", nil), scene.FormModel("bug18-native", nil, scene.Messages),
+			scene.VideoModel("bug18-video", nil)},
 		lines: []map[string]any{
 			scene.ChatLine("bug18-down", down.URL(), nil, "bug18"), scene.ChatLine("bug18", up.URL(), map[string]any{"priority": 2}, "bug18"),
 			scene.FormLine("bug18-native", "messages", native.URL(), nil, "bug18-native"),

@@ -92,7 +92,8 @@ func Converse(ctx context.Context, client *http.Client, url, key, request string
 		var line []byte
 		line, err = in.ReadBytes('\n')
 		raw = append(raw, line...)
-		if bytes.Contains(line, []byte(`"content":"`)) && !bytes.Contains(line, []byte(`"content":""`)) || bytes.Contains(line, []byte(`"text_delta"`)) {
+		if bytes.Contains(line, []byte(`"content":"`)) && !bytes.Contains(line, []byte(`"content":""`)) ||
+			bytes.Contains(line, []byte(`"text_delta"`)) {
 			for _, f := range seen {
 				f()
 			}

@@ -36,7 +36,8 @@ func ChatLine(id, url string, more map[string]any, models ...string) map[string]
 func PriceList() map[string]any {
 	return map[string]any{"price": map[string]any{
 		"input": 1, "output": 10, "cached_input": 0.1, "cache_write": 1.25, "cache_write_1h": 2,
-		"above": []any{map[string]any{"prompt_tokens": 1000, "input": 2, "output": 20, "cached_input": 0.2, "cache_write": 2.5, "cache_write_1h": 4}},
+		"above": []any{map[string]any{"prompt_tokens": 1000, "input": 2, "output": 20, "cached_input": 0.2, "cache_write": 2.5,
+			"cache_write_1h": 4}},
 		"tools": map[string]any{"web_search": 0.01},
 	}}
 }
@@ -85,8 +86,9 @@ func ImageModel(id string, more map[string]any) map[string]any {
 
 // VideoModel is a video model of the tests' prices, with further members.
 func VideoModel(id string, more map[string]any) map[string]any {
-	return and(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{ClipSeconds, 12}, "max_references": 2,
-		"price": map[string]any{"720p": usd(PriceSecond)}}, more)
+	return and(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{ClipSeconds, 12},
+		"max_references": 2,
+		"price":          map[string]any{"720p": usd(PriceSecond)}}, more)
 }
 
 // and returns members with more of them, which count where both have one.

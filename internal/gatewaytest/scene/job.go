@@ -97,7 +97,8 @@ func checkShown(t testing.TB, kind, id string, j Job) {
 	if !slices.Equal(j.Members, members) {
 		t.Errorf("members %v, want %v in %s", j.Members, members, j.Raw)
 	}
-	if age := time.Since(time.Unix(j.Created, 0)); j.ID != id || j.Object != kind+".generation.job" || age < -time.Minute || age > 10*time.Minute {
+	if age := time.Since(time.Unix(j.Created, 0)); j.ID != id || j.Object != kind+".generation.job" || age < -time.Minute ||
+		age > 10*time.Minute {
 		t.Errorf("job %s of kind %s is shown as %s", id, kind, j.Raw)
 	}
 }
