@@ -195,7 +195,8 @@ func testNativeModels(t *testing.T, client anthropic.Client) {
 	if sorted := slices.Compact(slices.Sorted(slices.Values(ids))); len(sorted) != len(ids) {
 		t.Errorf("models listed twice: %v", ids)
 	}
-	page, err := client.Models.List(context.Background(), anthropic.ModelListParams{Limit: param.NewOpt[int64](2), BeforeID: param.NewOpt(ids[3])})
+	page, err := client.Models.List(context.Background(), anthropic.ModelListParams{Limit: param.NewOpt[int64](2),
+		BeforeID: param.NewOpt(ids[3])})
 	if err != nil || len(page.Data) != 2 || page.Data[0].ID != ids[1] || page.Data[1].ID != ids[2] || !page.HasMore {
 		t.Errorf("the page before %s: %v, %v", ids[3], page, err)
 	}
@@ -228,8 +229,10 @@ func testNativeRefusals(t *testing.T, g *gateway, client anthropic.Client, accou
 		{"provider rejects", client, say("strict-1", "x"), 400, anthropic.ErrorTypeInvalidRequestError},
 		{"unknown key", g.native("sk-nobody"), say("on-messages", "x"), 401, anthropic.ErrorTypeAuthenticationError},
 		{"no balance", poor, say("on-messages", "x"), 402, anthropic.ErrorTypeBillingError},
-		{"model allowlist", g.native(g.key(t, account, map[string]any{"allowed_models": []string{"on-chat"}})), say("on-messages", "x"), 403, anthropic.ErrorTypePermissionError},
-		{"address allowlist", g.native(g.key(t, account, map[string]any{"allowed_ips": []string{"192.0.2.1"}})), say("on-messages", "x"), 403, anthropic.ErrorTypePermissionError},
+		{"model allowlist", g.native(g.key(t, account, map[string]any{"allowed_models": []string{"on-chat"}})), say("on-messages", "x"), 403,
+			anthropic.ErrorTypePermissionError},
+		{"address allowlist", g.native(g.key(t, account, map[string]any{"allowed_ips": []string{"192.0.2.1"}})), say("on-messages", "x"), 403,
+			anthropic.ErrorTypePermissionError},
 		{"unknown model", client, say("nothing-1", "x"), 404, anthropic.ErrorTypeNotFoundError},
 		{"model of another form", client, say("swift-1", "x"), 404, anthropic.ErrorTypeNotFoundError},
 		{"over the requests per minute", hasty, say("on-messages", "x"), 429, anthropic.ErrorTypeRateLimitError},

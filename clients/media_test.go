@@ -92,7 +92,8 @@ func hatPicture(t *testing.T) []byte {
 // pictures checks that the links of a job lead to pictures.
 func pictures(t *testing.T, job mediaJob, count int) {
 	t.Helper()
-	if job.Object != "image.generation.job" || job.Model != "easel-1" || len(job.Data) != count || job.Usage.Images != int64(count) || job.Created == 0 {
+	if job.Object != "image.generation.job" || job.Model != "easel-1" || len(job.Data) != count || job.Usage.Images != int64(count) ||
+		job.Created == 0 {
 		t.Fatalf("%+v", job)
 	}
 	for _, result := range job.Data {
@@ -130,7 +131,8 @@ func TestMediaForGo(t *testing.T) {
 	t.Run("generates images", func(t *testing.T) {
 		var res *http.Response
 		answer, err := client.Images.Generate(ctx, openai.ImageGenerateParams{
-			Model: "easel-1", Prompt: "a red hat", N: openai.Int(2), Size: openai.ImageGenerateParamsSize1024x1024, Quality: openai.ImageGenerateParamsQualityHigh,
+			Model: "easel-1", Prompt: "a red hat", N: openai.Int(2), Size: openai.ImageGenerateParamsSize1024x1024,
+			Quality: openai.ImageGenerateParamsQualityHigh,
 		}, option.WithResponseInto(&res))
 		if err != nil {
 			t.Fatal(err)

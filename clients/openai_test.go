@@ -46,7 +46,8 @@ func TestOpenAIForGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(answer.Choices) != 1 || !strings.Contains(answer.Choices[0].Message.Content, "Good morning") || answer.Choices[0].FinishReason != "stop" {
+		if len(answer.Choices) != 1 || !strings.Contains(answer.Choices[0].Message.Content, "Good morning") ||
+			answer.Choices[0].FinishReason != "stop" {
 			t.Errorf("choices: %+v", answer.Choices)
 		}
 		if answer.Model != "swift-1" || answer.Object != "chat.completion" || answer.ID == "" {
@@ -180,7 +181,8 @@ func testTools(t *testing.T, client openai.Client, model string) {
 	}
 	call := answer.Choices[0].Message.ToolCalls[0]
 	var arguments map[string]any
-	if err := json.Unmarshal([]byte(call.Function.Arguments), &arguments); err != nil || arguments["city"] == nil || call.Function.Name != "get_weather" || call.ID == "" {
+	if err := json.Unmarshal([]byte(call.Function.Arguments), &arguments); err != nil || arguments["city"] == nil ||
+		call.Function.Name != "get_weather" || call.ID == "" {
 		t.Fatalf("call: %+v (%v)", call, err)
 	}
 
@@ -226,35 +228,67 @@ func testRefusals(t *testing.T, g *gateway, client openai.Client, account string
 		code, kind, param string
 		headers           map[string]string // "": must be absent
 	}{
-		{name: "no messages", client: client, params: noMessages, status: 400, code: "invalid_messages", kind: "invalid_request_error", param: "messages"},
-		{name: "unknown role", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithJSONSet("messages.0.role", "wizard")}, status: 400, code: "invalid_role", kind: "invalid_request_error", param: "messages[0].role"},
-		{name: "no tokens", client: client, params: noTokens, status: 400, code: "invalid_max_tokens", kind: "invalid_request_error", param: "max_tokens"},
-		{name: "body is no JSON", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{"))}, status: 400, code: "invalid_json", kind: "invalid_request_error"},
-		{name: "body is no object", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithRequestBody("application/json", []byte("[]"))}, status: 400, code: "invalid_request", kind: "invalid_request_error"},
-		{name: "body is no UTF-8", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{\"a\":\"\xff\"}"))}, status: 400, code: "invalid_encoding", kind: "invalid_request_error"},
-		{name: "stream is no boolean", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithJSONSet("stream", "yes")}, status: 400, code: "invalid_request", kind: "invalid_request_error", param: "stream"},
-		{name: "tier without a price", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithJSONSet("service_tier", "priority")}, status: 400, code: "invalid_request", kind: "invalid_request_error", param: "service_tier"},
-		{name: "unknown model", client: client, params: ask("nothing-1", "x"), status: 400, code: "model_not_found", kind: "invalid_request_error", param: "model"},
-		{name: "retired model", client: client, params: ask("gone-1", "x"), status: 400, code: "model_disabled", kind: "invalid_request_error", param: "model"},
-		{name: "announced model", client: client, params: ask("soon-1", "x"), status: 400, code: "model_coming_soon", kind: "invalid_request_error", param: "model"},
-		{name: "only thinking fits", client: client, params: thinksOnly, status: 400, code: "max_tokens_too_small", kind: "invalid_request_error", param: "max_tokens"},
-		{name: "provider rejects", client: client, params: ask("strict-1", "x"), status: 400, code: "context_length_exceeded", kind: "invalid_request_error", param: "messages"},
-		{name: "provider filters", client: client, params: ask("filter-1", "x"), status: 400, code: "content_filter", kind: "invalid_request_error"},
-		{name: "no key", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithHeaderDel("Authorization")}, status: 401, code: "missing_api_key", kind: "authentication_error"},
-		{name: "unknown key", client: g.client("tg-nobody"), params: ask("swift-1", "x"), status: 401, code: "invalid_api_key", kind: "authentication_error"},
-		{name: "no balance", client: poor, params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "dearer than the balance", client: client, params: ask("dear-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "daily budget", client: g.client(g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"})), params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "model allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}})), params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error", param: "model"},
-		{name: "address allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_ips": []string{"203.0.113.7"}})), params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error"},
-		{name: "requests per minute", client: hasty, params: ask("swift-1", "x"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", headers: map[string]string{"Retry-After": ""}},
-		{name: "free daily requests", client: client, params: ask("free-1", "x"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", headers: map[string]string{"x-should-retry": "false"}},
+		{name: "no messages", client: client, params: noMessages, status: 400, code: "invalid_messages", kind: "invalid_request_error",
+			param: "messages"},
+		{name: "unknown role", client: client, params: ask("swift-1", "x"),
+			options: []option.RequestOption{option.WithJSONSet("messages.0.role", "wizard")}, status: 400, code: "invalid_role",
+			kind: "invalid_request_error", param: "messages[0].role"},
+		{name: "no tokens", client: client, params: noTokens, status: 400, code: "invalid_max_tokens", kind: "invalid_request_error",
+			param: "max_tokens"},
+		{name: "body is no JSON", client: client, params: ask("swift-1", "x"),
+			options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{"))}, status: 400, code: "invalid_json",
+			kind: "invalid_request_error"},
+		{name: "body is no object", client: client, params: ask("swift-1", "x"),
+			options: []option.RequestOption{option.WithRequestBody("application/json", []byte("[]"))}, status: 400, code: "invalid_request",
+			kind: "invalid_request_error"},
+		{name: "body is no UTF-8", client: client, params: ask("swift-1", "x"),
+			options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{\"a\":\"\xff\"}"))}, status: 400,
+			code: "invalid_encoding", kind: "invalid_request_error"},
+		{name: "stream is no boolean", client: client, params: ask("swift-1", "x"),
+			options: []option.RequestOption{option.WithJSONSet("stream", "yes")}, status: 400, code: "invalid_request",
+			kind: "invalid_request_error", param: "stream"},
+		{name: "tier without a price", client: client, params: ask("swift-1", "x"),
+			options: []option.RequestOption{option.WithJSONSet("service_tier", "priority")}, status: 400, code: "invalid_request",
+			kind: "invalid_request_error", param: "service_tier"},
+		{name: "unknown model", client: client, params: ask("nothing-1", "x"), status: 400, code: "model_not_found",
+			kind: "invalid_request_error", param: "model"},
+		{name: "retired model", client: client, params: ask("gone-1", "x"), status: 400, code: "model_disabled", kind: "invalid_request_error",
+			param: "model"},
+		{name: "announced model", client: client, params: ask("soon-1", "x"), status: 400, code: "model_coming_soon",
+			kind: "invalid_request_error", param: "model"},
+		{name: "only thinking fits", client: client, params: thinksOnly, status: 400, code: "max_tokens_too_small", kind: "invalid_request_error",
+			param: "max_tokens"},
+		{name: "provider rejects", client: client, params: ask("strict-1", "x"), status: 400, code: "context_length_exceeded",
+			kind: "invalid_request_error", param: "messages"},
+		{name: "provider filters", client: client, params: ask("filter-1", "x"), status: 400, code: "content_filter",
+			kind: "invalid_request_error"},
+		{name: "no key", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithHeaderDel("Authorization")},
+			status: 401, code: "missing_api_key", kind: "authentication_error"},
+		{name: "unknown key", client: g.client("tg-nobody"), params: ask("swift-1", "x"), status: 401, code: "invalid_api_key",
+			kind: "authentication_error"},
+		{name: "no balance", client: poor, params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota",
+			headers: map[string]string{"x-should-retry": "false"}},
+		{name: "dearer than the balance", client: client, params: ask("dear-1", "x"), status: 402, code: "insufficient_quota",
+			kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
+		{name: "daily budget", client: g.client(g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"})), params: ask("swift-1", "x"),
+			status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
+		{name: "model allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}})),
+			params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error", param: "model"},
+		{name: "address allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_ips": []string{"203.0.113.7"}})),
+			params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error"},
+		{name: "requests per minute", client: hasty, params: ask("swift-1", "x"), status: 429, code: "rate_limit_exceeded",
+			kind: "rate_limit_error", headers: map[string]string{"Retry-After": ""}},
+		{name: "free daily requests", client: client, params: ask("free-1", "x"), status: 429, code: "rate_limit_exceeded",
+			kind: "rate_limit_error", headers: map[string]string{"x-should-retry": "false"}},
 		{name: "provider is busy", client: client, params: ask("busy-1", "x"), status: 502, code: "upstream_busy", kind: "upstream_error"},
-		{name: "provider breaks", client: client, params: ask("broken-1", "x"), status: 502, code: "upstream_connection_error", kind: "upstream_error"},
+		{name: "provider breaks", client: client, params: ask("broken-1", "x"), status: 502, code: "upstream_connection_error",
+			kind: "upstream_error"},
 		{name: "provider is down", client: client, params: ask("down-1", "x"), status: 502, code: "upstream_unavailable", kind: "upstream_error"},
 		{name: "provider is slow", client: client, params: ask("slow-1", "x"), status: 502, code: "upstream_timeout", kind: "upstream_error"},
-		{name: "provider says nothing", client: client, params: ask("empty-1", "x"), status: 502, code: "empty_completion", kind: "upstream_error"},
-		{name: "model under maintenance", client: client, params: ask("resting-1", "x"), status: 503, code: "model_maintenance", kind: "service_unavailable", param: "model"},
+		{name: "provider says nothing", client: client, params: ask("empty-1", "x"), status: 502, code: "empty_completion",
+			kind: "upstream_error"},
+		{name: "model under maintenance", client: client, params: ask("resting-1", "x"), status: 503, code: "model_maintenance",
+			kind: "service_unavailable", param: "model"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tt.client.Chat.Completions.New(context.Background(), tt.params, tt.options...)
@@ -281,7 +315,8 @@ func checkFault(t *testing.T, err error, status int, code, kind, param string) h
 		t.Fatalf("error: %v", err)
 	}
 	if fault.StatusCode != status || fault.Code != code || fault.Type != kind || fault.Param != param {
-		t.Errorf("%d %s %s %q, want %d %s %s %q (%s)", fault.StatusCode, fault.Code, fault.Type, fault.Param, status, code, kind, param, fault.RawJSON())
+		t.Errorf("%d %s %s %q, want %d %s %s %q (%s)", fault.StatusCode, fault.Code, fault.Type, fault.Param, status, code, kind, param,
+			fault.RawJSON())
 	}
 	if fault.Message == "" {
 		t.Error("no message")

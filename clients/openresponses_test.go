@@ -37,7 +37,8 @@ func TestOpenResponses(t *testing.T) {
 		says  string // what the text must contain
 	}{
 		{name: "text", input: []any{says("user", "Greet me in three words.")}, kind: "message", says: "Greet me"},
-		{name: "system prompt", input: []any{says("system", "Talk like a sailor."), says("user", "Greet me.")}, kind: "message", says: "Greet me"},
+		{name: "system prompt", input: []any{says("system", "Talk like a sailor."), says("user", "Greet me.")}, kind: "message",
+			says: "Greet me"},
 		{name: "tool call", input: []any{says("user", "Please get weather for Oslo.")}, tools: []any{weather}, kind: "function_call"},
 		{name: "image", input: []any{says("user", []any{
 			map[string]any{"type": "input_text", "text": "What does this show?"},
@@ -146,7 +147,8 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 	if kind == "function_call" {
 		steps = append(steps, "response.function_call_arguments.delta", "response.function_call_arguments.done")
 	} else {
-		steps = append(steps, "response.content_part.added", "response.output_text.delta", "response.output_text.done", "response.content_part.done")
+		steps = append(steps, "response.content_part.added", "response.output_text.delta", "response.output_text.done",
+			"response.content_part.done")
 	}
 	for _, step := range append(steps, "response.output_item.done "+kind, "response.completed") {
 		at := slices.Index(seen, step)

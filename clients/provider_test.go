@@ -132,7 +132,8 @@ func (s turn) messages() (whole string, events []string) {
 			`{"type":"input_json_delta","partial_json":`+quote(s.input)+`}`, "tool_use"
 	}
 	message := func(content, stop string, output int) string {
-		return fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":"vendor","content":[%s],"stop_reason":%s,"stop_sequence":null,`+
+		return fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":"vendor","content":[%s],`+
+			`"stop_reason":%s,"stop_sequence":null,`+
 			`"usage":{"input_tokens":20,"output_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0}}`, content, stop, output)
 	}
 	event := func(name, rest string) string {
@@ -166,10 +167,12 @@ func (s turn) responses() (whole string, events []string) {
 		return `{"type":"message","id":"msg_1","role":"assistant","status":"` + status + `","content":[` + content + `]}`
 	}
 	call := func(status, input string) string {
-		return fmt.Sprintf(`{"type":"function_call","id":"fc_1","call_id":"call_1","name":%s,"arguments":%s,"status":"%s"}`, quote(s.tool), quote(input), status)
+		return fmt.Sprintf(`{"type":"function_call","id":"fc_1","call_id":"call_1","name":%s,"arguments":%s,"status":"%s"}`, quote(s.tool),
+			quote(input), status)
 	}
 	response := func(status, output, usage string) string {
-		return fmt.Sprintf(`{"id":"resp_1","object":"response","created_at":1700000000,"status":"%s","model":"vendor","output":[%s],"error":null,`+
+		return fmt.Sprintf(`{"id":"resp_1","object":"response","created_at":1700000000,"status":"%s","model":"vendor","output":[%s],`+
+			`"error":null,`+
 			`"incomplete_details":null,"tools":[],"tool_choice":"auto","parallel_tool_calls":true,"usage":%s}`, status, output, usage)
 	}
 	event := func(name, rest string) {
@@ -191,7 +194,9 @@ func (s turn) responses() (whole string, events []string) {
 		event("response.content_part.done", at+`"part":`+text(s.text))
 	}
 	event("response.output_item.done", `"output_index":0,"item":`+item)
-	whole = response("completed", item, `{"input_tokens":20,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":30}`)
+	whole = response("completed", item,
+		`{"input_tokens":20,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},`+
+			`"total_tokens":30}`)
 	event("response.completed", `"response":`+whole)
 	return whole, events
 }
@@ -208,7 +213,8 @@ func (p *provider) onlyLine(form string) string {
 	}
 	return fmt.Sprintf(`
 models:
-  - {id: worker, kind: chat, state: open, forms: [chat, responses, messages], context_window: 200000, max_output_tokens: 64000, price: {input: 1, output: 1}}
+  - {id: worker, kind: chat, state: open, forms: [chat, responses, messages],`+
+		` context_window: 200000, max_output_tokens: 64000, price: {input: 1, output: 1}}
 lines:
   - {id: only, provider: %s, base_url: "%s%s", api_key: "${FAKE_KEY}", forms: [%s], models: {worker: vendor}}
 `, adapter, p.url, path, form)

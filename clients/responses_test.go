@@ -49,7 +49,8 @@ func testResponse(t *testing.T, client openai.Client, model string) {
 	if !strings.Contains(answer.OutputText(), "Good morning") {
 		t.Errorf("text: %q", answer.OutputText())
 	}
-	if answer.Usage.InputTokens == 0 || answer.Usage.OutputTokens == 0 || answer.Usage.TotalTokens != answer.Usage.InputTokens+answer.Usage.OutputTokens {
+	if answer.Usage.InputTokens == 0 || answer.Usage.OutputTokens == 0 ||
+		answer.Usage.TotalTokens != answer.Usage.InputTokens+answer.Usage.OutputTokens {
 		t.Errorf("usage: %s", answer.Usage.RawJSON())
 	}
 	checkRequestIDs(t, res)
@@ -78,7 +79,8 @@ func testResponseStream(t *testing.T, client openai.Client, model string) {
 		t.Errorf("first event: %s", events[0].RawJSON())
 	}
 	last := events[len(events)-1]
-	if last.Type != "response.completed" || last.Response.ID != events[0].Response.ID || last.Response.Model != model || last.Response.Usage.OutputTokens == 0 {
+	if last.Type != "response.completed" || last.Response.ID != events[0].Response.ID || last.Response.Model != model ||
+		last.Response.Usage.OutputTokens == 0 {
 		t.Errorf("last event: %s", last.RawJSON())
 	}
 	if !strings.Contains(text, "Tell me more") || text != done || text != last.Response.OutputText() {
@@ -110,7 +112,8 @@ func testFunctions(t *testing.T, client openai.Client, model string) {
 	}
 	call := answer.Output[i].AsFunctionCall()
 	var given map[string]any
-	if err := json.Unmarshal([]byte(call.Arguments), &given); err != nil || given["city"] == nil || call.Name != "get_weather" || call.CallID == "" || call.Arguments != arguments {
+	if err := json.Unmarshal([]byte(call.Arguments), &given); err != nil || given["city"] == nil || call.Name != "get_weather" ||
+		call.CallID == "" || call.Arguments != arguments {
 		t.Fatalf("call: %s (%v), deltas %q", call.RawJSON(), err, arguments)
 	}
 	turns := responses.ResponseInputParam{
@@ -244,7 +247,8 @@ func testResponseRefusals(t *testing.T, g *gateway, client openai.Client, accoun
 		{"provider rejects", client, input("strict-1", "x"), 400, "context_length_exceeded", "invalid_request_error", "input"},
 		{"unknown key", g.client("sk-nobody"), input("on-responses", "x"), 401, "invalid_api_key", "authentication_error", ""},
 		{"no balance", poor, input("on-responses", "x"), 402, "insufficient_quota", "insufficient_quota", ""},
-		{"model allowlist", g.client(g.key(t, account, map[string]any{"allowed_models": []string{"on-chat"}})), input("on-responses", "x"), 403, "permission_denied", "permission_error", "model"},
+		{"model allowlist", g.client(g.key(t, account, map[string]any{"allowed_models": []string{"on-chat"}})), input("on-responses", "x"), 403,
+			"permission_denied", "permission_error", "model"},
 		{"over the requests per minute", hasty, input("on-responses", "x"), 429, "rate_limit_exceeded", "rate_limit_error", ""},
 		{"provider is busy", client, input("busy-1", "x"), 502, "upstream_busy", "upstream_error", ""},
 		{"provider breaks", client, input("broken-1", "x"), 502, "upstream_connection_error", "upstream_error", ""},
