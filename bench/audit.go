@@ -151,7 +151,8 @@ func writeBooks(ctx context.Context, db *store.DB, receipts int64) error {
 // writeReceipts writes the receipts from number $1 to number $2 of all $4, which
 // begin on day $3. The account's own n-th receipt has the key n%2 and the model
 // n%5, and failed where n%10 is 0.
-const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
+const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
+	attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
 	WITH RECURSIVE each(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM each WHERE i < CAST($2 AS BIGINT)),
@@ -216,12 +217,14 @@ func writeAccountTx(tx *store.Tx, account, receipts, today int64) error {
 		if err := ledger.OpenKeyTx(tx, key, name, ledger.KeyLimits{}); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`UPDATE ledger_key SET spent_nano = $1, day = $2, day_spent_nano = $3 WHERE id = $4`, s.cost, today, s.dayCost, key); err != nil {
+		if _, err := tx.Exec(`UPDATE ledger_key SET spent_nano = $1, day = $2, day_spent_nano = $3 WHERE id = $4`, s.cost, today, s.dayCost,
+			key); err != nil {
 			return err
 		}
 	}
 	for n, s := range models {
-		_, err := tx.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
+		_, err := tx.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens,
+			images,
 				day, day_cost_nano, day_requests, day_billed, day_failed)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13)`,
 			name, fmt.Sprint("model-", n), s.cost, s.requests, s.billed, s.failed, 812*s.billed, 345*s.billed,

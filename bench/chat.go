@@ -280,8 +280,11 @@ func startGateway(o options, program, engine string, with setup) (target, func()
 func benchCatalog(upstream string) string {
 	var models, lines strings.Builder
 	for _, s := range scenarios {
-		fmt.Fprintf(&models, "  - {id: %s, kind: chat, state: open, forms: [chat], context_window: 128000, max_output_tokens: 4096, price: {input: 0.25, output: 2.00}}\n", s.name)
-		fmt.Fprintf(&lines, "  - {id: line-%s, provider: openai, base_url: \"%s/%s/v1\", api_key: \"${BENCH_UPSTREAM_KEY}\", models: {%s: bench}, forms: [chat]}\n",
+		fmt.Fprintf(&models,
+			"  - {id: %s, kind: chat, state: open, forms: [chat], context_window: 128000, max_output_tokens: 4096, price: {input: 0.25, "+
+				"output: 2.00}}\n", s.name)
+		fmt.Fprintf(&lines, "  - {id: line-%s, provider: openai, base_url: \"%s/%s/v1\", api_key: \"${BENCH_UPSTREAM_KEY}\","+
+			" models: {%s: bench}, forms: [chat]}\n",
 			s.name, upstream, s.name, s.name)
 	}
 	return "models:\n" + models.String() + "lines:\n" + lines.String()
@@ -296,7 +299,8 @@ func openAccount(url string) (string, error) {
 	if _, err := operate(url, "/accounts/"+account+"/credits", `{"usd":1000000}`, ""); err != nil {
 		return "", err
 	}
-	return operate(url, "/accounts/"+account+"/keys", `{"name":"bench","rpm":1000000,"daily_budget_usd":500000,"total_limit_usd":900000,"allowed_ips":["127.0.0.0/8"]}`, "key")
+	return operate(url, "/accounts/"+account+"/keys",
+		`{"name":"bench","rpm":1000000,"daily_budget_usd":500000,"total_limit_usd":900000,"allowed_ips":["127.0.0.0/8"]}`, "key")
 }
 
 // operate posts to the operator API and returns one member of the answer.

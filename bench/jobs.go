@@ -155,7 +155,8 @@ func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) (
 }
 
 func (b *jobBench) add(what string, n int, took, used time.Duration, p50, p99 string) {
-	b.out.add(b.engine, what, fmt.Sprintf("%.0f", float64(n)/took.Seconds()), fmt.Sprintf("%.3f", (used*1000/time.Duration(n)).Seconds()), p50, p99)
+	b.out.add(b.engine, what, fmt.Sprintf("%.0f", float64(n)/took.Seconds()),
+		fmt.Sprintf("%.3f", (used*1000/time.Duration(n)).Seconds()), p50, p99)
 }
 
 // submit makes a call that submits a job and returns its id.

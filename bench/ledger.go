@@ -44,7 +44,8 @@ type pairs struct {
 // benchLedger prints hold+settle pairs a second, each case beside the spike.
 func benchLedger(o options) error {
 	fmt.Printf("### Ledger: hold and settle, %d callers\n\n", o.callers)
-	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "hold p50 ms", "hold p99 ms", "pair p50 ms", "operations/commit")
+	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "hold p50 ms", "hold p99 ms", "pair p50 ms",
+		"operations/commit")
 	engines := []string{"SQLite"}
 	if o.postgres != "" {
 		engines = append(engines, "PostgreSQL")

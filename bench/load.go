@@ -30,7 +30,9 @@ func drive(s scenario, base, key string, span time.Duration) (load, error) {
 		return load{}, err
 	}
 	body := s.body()
-	request := fmt.Appendf(nil, "POST %s/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	request := fmt.Appendf(nil,
+		"POST %s/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: "+
+			"%d\r\n\r\n%s",
 		to.Path, to.Host, key, len(body), body)
 
 	due := make(chan time.Time)

@@ -22,10 +22,14 @@ type scenario struct {
 // scenarios are all cases, in the order of the report.
 var scenarios = []scenario{
 	{name: "throughput", connections: 64, prompt: 200, note: "not streamed, 64 connections, instant upstream"},
-	{name: "paced", connections: 64, rate: 500, prompt: 200, wait: 50 * time.Millisecond, note: "not streamed, 500 requests/s, upstream 50 ms"},
-	{name: "stream", connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64, note: "64 chunks in one burst after 20 ms, 64 connections"},
-	{name: "stream-gap", connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64, gap: time.Millisecond, note: "64 chunks 1 ms apart, 64 connections"},
-	{name: "slow", connections: 1000, prompt: 200, stream: true, chunks: 50, gap: 20 * time.Millisecond, note: "1,000 streams at once, 50 chunks 20 ms apart"},
+	{name: "paced", connections: 64, rate: 500, prompt: 200, wait: 50 * time.Millisecond,
+		note: "not streamed, 500 requests/s, upstream 50 ms"},
+	{name: "stream", connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
+		note: "64 chunks in one burst after 20 ms, 64 connections"},
+	{name: "stream-gap", connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64, gap: time.Millisecond,
+		note: "64 chunks 1 ms apart, 64 connections"},
+	{name: "slow", connections: 1000, prompt: 200, stream: true, chunks: 50, gap: 20 * time.Millisecond,
+		note: "1,000 streams at once, 50 chunks 20 ms apart"},
 	{name: "large", connections: 16, prompt: 200_000, note: "200 KB prompts, not streamed, 16 connections"},
 }
 
@@ -56,7 +60,8 @@ const answer = `{"id":"chatcmpl-bench","object":"chat.completion","created":1790
 
 // frame is one event of a stream.
 func frame(choices, usage string) string {
-	return `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"bench","choices":[` + choices + `]` + usage + "}\n\n"
+	return `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"bench","choices":[` + choices + `]` +
+		usage + "}\n\n"
 }
 
 // frames returns the events of a stream: the chunks, then the end.

@@ -76,7 +76,8 @@ func openSpike(ctx context.Context, url string, accounts int) (*spike, error) {
 	for range accounts {
 		account := id.New("acct_")
 		s.accounts = append(s.accounts, account)
-		if _, err := db.ExecContext(ctx, `INSERT INTO spike_account (id, balance_nano, held_nano) VALUES ($1, $2, 0)`, account, int64(1e18)); err != nil {
+		if _, err := db.ExecContext(ctx, `INSERT INTO spike_account (id, balance_nano, held_nano) VALUES ($1, $2, 0)`, account,
+			int64(1e18)); err != nil {
 			return nil, err
 		}
 	}
