@@ -9,7 +9,7 @@ type keyFlags struct {
 	DailyBudget   *usdLimit   `name:"daily-budget-usd" help:"Budget of a UTC day, or none." placeholder:"USD"`
 	TotalLimit    *usdLimit   `name:"total-limit-usd" help:"Limit of all that the key may ever spend, or none." placeholder:"USD"`
 	AllowedModels *words      `help:"Models that the key may use, separated by commas; none: all." placeholder:"a,b"`
-	AllowedIPs    *words      `name:"allowed-ips" help:"Addresses and CIDRs that the key may be used from, separated by commas; none: all." placeholder:"a,b"`
+	AllowedIPs    *words      `name:"allowed-ips" help:"Addresses and CIDRs of its callers, separated by commas; none: all." placeholder:"a,b"`
 }
 
 // fields returns the flags that were given as JSON members; none is null.

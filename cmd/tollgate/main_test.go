@@ -241,7 +241,8 @@ func TestLifeOfAService(t *testing.T) {
 		if status, body := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(body, `"billed_requests":1`) {
 			t.Errorf("usage: %d %s", status, body)
 		}
-		if list := must(t, dir, "key", "list", id, db); strings.Contains(tollgate(t, dir, "key", "list", id, db).out, secret) || list["object"] != "list" {
+		if list := must(t, dir, "key", "list", id, db); strings.Contains(tollgate(t, dir, "key", "list", id, db).out, secret) ||
+			list["object"] != "list" {
 			t.Errorf("keys: %v", list)
 		}
 		if got := must(t, dir, "account", "entries", id, "--limit", "1", db); got["has_more"] != true {
@@ -357,7 +358,8 @@ func TestApply(t *testing.T) {
 		t.Errorf("the same again: %+v", got)
 	}
 	sandbox(t, dir, "{delay: 5ms}")
-	if got := tollgate(t, dir, "apply", file, "--dry-run"); got.code != 0 || !strings.Contains(got.out, "5ms") || !strings.Contains(got.out, "revision 1 stays current") {
+	if got := tollgate(t, dir, "apply", file, "--dry-run"); got.code != 0 || !strings.Contains(got.out, "5ms") ||
+		!strings.Contains(got.out, "revision 1 stays current") {
 		t.Errorf("a dry run: %+v", got)
 	}
 	if got := tollgate(t, dir, "catalog"); strings.Contains(got.out, "5ms") {
@@ -421,13 +423,16 @@ func TestFirstStartFromNothing(t *testing.T) {
 		t.Fatalf("shown: %s", shown)
 	}
 	s = serve(t, dir)
-	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[0][1]); status != 200 || !strings.Contains(answer, `"finish_reason":"stop"`) {
+	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[0][1]); status != 200 ||
+		!strings.Contains(answer, `"finish_reason":"stop"`) {
 		t.Errorf("chat: %d %s", status, answer)
 	}
-	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[1][1]); status != 200 || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
+	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[1][1]); status != 200 ||
+		!strings.HasSuffix(answer, "data: [DONE]\n\n") {
 		t.Errorf("stream: %d %s", status, answer)
 	}
-	if status, answer := s.request("POST", "/v1/responses", secret, body[2][1]); status != 200 || !strings.Contains(answer, `"status":"completed"`) {
+	if status, answer := s.request("POST", "/v1/responses", secret, body[2][1]); status != 200 ||
+		!strings.Contains(answer, `"status":"completed"`) {
 		t.Errorf("responses: %d %s", status, answer)
 	}
 	for i, path := range []string{"/v1/images/generations", "/v1/videos/generations"} {
@@ -435,7 +440,8 @@ func TestFirstStartFromNothing(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}
 	}
-	if status, answer := s.request("POST", "/native/v1/messages", secret, body[3][1]); status != 200 || !strings.Contains(answer, `"stop_reason":"end_turn"`) {
+	if status, answer := s.request("POST", "/native/v1/messages", secret, body[3][1]); status != 200 ||
+		!strings.Contains(answer, `"stop_reason":"end_turn"`) {
 		t.Errorf("messages: %d %s", status, answer)
 	}
 	if status, answer := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(answer, `"billed_requests":4`) {

@@ -22,14 +22,18 @@ func TestWebhookCommands(t *testing.T) {
 		t.Cleanup(receiver.Close)
 		id, _ := must(t, dir, "account", "create", "--name", "acme", db)["id"].(string)
 		secret := must(t, dir, "webhook", "get", id, db)["secret"]
-		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", db); got.code != 2 || !strings.Contains(got.errors, "--url") {
+		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", db); got.code != 2 ||
+			!strings.Contains(got.errors, "--url") {
 			t.Errorf("an address that is not public: %+v", got)
 		}
-		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", "--balance-low-credits", "few", db); got.code != 2 {
+		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", "--balance-low-credits", "few",
+			db); got.code != 2 {
 			t.Errorf("a level that is no number: %+v", got)
 		}
-		got := must(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed,balance.low", "--balance-low-credits", "12.5", db, open)
-		if got["url"] != receiver.URL || fmt.Sprint(got["events"]) != "[image.failed balance.low]" || got["balance_low_credits"] != 12.5 || got["secret"] != secret {
+		got := must(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed,balance.low", "--balance-low-credits",
+			"12.5", db, open)
+		if got["url"] != receiver.URL || fmt.Sprint(got["events"]) != "[image.failed balance.low]" || got["balance_low_credits"] != 12.5 ||
+			got["secret"] != secret {
 			t.Errorf("set: %v", got)
 		}
 		if got := must(t, dir, "webhook", "test", id, db, open); got["status_code"] != 200.0 || sent.Load() != 1 {
