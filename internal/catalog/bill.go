@@ -132,7 +132,8 @@ func (m *Model) CheckPriced(c Choice) error {
 	for _, t := range c.Tools {
 		if _, ok := m.Price.Tools[t.Name]; !ok {
 			return fault.At(fault.InvalidRequest, t.Param,
-				"Model %s is not offered with the hosted tool %s, because it has no price here. Leave the tool out, or give the model a function tool of your own.",
+				"Model %s is not offered with the hosted tool %s, because it has no price here. Leave the tool out, "+
+					"or give the model a function tool of your own.",
 				m.ID, quote(t.Name))
 		}
 	}

@@ -94,8 +94,10 @@ func TestCost(t *testing.T) {
 		{"nothing", wire.Usage{}, Choice{}, "0"},
 		{"prompt and answer", wire.Usage{Prompt: 1000, Completion: 100}, Choice{}, "0.00045"},
 		{"reasoning is part of the answer", wire.Usage{Prompt: 1000, Completion: 100, Reasoning: 90}, Choice{}, "0.00045"},
-		{"cached", wire.Usage{Prompt: 1000, Cached: 800, Completion: 100}, Choice{}, "0.00027"},                         // 200 x .25 + 800 x .025 + 100 x 2
-		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Choice{}, "0.0001975"}, // 300 x .25 + 400 x .025 + 200 x .3125 + 100 x .5
+		// 200 x .25 + 800 x .025 + 100 x 2
+		{"cached", wire.Usage{Prompt: 1000, Cached: 800, Completion: 100}, Choice{}, "0.00027"},
+		// 300 x .25 + 400 x .025 + 200 x .3125 + 100 x .5
+		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Choice{}, "0.0001975"},
 		{"threshold is not above", wire.Usage{Prompt: 200_000}, Choice{}, "0.05"},
 		{"above", wire.Usage{Prompt: 200_001, Completion: 1}, Choice{}, "0.1000035"},
 		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Choice{}, "0.1000005"},
@@ -108,7 +110,8 @@ func TestCost(t *testing.T) {
 		{"a cheaper tier is passed on", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Choice{}, "0.000125"},
 		{"tool calls that the answer shows", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Choice{}, "0.03"},
 		{"rounded once, half up", wire.Usage{Prompt: 1, Cached: 1}, flex, "0.000000013"}, // 12.5 nano
-		{"negative counts", wire.Usage{Prompt: -1000, Cached: -5, CacheWrite: -1, CacheWrite1h: -1, Completion: -10, ToolCalls: map[string]int64{"web_search": -4}}, Choice{}, "0"},
+		{"negative counts", wire.Usage{Prompt: -1000, Cached: -5, CacheWrite: -1, CacheWrite1h: -1, Completion: -10,
+			ToolCalls: map[string]int64{"web_search": -4}}, Choice{}, "0"},
 		{"more cached than prompt", wire.Usage{Prompt: 1000, Cached: 5000}, Choice{}, "0.000025"},
 		{"more parts than prompt", wire.Usage{Prompt: 1000, CacheWrite1h: 800, CacheWrite: 800, Cached: 800}, Choice{}, "0.0004625"},
 	} {
@@ -218,7 +221,8 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 		switch {
 		case tt.param == "" && err != nil:
 			t.Errorf("%s: %v", tt.name, err)
-		case tt.param != "" && (!errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != tt.param || !strings.Contains(e.Message, "Leave ")):
+		case tt.param != "" &&
+			(!errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != tt.param || !strings.Contains(e.Message, "Leave ")):
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -65,11 +65,13 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 		t.Fatalf("%d models, %d lines", len(doc.Models), len(doc.Lines))
 	}
 	lark, brush, clip, main := doc.Models[0], doc.Models[1], doc.Models[2], doc.Lines[0]
-	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Speaks(wire.FormResponses) || lark.Speaks(wire.FormMessages) ||
+	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Speaks(wire.FormResponses) ||
+		lark.Speaks(wire.FormMessages) ||
 		lark.ContextWindow != 128000 || lark.MaxOutputTokens != 16384 || lark.DefaultOutputTokens != 4096 || lark.MaxImageTokens != 8192 {
 		t.Errorf("lark-1: %+v", lark)
 	}
-	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 || p.CacheWrite1h != 500_000_000 ||
+	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 ||
+		p.CacheWrite1h != 500_000_000 ||
 		len(p.Above) != 1 || p.Above[0].PromptTokens != 200000 || p.Above[0].CachedInput != 500_000_000 ||
 		p.Options["service_tier"]["flex"] != money.One/2 || p.Tools["web_search"] != 10_000_000 {
 		t.Errorf("price of lark-1: %+v", p)
@@ -80,7 +82,8 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 	if clip.PerClip || clip.Durations.Default() != 5 || clip.Tiers[1].Name != "1080p" || clip.Params[1] != "camera_fixed" {
 		t.Errorf("clip-1: %+v", clip)
 	}
-	if main.APIKey != "${EXAMPLE_API_KEY}" || main.Models["lark-1"] != "vendor-lark-2026" || main.Weight != 100 || !main.Enabled || main.MaxConcurrent != 200 {
+	if main.APIKey != "${EXAMPLE_API_KEY}" || main.Models["lark-1"] != "vendor-lark-2026" || main.Weight != 100 || !main.Enabled ||
+		main.MaxConcurrent != 200 {
 		t.Errorf("line main: %+v", main)
 	}
 	var said []string
@@ -101,10 +104,12 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 func TestFormsThatNoLineAnswers(t *testing.T) {
 	t.Parallel()
 	for forms, want := range map[string]string{
-		"{forms: [chat, responses], on: [chat]}":      "",
-		"{forms: [responses], on: [responses]}":       "",
-		"{forms: [chat, responses], on: [responses]}": "models[0].forms: model m has the form chat, but no enabled line of it speaks chat or a form that it is translated into",
-		"{forms: [messages], on: [responses]}":        "models[0].forms: model m has the form messages, but no enabled line of it speaks messages or a form that it is translated into",
+		"{forms: [chat, responses], on: [chat]}": "",
+		"{forms: [responses], on: [responses]}":  "",
+		"{forms: [chat, responses], on: [responses]}": "models[0].forms: model m has the form chat, but no enabled line of it speaks chat or " +
+			"a form that it is translated into",
+		"{forms: [messages], on: [responses]}": "models[0].forms: model m has the form messages, but no enabled line of it speaks messages or " +
+			"a form that it is translated into",
 	} {
 		model, line, _ := strings.Cut(strings.Trim(forms, "{}"), ", on: ")
 		_, warnings, err := Parse([]byte(`
@@ -129,8 +134,10 @@ func TestWhatMediaModelsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"kind: image, price: {1K: 0}, free_daily_requests: 5, params: [seed]": "",
-		"kind: image, price: {1K: 0, 2K: 1}, free_daily_requests: 5":          "models[0].free_daily_requests: model a has a daily quota of free models and a price: its requests are counted and charged",
-		"kind: video, per_clip: {720p: 1}, params: [seed, ratio]":             "models[0].params[1]: ratio is a field that submissions have anyway: it does not go to the line as it is",
+		"kind: image, price: {1K: 0, 2K: 1}, free_daily_requests: 5": "models[0].free_daily_requests: model a has a daily quota of " +
+			"free models and a price: its requests are counted and charged",
+		"kind: video, per_clip: {720p: 1}, params: [seed, ratio]": "models[0].params[1]: ratio is a field that submissions have anyway: it " +
+			"does not go to the line as it is",
 	} {
 		_, warnings, err := Parse([]byte(media("state: retired, "+text)), testProviders())
 		if err != nil {
@@ -163,13 +170,19 @@ func TestPrintedDocumentsReadBack(t *testing.T) {
 // line ends and marks of any editor are read alike.
 func TestSpellingsOfOneDocument(t *testing.T) {
 	t.Parallel()
-	want := mustParse(t, "models:\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\n- {id: b, kind: image, price: {1K: 0.5, 2K: 3}}\n")
+	want := mustParse(t,
+		"models:\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\n- {id: b, kind: image, price: {1K: 0.5, 2K: 3}}\n")
 	for name, text := range map[string]string{
-		"line ends":       "models:\r\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\r\n- {id: b, kind: image, price: {1K: 0.5, 2K: 3}}\r\n",
-		"byte order mark": "\ufeffmodels: [{id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}, {id: b, kind: image, price: {1K: 0.5, 2K: 3}}]",
-		"tabs in JSON":    "{\n\t\"models\": [{\"id\": \"a\", \"kind\": \"image\", \"price\": {\"1K\": 0.5, \"2K\": \"1.0\"}, \"ratios\": [\"1:1\", \"16:9\"]}, {\"id\": \"b\", \"kind\": \"image\", \"price\": {\"1K\": 5e-1, \"2K\": 3}}],\n\t\"lines\": null}",
-		"anchors":         "models:\n- &a\n  id: a\n  kind: image\n  price: &p\n    1K: 0.5\n    2K: 1\n  ratios: [1:1, 16:9]\n- id: b\n  kind: image\n  price:\n    <<: *p\n    2K: 3\n",
-		"merged lists":    "models:\n- {id: a, kind: image, price: &p {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\n- id: b\n  kind: image\n  price:\n    <<: [{1K: 0.5}, *p]\n    2K: 3\n",
+		"line ends": "models:\r\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\r\n- {id: b, kind: image, " +
+			"price: {1K: 0.5, 2K: 3}}\r\n",
+		"byte order mark": "\ufeffmodels: [{id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}," +
+			" {id: b, kind: image, price: {1K: 0.5, 2K: 3}}]",
+		"tabs in JSON": "{\n\t\"models\": [{\"id\": \"a\", \"kind\": \"image\", \"price\": {\"1K\": 0.5, \"2K\": \"1.0\"}," +
+			" \"ratios\": [\"1:1\", \"16:9\"]}, {\"id\": \"b\", \"kind\": \"image\", \"price\": {\"1K\": 5e-1, \"2K\": 3}}],\n\t\"lines\": null}",
+		"anchors": "models:\n- &a\n  id: a\n  kind: image\n  price: &p\n    1K: 0.5\n    2K: 1\n  ratios: [1:1, " +
+			"16:9]\n- id: b\n  kind: image\n  price:\n    <<: *p\n    2K: 3\n",
+		"merged lists": "models:\n- {id: a, kind: image, price: &p {1K: 0.5, 2K: 1}, ratios: ['1:1', " +
+			"'16:9']}\n- id: b\n  kind: image\n  price:\n    <<: [{1K: 0.5}, *p]\n    2K: 3\n",
 	} {
 		doc := mustParse(t, text)
 		if !Equal(doc, want) {
@@ -180,7 +193,9 @@ func TestSpellingsOfOneDocument(t *testing.T) {
 
 func TestOptionsKeepTheirTypes(t *testing.T) {
 	t.Parallel()
-	doc := mustParse(t, onLine(`provider: sandbox, options: {word: fast, quoted: "1", yes: true, whole: 3, big: 1e3, part: 0.25, tiny: 1e-9, list: [1, x], inner: {deep: false}, none: null}`))
+	doc := mustParse(t, onLine(
+		`provider: sandbox, options: {word: fast, quoted: "1", yes: true, whole: 3, big: 1e3, part: 0.25, tiny: 1e-9, list: [1, x],`+
+			` inner: {deep: false}, none: null}`))
 	want := map[string]any{
 		"word": "fast", "quoted": "1", "yes": true, "whole": int64(3), "big": int64(1000), "part": 0.25, "tiny": 1e-9,
 		"list": []any{int64(1), "x"}, "inner": map[string]any{"deep": false},

@@ -13,19 +13,22 @@ func TestChangesAreLinesForPeople(t *testing.T) {
 		edits []string // old, new, old, new ...
 		want  []string
 	}{
-		"nothing":         {nil, []string{}},
-		"only the look":   {[]string{"output: 2.00", "output: 2", "    priority: 1\n", ""}, []string{}},
-		"a price":         {[]string{"input: 0.25\n", "input: 0.30\n"}, []string{"model lark-1: price.input 0.25 -> 0.3"}},
-		"a price above":   {[]string{"output: 3.00", "output: 4"}, []string{"model lark-1: price.above[0].output 3 -> 4"}},
-		"from a default":  {[]string{"weight: 100", "weight: 50"}, []string{"line main: weight (default) -> 50"}},
-		"to a default":    {[]string{"    max_concurrent: 200\n", ""}, []string{"line main: max_concurrent 200 -> (default)"}},
-		"a factor":        {[]string{"flex: 0.5", "flex: 0.6"}, []string{"model lark-1: price.options.service_tier.flex 0.5 -> 0.6"}},
-		"a list":          {[]string{"params: [seed, style]", "params: [seed]"}, []string{"model brush-1: params [seed, style] -> [seed]"}},
-		"params of video": {[]string{"params: [seed, camera_fixed]", "params: [camera_fixed]"}, []string{"model clip-1: params [seed, camera_fixed] -> [camera_fixed]"}},
-		"a credential":    {[]string{"${EXAMPLE_API_KEY}", "${OTHER_KEY}"}, []string{"line main: api_key ${EXAMPLE_API_KEY} -> ${OTHER_KEY}"}},
-		"a sentence more": {[]string{`["^service overloaded"]`, `["^service overloaded", "x"]`}, []string{"line main: error_sentences[1] (default) -> x"}},
-		"a new name":      {[]string{"brush-1", "brush-2"}, []string{"model brush-1: removed", "model brush-2: added"}},
-		"two at once":     {[]string{"[5, 10]", "[5]", "enabled: true", "enabled: false"}, []string{"model clip-1: durations [5, 10] -> [5]", "line main: enabled (default) -> false"}},
+		"nothing":        {nil, []string{}},
+		"only the look":  {[]string{"output: 2.00", "output: 2", "    priority: 1\n", ""}, []string{}},
+		"a price":        {[]string{"input: 0.25\n", "input: 0.30\n"}, []string{"model lark-1: price.input 0.25 -> 0.3"}},
+		"a price above":  {[]string{"output: 3.00", "output: 4"}, []string{"model lark-1: price.above[0].output 3 -> 4"}},
+		"from a default": {[]string{"weight: 100", "weight: 50"}, []string{"line main: weight (default) -> 50"}},
+		"to a default":   {[]string{"    max_concurrent: 200\n", ""}, []string{"line main: max_concurrent 200 -> (default)"}},
+		"a factor":       {[]string{"flex: 0.5", "flex: 0.6"}, []string{"model lark-1: price.options.service_tier.flex 0.5 -> 0.6"}},
+		"a list":         {[]string{"params: [seed, style]", "params: [seed]"}, []string{"model brush-1: params [seed, style] -> [seed]"}},
+		"params of video": {[]string{"params: [seed, camera_fixed]", "params: [camera_fixed]"},
+			[]string{"model clip-1: params [seed, camera_fixed] -> [camera_fixed]"}},
+		"a credential": {[]string{"${EXAMPLE_API_KEY}", "${OTHER_KEY}"}, []string{"line main: api_key ${EXAMPLE_API_KEY} -> ${OTHER_KEY}"}},
+		"a sentence more": {[]string{`["^service overloaded"]`, `["^service overloaded", "x"]`},
+			[]string{"line main: error_sentences[1] (default) -> x"}},
+		"a new name": {[]string{"brush-1", "brush-2"}, []string{"model brush-1: removed", "model brush-2: added"}},
+		"two at once": {[]string{"[5, 10]", "[5]", "enabled: true", "enabled: false"},
+			[]string{"model clip-1: durations [5, 10] -> [5]", "line main: enabled (default) -> false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

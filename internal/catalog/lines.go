@@ -163,7 +163,8 @@ func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
 }
 
 // lineModels reads the map from our ids to the provider's.
-func (r *reader) lineModels(t *table, name string, provider Provider, supported bool, known map[string]*Model, named map[string]string) map[string]string {
+func (r *reader) lineModels(t *table, name string, provider Provider, supported bool, known map[string]*Model,
+	named map[string]string) map[string]string {
 	out := map[string]string{}
 	n := t.get("models")
 	if n == nil || (n.Kind == tree.TableKind && len(n.Fields) == 0) {

@@ -85,7 +85,8 @@ func (r *reader) warnForms(path string, m *Model, spoken []wire.Form) {
 	for _, form := range m.Forms {
 		able := slices.ContainsFunc(spoken, func(line wire.Form) bool { return line == form || translate.Translates(form, line) })
 		if !able && len(spoken) > 0 {
-			r.warn(path+".forms", "model %s has the form %s, but no enabled line of it speaks %s or a form that it is translated into", m.ID, form, form)
+			r.warn(path+".forms", "model %s has the form %s, but no enabled line of it speaks %s or a form that it is translated into", m.ID,
+				form, form)
 		}
 	}
 }

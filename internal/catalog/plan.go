@@ -104,7 +104,8 @@ func (m *Model) planSize(p *Plan, size string, named bool) error {
 		case !ok:
 			return m.noTier(fault.UnsupportedResolution, "size", size)
 		case named && tier.Name != p.Tier:
-			return fault.At(fault.InvalidRequest, "size", "`size` %s and `resolution` %s contradict each other. Leave one of them out.", tier.Name, p.Tier)
+			return fault.At(fault.InvalidRequest, "size", "`size` %s and `resolution` %s contradict each other. Leave one of them out.",
+				tier.Name, p.Tier)
 		}
 		p.Tier = tier.Name
 		return nil
@@ -121,10 +122,12 @@ func (m *Model) planSize(p *Plan, size string, named bool) error {
 	}
 	tier, ok := m.holding(w, h)
 	if !ok {
-		return fault.At(fault.UnsupportedResolution, "size", "Model %s offers nothing as large as %s. Its tiers are %s.", m.ID, quote(size), m.tierNames())
+		return fault.At(fault.UnsupportedResolution, "size", "Model %s offers nothing as large as %s. Its tiers are %s.", m.ID, quote(size),
+			m.tierNames())
 	}
 	if named && tier != p.Tier {
-		return fault.At(fault.InvalidRequest, "size", "`size` %s belongs to tier %s, but `resolution` is %s. Leave one of them out.", quote(size), tier, p.Tier)
+		return fault.At(fault.InvalidRequest, "size", "`size` %s belongs to tier %s, but `resolution` is %s. Leave one of them out.", quote(size),
+			tier, p.Tier)
 	}
 	ratio, err := m.ratio(w, h, size, "size")
 	if err != nil {
@@ -149,7 +152,8 @@ func (m *Model) planRatio(p *Plan, ratio, param string) error {
 	case err != nil:
 		return err
 	case p.Ratio != "" && p.Ratio != found:
-		return fault.At(fault.InvalidRequest, param, "`%s` %s and `size`, whose ratio is %s, contradict each other. Leave one of them out.", param, found, p.Ratio)
+		return fault.At(fault.InvalidRequest, param, "`%s` %s and `size`, whose ratio is %s, contradict each other. Leave one of them out.",
+			param, found, p.Ratio)
 	}
 	p.Ratio = found
 	return nil
@@ -369,7 +373,8 @@ func (m *Model) seconds(given string) (int64, error) {
 		for i, v := range d.List {
 			words[i] = strconv.FormatInt(v, 10)
 		}
-		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be one of %s seconds for model %s.", strings.Join(words, ", "), m.ID)
+		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be one of %s seconds for model %s.",
+			strings.Join(words, ", "), m.ID)
 	case !whole || n < d.Min || n > d.Max:
 		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be whole seconds from %d to %d for model %s.", d.Min, d.Max, m.ID)
 	}

@@ -15,11 +15,15 @@ import (
 // easel is an image model, reel a video model by the second, clip one by the
 // clip that lists nothing else.
 func easel(t testing.TB) *Model {
-	return &mustParse(t, `models: [{id: easel, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1", "16:9", "9:16"], max_images: 4, max_references: 4}]`).Models[0]
+	return &mustParse(t,
+		`models: [{id: easel, kind: image, price: {1K: 0.03, 2K: 0.05},`+
+			` ratios: ["1:1", "16:9", "9:16"], max_images: 4, max_references: 4}]`).Models[0]
 }
 
 func reel(t testing.TB) *Model {
-	return &mustParse(t, `models: [{id: reel, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9", "9:16"], max_references: 2, params: [seed]}]`).Models[0]
+	return &mustParse(t,
+		`models: [{id: reel, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9", "9:16"],`+
+			` max_references: 2, params: [seed]}]`).Models[0]
 }
 
 func clip(t testing.TB) *Model {
@@ -46,23 +50,33 @@ func TestPlanImage(t *testing.T) {
 		{"auto", ImageAsk{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
 		{"an edit keeps the provider's choice", ImageAsk{References: 1}, Plan{Tier: "1K", Count: 1}},
 		{"a tier as size", ImageAsk{Size: "2K", N: 3}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
-		{"a tier in small letters", ImageAsk{Resolution: "2k"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
-		{"both the same", ImageAsk{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
+		{"a tier in small letters", ImageAsk{Resolution: "2k"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
+			Count: 1}},
+		{"both the same", ImageAsk{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
+			Count: 1}},
 		{"a ratio", ImageAsk{Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"a ratio and a tier", ImageAsk{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "9:16", Width: 1536, Height: 2736, Count: 1}},
+		{"a ratio and a tier", ImageAsk{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "9:16", Width: 1536, Height: 2736,
+			Count: 1}},
 		{"the same ratio in other numbers", ImageAsk{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"nearly the ratio", ImageAsk{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024, Exact: true, Count: 1}},
-		{"a ratio in its own field", ImageAsk{Ratio: "16:9", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 2736, Height: 1536, Count: 1}},
+		{"nearly the ratio", ImageAsk{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024, Exact: true,
+			Count: 1}},
+		{"a ratio in its own field", ImageAsk{Ratio: "16:9", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 2736,
+			Height: 1536, Count: 1}},
 		{"beside a tier as size", ImageAsk{Ratio: "9:16", Size: "1K"}, Plan{Tier: "1K", Ratio: "9:16", Width: 768, Height: 1360, Count: 1}},
-		{"beside the same as size", ImageAsk{Ratio: "1920:1080", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"beside pixels of it", ImageAsk{Ratio: "1:1", Size: "512x512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
+		{"beside the same as size", ImageAsk{Ratio: "1920:1080", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768,
+			Count: 1}},
+		{"beside pixels of it", ImageAsk{Ratio: "1:1", Size: "512x512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true,
+			Count: 1}},
 		{"a ratio left open", ImageAsk{Ratio: "auto", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
 		{"a ratio of an edit", ImageAsk{Ratio: "16:9", References: 1}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
 		{"pixels", ImageAsk{Size: "1024x1024"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Exact: true, Count: 1}},
 		{"pixels with a capital", ImageAsk{Size: "512X512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
-		{"the most that a tier holds", ImageAsk{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true, Count: 1}},
-		{"a pixel more", ImageAsk{Size: "1255x1255"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true, Count: 1}},
-		{"pixels and their tier", ImageAsk{Size: "2048x2048", Resolution: "2K", References: 4}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
+		{"the most that a tier holds", ImageAsk{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true,
+			Count: 1}},
+		{"a pixel more", ImageAsk{Size: "1255x1255"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true,
+			Count: 1}},
+		{"pixels and their tier", ImageAsk{Size: "2048x2048", Resolution: "2K", References: 4},
+			Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
 		{"an edit of a larger tier", ImageAsk{Resolution: "2K", References: 1}, Plan{Tier: "2K", Larger: true, Count: 1}},
 		{"as many as there are", ImageAsk{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
 	} {
@@ -148,11 +162,15 @@ func TestPlanVideo(t *testing.T) {
 	}{
 		{"nothing said", reel(t), VideoAsk{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
 		{"from an image", reel(t), VideoAsk{References: 1}, Plan{Tier: "720p", Seconds: 5, Count: 1}},
-		{"all said", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2}, Plan{Tier: "1080p", Larger: true, Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
-		{"auto", reel(t), VideoAsk{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
-		{"whole all the same", reel(t), VideoAsk{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10, Count: 1}},
+		{"all said", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2},
+			Plan{Tier: "1080p", Larger: true, Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
+		{"auto", reel(t), VideoAsk{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
+			Count: 1}},
+		{"whole all the same", reel(t), VideoAsk{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10,
+			Count: 1}},
 		{"the shortest by default", span, VideoAsk{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},
-		{"the longest", span, VideoAsk{Duration: "12", Ratio: "16:9"}, Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12, Count: 1}},
+		{"the longest", span, VideoAsk{Duration: "12", Ratio: "16:9"}, Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12,
+			Count: 1}},
 		{"by the clip", clip(t), VideoAsk{}, Plan{Tier: "720p", Count: 1}},
 	} {
 		got, err := tt.model.PlanVideo(tt.ask)
@@ -267,7 +285,8 @@ func TestPlansAreOffered(t *testing.T) {
 				N: rapid.Int64Range(-1, 9).Draw(t, "n"), References: rapid.IntRange(0, 6).Draw(t, "references")})
 		} else {
 			p, err = m.PlanVideo(VideoAsk{Resolution: text.Draw(t, "resolution"), Ratio: text.Draw(t, "ratio"),
-				Duration: rapid.SampledFrom([]string{"", "5", "10", "7.5", "1e1", "12", "0"}).Draw(t, "duration"), References: rapid.IntRange(0, 6).Draw(t, "references")})
+				Duration:   rapid.SampledFrom([]string{"", "5", "10", "7.5", "1e1", "12", "0"}).Draw(t, "duration"),
+				References: rapid.IntRange(0, 6).Draw(t, "references")})
 		}
 		if err != nil {
 			var e *fault.Error

@@ -83,7 +83,8 @@ func TestEveryApplyMakesARevision(t *testing.T) {
 				t.Errorf("revision 4: %v", err)
 			}
 			newest, more, err := HistoryTx(tx, 0, 2)
-			if err != nil || !more || len(newest) != 2 || newest[0].Number != 3 || newest[1].Number != 2 || newest[1].AppliedMS == 0 || len(newest[1].Changes) != 1 {
+			if err != nil || !more || len(newest) != 2 || newest[0].Number != 3 || newest[1].Number != 2 || newest[1].AppliedMS == 0 ||
+				len(newest[1].Changes) != 1 {
 				t.Errorf("history: %+v, more %v, %v", newest, more, err)
 			}
 			oldest, more, err := HistoryTx(tx, 2, 2)

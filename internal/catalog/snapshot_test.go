@@ -25,8 +25,10 @@ models:
 - {id: b, kind: chat, state: retired, reasoning: true, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
 lines:
 - {id: spare, provider: sandbox, models: {a: x}, priority: 2}
-- {id: first, provider: openai, base_url: "https://one.example/v1", api_key: "${ONE}", models: {a: vendor-a, b: vendor-b}, timeouts: {idle: 5s}}
-- {id: second, provider: openai, base_url: "https://two.example/v1", api_key: "${TWO}", models: {a: y}, forms: [chat], error_sentences: ["^busy", "try later$"]}
+- {id: first, provider: openai, base_url: "https://one.example/v1", api_key: "${ONE}", models: {a: vendor-a, b: vendor-b},` +
+	` timeouts: {idle: 5s}}
+- {id: second, provider: openai, base_url: "https://two.example/v1", api_key: "${TWO}", models: {a: y},` +
+	` forms: [chat], error_sentences: ["^busy", "try later$"]}
 - {id: plain, provider: chatonly, models: {b: z}}
 - {id: off, provider: sandbox, models: {a: x}, enabled: false}
 `
@@ -51,7 +53,8 @@ func TestLinesReadTheLimitInOneField(t *testing.T) {
 models:
 - {id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
 - {id: b, kind: chat, reasoning: true, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
-lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_url: "`+address+`", `+more+`}]`), testProviders(), environment(nil))
+lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_url: "`+address+`", `+more+`}]`), testProviders(),
+			environment(nil))
 		for i, model := range []string{"a", "b"} {
 			m, _ := s.Model(model)
 			if got := s.Lines(model)[0].ReadsLimit(m); got != want[i] {
@@ -149,7 +152,8 @@ func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
 	if plain.BaseURL != "https://chat.example/v1" {
 		t.Errorf("plain has no default address: %q", plain.BaseURL)
 	}
-	if !second.IsErrorSentence("busy now") || !second.IsErrorSentence("please try later") || second.IsErrorSentence("not busy") || first.IsErrorSentence("busy") {
+	if !second.IsErrorSentence("busy now") || !second.IsErrorSentence("please try later") || second.IsErrorSentence("not busy") ||
+		first.IsErrorSentence("busy") {
 		t.Error("error sentences do not match as written")
 	}
 	a, b := s.Models()[0], s.Models()[1]
@@ -170,7 +174,8 @@ func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
 	t.Parallel()
 	doc, left, err := load([]byte(`{
 		"models": [
-			{"id": "a", "kind": "chat", "state": "dreaming", "forms": ["chat", "telepathy"], "context_window": 10, "max_output_tokens": 5, "price": {"input": 1, "output": 1, "surcharge": 3}},
+			{"id": "a", "kind": "chat", "state": "dreaming", "forms": ["chat", "telepathy"],` +
+		` "context_window": 10, "max_output_tokens": 5, "price": {"input": 1, "output": 1, "surcharge": 3}},
 			{"id": "song", "kind": "audio", "melody": true}
 		],
 		"lines": [
@@ -191,13 +196,16 @@ func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
 		t.Error("a model of an unknown kind is served")
 	}
 	lines := s.Lines("a")
-	if len(lines) != 2 || lines[0].Out != "provider newcomer is not known to this version" || lines[1].Out != "" || !lines[1].Speaks(wire.FormChat) {
+	if len(lines) != 2 || lines[0].Out != "provider newcomer is not known to this version" || lines[1].Out != "" ||
+		!lines[1].Speaks(wire.FormChat) {
 		t.Errorf("lines: %+v", lines)
 	}
 	if len(left) != 8 {
 		t.Errorf("%d things were left out: %v", len(left), left)
 	}
-	if _, _, err := load([]byte(`{"models": [{"id": "a", "kind": "chat", "context_window": 10, "max_output_tokens": 5, "price": {"input": -1, "output": 1}}]}`)); err == nil {
+	if _, _, err := load(
+		[]byte(`{"models": [{"id": "a", "kind": "chat", "context_window": 10, "max_output_tokens": 5, "price": {"input": -1, ` +
+			`"output": 1}}]}`)); err == nil {
 		t.Error("a stored model without a usable price is served")
 	}
 }
