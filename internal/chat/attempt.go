@@ -71,7 +71,8 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	} else {
 		r.limit(times.Total, "no whole answer came")
 	}
-	call := upstream.Call{Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried)}
+	call := upstream.Call{Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream,
+		IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried)}
 	if on.Form == x.Form {
 		call.Header = x.Header
 	}

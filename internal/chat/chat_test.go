@@ -35,7 +35,8 @@ func TestWholeAnswer(t *testing.T) {
 		t.Errorf("answer %s", got)
 	}
 	h := tr.client.header
-	if tr.client.status != 200 || h.Get("Content-Type") != "application/json" || h.Get("Content-Length") == "" || h.Get("x-tollgate-line") != "first" {
+	if tr.client.status != 200 || h.Get("Content-Type") != "application/json" || h.Get("Content-Length") == "" ||
+		h.Get("x-tollgate-line") != "first" {
 		t.Errorf("status %d, header %v", tr.client.status, h)
 	}
 	e, a := tr.end(), tr.books.amounts[0]
@@ -43,7 +44,8 @@ func TestWholeAnswer(t *testing.T) {
 		t.Errorf("end %+v", e)
 	}
 	// The body and a thousand bytes in, a thousand tokens out.
-	if want := "0.011063"; a.Amount.String() != want || a.Endpoint != "/v1/chat/completions" || a.Revision != 1 || a.KeyVersion != 1 || a.Model != "swift-1" {
+	if want := "0.011063"; a.Amount.String() != want || a.Endpoint != "/v1/chat/completions" || a.Revision != 1 || a.KeyVersion != 1 ||
+		a.Model != "swift-1" {
 		t.Errorf("admission %+v, want amount %s", a, want)
 	}
 	sent := tr.provider.calls[0]
@@ -55,7 +57,8 @@ func TestWholeAnswer(t *testing.T) {
 func TestWholeAnswerVerdicts(t *testing.T) {
 	t.Parallel()
 	answer := func(message, finish string) string {
-		return `{"model":"vendor-model","choices":[{"message":` + message + `,"finish_reason":"` + finish + `"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
+		return `{"model":"vendor-model","choices":[{"message":` + message + `,"finish_reason":"` + finish +
+			`"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
 	}
 	limited := strings.Replace(ask, `{"model"`, `{"max_completion_tokens":5,"model"`, 1)
 	for name, test := range map[string]struct {
@@ -64,22 +67,27 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 		code  fault.Code
 		lines int // how many were asked
 	}{
-		"empty":                    {ask, reply{pieces: []string{answer(`{"content":""}`, "stop")}}, fault.EmptyCompletion, 2},
-		"no choices":               {ask, reply{pieces: []string{`{"choices":[]}`}}, fault.EmptyCompletion, 2},
-		"filtered":                 {ask, reply{pieces: []string{answer(`{"content":""}`, "content_filter")}}, fault.ContentFilter, 1},
-		"only thinking, own limit": {limited, reply{pieces: []string{answer(`{"content":"","reasoning_content":"hm"}`, "length")}}, fault.MaxTokensTooSmall, 1},
-		"only thinking":            {ask, reply{pieces: []string{answer(`{"content":"","reasoning_content":"hm"}`, "length")}}, fault.EmptyCompletion, 2},
-		"error inside":             {ask, reply{pieces: []string{`{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`}}, fault.UpstreamBusy, 2},
-		"rejection inside":         {ask, reply{pieces: []string{`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`}}, "context_length_exceeded", 1},
-		"failed finish":            {ask, reply{pieces: []string{answer(`{"content":""}`, "network_error")}}, fault.UpstreamUnavailable, 2},
-		"error sentence":           {ask, reply{pieces: []string{answer(`{"content":"service overloaded, come back"}`, "stop")}}, fault.UpstreamError, 2},
-		"no JSON":                  {ask, reply{pieces: []string{`<html>`}}, fault.UpstreamUnavailable, 2},
-		"cut":                      {ask, reply{pieces: []string{whole1[:50]}}, fault.UpstreamUnavailable, 2},
-		"reset":                    {ask, reply{pieces: []string{whole1[:50]}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
-		"refused":                  {ask, reply{failure: upstream.Fail(fault.UpstreamBusy, errors.New("429"))}, fault.UpstreamBusy, 2},
-		"too deep":                 {ask, reply{pieces: []string{`{"choices":` + strings.Repeat("[", 15_000)}}, fault.UpstreamUnavailable, 2},
-		"deep":                     {ask, reply{pieces: []string{`{"x":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `,` + whole1[1:]}}, fault.UpstreamUnavailable, 2},
-		"too long":                 {ask, reply{pieces: []string{answer(`{"content":"`+strings.Repeat("x", 30_000)+`"}`, "stop")}}, fault.UpstreamUnavailable, 1},
+		"empty":      {ask, reply{pieces: []string{answer(`{"content":""}`, "stop")}}, fault.EmptyCompletion, 2},
+		"no choices": {ask, reply{pieces: []string{`{"choices":[]}`}}, fault.EmptyCompletion, 2},
+		"filtered":   {ask, reply{pieces: []string{answer(`{"content":""}`, "content_filter")}}, fault.ContentFilter, 1},
+		"only thinking, own limit": {limited, reply{pieces: []string{answer(`{"content":"","reasoning_content":"hm"}`, "length")}},
+			fault.MaxTokensTooSmall, 1},
+		"only thinking": {ask, reply{pieces: []string{answer(`{"content":"","reasoning_content":"hm"}`, "length")}}, fault.EmptyCompletion, 2},
+		"error inside": {ask, reply{pieces: []string{`{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`}},
+			fault.UpstreamBusy, 2},
+		"rejection inside": {ask,
+			reply{pieces: []string{`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`}},
+			"context_length_exceeded", 1},
+		"failed finish":  {ask, reply{pieces: []string{answer(`{"content":""}`, "network_error")}}, fault.UpstreamUnavailable, 2},
+		"error sentence": {ask, reply{pieces: []string{answer(`{"content":"service overloaded, come back"}`, "stop")}}, fault.UpstreamError, 2},
+		"no JSON":        {ask, reply{pieces: []string{`<html>`}}, fault.UpstreamUnavailable, 2},
+		"cut":            {ask, reply{pieces: []string{whole1[:50]}}, fault.UpstreamUnavailable, 2},
+		"reset":          {ask, reply{pieces: []string{whole1[:50]}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
+		"refused":        {ask, reply{failure: upstream.Fail(fault.UpstreamBusy, errors.New("429"))}, fault.UpstreamBusy, 2},
+		"too deep":       {ask, reply{pieces: []string{`{"choices":` + strings.Repeat("[", 15_000)}}, fault.UpstreamUnavailable, 2},
+		"deep": {ask, reply{pieces: []string{`{"x":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `,` + whole1[1:]}},
+			fault.UpstreamUnavailable, 2},
+		"too long": {ask, reply{pieces: []string{answer(`{"content":"`+strings.Repeat("x", 30_000)+`"}`, "stop")}}, fault.UpstreamUnavailable, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +109,8 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 			if headless := test.reply.failure != nil || name == "too long"; (a.Status == 200) == headless { // or given up
 				t.Errorf("attempt %+v", a)
 			}
-			if test.code == fault.MaxTokensTooSmall && (f.Param != "max_completion_tokens" || strings.Count(f.Message, f.Param) != 2 || strings.Contains(f.Message, "max_tokens")) {
+			if test.code == fault.MaxTokensTooSmall &&
+				(f.Param != "max_completion_tokens" || strings.Count(f.Message, f.Param) != 2 || strings.Contains(f.Message, "max_tokens")) {
 				t.Errorf("param %s, %q", f.Param, f.Message)
 			}
 			if name == "too long" && (!strings.Contains(f.Message, "20000 bytes") || !strings.Contains(f.Message, "stream")) {
@@ -125,15 +134,20 @@ func TestFieldsThatWeAdded(t *testing.T) {
 		reply reply
 		code  fault.Code
 	}{
-		"stream options":            {askStream, rejected("stream_options", "unknown_parameter", "Unknown"), fault.UpstreamUnavailable},
-		"a part of them":            {askStream, rejected("stream_options.include_usage", "", "Unknown"), fault.UpstreamUnavailable},
-		"in words":                  {askStream, rejected("", "", "property 'stream_options' is unsupported"), fault.UpstreamUnavailable},
-		"another field":             {askStream, rejected("temperature", "unknown_parameter", "Unknown, unlike stream_options"), "unknown_parameter"},
-		"the client's options":      {strings.Replace(askStream, `{"model"`, `{"stream_options":{},"model"`, 1), rejected("stream_options", "unknown_parameter", "Unknown"), "unknown_parameter"},
-		"not streamed":              {ask, rejected("stream_options", "unknown_parameter", "Unknown"), "unknown_parameter"},
-		"limit":                     {`{"model":"default-1",` + list + `}`, rejected("max_completion_tokens", "unsupported_parameter", "No"), fault.UpstreamUnavailable},
-		"the client's limit":        {`{"model":"default-1","max_completion_tokens":5,` + list + `}`, rejected("max_completion_tokens", "unsupported_parameter", "No"), "unsupported_parameter"},
-		"limit and prompt too long": {`{"model":"default-1",` + list + `}`, rejected("max_completion_tokens", "context_length_exceeded", "No"), "context_length_exceeded"},
+		"stream options": {askStream, rejected("stream_options", "unknown_parameter", "Unknown"), fault.UpstreamUnavailable},
+		"a part of them": {askStream, rejected("stream_options.include_usage", "", "Unknown"), fault.UpstreamUnavailable},
+		"in words":       {askStream, rejected("", "", "property 'stream_options' is unsupported"), fault.UpstreamUnavailable},
+		"another field": {askStream, rejected("temperature", "unknown_parameter", "Unknown, unlike stream_options"),
+			"unknown_parameter"},
+		"the client's options": {strings.Replace(askStream, `{"model"`, `{"stream_options":{},"model"`, 1),
+			rejected("stream_options", "unknown_parameter", "Unknown"), "unknown_parameter"},
+		"not streamed": {ask, rejected("stream_options", "unknown_parameter", "Unknown"), "unknown_parameter"},
+		"limit": {`{"model":"default-1",` + list + `}`, rejected("max_completion_tokens", "unsupported_parameter", "No"),
+			fault.UpstreamUnavailable},
+		"the client's limit": {`{"model":"default-1","max_completion_tokens":5,` + list + `}`,
+			rejected("max_completion_tokens", "unsupported_parameter", "No"), "unsupported_parameter"},
+		"limit and prompt too long": {`{"model":"default-1",` + list + `}`, rejected("max_completion_tokens", "context_length_exceeded", "No"),
+			"context_length_exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,8 +175,9 @@ func TestSecondLineAnswers(t *testing.T) {
 		answer  string
 		charged string
 	}{
-		"whole":  {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}}, ours(whole1), costUsage},
-		"stream": {askStream, reply{pieces: []string{role, ": queued\n\n"}}, reply{pieces: []string{role, hello, stop, usage, doneEvent}}, ours(role, hello, stop, doneEvent), costUsage},
+		"whole": {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}}, ours(whole1), costUsage},
+		"stream": {askStream, reply{pieces: []string{role, ": queued\n\n"}}, reply{pieces: []string{role, hello, stop, usage, doneEvent}},
+			ours(role, hello, stop, doneEvent), costUsage},
 		"sentence": {askStream, reply{pieces: []string{role, strings.Replace(hello, "Hello", "service overloaded", 1), stop, doneEvent}},
 			reply{pieces: []string{hello, stop, usage, doneEvent}}, ours(hello, stop, doneEvent), costUsage},
 	} {
@@ -187,13 +202,19 @@ func TestRequestBodies(t *testing.T) {
 	t.Parallel()
 	const list = `"messages":[{"role":"user","content":"hi"}]`
 	for name, test := range map[string]struct{ in, want, amount string }{
-		"usage is asked for":  {askStream, `{"model":"vendor-model",` + list + `,"stream":true,"stream_options":{"include_usage":true}}`, "0.011077"},
-		"default limit":       {`{"model":"default-1",` + list + `}`, `{"model":"vendor-model",` + list + `,"max_tokens":100}`, "0.002065"},
-		"smaller limit":       {`{"model":"swift-1","max_tokens":500,` + list + `,"max_completion_tokens":10}`, `{"model":"vendor-model","max_tokens":10,` + list + `}`, "0.001207"},
-		"own limit":           {`{"model":"default-1","max_tokens":7,` + list + `}`, `{"model":"vendor-model","max_tokens":7,` + list + `}`, "0.00115"},
-		"several choices":     {`{"model":"swift-1","n":3,"max_tokens":10,` + list + `}`, `{"model":"vendor-model","n":3,"max_tokens":10,` + list + `}`, "0.001385"},
-		"priced tier":         {`{"model":"swift-1","service_tier":"priority","max_tokens":10,` + list + `}`, `{"model":"vendor-model","service_tier":"priority","max_tokens":10,` + list + `}`, "0.00241"},
-		"priced tool, window": {`{"model":"swift-1","web_search_options":{},"max_tokens":10,` + list + `}`, `{"model":"vendor-model","web_search_options":{},"max_tokens":10,` + list + `}`, "0.2001"},
+		"usage is asked for": {askStream, `{"model":"vendor-model",` + list + `,"stream":true,"stream_options":{"include_usage":true}}`,
+			"0.011077"},
+		"default limit": {`{"model":"default-1",` + list + `}`, `{"model":"vendor-model",` + list + `,"max_tokens":100}`, "0.002065"},
+		"smaller limit": {`{"model":"swift-1","max_tokens":500,` + list + `,"max_completion_tokens":10}`,
+			`{"model":"vendor-model","max_tokens":10,` + list + `}`, "0.001207"},
+		"own limit": {`{"model":"default-1","max_tokens":7,` + list + `}`, `{"model":"vendor-model","max_tokens":7,` + list + `}`,
+			"0.00115"},
+		"several choices": {`{"model":"swift-1","n":3,"max_tokens":10,` + list + `}`,
+			`{"model":"vendor-model","n":3,"max_tokens":10,` + list + `}`, "0.001385"},
+		"priced tier": {`{"model":"swift-1","service_tier":"priority","max_tokens":10,` + list + `}`,
+			`{"model":"vendor-model","service_tier":"priority","max_tokens":10,` + list + `}`, "0.00241"},
+		"priced tool, window": {`{"model":"swift-1","web_search_options":{},"max_tokens":10,` + list + `}`,
+			`{"model":"vendor-model","web_search_options":{},"max_tokens":10,` + list + `}`, "0.2001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +326,8 @@ func TestBudgetForStreams(t *testing.T) {
 	t.Parallel()
 	long := strings.Replace(hello, "Hello", strings.Repeat("x", 200_000), 1)
 	for most, code := range map[int64]fault.Code{100_000: fault.UpstreamUnavailable, 2_000_000: ""} {
-		tr := newTrial(t, reply{pieces: []string{role, long, stop, usage, doneEvent}}, reply{pieces: []string{role, long, stop, usage, doneEvent}})
+		tr := newTrial(t, reply{pieces: []string{role, long, stop, usage, doneEvent}},
+			reply{pieces: []string{role, long, stop, usage, doneEvent}})
 		tr.opts.AnswerBudget = most
 		out := tr.run(askStream)
 		if code == "" {

@@ -397,7 +397,8 @@ func TestClientHangsUp(t *testing.T) {
 		<-f.last
 		f.provider.Ended()
 		receipt, state := f.books()
-		if f.provider.Left() != 1 || receipt.Code != "client_closed" || receipt.Status != 200 || receipt.Cost != 18_000 || state.Balance != money.USD-18_000 || state.Held != 0 {
+		if f.provider.Left() != 1 || receipt.Code != "client_closed" || receipt.Status != 200 || receipt.Cost != 18_000 ||
+			state.Balance != money.USD-18_000 || state.Held != 0 {
 			t.Errorf("receipt %+v, account %+v, provider left by %d", receipt, state, f.provider.Left())
 		}
 	})

@@ -25,7 +25,8 @@ func formSnapshot(t testing.TB, on wire.Form) *catalog.Snapshot {
 	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{on}}}
 	doc, _, err := catalog.Parse([]byte(`
 models:
-  - {id: swift-1, kind: chat, forms: [chat, responses, messages], context_window: 100000, max_output_tokens: 1000, default_output_tokens: 100, price: {input: 1, output: 10}}
+  - {id: swift-1, kind: chat, forms: [chat, responses, messages], context_window: 100000, max_output_tokens: 1000, `+
+		`default_output_tokens: 100, price: {input: 1, output: 10}}
 lines:
   - {id: only, provider: script, models: {swift-1: vendor-model}, timeouts: {first_token: 10s, idle: 20s, total: 30s}}
 `), providers)
@@ -39,7 +40,8 @@ lines:
 func formCall(t testing.TB, client, on wire.Form, stream bool) Call {
 	t.Helper()
 	const said = `"messages":[{"role":"user","content":"hi"}]`
-	c := Call{Form: client, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: formSnapshot(t, on), Received: time.Now()}
+	c := Call{Form: client, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: formSnapshot(t, on),
+		Received: time.Now()}
 	var err error
 	switch client {
 	case wire.FormResponses:
@@ -119,7 +121,8 @@ func goodWhole(on wire.Form) string {
 
 // ends are what shows a client that a stream is complete, or how it ended.
 func ends() []string {
-	return []string{"[DONE]", `"finish_reason":"`, "message_delta", "message_stop", "response.completed", "response.incomplete", `"stop_reason":"`}
+	return []string{"[DONE]", `"finish_reason":"`, "message_delta", "message_stop", "response.completed", "response.incomplete",
+		`"stop_reason":"`}
 }
 
 // TestEndsWaitForTheSettlement: in every form what makes an answer complete

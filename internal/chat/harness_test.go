@@ -402,7 +402,8 @@ func call(t testing.TB, s *catalog.Snapshot, body string) Call {
 	if !ok {
 		t.Fatalf("no model %s", id)
 	}
-	return Call{Endpoint: "/v1/chat/completions", Form: wire.FormChat, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: s, Model: m, Body: r, Received: time.Now()}
+	return Call{Endpoint: "/v1/chat/completions", Form: wire.FormChat, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1,
+		Snapshot: s, Model: m, Body: r, Received: time.Now()}
 }
 
 // end is the one end of the trial's hold.
@@ -449,14 +450,19 @@ const (
 	askStream = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"stream":true}`
 	askUsage  = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true}}`
 
-	role      = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
-	hello     = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}` + "\n\n"
-	world     = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":" world"},"finish_reason":null}]}` + "\n\n"
-	stop      = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
-	usage     = `data: {"id":"c","created":7,"model":"vendor-model","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10}}` + "\n\n"
+	role = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"role":"assistant","content":""},` +
+		`"finish_reason":null}]}` + "\n\n"
+	hello = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":"Hello"},` +
+		`"finish_reason":null}]}` + "\n\n"
+	world = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":" world"},` +
+		`"finish_reason":null}]}` + "\n\n"
+	stop  = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	usage = `data: {"id":"c","created":7,"model":"vendor-model","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10}}` +
+		"\n\n"
 	doneEvent = "data: [DONE]\n\n"
 
-	whole1 = `{"id":"c","model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"Hello world"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
+	whole1 = `{"id":"c","model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"Hello world"},` +
+		`"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
 )
 
 // ours is an event as the client gets it.

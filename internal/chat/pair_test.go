@@ -20,13 +20,18 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 		on    wire.Form
 		param string
 	}{
-		"image":       {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input"},
-		"file":        {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","filename":"a.txt","file_data":"data:text/plain;base64,eA=="}]}]}`, wire.FormMessages, "input"},
-		"tool":        {`{"model":"swift-1","input":"hi","tools":[{"type":"function","name":"f","parameters":7}]}`, wire.FormMessages, "tools"},
-		"effort":      {`{"model":"swift-1","input":"hi","reasoning":{"effort":"huge"}}`, wire.FormMessages, "reasoning"},
-		"schema":      {`{"model":"swift-1","input":"hi","text":{"format":{"type":"json_schema","name":"x","schema":7}}}`, wire.FormMessages, "text"},
-		"first step":  {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`, wire.FormMessages, "input[0].content[0].file_url"},
-		"on the chat": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat, "input[0].content[0].type"},
+		"image": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_image",` +
+			`"image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input"},
+		"file": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","filename":"a.txt",` +
+			`"file_data":"data:text/plain;base64,eA=="}]}]}`, wire.FormMessages, "input"},
+		"tool":   {`{"model":"swift-1","input":"hi","tools":[{"type":"function","name":"f","parameters":7}]}`, wire.FormMessages, "tools"},
+		"effort": {`{"model":"swift-1","input":"hi","reasoning":{"effort":"huge"}}`, wire.FormMessages, "reasoning"},
+		"schema": {`{"model":"swift-1","input":"hi","text":{"format":{"type":"json_schema","name":"x","schema":7}}}`,
+			wire.FormMessages, "text"},
+		"first step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`,
+			wire.FormMessages, "input[0].content[0].file_url"},
+		"on the chat": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat,
+			"input[0].content[0].type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +48,8 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 			if !errors.As(err, &f) {
 				t.Fatal(err)
 			}
-			if f.Code != fault.InvalidRequest || f.Param != c.param || !strings.Contains(f.Message, "`"+c.param+"`") || strings.Contains(f.Message, "messages[") {
+			if f.Code != fault.InvalidRequest || f.Param != c.param || !strings.Contains(f.Message, "`"+c.param+"`") ||
+				strings.Contains(f.Message, "messages[") {
 				t.Errorf("got %v, param %q; want %q", err, f.Param, c.param)
 			}
 		})

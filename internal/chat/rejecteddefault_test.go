@@ -15,7 +15,8 @@ import (
 func TestAddedFieldsAreTheLines(t *testing.T) {
 	t.Parallel()
 	rejected := func(param, code string) *upstream.Failure {
-		return upstream.Classify(400, "application/json", fmt.Appendf(nil, `{"error":{"message":"Unsupported: %s","type":"invalid_request_error","param":%q,"code":%q}}`, param, param, code), nil)
+		return upstream.Classify(400, "application/json", fmt.Appendf(nil,
+			`{"error":{"message":"Unsupported: %s","type":"invalid_request_error","param":%q,"code":%q}}`, param, param, code), nil)
 	}
 	for _, c := range []struct {
 		client, on  wire.Form

@@ -309,7 +309,8 @@ func (x *exchange) complete() error {
 		}
 	} else if err := x.settle(u, ""); err != nil {
 		x.say(fault.New(fault.ServiceUnavailable,
-			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(err))
+			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(
+			err))
 		panic(http.ErrAbortHandler)
 	}
 	s.held = -1

@@ -20,7 +20,9 @@ type attemptRow = line.AttemptRecord
 func TestStream(t *testing.T) {
 	t.Parallel()
 	ownUsage := func(prompt, completion int) string {
-		return fmt.Sprintf(`data: {"id":"c","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`+"\n\n",
+		return fmt.Sprintf(`data: {"id":"c","object":"chat.completion.chunk","created":7,"model":"swift-1","choices":[],`+
+			`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":0},`+
+			`"completion_tokens_details":{"reasoning_tokens":0}}}`+"\n\n",
 			prompt, completion, prompt+completion)
 	}
 	stopUsage := strings.Replace(stop, `"stop"}]`, `"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}`, 1)
@@ -28,7 +30,8 @@ func TestStream(t *testing.T) {
 	second := strings.ReplaceAll(hello, `"index":0`, `"index":1`)
 	stopSecond := strings.ReplaceAll(stop, `"index":0`, `"index":1`)
 	two := strings.Replace(askStream, `{"model"`, `{"n":2,"model"`, 1)
-	call1 := strings.Replace(hello, `{"content":"Hello"}`, `{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}`, 1)
+	call1 := strings.Replace(hello, `{"content":"Hello"}`,
+		`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}`, 1)
 	call2 := strings.Replace(hello, `{"content":"Hello"}`, `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`, 1)
 	stopCall := strings.Replace(stop, `"stop"`, `"tool_calls"`, 1)
 	thought := strings.Replace(hello, `"content"`, `"reasoning_content"`, 1)
@@ -39,23 +42,37 @@ func TestStream(t *testing.T) {
 		want   string
 		cost   string
 	}{
-		"usage not asked":          {askStream, []string{role, hello, world, stop, usage, doneEvent}, ours(role, hello, world, stop, doneEvent), costUsage},
-		"usage asked":              {askUsage, []string{role, hello, world, stop, usage, doneEvent}, ours(role, hello, world, stop, usage, doneEvent), costUsage},
-		"no usage":                 {askStream, []string{role, hello, world, stop, doneEvent}, ours(role, hello, world, stop, doneEvent), costBoth},
-		"no usage, asked":          {askUsage, []string{role, hello, world, stop, doneEvent}, ours(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
-		"usage with the finish":    {askUsage, []string{hello, stopUsage, doneEvent}, ours(hello, stopUsage, doneEvent), costUsage},
-		"usage where none looks":   {askUsage, []string{hello, groqUsage, doneEvent}, ours(hello, groqUsage) + ownUsage(100, 10) + doneEvent, costUsage},
-		"without [DONE]":           {askStream, []string{role, hello, stop, usage}, ours(role, hello, stop, doneEvent), costUsage},
-		"one piece":                {askStream, []string{role + hello + world + stop + usage + doneEvent}, ours(role, hello, world, stop, doneEvent), costUsage},
-		"split in events":          {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), ours(role, hello, stop, doneEvent), costUsage},
-		"comments":                 {askStream, []string{": queued\n\n", role, ": queued\n\n", hello, ": wait\n\n", stop, usage, doneEvent}, ours(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
-		"empty events":             {askStream, []string{"data:\n\n", role, hello, "data: \n\n", stop, usage, doneEvent}, ours(role, hello, stop, doneEvent), costUsage},
-		"two choices":              {two, []string{hello, second, stop, second, stopSecond, usage, doneEvent}, ours(hello, second, stop, second, stopSecond, doneEvent), costUsage},
-		"more after the finish":    {askStream, []string{hello, stop, ": x\n\n", usage, doneEvent, hello}, ours(hello, stop, ": x\n\n", doneEvent), costUsage},
-		"tool calls":               {askStream, []string{role, call1, call2, stopCall, usage, doneEvent}, ours(role, call1, call2, stopCall, doneEvent), costUsage},
-		"only thinking, limit":     {askStream, []string{role, thought, atLimit, usage, doneEvent}, ours(role, thought, atLimit, doneEvent), costUsage},
-		"nothing shown, limit":     {askStream, []string{role, atLimit, usage, doneEvent}, ours(role, atLimit, doneEvent), costUsage},
-		"not a sentence after all": {askStream, []string{strings.Replace(hello, "Hello", "not service overloaded", 1), stop, usage, doneEvent}, ours(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
+		"usage not asked": {askStream, []string{role, hello, world, stop, usage, doneEvent}, ours(role, hello, world, stop, doneEvent),
+			costUsage},
+		"usage asked": {askUsage, []string{role, hello, world, stop, usage, doneEvent},
+			ours(role, hello, world, stop, usage, doneEvent), costUsage},
+		"no usage": {askStream, []string{role, hello, world, stop, doneEvent},
+			ours(role, hello, world, stop, doneEvent), costBoth},
+		"no usage, asked": {askUsage, []string{role, hello, world, stop, doneEvent},
+			ours(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
+		"usage with the finish": {askUsage, []string{hello, stopUsage, doneEvent}, ours(hello, stopUsage, doneEvent), costUsage},
+		"usage where none looks": {askUsage, []string{hello, groqUsage, doneEvent}, ours(hello, groqUsage) + ownUsage(100, 10) + doneEvent,
+			costUsage},
+		"without [DONE]": {askStream, []string{role, hello, stop, usage}, ours(role, hello, stop, doneEvent), costUsage},
+		"one piece": {askStream, []string{role + hello + world + stop + usage + doneEvent},
+			ours(role, hello, world, stop, doneEvent), costUsage},
+		"split in events": {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), ours(role, hello, stop, doneEvent),
+			costUsage},
+		"comments": {askStream, []string{": queued\n\n", role, ": queued\n\n", hello, ": wait\n\n", stop, usage, doneEvent},
+			ours(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
+		"empty events": {askStream, []string{"data:\n\n", role, hello, "data: \n\n", stop, usage, doneEvent},
+			ours(role, hello, stop, doneEvent), costUsage},
+		"two choices": {two, []string{hello, second, stop, second, stopSecond, usage, doneEvent},
+			ours(hello, second, stop, second, stopSecond, doneEvent), costUsage},
+		"more after the finish": {askStream, []string{hello, stop, ": x\n\n", usage, doneEvent, hello},
+			ours(hello, stop, ": x\n\n", doneEvent), costUsage},
+		"tool calls": {askStream, []string{role, call1, call2, stopCall, usage, doneEvent},
+			ours(role, call1, call2, stopCall, doneEvent), costUsage},
+		"only thinking, limit": {askStream, []string{role, thought, atLimit, usage, doneEvent}, ours(role, thought, atLimit, doneEvent),
+			costUsage},
+		"nothing shown, limit": {askStream, []string{role, atLimit, usage, doneEvent}, ours(role, atLimit, doneEvent), costUsage},
+		"not a sentence after all": {askStream, []string{strings.Replace(hello, "Hello", "not service overloaded", 1), stop, usage, doneEvent},
+			ours(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +84,8 @@ func TestStream(t *testing.T) {
 			if got := tr.client.body(); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if strings.Contains(tr.client.early, "finish_reason\":\"") && !strings.Contains(test.body, `"n":2`) || strings.Contains(tr.client.early, "[DONE]") {
+			if strings.Contains(tr.client.early, "finish_reason\":\"") && !strings.Contains(test.body, `"n":2`) ||
+				strings.Contains(tr.client.early, "[DONE]") {
 				t.Errorf("sent before the settlement: %s", tr.client.early)
 			}
 			for _, sent := range tr.client.writes {
@@ -75,7 +93,8 @@ func TestStream(t *testing.T) {
 					t.Errorf("an event was split: %q", sent)
 				}
 			}
-			if h := tr.client.header; h.Get("Content-Type") != "text/event-stream; charset=utf-8" || h.Get("x-tollgate-line") != "" || tr.client.status != 200 {
+			if h := tr.client.header; h.Get("Content-Type") != "text/event-stream; charset=utf-8" || h.Get("x-tollgate-line") != "" ||
+				tr.client.status != 200 {
 				t.Errorf("status %d, header %v", tr.client.status, h)
 			}
 		})
@@ -203,7 +222,8 @@ func TestStreamBreaksOff(t *testing.T) {
 		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
 		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, ours(role, begin), costBoth},
 		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
-		"named error":  {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
+		"named error": {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil,
+			fault.UpstreamBusy, ours(role, begin), costBoth},
 		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, ours(role, begin), costBoth},
 		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, ours(role, early, world), costUsage},
 		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
@@ -322,11 +342,12 @@ func TestStreamTimeouts(t *testing.T) {
 		took    time.Duration
 		fail    bool
 	}{
-		"first token":                 {[]reply{{pieces: []string{role, ": x\n\n"}, stall: true}, {stall: true}}, 0, 20 * time.Second, true},
-		"idle":                        {[]reply{{pieces: []string{begin, world}, stall: true}}, 0, 20 * time.Second, false},
-		"request, before the token":   {[]reply{{stall: true}}, 5 * time.Second, 5 * time.Second, true},
-		"request, after the token":    {[]reply{{pieces: []string{begin}, stall: true}}, 5 * time.Second, 5 * time.Second, false},
-		"second line within the time": {[]reply{{stall: true}, {pieces: []string{begin}, stall: true}}, 15 * time.Second, 15 * time.Second, false},
+		"first token":               {[]reply{{pieces: []string{role, ": x\n\n"}, stall: true}, {stall: true}}, 0, 20 * time.Second, true},
+		"idle":                      {[]reply{{pieces: []string{begin, world}, stall: true}}, 0, 20 * time.Second, false},
+		"request, before the token": {[]reply{{stall: true}}, 5 * time.Second, 5 * time.Second, true},
+		"request, after the token":  {[]reply{{pieces: []string{begin}, stall: true}}, 5 * time.Second, 5 * time.Second, false},
+		"second line within the time": {[]reply{{stall: true}, {pieces: []string{begin}, stall: true}}, 15 * time.Second,
+			15 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,7 +398,8 @@ func TestStreamThatCannotBeSettled(t *testing.T) {
 		}()
 		out := tr.run(askUsage)
 		got := tr.client.body()
-		if !out.cut || strings.Contains(got, "stop") || strings.Contains(got, "usage\"") || strings.Contains(got, "[DONE]") || !strings.Contains(got, `"code":"service_unavailable"`) {
+		if !out.cut || strings.Contains(got, "stop") || strings.Contains(got, "usage\"") || strings.Contains(got, "[DONE]") ||
+			!strings.Contains(got, `"code":"service_unavailable"`) {
 			t.Errorf("%+v, client got %s", out, got)
 		}
 	}

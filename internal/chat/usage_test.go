@@ -20,13 +20,16 @@ import (
 func reportedUsage(on wire.Form, prompt, cached, completion int) string {
 	switch on {
 	case wire.FormResponses:
-		return fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"total_tokens":%d}`, prompt, cached, completion, prompt+completion)
+		return fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"total_tokens":%d}`, prompt, cached,
+			completion, prompt+completion)
 	case wire.FormMessages: // the cached tokens stand beside the others
 		return fmt.Sprintf(`{"input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`, prompt-max(cached, 0), cached, completion)
 	case wire.FormGemini:
-		return fmt.Sprintf(`{"promptTokenCount":%d,"cachedContentTokenCount":%d,"candidatesTokenCount":%d,"totalTokenCount":%d}`, prompt, cached, completion, prompt+completion)
+		return fmt.Sprintf(`{"promptTokenCount":%d,"cachedContentTokenCount":%d,"candidatesTokenCount":%d,"totalTokenCount":%d}`, prompt, cached,
+			completion, prompt+completion)
 	}
-	return fmt.Sprintf(`{"prompt_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens":%d,"total_tokens":%d}`, prompt, cached, completion, prompt+completion)
+	return fmt.Sprintf(`{"prompt_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens":%d,"total_tokens":%d}`, prompt,
+		cached, completion, prompt+completion)
 }
 
 // reportingStream is a stream that says "Hello\n world". Its events before the
@@ -54,7 +57,8 @@ func reportingStream(on wire.Form, early, late string) (events []string, begun i
 		end := fakeprovider.ResponsesEnd("completed", late, fakeprovider.ResponsesMessage("Hello\n world"))
 		return append(events, end), len(events)
 	case wire.FormMessages:
-		start := `"message":{"id":"m","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null` + with("usage", early) + `}`
+		start := `"message":{"id":"m","type":"message","role":"assistant","model":"vendor-model","content":[],"stop_reason":null` +
+			with("usage", early) + `}`
 		events = []string{
 			fakeprovider.NativeEvent("message_start", start),
 			fakeprovider.NativeEvent("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`),
@@ -65,14 +69,17 @@ func reportingStream(on wire.Form, early, late string) (events []string, begun i
 		return append(events, end, fakeprovider.NativeStop()), len(events)
 	case wire.FormGemini:
 		event := func(text, finish, usage string) string {
-			return `data: {"candidates":[{"content":{"parts":[` + fakeprovider.GeminiText(text) + `],"role":"model"}` + finish + `,"index":0}]` + with("usageMetadata", usage) + "}\n\n"
+			return `data: {"candidates":[{"content":{"parts":[` + fakeprovider.GeminiText(text) + `],"role":"model"}` + finish + `,"index":0}]` +
+				with("usageMetadata", usage) + "}\n\n"
 		}
 		return []string{event("Hello\n", "", early), event(" world", "", early), event("", `,"finishReason":"STOP"`, late)}, 2
 	}
 	frame := func(delta, finish, usage string) string {
-		return `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` + with("usage", usage) + "}\n\n"
+		return `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` +
+			with("usage", usage) + "}\n\n"
 	}
-	events = []string{frame(`{"role":"assistant","content":""}`, "null", early), frame(`{"content":"Hello\n"}`, "null", early), frame(`{"content":" world"}`, "null", early), frame(`{}`, `"stop"`, late)}
+	events = []string{frame(`{"role":"assistant","content":""}`, "null", early), frame(`{"content":"Hello\n"}`, "null", early),
+		frame(`{"content":" world"}`, "null", early), frame(`{}`, `"stop"`, late)}
 	if late != "" {
 		events = append(events, `data: {"id":"c","choices":[],"usage":`+late+"}\n\n")
 	}
@@ -215,7 +222,8 @@ func TestClientsSeeWhatTheyPay(t *testing.T) {
 				t.Fatalf("%+v", out)
 			}
 			got := tr.client.body()
-			if last := got[strings.LastIndex(got, `"usage":{`):]; !strings.HasPrefix(last, test.want) || !strings.HasSuffix(last, "}\n\n"+doneEvent) {
+			if last := got[strings.LastIndex(got, `"usage":{`):]; !strings.HasPrefix(last, test.want) ||
+				!strings.HasSuffix(last, "}\n\n"+doneEvent) {
 				t.Errorf("the client's last usage is %s", last)
 			}
 		})
@@ -288,7 +296,8 @@ func TestProgressOfPlaceholders(t *testing.T) {
 			prompt, completion int
 			want               ledger.Tokens
 		}{
-			{0, 0, ledger.Tokens{Prompt: noted, Completion: 3}}, {100, 0, ledger.Tokens{Prompt: 100, Completion: 3}}, {100, 70, ledger.Tokens{Prompt: 100, Completion: 70}},
+			{0, 0, ledger.Tokens{Prompt: noted, Completion: 3}}, {100, 0, ledger.Tokens{Prompt: 100, Completion: 3}},
+			{100, 70, ledger.Tokens{Prompt: 100, Completion: 70}},
 		} {
 			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
 			synctest.Test(t, func(t *testing.T) {

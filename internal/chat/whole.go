@@ -49,7 +49,9 @@ func (x *exchange) readAll(body io.Reader) ([]byte, error) {
 			grown := max(firstRead, int64(2*cap(buf)))
 			if int64(len(buf)) > x.opts.MaxAnswer {
 				// Nor is it here, and another line would answer as much.
-				return buf, fault.New(fault.UpstreamUnavailable, "The answer is longer than the %s that may come in one piece. You were not charged; please stream it, or ask for less.", fault.Bytes(x.opts.MaxAnswer)).
+				return buf, fault.New(fault.UpstreamUnavailable,
+					"The answer is longer than the %s that may come in one piece. You were not charged; please stream it, or ask for less.",
+					fault.Bytes(x.opts.MaxAnswer)).
 					WithCause(errors.New("the answer is longer than max_answer"))
 			}
 			grown = min(grown, x.opts.MaxAnswer+1)
