@@ -150,7 +150,8 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 			}
 			return ""
 		})
-		if _, err := b.Put(t.Context(), name, bytes.NewReader(data), limit); err == nil || errors.Is(err, ErrSource) || strings.Contains(err.Error(), name) {
+		if _, err := b.Put(t.Context(), name, bytes.NewReader(data), limit); err == nil || errors.Is(err, ErrSource) ||
+			strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
 		g.rule(nil)
@@ -210,7 +211,8 @@ func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
 	g.rule(func(*http.Request) string { return "error" })
-	if w := b.get(f); w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") || w.Header().Get("Cache-Control") != "no-store" {
+	if w := b.get(f); w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") ||
+		w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
 	var refusal *format.Refusal

@@ -108,7 +108,8 @@ func (p *parts) WriteHeader(status int) {
 		return
 	}
 	p.refused = true
-	e := fault.New(fault.InvalidRequest, "The file has no such part. Ask for `Range: bytes=FIRST-LAST` within its length, or for the whole file.")
+	e := fault.New(fault.InvalidRequest,
+		"The file has no such part. Ask for `Range: bytes=FIRST-LAST` within its length, or for the whole file.")
 	e.Passed = &fault.Passed{Status: status}
 	e.Write(p.ResponseWriter)
 }
@@ -126,7 +127,8 @@ func (p *parts) ReadFrom(from io.Reader) (int64, error) { return io.Copy(p.Respo
 
 // missing is the answer for everything that no link leads to.
 func missing() error {
-	return fault.New(fault.NotFound, "There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
+	return fault.New(fault.NotFound,
+		"There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
 }
 
 // parsePath splits /media/NAME.EXT; false for any other path.

@@ -41,7 +41,8 @@ func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
 					b.t.Errorf("%s: %s is %q, want %q", contentType, header, got, want)
 				}
 			}
-			if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "sandbox; default-src 'none'") || strings.Contains(got, "script") {
+			if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "sandbox; default-src 'none'") ||
+				strings.Contains(got, "script") {
 				b.t.Errorf("%s: policy %q", contentType, got)
 			}
 			b.wantServed(f, data)
@@ -81,7 +82,8 @@ func TestHandlerServesParts(t *testing.T) {
 			{"another is known", []string{"If-None-Match", `"x"`}, 200, "", data},
 			{"a part of the same", []string{"Range", "bytes=2-3", "If-Range", tag}, 206, fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
 			{"a part of another", []string{"Range", "bytes=2-3", "If-Range", `"x"`}, 200, "", data},
-			{"a part since a date", []string{"Range", "bytes=2-3", "If-Range", "Sat, 21 Nov 2026 12:00:00 GMT"}, 206, fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
+			{"a part since a date", []string{"Range", "bytes=2-3", "If-Range", "Sat, 21 Nov 2026 12:00:00 GMT"}, 206,
+				fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
 			{"not since a date", []string{"If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"}, 304, "", nil},
 			{"of another file", []string{"If-Match", `"x"`}, 412, "", nil},
 			{"too many parts", []string{"Range", "bytes=0-0" + strings.Repeat(",2-2", mostRanges)}, 200, "", data},

@@ -70,7 +70,8 @@ func TestVictim(t *testing.T) {
 		say("reserved", names[0])
 		data := victimPicture(t, names[0])
 		half := func() { say("half", names[0]) }
-		source := io.MultiReader(bytes.NewReader(data[:len(data)/2]), call(half), bytes.NewReader(data[len(data)/2:]), call(func() { say("read", names[0]) }))
+		source := io.MultiReader(bytes.NewReader(data[:len(data)/2]), call(half), bytes.NewReader(data[len(data)/2:]),
+			call(func() { say("read", names[0]) }))
 		f, err := s.Put(t.Context(), names[0], source, Limit{KindImage, 1 << 30})
 		if err != nil {
 			t.Fatal(err)

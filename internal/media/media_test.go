@@ -380,7 +380,8 @@ func TestNamesCannotBeGuessed(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	for _, wrong := range []string{"", strings.Repeat("a", 31), strings.Repeat("a", 33), strings.Repeat("A", 32), strings.Repeat("1", 32), strings.Repeat("/", 32), strings.Repeat(".", 32)} {
+	for _, wrong := range []string{"", strings.Repeat("a", 31), strings.Repeat("a", 33), strings.Repeat("A", 32), strings.Repeat("1", 32),
+		strings.Repeat("/", 32), strings.Repeat(".", 32)} {
 		if isName(wrong) {
 			t.Errorf("%q is taken for a name", wrong)
 		}
@@ -417,8 +418,10 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a folder of the system", "file:/proc/media", "http://x/media", time.Hour, none, "create the media folder"},
 		{"no credentials", s.Location(s.URL), "http://x/media", time.Hour, none, "AWS_ACCESS_KEY_ID"},
 		{"wrong credentials", s.Location(s.URL), "http://x/media", time.Hour, wrong, "cannot be written"},
-		{"no such bucket", "s3://other?endpoint=" + s.URL + "&path_style=true", "http://x/media", time.Hour, s3server.Lookup, "media bucket other cannot be written"},
-		{"nobody there", "s3://media?endpoint=http://127.0.0.1:1&path_style=true", "http://x/media", time.Hour, s3server.Lookup, "cannot be written"},
+		{"no such bucket", "s3://other?endpoint=" + s.URL + "&path_style=true", "http://x/media", time.Hour, s3server.Lookup,
+			"media bucket other cannot be written"},
+		{"nobody there", "s3://media?endpoint=http://127.0.0.1:1&path_style=true", "http://x/media", time.Hour, s3server.Lookup,
+			"cannot be written"},
 		{"a folder in the bucket", "s3://media/below?endpoint=" + s.URL, "http://x/media", time.Hour, s3server.Lookup, "s3://BUCKET"},
 		{"an unknown option", "s3://media?acl=public", "http://x/media", time.Hour, s3server.Lookup, "acl is not known"},
 		{"a wrong style", "s3://media?path_style=yes", "http://x/media", time.Hour, s3server.Lookup, "true or false"},

@@ -71,7 +71,8 @@ func TestPutKeepsAFileWholeOrNotAtAll(t *testing.T) {
 			{"it is of the other kind", t.Context(), bytes.NewReader(data), Limit{KindVideo, limit.Size}, ErrForeign},
 			{"it is a page", t.Context(), strings.NewReader("<!DOCTYPE html><html></html>"), limit, ErrForeign},
 			{"nobody waits any more", canceled, bytes.NewReader(data), limit, context.Canceled},
-			{"nobody waits any more after a part", late, io.MultiReader(bytes.NewReader(data[:partSize+1]), call(cancelLate), bytes.NewReader(data[partSize+1:])), limit, context.Canceled},
+			{"nobody waits any more after a part", late, io.MultiReader(bytes.NewReader(data[:partSize+1]), call(cancelLate),
+				bytes.NewReader(data[partSize+1:])), limit, context.Canceled},
 		} {
 			_, err := b.Put(c.ctx, name, c.r, c.limit)
 			if !errors.Is(err, c.want) {
@@ -172,7 +173,8 @@ func TestPutWantsAReservedName(t *testing.T) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		for what, name := range map[string]string{"an unknown": newName(), "a dropped": dropped, "a forgotten": swept, "a reference's": reference.Name} {
+		for what, name := range map[string]string{"an unknown": newName(), "a dropped": dropped, "a forgotten": swept,
+			"a reference's": reference.Name} {
 			if _, err := b.Put(t.Context(), name, bytes.NewReader(data), Limit{KindImage, 1 << 20}); !errors.Is(err, ErrNotReserved) {
 				b.t.Errorf("%s name: %v", what, err)
 			}

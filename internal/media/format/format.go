@@ -101,7 +101,8 @@ func riff(head []byte, tag string) bool {
 // notVideo tells whether a brand of the ISO container stands for pictures or
 // sound.
 func notVideo(brand string) bool {
-	for _, other := range []string{"avif", "avis", "heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1", "jp2 ", "jpx ", "crx ", "M4A ", "M4B ", "M4P "} {
+	for _, other := range []string{"avif", "avis", "heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1", "jp2 ", "jpx ", "crx ",
+		"M4A ", "M4B ", "M4P "} {
 		if brand == other {
 			return true
 		}
@@ -116,7 +117,8 @@ func LooksLike(head []byte) string {
 	switch {
 	case strings.Contains(text, "<svg"):
 		return "an SVG drawing"
-	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"), strings.HasPrefix(text, "<head"), strings.HasPrefix(text, "<body"):
+	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"), strings.HasPrefix(text, "<head"),
+		strings.HasPrefix(text, "<body"):
 		return "an HTML page"
 	case strings.HasPrefix(text, "<?xml"), strings.HasPrefix(text, "<"):
 		return "an XML or HTML document"

@@ -82,7 +82,8 @@ func Inspect(data []byte, b Bounds) (contentType string, width, height int, err 
 		tail = data[s.end:]
 	}
 	if otherwise(head, tail) {
-		return "", 0, 0, refuse("The %s is also something else, such as a page or an archive. Save it anew as %s without anything attached.", kind, welcome([]string{kind}))
+		return "", 0, 0, refuse("The %s is also something else, such as a page or an archive. Save it anew as %s without anything attached.",
+			kind, welcome([]string{kind}))
 	}
 	if kind == KindVideo {
 		return contentType, 0, 0, nil
@@ -126,7 +127,8 @@ func inspectSize(size int64, kind string, b Bounds) error {
 func inspectPixels(width, height int, b Bounds) error {
 	side, pixels := positive(int64(b.Side), usualSide), positive(b.Pixels, usualPixels)
 	if int64(max(width, height)) > side || int64(width)*int64(height) > pixels {
-		return refuse("The image has %d x %d pixels. At most %d on a side and %d in all are taken: send a smaller one.", width, height, side, pixels)
+		return refuse("The image has %d x %d pixels. At most %d on a side and %d in all are taken: send a smaller one.", width, height,
+			side, pixels)
 	}
 	return nil
 }
