@@ -27,7 +27,8 @@ func (e *SettingError) Unwrap() error { return e.Err }
 
 // ErrNoDatabase means that a command that works on an existing database was
 // run before there is one.
-var ErrNoDatabase = errors.New("does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
+var ErrNoDatabase = errors.New(
+	"does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
 
 // ErrOlderService means that a command was run beside a service that has not
 // brought the schema as far as the command needs it.

@@ -89,7 +89,8 @@ var refuser = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.
 func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 	t.Parallel()
 	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 100}, refuser)
-	for _, head := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked", "Content-Length: 10\r\nExpect: 100-continue"} {
+	for _, head := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked",
+		"Content-Length: 10\r\nExpect: 100-continue"} {
 		for _, method := range []string{"POST", "GET"} {
 			c := dial(t, d)
 			if status := say(c, method+" / HTTP/1.1\r\nHost: x\r\n"+head+"\r\n\r\n"); status != 401 {

@@ -12,10 +12,12 @@ func TestGroupMemory(t *testing.T) {
 		files map[string]string
 		want  int64
 	}{
-		"none":      {nil, 0},
-		"no bound":  {map[string]string{"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 0},
-		"own":       {map[string]string{"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max": "512\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 512},
-		"around":    {map[string]string{"/proc/self/cgroup": "1:x:/y\n0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max": "512\n", "/sys/fs/cgroup/a/memory.max": "256\n"}, 256},
+		"none":     {nil, 0},
+		"no bound": {map[string]string{"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 0},
+		"own": {map[string]string{"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max": "512\n",
+			"/sys/fs/cgroup/a/memory.max": "max\n"}, 512},
+		"around": {map[string]string{"/proc/self/cgroup": "1:x:/y\n0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max": "512\n",
+			"/sys/fs/cgroup/a/memory.max": "256\n"}, 256},
 		"container": {map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "1024\n"}, 1024},
 		"strange":   {map[string]string{"/proc/self/cgroup": "0::/../..\n", "/sys/fs/cgroup/memory.max": "-5\n"}, 0},
 	} {

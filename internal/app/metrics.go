@@ -57,13 +57,16 @@ func newMetrics(version string) *metrics {
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_damaged_holds_total", Help: "Holds that were moved to the quarantine because the rows around them are damaged."}),
 		jumps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_clock_jumps_total", Help: "Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction."},
+			Name: "tollgate_clock_jumps_total",
+			Help: "Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction."},
 			[]string{"direction"}),
 		delayed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_wrong_keys_delayed_total", Help: "Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then."},
+			Name: "tollgate_wrong_keys_delayed_total",
+			Help: "Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then."},
 			[]string{"secret"}),
 		leftOut: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_request_log_left_out_total", Help: "Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them."},
+			Name: "tollgate_request_log_left_out_total",
+			Help: "Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them."},
 			[]string{"caller"}),
 	}
 	for _, direction := range []string{"ahead", "back"} {
@@ -72,7 +75,8 @@ func newMetrics(version string) *metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, m.delayed, m.leftOut, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, m.delayed,
+		m.leftOut, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -111,7 +111,8 @@ func TestUnspecifiedAddress(t *testing.T) {
 			if public == "" {
 				public = at
 			}
-			if got := strings.Count(p.out.String(), "curl "+public+"/") + strings.Count(p.out.String(), "curl -N "+public+"/"); got != 9 || p.Base() != public {
+			if got := strings.Count(p.out.String(), "curl "+public+"/") + strings.Count(p.out.String(), "curl -N "+public+"/"); got != 9 ||
+				p.Base() != public {
 				t.Errorf("%s, %s: %d commands: %s", listen, public, got, p.out)
 			}
 			want := 0

@@ -11,8 +11,9 @@ import (
 // Settings is everything an operator can set for one process. Values are
 // validated when they are read (ReadSettings); nothing here is checked again.
 type Settings struct {
-	Listen                   string         // host:port of the door; port 0 picks a free one
-	PublicURL                string         // base address that users see, without a slash at the end; empty: http:// + the address listened on
+	Listen string // host:port of the door; port 0 picks a free one
+	// base address that users see, without a slash at the end; empty: http:// + the address listened on
+	PublicURL                string
 	Database                 string         // sqlite:PATH or postgres://…
 	Media                    string         // file:DIR or s3://BUCKET?…
 	MediaURL                 string         // address of the media host in links; empty: the public address + /media

@@ -112,7 +112,8 @@ func checkToken(s *Settings) error {
 	if n := len(s.AdminToken); n == 0 || n >= shortestToken || isLoopback(listen) {
 		return nil
 	}
-	return &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (%s is %s)", shortestToken, key, listen)}
+	return &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (%s is %s)",
+		shortestToken, key, listen)}
 }
 
 // isLoopback tells whether an address is for this machine alone.
@@ -171,7 +172,8 @@ func readLease(to *time.Duration, text string) error {
 		return err
 	}
 	if d < shortestLease {
-		return fmt.Errorf("must be at least %s: a node that waits for the database is silent for a moment, and would be declared dead", shortestLease)
+		return fmt.Errorf("must be at least %s: a node that waits for the database is silent for a moment, and would be declared dead",
+			shortestLease)
 	}
 	*to = d
 	return nil

@@ -116,11 +116,13 @@ func TestUnreadableRequests(t *testing.T) {
 		"strange expectation":       {keyed + "Expect: a cake\r\nContent-Length: 2\r\n\r\n{}", 417},
 		"length and chunks":         {keyed + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
 		"chunks and length":         {keyed + "transfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
-		"native, length and chunks": {"POST /native/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-		"chunks in HTTP/1.0":        {"POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"bad size of a chunk":       {keyed + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
-		"chunks, no key":            {chat + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 401},
-		"chunked":                   {keyed + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
+		"native, length and chunks": {
+			"POST /native/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+		"chunks in HTTP/1.0": {
+			"POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", 400},
+		"bad size of a chunk": {keyed + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
+		"chunks, no key":      {chat + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 401},
+		"chunked":             {keyed + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,11 +167,12 @@ func TestOddRequests(t *testing.T) {
 		"unknown method":    {p.door, "BREW /v1/models" + tail, 405},
 		"upgrade":           {p.door, "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n", 401},
 		"HTTP/1.0":          {p.door, "GET /v1/models HTTP/1.0\r\n\r\n", 401},
-		"equal lengths":     {p.door, "POST /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 405},
-		"metrics, unknown":  {p.extra, "GET /v1/models" + tail, 404},
-		"metrics, POST":     {p.extra, "POST /metrics" + tail, 405},
-		"metrics, slashes":  {p.extra, "GET //metrics" + tail, 404},
-		"metrics, *":        {p.extra, "OPTIONS *" + tail, 404},
+		"equal lengths": {p.door,
+			"POST /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 405},
+		"metrics, unknown": {p.extra, "GET /v1/models" + tail, 404},
+		"metrics, POST":    {p.extra, "POST /metrics" + tail, 405},
+		"metrics, slashes": {p.extra, "GET //metrics" + tail, 404},
+		"metrics, *":       {p.extra, "OPTIONS *" + tail, 404},
 	} {
 		got := hear(t, test.door, test.request)
 		if got.status != test.status || got.kept {
@@ -206,10 +209,12 @@ func TestWhereRequestsEnd(t *testing.T) {
 				all.WriteString("GET /bare HTTP/1.1\nHost: x\n\n")
 				want = append(want, "/bare 0 <nil>")
 			case 2:
-				fmt.Fprintf(&all, "POST /body HTTP/1.1\r\nHost: x\r\nX: %s\r\nContent-Length: %d\r\n\r\n%s", strings.Repeat("y", random.IntN(6000)), len(body), body)
+				fmt.Fprintf(&all, "POST /body HTTP/1.1\r\nHost: x\r\nX: %s\r\nContent-Length: %d\r\n\r\n%s", strings.Repeat("y", random.IntN(6000)),
+					len(body), body)
 				want = append(want, fmt.Sprintf("/body %d <nil>", len(body)))
 			case 3:
-				fmt.Fprintf(&all, "POST /lines HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s\r\n", len(body), body) // a stray line end, which is forgiven
+				// a stray line end, which is forgiven
+				fmt.Fprintf(&all, "POST /lines HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s\r\n", len(body), body)
 				want = append(want, fmt.Sprintf("/lines %d <nil>", len(body)))
 			}
 		}
