@@ -66,7 +66,8 @@ func (o *Opening) Check() (err error) {
 		}
 	}
 	if o.PasswordHash != "" && o.Email == "" {
-		return fault.At(fault.InvalidRequest, "email", "A password needs an email: the two together are the console sign-in. Send both or neither.")
+		return fault.At(fault.InvalidRequest, "email",
+			"A password needs an email: the two together are the console sign-in. Send both or neither.")
 	}
 	return checkFloor(o.Floor)
 }

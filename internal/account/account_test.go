@@ -97,19 +97,25 @@ func TestAccountFaults(t *testing.T) {
 			code  fault.Code
 			param string
 		}{
-			"no name":         {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{}) }, fault.InvalidRequest, "name"},
-			"long name":       {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: strings.Repeat("ä", 201)}) }, fault.InvalidRequest, "name"},
+			"no name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{}) }, fault.InvalidRequest, "name"},
+			"long name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: strings.Repeat("ä", 201)}) },
+				fault.InvalidRequest, "name"},
 			"control in name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "a\x00b"}) }, fault.InvalidRequest, "name"},
-			"positive floor":  {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Floor: 1}) }, fault.InvalidRequest, "overdraft_floor_usd"},
-			"bad email":       {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Email: "x"}) }, fault.InvalidRequest, "email"},
-			"password alone":  {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", PasswordHash: "$hash"}) }, fault.InvalidRequest, "email"},
+			"positive floor": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Floor: 1}) }, fault.InvalidRequest,
+				"overdraft_floor_usd"},
+			"bad email": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Email: "x"}) },
+				fault.InvalidRequest, "email"},
+			"password alone": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", PasswordHash: "$hash"}) },
+				fault.InvalidRequest, "email"},
 			"email taken": {func(tx *store.Tx) (Account, error) {
 				return CreateTx(tx, Opening{Name: "x", Email: "TAKEN@example.com", PasswordHash: "$hash"})
 			}, fault.InvalidRequest, "email"},
 			"unknown":        {func(tx *store.Tx) (Account, error) { return GetTx(tx, "acct_none") }, fault.NotFound, ""},
 			"change unknown": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, "acct_none", Change{}) }, fault.NotFound, ""},
-			"rename blank":   {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Name: &blank}) }, fault.InvalidRequest, "name"},
-			"raise floor":    {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Floor: &positive}) }, fault.InvalidRequest, "overdraft_floor_usd"},
+			"rename blank": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Name: &blank}) },
+				fault.InvalidRequest, "name"},
+			"raise floor": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Floor: &positive}) }, fault.InvalidRequest,
+				"overdraft_floor_usd"},
 		}
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {

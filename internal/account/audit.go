@@ -44,7 +44,8 @@ func AuditTx(tx *store.Tx, books *ledger.AuditBooks) error {
 		case !ok:
 			differ(account, id, "a key's row is gone from the ledger, and it has a record")
 		case booked.account != account:
-			books.Differ(ledger.Difference{Account: account, Key: id, What: "a key is of another account in the ledger", Recorded: booked.account, Computed: account})
+			books.Differ(ledger.Difference{Account: account, Key: id, What: "a key is of another account in the ledger", Recorded: booked.account,
+				Computed: account})
 		case booked.closed != deleted:
 			differ(account, id, "a key is deleted in its record or in the ledger, and not in both")
 		}

@@ -217,7 +217,9 @@ func (k *Keys) makeRoom() {
 
 // unknownKey says the same for every no, so that nothing is learnt from it.
 func unknownKey() error {
-	return fault.New(fault.InvalidAPIKey, "This API key is not valid: it does not exist, was deleted or is disabled, or its account is disabled. Check the key, or create a new one in the console.")
+	return fault.New(fault.InvalidAPIKey,
+		"This API key is not valid: it does not exist, was deleted or is disabled, or its account is disabled. Check the key, "+
+			"or create a new one in the console.")
 }
 
 func unavailable(cause error) error {

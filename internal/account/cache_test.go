@@ -119,7 +119,8 @@ func TestKeysRefuse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
-		disabled, deleted, orphan := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}), createKey(t, db, b.ID, KeySettings{})
+		disabled, deleted, orphan := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
+			createKey(t, db, b.ID, KeySettings{})
 		w := watch(t, db)
 		for _, k := range []madeKey{disabled, deleted, orphan} {
 			w.good(t, k, false)
@@ -313,7 +314,8 @@ func TestKeysHitAllocatesNothing(t *testing.T) {
 	k := NewKeys(KeysOptions{Now: clock.Now})
 	secret := newSecret()
 	d := digestOf(secret)
-	k.remember([]digest{d}, map[digest]finding{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0, clock.Now())
+	k.remember([]digest{d}, map[digest]finding{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
+		clock.Now())
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
 		if p, err := k.AuthenticateCall(ctx, secret, customer); err != nil || !p.AllowsModel("m") {

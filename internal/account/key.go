@@ -60,7 +60,8 @@ func (s KeySettings) check() (f keyFacts, err error) {
 		return f, err
 	}
 	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
-		return f, fault.At(fault.InvalidRequest, "rpm", "rpm must be a whole number from 1 to %d, or null for no limit. To stop a key, disable it.", maxRPM)
+		return f, fault.At(fault.InvalidRequest, "rpm",
+			"rpm must be a whole number from 1 to %d, or null for no limit. To stop a key, disable it.", maxRPM)
 	}
 	if s.DailyBudget != nil && *s.DailyBudget < 0 {
 		return f, fault.At(fault.InvalidRequest, "daily_budget_usd", "daily_budget_usd must not be negative; null means no limit.")

@@ -49,7 +49,8 @@ func TestKeyLife(t *testing.T) {
 		if got := ShowIPs(k.AllowedIPs); !slices.Equal(got, []string{"192.0.2.1", "10.0.0.0/8"}) {
 			t.Errorf("allowed_ips %q", got)
 		}
-		if !wellFormed(k.secret) || !strings.HasPrefix(k.secret, k.Hint[:7]) || !strings.HasSuffix(k.secret, k.Hint[len(k.Hint)-4:]) || len(k.Hint) > 16 {
+		if !wellFormed(k.secret) || !strings.HasPrefix(k.secret, k.Hint[:7]) || !strings.HasSuffix(k.secret, k.Hint[len(k.Hint)-4:]) ||
+			len(k.Hint) > 16 {
 			t.Errorf("secret %q, hint %q", k.secret, k.Hint)
 		}
 
@@ -209,7 +210,8 @@ func TestSecrets(t *testing.T) {
 		seen[s] = true
 	}
 	good := newSecret()
-	for _, bad := range []string{"", "sk-", good[:len(good)-1], good + "0", "pk-" + good[3:], good[:10] + "-" + good[11:], good[:10] + "é" + good[12:]} {
+	for _, bad := range []string{"", "sk-", good[:len(good)-1], good + "0", "pk-" + good[3:], good[:10] + "-" + good[11:],
+		good[:10] + "é" + good[12:]} {
 		if wellFormed(bad) {
 			t.Errorf("%q passes for a secret", bad)
 		}

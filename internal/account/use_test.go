@@ -35,7 +35,8 @@ func TestUses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		w := watch(t, db)
-		used, idle, shut := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{Disabled: true})
+		used, idle, shut := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
+			createKey(t, db, a.ID, KeySettings{Disabled: true})
 		w.good(t, used, true)
 		w.refused(t, shut.secret)
 		if at, _ := lastUsed(t, db, used.ID); at != 0 {

@@ -80,16 +80,20 @@ func TestUserFaults(t *testing.T) {
 			"no account": {func(tx *store.Tx) (User, error) {
 				return CreateUserTx(tx, "acct_none", SignIn{Email: "x@example.com", PasswordHash: "$h"})
 			}, fault.NotFound, ""},
-			"no email":    {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{PasswordHash: "$h"}) }, fault.InvalidRequest, "email"},
-			"no password": {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{Email: "x@example.com"}) }, fault.InvalidRequest, "password"},
+			"no email": {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{PasswordHash: "$h"}) },
+				fault.InvalidRequest, "email"},
+			"no password": {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{Email: "x@example.com"}) }, fault.InvalidRequest,
+				"password"},
 			"taken": {func(tx *store.Tx) (User, error) {
 				return CreateUserTx(tx, a.ID, SignIn{Email: taken, PasswordHash: "$h"})
 			}, fault.InvalidRequest, "email"},
-			"change taken": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &taken}) }, fault.InvalidRequest, "email"},
-			"change bad":   {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &bad}) }, fault.InvalidRequest, "email"},
-			"change none":  {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
-			"get none":     {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},
-			"delete none":  {func(tx *store.Tx) (User, error) { return User{}, DeleteUserTx(tx, "user_none") }, fault.NotFound, ""},
+			"change taken": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &taken}) },
+				fault.InvalidRequest, "email"},
+			"change bad": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &bad}) },
+				fault.InvalidRequest, "email"},
+			"change none": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
+			"get none":    {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},
+			"delete none": {func(tx *store.Tx) (User, error) { return User{}, DeleteUserTx(tx, "user_none") }, fault.NotFound, ""},
 		}
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
