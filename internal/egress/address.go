@@ -142,7 +142,8 @@ func checkName(name string, labels []string) error {
 			switch {
 			case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
 			case r > unicode.MaxASCII:
-				return refuse("The host of the address has letters beyond ASCII. Write an international name in its ASCII form, which begins with xn--.")
+				return refuse("The host of the address has letters beyond ASCII. Write an international name in its ASCII form, " +
+					"which begins with xn--.")
 			default:
 				return refuse("The host of the address may hold letters, digits, dashes and dots only.")
 			}

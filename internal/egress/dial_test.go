@@ -132,7 +132,8 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 	defer s.Close()
 	for name, addr := range map[string]string{
 		"rebound.example": "127.0.0.1", "mapped.example": "::ffff:127.0.0.1", "six.example": "::1", "private.example": "10.0.0.1",
-		"metadata.example": "169.254.169.254", "nat64.example": "64:ff9b::7f00:1", "sixtofour.example": "2002:7f00:1::1", "zero.example": "0.0.0.0",
+		"metadata.example": "169.254.169.254", "nat64.example": "64:ff9b::7f00:1", "sixtofour.example": "2002:7f00:1::1",
+		"zero.example": "0.0.0.0",
 	} {
 		n := serveNames(map[string][]string{name: {"93.184.215.14", addr}})
 		g := egress.New(nil)
@@ -149,7 +150,8 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 			t.Errorf("%s at %s: %v", name, addr, err)
 		}
 		var refusal *egress.Refusal
-		if _, err = g.Get(t.Context(), raw, egress.Limits{Size: 10, Within: 5 * time.Second}); !errors.As(err, &refusal) || strings.Contains(err.Error(), addr) {
+		if _, err = g.Get(t.Context(), raw, egress.Limits{Size: 10, Within: 5 * time.Second}); !errors.As(err, &refusal) ||
+			strings.Contains(err.Error(), addr) {
 			t.Errorf("%s at %s: %v", name, addr, err)
 		}
 	}

@@ -77,7 +77,8 @@ func judge(resp *http.Response, size int64) error {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return refuse("The address answers with a redirect, which is not followed. Give the address that it leads to.")
 	case resp.StatusCode != http.StatusOK:
-		return refuse(fmt.Sprintf("The address answers with HTTP %d instead of 200. Check that it can be read without signing in.", resp.StatusCode))
+		return refuse(fmt.Sprintf("The address answers with HTTP %d instead of 200. Check that it can be read without signing in.",
+			resp.StatusCode))
 	case resp.ContentLength > size:
 		return tooLarge(size)
 	case coding != "" && coding != "identity":

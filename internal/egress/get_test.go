@@ -27,7 +27,8 @@ func TestGet(t *testing.T) {
 			w.Header().Set("Content-Type", "image/png")
 			_, _ = fmt.Fprintf(w, "%s %s", r.Method, r.URL.Path)
 		}, "GET /file", true},
-		"just the limit": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1000)) }, strings.Repeat("x", 1000), true},
+		"just the limit": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1000)) },
+			strings.Repeat("x", 1000), true},
 		"over the limit, announced": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1001")
 			_, _ = io.WriteString(w, strings.Repeat("x", 1001))
@@ -64,7 +65,8 @@ func TestGet(t *testing.T) {
 			_, _ = io.WriteString(w, "x")
 			panic(http.ErrAbortHandler)
 		}, "closed before the answer was complete", false},
-		"closes early": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "closed before the answer was complete", false},
+		"closes early": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"closed before the answer was complete", false},
 		"a head without end": {func(w http.ResponseWriter, _ *http.Request) {
 			for i := range 2000 {
 				w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("y", 100))
