@@ -50,7 +50,8 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			if err := json.Unmarshal([]byte(p.body), &e); err != nil {
 				t.Fatal(err)
 			}
-			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != in.clock.read().Unix() || p.path != "/hook?x=1" {
+			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != in.clock.read().Unix() ||
+				p.path != "/hook?x=1" {
 				t.Errorf("event %+v", p)
 			}
 			data[e.Type] = string(e.Data)
@@ -123,7 +124,8 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 		n.settle()
 		posts := r.got()
 		d := in.log("acct_1")[0]
-		if len(posts) != 6 || d.State != "failed" || d.NextMS != 0 || len(d.Attempts) != 6 || d.Attempts[5].Status != 500 || d.Attempts[5].Error == "" {
+		if len(posts) != 6 || d.State != "failed" || d.NextMS != 0 || len(d.Attempts) != 6 || d.Attempts[5].Status != 500 ||
+			d.Attempts[5].Error == "" {
 			t.Fatalf("%d attempts, %+v", len(posts), d)
 		}
 		stamps := map[string]bool{}
@@ -291,7 +293,8 @@ func TestWhatReceiversDo(t *testing.T) {
 		for i, name := range names {
 			want := answers[name]
 			d := in.log(fmt.Sprintf("acct_%d", i))[0]
-			if len(d.Attempts) != 1 || d.State != want.state || d.Attempts[0].Status != want.status || !strings.Contains(d.Attempts[0].Error, want.err) ||
+			if len(d.Attempts) != 1 || d.State != want.state || d.Attempts[0].Status != want.status ||
+				!strings.Contains(d.Attempts[0].Error, want.err) ||
 				(want.err == "") != (d.Attempts[0].Error == "") {
 				t.Errorf("%s: %+v, want %+v", name, d, want)
 			}
@@ -387,7 +390,8 @@ func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
 		in.callback(n, "acct_2", strings.Replace(r.URL, "127.0.0.1", "localhost", 1))
 		n.settle()
 		for _, account := range []string{"acct_1", "acct_2"} {
-			if d := in.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host has no public address" || d.Attempts[0].Status != 0 {
+			if d := in.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host has no public address" ||
+				d.Attempts[0].Status != 0 {
 				t.Errorf("%+v", d)
 			}
 		}

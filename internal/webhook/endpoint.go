@@ -103,7 +103,8 @@ func checkEvents(events []string) ([]string, error) {
 	var chosen []string
 	for i, event := range events {
 		if !slices.Contains(types, event) {
-			return nil, fault.At(fault.InvalidRequest, fmt.Sprintf("events[%d]", i), "There is no such type of event. The types are %s.", strings.Join(types, ", "))
+			return nil, fault.At(fault.InvalidRequest, fmt.Sprintf("events[%d]", i), "There is no such type of event. The types are %s.",
+				strings.Join(types, ", "))
 		}
 		if !slices.Contains(chosen, event) {
 			chosen = append(chosen, event)

@@ -108,7 +108,8 @@ func statementsOf(nowMS int64, account, kind string, data []byte) [2]statement {
 
 // envelope is the body of an event. data stands in it byte for byte.
 func envelope(event, kind string, nowMS int64, data []byte) []byte {
-	return fmt.Appendf(nil, `{"id":"%s","object":"event","type":"%s","created_at":%d,"data":%s}`, event, kind, nowMS/1000, bytes.TrimSpace(data))
+	return fmt.Appendf(nil, `{"id":"%s","object":"event","type":"%s","created_at":%d,"data":%s}`, event, kind, nowMS/1000,
+		bytes.TrimSpace(data))
 }
 
 func eventID(nowMS int64) string    { return id.At("evt_", time.UnixMilli(nowMS)) }

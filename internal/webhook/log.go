@@ -116,7 +116,8 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 	for i := range list {
 		ids[i], at[list[i].ID] = list[i].ID, &list[i]
 	}
-	rows, err := tx.Query(`SELECT delivery, at_ms, status, took_ms, error FROM webhook_attempt WHERE `+tx.In("delivery", 1)+` ORDER BY at_ms, id`, store.List(ids))
+	rows, err := tx.Query(`SELECT delivery, at_ms, status, took_ms, error FROM webhook_attempt WHERE `+tx.In("delivery", 1)+
+		` ORDER BY at_ms, id`, store.List(ids))
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}

@@ -52,7 +52,8 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 	if err != nil {
 		return TestResult{}, err
 	}
-	m.body = string(envelope(m.event, TestEvent, nowMS, []byte(`{"message":"This is a test event. Your receiver works if it verifies the signature and answers with a 2xx status."}`)))
+	m.body = string(envelope(m.event, TestEvent, nowMS,
+		[]byte(`{"message":"This is a test event. Your receiver works if it verifies the signature and answers with a 2xx status."}`)))
 	o := w.sendNow(ctx, m)
 	state := stateFailed
 	if o.kind == delivered {

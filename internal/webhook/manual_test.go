@@ -360,7 +360,8 @@ func TestEndpointsAreChecked(t *testing.T) {
 			t.Error("a refused change left something")
 		}
 		e, err := put(Endpoint{URL: "https://example.com/hook", Events: []string{ImageFailed, BalanceLow, ImageFailed}, Secret: "ignored"})
-		if err != nil || e.URL != "https://example.com/hook" || fmt.Sprint(e.Events) != "[image.failed balance.low]" || !strings.HasPrefix(e.Secret, "whsec_") {
+		if err != nil || e.URL != "https://example.com/hook" || fmt.Sprint(e.Events) != "[image.failed balance.low]" ||
+			!strings.HasPrefix(e.Secret, "whsec_") {
 			t.Errorf("%+v, %v", e, err)
 		}
 	})

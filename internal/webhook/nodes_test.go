@@ -413,7 +413,8 @@ func TestRun(t *testing.T) {
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 3 {
 			t.Errorf("%+v", d)
 		}
-		if d := in.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 || !strings.Contains(d.Attempts[0].Error, "stopping") {
+		if d := in.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 ||
+			!strings.Contains(d.Attempts[0].Error, "stopping") {
 			t.Errorf("%+v", d)
 		}
 		b := in.node("b")

@@ -21,7 +21,8 @@ const (
 	retryText = `UPDATE webhook_queue SET due_ms = $1, tries = $2, lease = '', epoch = '', until_ms = 0 WHERE `
 	leaseText = `UPDATE webhook_queue SET lease = CAST($1 AS TEXT) || delivery, epoch = $2, until_ms = $3 WHERE lease = '' AND `
 	dropText  = `DELETE FROM webhook_queue WHERE `
-	heldText  = `SELECT q.delivery, q.lease, q.tries, q.due_ms, d.state FROM webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE `
+	heldText  = `SELECT q.delivery, q.lease, q.tries, q.due_ms, d.state FROM webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery
+		WHERE `
 	stateText = `UPDATE webhook_delivery SET state = $1 WHERE `
 	logText   = `INSERT INTO webhook_attempt (delivery, id, at_ms, status, took_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (delivery, id) DO NOTHING`
