@@ -15,7 +15,8 @@ func pooled(err error) error {
 	if !mixedUp(err) {
 		return err
 	}
-	return fmt.Errorf("%w; is there a pooler in transaction mode between that does not keep prepared statements (PgBouncer before 1.21)? Then add default_query_exec_mode=cache_describe to the database's address", err)
+	return fmt.Errorf("%w; is there a pooler in transaction mode between that does not keep prepared statements (PgBouncer before 1.21)? "+
+		"Then add default_query_exec_mode=cache_describe to the database's address", err)
 }
 
 // mixedUp tells whether a prepared statement is not where it should be.

@@ -16,7 +16,8 @@ import (
 func TestRows(t *testing.T) {
 	t.Parallel()
 	insert := store.Insert("thing", "id text, n bigint, note 'new', mark text", "")
-	add := store.Insert("thing", "id text, n bigint, note 'again', mark text", "ON CONFLICT (id) DO UPDATE SET n = thing.n + excluded.n, note = excluded.note")
+	add := store.Insert("thing", "id text, n bigint, note 'again', mark text",
+		"ON CONFLICT (id) DO UPDATE SET n = thing.n + excluded.n, note = excluded.note")
 	change := store.Update("thing", "id text, n bigint, note 'changed'")
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		run := func(fill func(q *store.Batch)) error {

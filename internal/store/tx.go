@@ -194,7 +194,8 @@ func (tx *Tx) ByIndex() error {
 	if tx.db.dialect == SQLite {
 		return nil
 	}
-	_, err := tx.Exec(`SELECT set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
+	_, err := tx.Exec(`SELECT set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true),
+		set_config('enable_bitmapscan', 'off', true)`)
 	return err
 }
 
