@@ -16,7 +16,8 @@ import (
 
 // steps runs a loop for a while of fake time, and returns when its steps began,
 // in milliseconds, and what was logged. act is called beside it, to wake it.
-func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error, act func(wake chan<- struct{})) (began []int, logged []string) {
+func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
+	act func(wake chan<- struct{})) (began []int, logged []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), run)
@@ -77,7 +78,8 @@ func TestRhythm(t *testing.T) {
 		want []int
 	}{
 		"at once, then every period": {loop.Loop{Period: time.Second}, failing(0, 0), 3500 * time.Millisecond, []int{0, 1000, 2000, 3000}},
-		"after a period":             {loop.Loop{Period: time.Second, Later: true}, failing(0, 0), 3500 * time.Millisecond, []int{1000, 2000, 3000}},
+		"after a period": {loop.Loop{Period: time.Second, Later: true}, failing(0, 0), 3500 * time.Millisecond,
+			[]int{1000, 2000, 3000}},
 		"steps take their time": {
 			loop.Loop{Period: time.Second}, taking(300*time.Millisecond, 900*time.Millisecond), 3500 * time.Millisecond, []int{0, 1000, 2000, 3000}},
 		"a step longer than the period": {
@@ -85,7 +87,8 @@ func TestRhythm(t *testing.T) {
 		"errors back off up to the period": {
 			loop.Loop{Period: 10 * time.Second}, failing(0, 6), 50 * time.Second, []int{0, 1000, 3000, 7000, 15000, 25000, 35000, 45000}},
 		"back-off begins anew": {
-			loop.Loop{Period: 10 * time.Second}, func(n int) error { return failing(n&^1, n|1)(n) }, 25 * time.Second, []int{0, 1000, 11000, 12000, 22000, 23000}},
+			loop.Loop{Period: 10 * time.Second}, func(n int) error { return failing(n&^1, n|1)(n) }, 25 * time.Second,
+			[]int{0, 1000, 11000, 12000, 22000, 23000}},
 		"no back-off beyond a short period": {
 			loop.Loop{Period: 500 * time.Millisecond}, failing(0, 9), 2100 * time.Millisecond, []int{0, 500, 1000, 1500, 2000}},
 		"the step says how long to rest": {
