@@ -93,7 +93,8 @@ func TestWrite(t *testing.T) {
 	}{
 		{At(InvalidRole, "messages[2].role", "No."), 400,
 			`{"error":{"message":"No.","type":"invalid_request_error","code":"invalid_role","param":"messages[2].role"}}`, nil},
-		{busy, 429, `{"attempts":[],"error":{"message":"All lines are <busy>.","type":"rate_limit_error","code":"rate_limit_exceeded","param":null}}`,
+		{busy, 429, `{"attempts":[],"error":{"message":"All lines are <busy>.","type":"rate_limit_error","code":"rate_limit_exceeded",` +
+			`"param":null}}`,
 			map[string]string{"Retry-After": "2"}},
 		{final, 402, `{"error":{"message":"Top up.","type":"insufficient_quota","code":"insufficient_quota","param":null}}`,
 			map[string]string{"X-Should-Retry": "false"}},
@@ -101,7 +102,8 @@ func TestWrite(t *testing.T) {
 			`{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded","param":"messages"}}`, nil},
 		{&Error{Code: "bad_schema", Message: "Schema.", Passed: &Passed{Status: 422, Type: "vendor_error"}}, 422,
 			`{"error":{"message":"Schema.","type":"vendor_error","code":"bad_schema","param":null}}`, nil},
-		{&Error{Code: "never_heard_of", Message: "?"}, 503, `{"error":{"message":"?","type":"service_unavailable","code":"never_heard_of","param":null}}`, nil},
+		{&Error{Code: "never_heard_of", Message: "?"}, 503,
+			`{"error":{"message":"?","type":"service_unavailable","code":"never_heard_of","param":null}}`, nil},
 	} {
 		w := httptest.NewRecorder()
 		tt.err.Write(w)
