@@ -29,10 +29,11 @@ func TestReadAsksForWhatItTakes(t *testing.T) {
 		{"up to the limit", 600 * kib, -1, 600 * kib, []int64{512 * kib, 88*kib + 1}},
 	} {
 		var asked []int64
-		got, err := bounded.Read(iotest.HalfReader(strings.NewReader(strings.Repeat("x", int(c.sent)))), c.announced, c.allowed, func(n int64) error {
-			asked = append(asked, n)
-			return nil
-		})
+		got, err := bounded.Read(iotest.HalfReader(strings.NewReader(strings.Repeat("x", int(c.sent)))), c.announced, c.allowed,
+			func(n int64) error {
+				asked = append(asked, n)
+				return nil
+			})
 		if err != nil || int64(len(got)) != c.sent || !slices.Equal(asked, c.asked) {
 			t.Errorf("%s: %d bytes, %v, asked for %d; want %d", c.name, len(got), err, asked, c.asked)
 		}
