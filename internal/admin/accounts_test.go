@@ -20,7 +20,8 @@ func TestAccounts(t *testing.T) {
 		}
 		o.ok("GET", "/accounts/"+id, "").want(a.body)
 
-		o.ok("PATCH", "/accounts/"+id, `{"name":"Grace","overdraft_floor_usd":0}`).want(`{"name":"Grace","overdraft_floor_usd":0,"disabled":false}`)
+		o.ok("PATCH", "/accounts/"+id, `{"name":"Grace","overdraft_floor_usd":0}`).want(
+			`{"name":"Grace","overdraft_floor_usd":0,"disabled":false}`)
 		o.ok("PATCH", "/accounts/"+id, `{"disabled":true,"name":null}`).want(`{"name":"Grace","disabled":true}`)
 		o.ok("POST", "/accounts", `{"name":"no mail"}`).want(`{"email":null}`)
 

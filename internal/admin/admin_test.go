@@ -203,7 +203,8 @@ func (o *operator) accepts(secret string) bool {
 func TestDoor(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *operator) {
-		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x", "Bearer " + token[1:]} {
+		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x",
+			"Bearer " + token[1:]} {
 			r := o.do("GET", "/accounts", "", "Authorization", header)
 			r.wantFault(fault.InvalidAPIKey, "")
 			if r.header.Get("WWW-Authenticate") != "Bearer" {
@@ -213,12 +214,14 @@ func TestDoor(t *testing.T) {
 		}
 		o.ok("GET", "/accounts", "", "Authorization", "bearer  "+token+" ")
 		for _, path := range []string{"", "/", "/nothing", "/accounts/", "/accounts//keys", "/accounts/x/nothing", "/accounts/x/keys/y",
-			"/codes", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause", "/catalog/revisions/1/x", "/{id}"} {
+			"/codes", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
+			"/catalog/revisions/1/x", "/{id}"} {
 			o.do("GET", path, "").wantFault(fault.NotFound, "")
 		}
 		for path, allow := range map[string]string{
 			"/accounts": "GET, HEAD, POST", "/catalog": "GET, HEAD, PUT", "/keys/x": "DELETE, GET, HEAD, PATCH",
-			"/accounts/x/credits": "POST", "/lines/x/drain": "POST", "/lines/x/resume": "POST", "/audit": "GET, HEAD", "/accounts/x": "GET, HEAD, PATCH",
+			"/accounts/x/credits": "POST", "/lines/x/drain": "POST", "/lines/x/resume": "POST", "/audit": "GET, HEAD",
+			"/accounts/x": "GET, HEAD, PATCH",
 		} {
 			r := o.do("TRACE", path, "")
 			r.wantFault(fault.MethodNotAllowed, "")

@@ -190,7 +190,8 @@ func countField(name string, to **int64) field {
 }
 
 func moneyField(name string, to **money.Amount) field {
-	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000", set: reads(func(v money.Amount) { *to = &v }), null: clears(to)}
+	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000",
+		set: reads(func(v money.Amount) { *to = &v }), null: clears(to)}
 }
 
 // textsField reads a list of texts; null in it is no text.

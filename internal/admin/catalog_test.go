@@ -52,7 +52,8 @@ func TestCatalog(t *testing.T) {
 		}
 		for accept, kind := range map[string]string{
 			"application/yaml": "application/yaml", "text/yaml, application/json": "application/yaml",
-			"application/json": "application/json", "*/*": "application/json", "text/html, application/json;q=0.9, application/yaml": "application/json",
+			"application/json": "application/json", "*/*": "application/json",
+			"text/html, application/json;q=0.9, application/yaml": "application/json",
 		} {
 			r := o.do("GET", "/catalog", "", "Accept", accept)
 			if r.status != 200 || r.header.Get("Content-Type") != kind || (kind == "application/yaml") != strings.Contains(r.body, "- id: swift-1") {

@@ -32,7 +32,8 @@ func (s *server) credit(c *call) (any, error) {
 		return nil, err
 	}
 	if usd == nil || *usd == 0 {
-		return nil, fault.At(fault.InvalidRequest, "usd", "usd is required and must not be zero: the US dollars to give, or negative to take back.")
+		return nil, fault.At(fault.InvalidRequest, "usd",
+			"usd is required and must not be zero: the US dollars to give, or negative to take back.")
 	}
 	note = strings.TrimSpace(note)
 	if utf8.RuneCountInString(note) > maxNote || !plain(note) {
@@ -46,7 +47,8 @@ func (s *server) credit(c *call) (any, error) {
 		var balance money.Amount
 		balance, low, err = ledger.MoveTx(tx, c.id, *usd, note)
 		if errors.Is(err, ledger.ErrRange) {
-			return nil, fault.At(fault.InvalidRequest, "usd", "This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
+			return nil, fault.At(fault.InvalidRequest, "usd",
+				"This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
 		}
 		if err == nil && low != nil {
 			err = webhook.EmitLowTx(tx, low.Account, low.Balance, low.Level)

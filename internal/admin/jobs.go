@@ -60,7 +60,8 @@ func (s *server) listJobs(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := job.Filter{Account: values.Get("account"), Model: values.Get("model"), Line: values.Get("line"), Status: values.Get("status"), After: after, Limit: limit}
+	f := job.Filter{Account: values.Get("account"), Model: values.Get("model"), Line: values.Get("line"), Status: values.Get("status"),
+		After: after, Limit: limit}
 	switch f.Status {
 	case "", "queued", "processing", "succeeded", "failed":
 	default:

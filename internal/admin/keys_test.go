@@ -31,10 +31,12 @@ func TestKeys(t *testing.T) {
 
 		// null clears a limit, what is left out stays.
 		o.ok("PATCH", "/keys/"+id, `{"rpm":null,"allowed_models":null,"daily_budget_usd":0.5}`).
-			want(`{"name":"ci","rpm":null,"allowed_models":null,"daily_budget_usd":0.5,"total_limit_usd":50.000000001,"allowed_ips":["192.0.2.7","10.0.0.0/8"]}`)
+			want(`{"name":"ci","rpm":null,"allowed_models":null,"daily_budget_usd":0.5,"total_limit_usd":50.000000001,"allowed_ips":["192.0.2.7",` +
+				`"10.0.0.0/8"]}`)
 		o.ok("PATCH", "/keys/"+id, `{"daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"name":"","disabled":null}`).
 			want(`{"name":"","daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"disabled":false}`)
-		o.ok("POST", "/accounts/"+account+"/keys", `{}`).want(`{"name":"","rpm":null,"daily_budget_usd":null,"total_limit_usd":null,"allowed_models":null,"allowed_ips":null}`)
+		o.ok("POST", "/accounts/"+account+"/keys", `{}`).want(
+			`{"name":"","rpm":null,"daily_budget_usd":null,"total_limit_usd":null,"allowed_models":null,"allowed_ips":null}`)
 		o.ok("POST", "/accounts/"+account+"/keys", `{"rpm":null,"daily_budget_usd":0}`).want(`{"rpm":null,"daily_budget_usd":0}`)
 	})
 }

@@ -116,20 +116,25 @@ func TestLines(t *testing.T) {
 		}
 
 		rate, ms := 0.5, int64(30)
-		here, a := newNode(t, o.db, "node_a", line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10, SuccessRate: &rate, FirstByteMS: &ms})
-		_, b := newNode(t, o.db, "node_b", line.Status{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2, CoolingUntil: 1_700_000_030,
-			Cause: "5 failures in a row", CauseAt: 1_700_000_000})
+		here, a := newNode(t, o.db, "node_a", line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10,
+			SuccessRate: &rate, FirstByteMS: &ms})
+		_, b := newNode(t, o.db, "node_b", line.Status{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2,
+			CoolingUntil: 1_700_000_030,
+			Cause:        "5 failures in a row", CauseAt: 1_700_000_000})
 		if err := b.Report(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		own := here.ok("GET", "/lines", "").element(0)
-		own.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "over_hold_usd")
+		own.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms",
+			"over_hold_usd")
 		own.want(`{"id":"main","state":"in_service","in_flight":1,"success_rate":0.5}`)
 
 		all := here.ok("GET", "/lines?node=all", "").element(0)
-		all.wantNames("id", "provider", "state", "cooling_until", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms",
+		all.wantNames("id", "provider", "state", "cooling_until", "in_flight", "max_concurrent", "recent_attempts", "success_rate",
+			"first_byte_ms",
 			"cause", "cause_at", "nodes", "over_hold_usd")
-		all.want(`{"state":"circuit_open","in_flight":3,"recent_attempts":10,"success_rate":0.5,"first_byte_ms":30,"cause":"5 failures in a row","nodes":[
+		all.want(`{"state":"circuit_open","in_flight":3,"recent_attempts":10,"success_rate":0.5,"first_byte_ms":30,"cause":"5 failures in a ` +
+			`row","nodes":[
 			{"node":"node_a","at":1700000000,"id":"main","provider":"test","state":"in_service","in_flight":1,"max_concurrent":0,
 			 "recent_attempts":10,"success_rate":0.5,"first_byte_ms":30},
 			{"node":"node_b","at":1700000000,"id":"main","provider":"test","state":"circuit_open","cooling_until":1700000030,"in_flight":2,

@@ -73,7 +73,8 @@ func (s *server) once(c *call, key string, body object) ledger.Once {
 // otherRequest refuses a key that was used before, for something else.
 func otherRequest() error {
 	return fault.At(fault.InvalidRequest, "Idempotency-Key",
-		"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with exactly the same path and body.")
+		"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with "+
+			"exactly the same path and body.")
 }
 
 // change runs do in one transaction.
@@ -102,7 +103,8 @@ func (c *call) onceKey() (string, error) {
 	}
 	key := values[0]
 	if len(values) > 1 || key == "" || len(key) > maxOnceKey || !plain(key) {
-		return "", fault.At(fault.InvalidRequest, "Idempotency-Key", "Send one Idempotency-Key of 1 to %d printable characters, a fresh UUID for example.", maxOnceKey)
+		return "", fault.At(fault.InvalidRequest, "Idempotency-Key",
+			"Send one Idempotency-Key of 1 to %d printable characters, a fresh UUID for example.", maxOnceKey)
 	}
 	return key, nil
 }

@@ -85,7 +85,8 @@ func TestOnceKeepsNoSecret(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if secret := first.text("key"); strings.Contains(saved, secret[8:40]) || strings.Contains(saved, "horse") || strings.Contains(saved, "argon2") {
+		if secret := first.text("key"); strings.Contains(saved, secret[8:40]) || strings.Contains(saved, "horse") ||
+			strings.Contains(saved, "argon2") {
 			t.Errorf("saved %s", saved)
 		}
 	})

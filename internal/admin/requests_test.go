@@ -65,7 +65,8 @@ func TestRequests(t *testing.T) {
 			return reply{t: t, body: string(raw)}
 		}
 		show(log[0]).want(`{"id":"req_2","model":"swift-2","status":502,"code":"upstream_timeout","cost_usd":0,"attempts":[]}`)
-		show(log[1]).want(`{"id":"req_1","account":"` + account + `","key":"` + key + `","model":"swift-1","endpoint":"/v1/chat/completions","status":200,
+		show(log[1]).want(`{"id":"req_1","account":"` + account + `","key":"` + key +
+			`","model":"swift-1","endpoint":"/v1/chat/completions","status":200,
 			"line":"main","attempts":[{"line":"main"}],"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,"cost_usd":0.25,"held_usd":1,
 			"first_byte_ms":30,"duration_ms":90}`)
 		show(log[1]).wantNames("id", "account", "key", "model", "endpoint", "status", "line", "attempts", "prompt_tokens", "cached_tokens",
@@ -83,7 +84,8 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s shows %v, more %v, want %s", query, list, more, want)
 			}
 		}
-		for query, param := range map[string]string{"status=x": "status", "status=0": "status", "status=600": "status", "status=": "status", "key=x": "key", "limit=0": "limit"} {
+		for query, param := range map[string]string{"status=x": "status", "status=0": "status", "status=600": "status", "status=": "status",
+			"key=x": "key", "limit=0": "limit"} {
 			o.do("GET", "/requests?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 

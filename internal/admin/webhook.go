@@ -105,7 +105,8 @@ func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *st
 	_, told := body.members["url"]
 	switch {
 	case !told, address != nil && *address == "":
-		return e, nil, nil, fault.At(fault.InvalidRequest, "url", "url is required: the address that receives events, or null to switch them off.")
+		return e, nil, nil, fault.At(fault.InvalidRequest, "url",
+			"url is required: the address that receives events, or null to switch them off.")
 	case address != nil && e.Events == nil:
 		return e, nil, nil, fault.At(fault.InvalidRequest, "events", "events is required with an address: a list of the types that it receives.")
 	case address != nil:

@@ -26,8 +26,10 @@ func TestWebhookSettings(t *testing.T) {
 		}
 		r = o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
 		r.want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
-		o.ok("GET", path, "").want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5,"secret":"` + secret + `"}`)
-		o.ok("PUT", path, `{"url":null}`).want(`{"url":null,"events":["image.completed","balance.low"],"balance_low_credits":null,"secret":"` + secret + `"}`)
+		o.ok("GET", path, "").want(
+			`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5,"secret":"` + secret + `"}`)
+		o.ok("PUT", path, `{"url":null}`).want(
+			`{"url":null,"events":["image.completed","balance.low"],"balance_low_credits":null,"secret":"` + secret + `"}`)
 		o.ok("PUT", path, `{"url":null,"events":[],"balance_low_credits":0}`).want(`{"events":[],"balance_low_credits":0}`)
 		set := o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed"],"balance_low_credits":12.5}`)
 		o.ok("PUT", path, o.ok("GET", path, "").body).want(set.body) // the body that GET gave
@@ -48,12 +50,18 @@ func TestWebhookFaults(t *testing.T) {
 			`{"url":"http://metadata.google.internal/","events":[]}`: "url", `{"url":"ftp://example.com","events":[]}`: "url",
 			`{"url":"https://example.com/` + strings.Repeat("x", 2000) + `","events":[]}`: "url",
 			`{"url":"https://u:p@example.com/","events":[]}`:                              "url",
-			`{"url":"https://example.com/"}`:                                              "events", `{"url":"https://example.com/","events":null}`: "events",
-			`{"url":"https://example.com/","events":"all"}`: "events", `{"url":null,"events":["job.done"]}`: "events[0]",
-			`{"url":null,"events":["image.failed",null]}`: "events[1]", `{"url":null,"balance_low_credits":-1}`: "balance_low_credits",
-			`{"url":null,"balance_low_credits":"5"}`: "balance_low_credits", `{"url":null,"balance_low_credits":0.00000001}`: "balance_low_credits",
-			`{"url":null,"balance_low_credits":1e40}`: "balance_low_credits", `{"url":null,"balance_low_credits":true}`: "balance_low_credits",
-			`{"url":null,"secret":"whsec_mine"}`: "secret", `{"url":null,"balance_low_credits":200000000001}`: "balance_low_credits",
+			`{"url":"https://example.com/"}`:                                              "events",
+			`{"url":"https://example.com/","events":null}`:                                "events",
+			`{"url":"https://example.com/","events":"all"}`:                               "events",
+			`{"url":null,"events":["job.done"]}`:                                          "events[0]",
+			`{"url":null,"events":["image.failed",null]}`:                                 "events[1]",
+			`{"url":null,"balance_low_credits":-1}`:                                       "balance_low_credits",
+			`{"url":null,"balance_low_credits":"5"}`:                                      "balance_low_credits",
+			`{"url":null,"balance_low_credits":0.00000001}`:                               "balance_low_credits",
+			`{"url":null,"balance_low_credits":1e40}`:                                     "balance_low_credits",
+			`{"url":null,"balance_low_credits":true}`:                                     "balance_low_credits",
+			`{"url":null,"secret":"whsec_mine"}`:                                          "secret",
+			`{"url":null,"balance_low_credits":200000000001}`:                             "balance_low_credits",
 		} {
 			o.do("PUT", path, body).wantFault(fault.InvalidRequest, param)
 		}
@@ -125,7 +133,8 @@ func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 		sent := o.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
 		sent.want(`{"state":"delivered"}`)
 		again := <-posts
-		if string(again.body) != string(second.body) || again.header.Get("webhook-id") != second.header.Get("webhook-id") || hook.Verify(again.body, again.header) != nil {
+		if string(again.body) != string(second.body) || again.header.Get("webhook-id") != second.header.Get("webhook-id") ||
+			hook.Verify(again.body, again.header) != nil {
 			t.Errorf("%s %v", again.body, again.header)
 		}
 		if attempts := sent.members()["attempts"].([]any); len(attempts) != 2 {
