@@ -41,7 +41,8 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s is owned by %q", m.ID, m.OwnedBy)
 		}
 	}
-	if want := "swift-1 other-1 soon-1 broken-1 easel-1 gift-1 reel-1 soon-2 broken-2"; list.Object != "list" || strings.Join(ids, " ") != want {
+	if want := "swift-1 other-1 soon-1 broken-1 easel-1 gift-1 reel-1 soon-2 broken-2"; list.Object != "list" ||
+		strings.Join(ids, " ") != want {
 		t.Errorf("%s %v, want %s", list.Object, ids, want)
 	}
 }
@@ -76,7 +77,8 @@ func TestUsage(t *testing.T) {
 			"/v1/usage": `{"object":"usage","balance":{"usd":8.765432109,"credits":1753.0864218},` +
 				`"total":{` + sums + `},"today":{` + sums + `},` +
 				`"by_model":[{"model":"swift-1",` + sums + `,"prompt_tokens":100,"completion_tokens":20,"image_count":0}]}`,
-			"/v1/dashboard/billing/credit_grants": `{"object":"credit_summary","total_granted":10,"total_used":1.234567891,"total_available":8.765432109}`,
+			"/v1/dashboard/billing/credit_grants": `{"object":"credit_summary","total_granted":10,"total_used":1.234567891,` +
+				`"total_available":8.765432109}`,
 		} {
 			got := d.send("GET", path, "", "Authorization", "Bearer "+secret)
 			if got.status != 200 || strings.TrimSpace(string(got.body)) != want {

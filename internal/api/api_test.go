@@ -35,9 +35,11 @@ models:
   - {id: swift-1, kind: chat, owned_by: example, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
   - {id: other-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
   - {id: soon-1, kind: chat, state: coming_soon, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
-  - {id: broken-1, kind: chat, state: maintenance, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: broken-1, kind: chat, state: maintenance, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, ` +
+	`output: 2}}
   - {id: old-1, kind: chat, state: retired, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
-  - {id: native-1, kind: chat, state: retired, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: native-1, kind: chat, state: retired, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, ` +
+	`output: 2}}
   - {id: easel-1, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1", "16:9"], max_images: 4, max_references: 3, params: [seed]}
   - {id: gift-1, kind: image, price: {1K: 0}, free_daily_requests: 1}
   - {id: reel-1, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9"], max_references: 2}

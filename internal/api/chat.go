@@ -158,7 +158,8 @@ func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*
 	case catalog.StateComingSoon:
 		return nil, fault.At(fault.ModelComingSoon, "model", "The model %s is announced but not open for calls yet.", model.ID)
 	case catalog.StateMaintenance:
-		return nil, fault.At(fault.ModelMaintenance, "model", "The model %s is under maintenance. You were not charged; please try again later.", model.ID)
+		return nil, fault.At(fault.ModelMaintenance, "model",
+			"The model %s is under maintenance. You were not charged; please try again later.", model.ID)
 	}
 	return model, nil
 }

@@ -36,7 +36,8 @@ func TestMethodNotAllowed(t *testing.T) {
 func TestUnknownPaths(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
-	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses/resp_1", "/nativex", "/v1/%00"} {
+	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses/resp_1", "/nativex",
+		"/v1/%00"} {
 		d.send("GET", path, "").refused(t, 404, "not_found")
 	}
 }
@@ -77,7 +78,8 @@ func TestBodyIsNotReadForStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-no\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
+	_, err = io.WriteString(conn,
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-no\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,15 +79,17 @@ func TestNextTurn(t *testing.T) {
 		shares []*share
 		want   int // -1: nobody
 	}{
-		"nobody":               {4, nil, -1},
-		"nobody waits":         {4, []*share{{held: 1}}, -1},
-		"none is free":         {0, []*share{{waiting: one}}, -1},
-		"the last, to none":    {1, []*share{{waiting: one}}, 0},
-		"the last, to one":     {1, []*share{{held: 1, waiting: one}}, -1},
-		"more than it holds":   {3, []*share{{held: 2, waiting: one}}, 0},
-		"as many as it holds":  {2, []*share{{held: 2, waiting: one}}, -1},
-		"the fewest":           {9, []*share{{held: 2, since: 1, waiting: one}, {held: 1, since: 9, waiting: one}, {held: 3, since: 2, waiting: one}}, 1},
-		"the longest waiting":  {9, []*share{{held: 1, since: 7, waiting: one}, {held: 1, since: 3, waiting: one}, {held: 1, since: 5, waiting: one}}, 1},
+		"nobody":              {4, nil, -1},
+		"nobody waits":        {4, []*share{{held: 1}}, -1},
+		"none is free":        {0, []*share{{waiting: one}}, -1},
+		"the last, to none":   {1, []*share{{waiting: one}}, 0},
+		"the last, to one":    {1, []*share{{held: 1, waiting: one}}, -1},
+		"more than it holds":  {3, []*share{{held: 2, waiting: one}}, 0},
+		"as many as it holds": {2, []*share{{held: 2, waiting: one}}, -1},
+		"the fewest": {9, []*share{{held: 2, since: 1, waiting: one}, {held: 1, since: 9, waiting: one},
+			{held: 3, since: 2, waiting: one}}, 1},
+		"the longest waiting": {9, []*share{{held: 1, since: 7, waiting: one}, {held: 1, since: 3, waiting: one},
+			{held: 1, since: 5, waiting: one}}, 1},
 		"not those with fewer": {9, []*share{{held: 0}, {held: 2, waiting: one}}, 1},
 	} {
 		want := (*share)(nil)
@@ -237,7 +239,8 @@ func TestTurnsAreNeverLost(t *testing.T) {
 			total := 0
 			for account, s := range turns.shares {
 				if s.held != held[account] || len(s.waiting) != waiting[account] || s.held+len(s.waiting) == 0 {
-					t.Fatalf("seed %d: %s holds %d and waits for %d, noted are %d and %d", seed, account, held[account], waiting[account], s.held, len(s.waiting))
+					t.Fatalf("seed %d: %s holds %d and waits for %d, noted are %d and %d", seed, account, held[account], waiting[account], s.held,
+						len(s.waiting))
 				}
 				total, most = total+s.held, max(most, s.held)
 			}
@@ -321,7 +324,8 @@ func TestWaitingIsBounded(t *testing.T) {
 		}
 		ends = append(ends, leave)
 	}
-	submission := &jobrequest.Submission{References: []jobrequest.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
+	submission := &jobrequest.Submission{
+		References: []jobrequest.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
 	_, err := d.gather(t.Context(), "many", submission) // it has nothing to fetch with
 	if f := fault.Of(err); err == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter != busyRetryAfter {
 		t.Errorf("%v", err)

@@ -144,9 +144,11 @@ func TestReferencesAreKept(t *testing.T) {
 		}{
 			{generations, "easel-1", map[string]any{"image": h.url + "/a.png"}, 1},
 			{edits, "easel-1", map[string]any{"image": inline, "mask": "data:image/png;base64," + inline}, 2},
-			{edits, "easel-1", map[string]any{"image": []string{h.url + "/a.png", inline}, "images": []any{map[string]any{"image_url": h.url + "/a.png"}}}, 3},
+			{edits, "easel-1", map[string]any{"image": []string{h.url + "/a.png", inline},
+				"images": []any{map[string]any{"image_url": h.url + "/a.png"}}}, 3},
 			{videos, "reel-1", map[string]any{"image": inline}, 1},
-			{videos, "reel-1", map[string]any{"references": []any{h.url + "/a.png", map[string]any{"url": h.url + "/clip.mp4", "type": "video"}}}, 2},
+			{videos, "reel-1", map[string]any{
+				"references": []any{h.url + "/a.png", map[string]any{"url": h.url + "/clip.mp4", "type": "video"}}}, 2},
 			{videos, "reel-1", map[string]any{"references": []any{base64.StdEncoding.EncodeToString(clip())}, "prompt": nil}, 1},
 		} {
 			d.send("POST", c.path, submitting(t, c.model, c.fields), as(secret)...).accepted(t)
@@ -171,23 +173,26 @@ func TestBadReferences(t *testing.T) {
 		fields      map[string]any
 		param       string
 	}{
-		"not there":           {generations, "easel-1", map[string]any{"image": h.url + "/nothing"}, "image"},
-		"moved":               {generations, "easel-1", map[string]any{"image": []string{h.url + "/moved"}}, "image[0]"},
-		"a page":              {generations, "easel-1", map[string]any{"images": []string{good, h.url + "/page.html"}}, "images[1]"},
-		"empty":               {generations, "easel-1", map[string]any{"image": h.url + "/empty"}, "image"},
-		"cut":                 {generations, "easel-1", map[string]any{"image": h.url + "/cut"}, "image"},
-		"a bomb":              {generations, "easel-1", map[string]any{"image": h.url + "/bomb.png"}, "image"},
-		"SVG":                 {generations, "easel-1", map[string]any{"image": h.url + "/picture.svg"}, "image"},
-		"private":             {generations, "easel-1", map[string]any{"image": "http://10.0.0.1/a.png"}, "image"},
-		"metadata":            {edits, "easel-1", map[string]any{"image": "http://169.254.169.254/latest/meta-data"}, "image"},
-		"in IPv6":             {edits, "easel-1", map[string]any{"image": "http://[::ffff:10.0.0.1]/a.png"}, "image"},
-		"nobody there":        {edits, "easel-1", map[string]any{"image": closed.URL}, "image"},
-		"with a password":     {edits, "easel-1", map[string]any{"image": "http://user:secret@example.com/a.png"}, "image"},
-		"no picture":          {edits, "easel-1", map[string]any{"image": base64.StdEncoding.EncodeToString([]byte("Hello, I am a text."))}, "image"},
-		"a clip":              {edits, "easel-1", map[string]any{"image": h.url + "/clip.mp4"}, "image"},
-		"a bad mask":          {edits, "easel-1", map[string]any{"image": good, "mask": h.url + "/page.html"}, "mask"},
-		"a clip as an image":  {videos, "reel-1", map[string]any{"references": []any{map[string]any{"url": h.url + "/clip.mp4", "type": "image"}}}, "references[0]"},
-		"an image as a clip":  {videos, "reel-1", map[string]any{"references": []any{map[string]any{"url": h.url + "/a.png", "type": "video"}}}, "references[0]"},
+		"not there":       {generations, "easel-1", map[string]any{"image": h.url + "/nothing"}, "image"},
+		"moved":           {generations, "easel-1", map[string]any{"image": []string{h.url + "/moved"}}, "image[0]"},
+		"a page":          {generations, "easel-1", map[string]any{"images": []string{good, h.url + "/page.html"}}, "images[1]"},
+		"empty":           {generations, "easel-1", map[string]any{"image": h.url + "/empty"}, "image"},
+		"cut":             {generations, "easel-1", map[string]any{"image": h.url + "/cut"}, "image"},
+		"a bomb":          {generations, "easel-1", map[string]any{"image": h.url + "/bomb.png"}, "image"},
+		"SVG":             {generations, "easel-1", map[string]any{"image": h.url + "/picture.svg"}, "image"},
+		"private":         {generations, "easel-1", map[string]any{"image": "http://10.0.0.1/a.png"}, "image"},
+		"metadata":        {edits, "easel-1", map[string]any{"image": "http://169.254.169.254/latest/meta-data"}, "image"},
+		"in IPv6":         {edits, "easel-1", map[string]any{"image": "http://[::ffff:10.0.0.1]/a.png"}, "image"},
+		"nobody there":    {edits, "easel-1", map[string]any{"image": closed.URL}, "image"},
+		"with a password": {edits, "easel-1", map[string]any{"image": "http://user:secret@example.com/a.png"}, "image"},
+		"no picture": {edits, "easel-1",
+			map[string]any{"image": base64.StdEncoding.EncodeToString([]byte("Hello, I am a text."))}, "image"},
+		"a clip":     {edits, "easel-1", map[string]any{"image": h.url + "/clip.mp4"}, "image"},
+		"a bad mask": {edits, "easel-1", map[string]any{"image": good, "mask": h.url + "/page.html"}, "mask"},
+		"a clip as an image": {videos, "reel-1",
+			map[string]any{"references": []any{map[string]any{"url": h.url + "/clip.mp4", "type": "image"}}}, "references[0]"},
+		"an image as a clip": {videos, "reel-1", map[string]any{"references": []any{map[string]any{"url": h.url + "/a.png", "type": "video"}}},
+			"references[0]"},
 		"in reference_images": {videos, "reel-1", map[string]any{"reference_images": []any{h.url + "/clip.mp4"}}, "reference_images[0]"},
 	} {
 		got := d.send("POST", c.path, submitting(t, c.model, c.fields), as(secret)...)
@@ -209,7 +214,8 @@ func TestPrivateHostsAreNotReached(t *testing.T) {
 	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })
 	_, secret := d.key(account.KeySettings{})
 	port := h.url[strings.LastIndexByte(h.url, ':'):]
-	for _, address := range []string{h.url, "http://localhost" + port, "http://[::1]" + port, "http://[::ffff:127.0.0.1]" + port, "http://2130706433" + port, "http://0x7f.1" + port} {
+	for _, address := range []string{h.url, "http://localhost" + port, "http://[::1]" + port, "http://[::ffff:127.0.0.1]" + port,
+		"http://2130706433" + port, "http://0x7f.1" + port} {
 		got := d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": address + "/a.png"}), as(secret)...)
 		if param := got.refused(t, 400, "invalid_request"); param != "image" {
 			t.Errorf("%s: param %q", address, param)
@@ -255,7 +261,8 @@ func TestMultipartEdits(t *testing.T) {
 	if held := accountState(t, d).Held.String(); held != "0.1" {
 		t.Errorf("%s USD held", held)
 	}
-	if again := send(fields, []string{"image[]", "image[]", "mask"}, picture(t), "Idempotency-Key", "a"); again.accepted(t).ID != first.accepted(t).ID {
+	if again := send(fields, []string{"image[]", "image[]", "mask"}, picture(t), "Idempotency-Key", "a"); again.accepted(t).ID !=
+		first.accepted(t).ID {
 		t.Error("another boundary makes another job")
 	}
 	for _, c := range []struct {
@@ -281,8 +288,10 @@ func TestMultipartEdits(t *testing.T) {
 			t.Errorf("%s %q: param %q, want %q", c.name, c.value, param, c.param)
 		}
 	}
-	d.send("POST", generations, "--b--", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400, "invalid_json")
-	d.send("POST", edits, "--b\r\n", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400, "invalid_request")
+	d.send("POST", generations, "--b--", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400,
+		"invalid_json")
+	d.send("POST", edits, "--b\r\n", append(as(secret), "Content-Type", "multipart/form-data; boundary=b")...).refused(t, 400,
+		"invalid_request")
 	d.keeps(t, 3)
 }
 
@@ -401,7 +410,8 @@ func TestNothingIsFetchedInVain(t *testing.T) {
 			t.Errorf("%d fetches", got)
 		}
 		d.keeps(t, 0)
-		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/nothing", "n": 9}), as(broke)...).refused(t, 400, "invalid_request")
+		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/nothing", "n": 9}), as(broke)...).refused(t, 400,
+			"invalid_request")
 		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"}), as(good)...).accepted(t)
 		d.settled()
 		codes := map[string]int{}

@@ -55,7 +55,8 @@ func TestSubmitAndPoll(t *testing.T) {
 		_, secret := d.key(account.KeySettings{})
 		got := d.send("POST", generations, `{"model":"easel-1","prompt":"a hat","size":"2048x2048","n":3,"seed":7}`, as(secret)...)
 		image := got.accepted(t)
-		if want := fmt.Sprintf(`{"id":%q,"object":"image.generation.job","status":"queued","model":"easel-1"}`, image.ID); string(got.body) != want {
+		if want := fmt.Sprintf(`{"id":%q,"object":"image.generation.job","status":"queued","model":"easel-1"}`, image.ID); string(
+			got.body) != want {
 			t.Errorf("%s; want %s", got.body, want)
 		}
 		video := d.send("POST", videos, `{"model":"reel-1","prompt":"a hat falls","duration":10,"resolution":"1080p"}`, as(secret)...).accepted(t)
@@ -67,7 +68,8 @@ func TestSubmitAndPoll(t *testing.T) {
 		}
 		poll := d.send("GET", "/v1/images/jobs/"+image.ID, "", as(secret)...)
 		var seen jobSeen
-		if err := json.Unmarshal(poll.body, &seen); err != nil || poll.status != 200 || seen.Status != "queued" || seen.Position == nil || seen.ETA == nil ||
+		if err := json.Unmarshal(poll.body,
+			&seen); err != nil || poll.status != 200 || seen.Status != "queued" || seen.Position == nil || seen.ETA == nil ||
 			seen.Created == 0 || seen.ID != image.ID || strings.HasSuffix(string(poll.body), "\n") {
 			t.Errorf("%d %s, %v", poll.status, poll.body, err)
 		}
@@ -110,7 +112,8 @@ func TestPollsOfNoJob(t *testing.T) {
 				t.Errorf("%s: param %q", c.name, param)
 			}
 		}
-		for _, path := range []string{"/v1/images/jobs", "/v1/images/jobs/", "/v1/images/jobs/" + image + "/", "/v1/images/jobs/" + image + "/x", "/v1/images", "/v1/videos/edits", "/v1/jobs/" + image} {
+		for _, path := range []string{"/v1/images/jobs", "/v1/images/jobs/", "/v1/images/jobs/" + image + "/", "/v1/images/jobs/" + image + "/x",
+			"/v1/images", "/v1/videos/edits", "/v1/jobs/" + image} {
 			d.send("GET", path, "").refused(t, 404, "not_found")
 		}
 		d.send("GET", "/v1/images/jobs/"+image, "").refused(t, 401, "missing_api_key")
@@ -139,7 +142,8 @@ func TestOrderOfSubmissionChecks(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
 	free := int64(1)
-	_, secret := d.key(account.KeySettings{AllowedModels: []string{"gift-1", "reel-1", "old-2", "soon-2", "broken-2"}, AllowedIPs: []string{"192.0.2.0/24"}, RPM: &free})
+	_, secret := d.key(account.KeySettings{AllowedModels: []string{"gift-1", "reel-1", "old-2", "soon-2", "broken-2"},
+		AllowedIPs: []string{"192.0.2.0/24"}, RPM: &free})
 	tooLong := "\xff" + strings.Repeat("x", maxBody)
 	key, from, packed := "Bearer "+secret, "192.0.2.1", "gzip"
 	const rest = `"n":"many","size":9,"callback_url":7,"prompt":5`
@@ -171,8 +175,10 @@ func TestOrderOfSubmissionChecks(t *testing.T) {
 		{"model allowlist", edits, key, from, "", `{"model":"easel-1",` + rest + `}`, 403, "permission_denied", "model"},
 		{"an edit without reference", edits, key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "invalid_request", "image"},
 		{"fields", generations, key, from, "", `{"model":"gift-1","prompt":"x","n":7}`, 400, "invalid_request", "n"},
-		{"callback after the catalog's rules", generations, key, from, "", `{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x","size":"4K"}`, 400, "unsupported_resolution", "size"},
-		{"callback", generations, key, from, "", `{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x"}`, 400, "invalid_callback_url", "callBackUrl"},
+		{"callback after the catalog's rules", generations, key, from, "",
+			`{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x","size":"4K"}`, 400, "unsupported_resolution", "size"},
+		{"callback", generations, key, from, "", `{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x"}`, 400, "invalid_callback_url",
+			"callBackUrl"},
 		{"nothing", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 202, "", ""},
 		{"rate", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 429, "rate_limit_exceeded", ""},
 	} {
@@ -236,7 +242,8 @@ func TestRefusedSubmissions(t *testing.T) {
 	if state := accountState(t, d); state.Held != 0 {
 		t.Errorf("refusals hold money: %+v", state)
 	}
-	if got := d.send("POST", generations, `{"model":"easel-1","prompt":"x","callback_url":"https://no-such-host.example.com/x?y=1"}`, as(secret)...); got.status != 202 {
+	if got := d.send("POST", generations, `{"model":"easel-1","prompt":"x","callback_url":"https://no-such-host.example.com/x?y=1"}`,
+		as(secret)...); got.status != 202 {
 		t.Errorf("a host that does not resolve now: %d %s", got.status, got.body)
 	}
 }
@@ -302,7 +309,8 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 		d.send("POST", generations, hat+" ", with("a")...).refused(t, 400, "invalid_request")
 		d.send("POST", edits, hat, with("a")...).refused(t, 400, "invalid_request")
-		if param := d.send("POST", generations, `{"model":"easel-1","prompt":"x","n":9}`, with("a")...).refused(t, 400, "invalid_request"); param != "n" {
+		if param := d.send("POST", generations, `{"model":"easel-1","prompt":"x","n":9}`, with("a")...).refused(t, 400,
+			"invalid_request"); param != "n" {
 			t.Errorf("the fields come first, not %q", param)
 		}
 		for _, bad := range []string{"", strings.Repeat("x", 256), "a b", "ä"} {
