@@ -184,7 +184,8 @@ func (b *AuditBooks) readFolded() error {
 		}
 		for i := range r[:7] {
 			if r[i] < 0 {
-				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i], Recorded: fmt.Sprint(r[i])})
+				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i],
+					Recorded: fmt.Sprint(r[i])})
 			}
 		}
 		a := b.account(account, "sums of deleted receipts")
@@ -240,7 +241,8 @@ func (b *AuditBooks) readHolds() error {
 		}
 		b.Checked("holds", 1)
 		return nil
-	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens FROM ledger_hold`)
+	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens
+		FROM ledger_hold`)
 }
 
 func (b *AuditBooks) readEntries() error {

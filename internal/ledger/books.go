@@ -125,7 +125,8 @@ func newBooks() *books {
 func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 	acct, key := b.accounts[a.Account], b.keys[a.Key]
 	if acct == nil || key == nil || key.account != acct.id || acct.disabled || key.disabled {
-		return nil, fault.New(fault.InvalidAPIKey, "This API key is disabled or no longer exists, or its account is disabled. Use another key, or ask the operator.")
+		return nil, fault.New(fault.InvalidAPIKey,
+			"This API key is disabled or no longer exists, or its account is disabled. Use another key, or ask the operator.")
 	}
 	if key.version != a.KeyVersion {
 		return nil, ErrKeyChanged
@@ -147,13 +148,19 @@ func (b *books) admit(a Admission, epoch string) (*holdRow, error) {
 	}
 	switch {
 	case key.dailyBudget >= 0 && daySpent+dayHeld+a.Amount > key.dailyBudget:
-		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today (%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
+		return nil, refuseQuota(
+			"This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today (%s USD spent, "+
+				"%s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
 			key.dailyBudget, a.Amount, daySpent, dayHeld, cheaper(a))
 	case key.limit >= 0 && key.spent+key.held+a.Amount > key.limit:
-		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD (%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
+		return nil, refuseQuota(
+			"This key's total limit of %s USD does not cover the request's highest possible cost of %s USD (%s USD spent, "+
+				"%s USD held by running requests). Raise the limit, use another key, or %s.",
 			key.limit, a.Amount, key.spent, key.held, cheaper(a))
 	case acct.balance-acct.held-a.Amount < acct.floor:
-		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD (balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
+		return nil, refuseQuota(
+			"The balance does not cover the request's highest possible cost of %s USD (balance %s USD, %s USD held by running requests). Top up, "+
+				"wait for running requests to end, or %s.",
 			a.Amount, acct.balance, acct.held, cheaper(a))
 	}
 
@@ -200,7 +207,8 @@ func (b *books) checkRate(key *keyRow, n int64) error {
 		return nil
 	}
 	return fault.New(fault.RateLimitExceeded,
-		"This key may send %d requests in 60 seconds, and has sent them. The next one may come in %d seconds; send fewer, or raise the key's requests-per-minute limit.",
+		"This key may send %d requests in 60 seconds, and has sent them. The next one may come in %d seconds; send fewer, "+
+			"or raise the key's requests-per-minute limit.",
 		key.rpm, (window.Milliseconds()-(b.nowMS-at)+999)/1000)
 }
 

@@ -40,7 +40,8 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 			realMS += max(0, moves)
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
 			case what <= 1 || len(open) == 0:
-				a := Admission{Request: fmt.Sprint("r", i), Account: "a", Key: rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"), KeyVersion: 1, Model: "m",
+				a := Admission{Request: fmt.Sprint("r", i), Account: "a", Key: rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"), KeyVersion: 1,
+					Model:  "m",
 					Amount: money.Amount(rapid.Int64Range(0, 200).Draw(t, "amount"))}
 				before, keyBefore := *b.accounts["a"], *b.keys[a.Key]
 				// The clock may go back: what came later was no later than now.
@@ -131,7 +132,8 @@ func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
 	q.push(&op{kind: opEnd})
 	batch := q.take(nil)
 	if len(batch) != batchSize || batch[0].kind != opEnd || batch[2].account != "quiet" {
-		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind, batch[1].account, batch[2].account)
+		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind,
+			batch[1].account, batch[2].account)
 	}
 	q.close()
 	if rest := q.take(nil); len(rest) != 47 || rest[46].kind != opRefused {

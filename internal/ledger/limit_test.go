@@ -104,11 +104,13 @@ func TestRateWindowIsExact(t *testing.T) {
 		for _, step := range []struct {
 			at   int64
 			want bool
-		}{{0, true}, {20_000, true}, {40_000, true}, {40_001, false}, {59_999, false}, {60_000, true}, {60_001, false}, {80_000, true}, {99_999, false}, {100_000, true}} {
+		}{{0, true}, {20_000, true}, {40_000, true}, {40_001, false}, {59_999, false}, {60_000, true}, {60_001, false}, {80_000, true},
+			{99_999, false}, {100_000, true}} {
 			if got := try(step.at); got != step.want {
 				t.Errorf("at %d ms: %v, want %v", step.at, got, step.want)
 			}
-			if told := fault.Of(b.checkRate(key, key.hits+1)); step.at == 40_001 && (told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
+			if told := fault.Of(b.checkRate(key, key.hits+1)); step.at == 40_001 &&
+				(told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
 				t.Errorf("at %d ms it says %v", step.at, told)
 			}
 		}

@@ -86,7 +86,8 @@ func distinct(ids []string) []string {
 func (b *books) scanAccount(row store.Row) error {
 	var a accountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq, &a.day, &set, &armed, (*int64)(&a.low.level)); err != nil {
+	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq, &a.day, &set, &armed,
+		(*int64)(&a.low.level)); err != nil {
 		return err
 	}
 	a.disabled, a.low.set, a.low.armed = disabled != 0, set != 0, armed != 0
@@ -129,7 +130,8 @@ func (b *books) scanFree(row store.Row) error {
 func (b *books) scanHold(row store.Row) error {
 	var h holdRow
 	var free int64
-	if err := row.Scan(&h.id, &h.epoch, &h.account, &h.key, &h.model, &h.endpoint, &h.day, &h.revision, &free, (*int64)(&h.amount), &h.createdMS,
+	if err := row.Scan(&h.id, &h.epoch, &h.account, &h.key, &h.model, &h.endpoint, &h.day, &h.revision, &free, (*int64)(&h.amount),
+		&h.createdMS,
 		(*int64)(&h.cost), &h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.line, &h.job); err != nil {
 		return err
 	}
@@ -141,12 +143,16 @@ func (b *books) scanHold(row store.Row) error {
 // What a batch writes of each table.
 var (
 	updateAccounts = store.Update("ledger_account", "id text, balance_nano bigint, held_nano bigint, seq bigint, day bigint")
-	updateKeys     = store.Update("ledger_key", `id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
+	updateKeys     = store.Update("ledger_key",
+		`id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
 		hits bigint, last_used_ms bigint`)
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
-	insertHolds = store.Insert("ledger_hold", `id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
-		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '', job text`, "")
-	updateProgress = store.Update("ledger_hold", `id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
+	insertHolds = store.Insert("ledger_hold",
+		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
+		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '',
+			job text`, "")
+	updateProgress = store.Update("ledger_hold",
+		`id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
 		line text`)
 )
 
