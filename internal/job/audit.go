@@ -122,7 +122,8 @@ func (a *audit) end() error {
 		if a.books.MayBeDeleted(e.account, request) {
 			continue
 		}
-		a.books.Differ(ledger.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job, Recorded: e.cost.String()})
+		a.books.Differ(ledger.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job,
+			Recorded: e.cost.String()})
 	}
 	return nil
 }
@@ -134,7 +135,8 @@ func (a *audit) running(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
+	rows, err := tx.Query(
+		`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
 		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
 	if err != nil {
 		return err

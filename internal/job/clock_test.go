@@ -28,9 +28,11 @@ func TestAJumpForgetsNoRecord(t *testing.T) {
 		}
 		ended := func(id string, at time.Time) {
 			t.Helper()
-			exec(fmt.Sprintf(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key, fingerprint,
+			exec(fmt.Sprintf(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, `+
+				`callback, once_key, fingerprint,
 				free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
-				VALUES ('%s', '', 'a', '', 'image', 'm', '', 1, '', '', '', '', '', '%[1]s', '', 0, 0, 0, 'failed', '', '', '', '{}', 1, 1, %d)`, id, at.UnixMilli()))
+				VALUES ('%s', '', 'a', '', 'image', 'm', '', 1, '', '', '', '', '', '%[1]s', '', 0, 0, 0, 'failed', '', '', '', '{}', 1, 1, %d)`, id,
+				at.UnixMilli()))
 		}
 		pass := func(d time.Duration) {
 			t.Helper()
@@ -49,8 +51,10 @@ func TestAJumpForgetsNoRecord(t *testing.T) {
 		now = now.Add(year)
 		pass(10 * time.Second)
 		ended("meanwhile", now)
-		exec(fmt.Sprintf(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket,
-			submitted_ms, results, files, trace) VALUES ('waits', 'm', 'a', 0, 1, %d, %d, 0, '', 0, '', 0, 0, '', 0, '', '', '')`, now.UnixMilli(), now.UnixMilli()))
+		exec(fmt.Sprintf(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, `+
+			`revision, number, ticket,
+			submitted_ms, results, files, trace) VALUES ('waits', 'm', 'a', 0, 1, %d, %d, 0, '', 0, '', 0, 0, '', 0, '', '', '')`, now.UnixMilli(),
+			now.UnixMilli()))
 		if !known("early") {
 			t.Error("while the clock was ahead, its record had run out")
 		}

@@ -172,7 +172,8 @@ func (w *worker) unfetched(cause error) *upstream.JobFailure {
 
 // theirs tells whether it was the provider's bytes that could not be stored.
 func theirs(err error) bool {
-	return errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) || errors.Is(err, media.ErrForeign) || errors.Is(err, media.ErrTooLarge)
+	return errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) || errors.Is(err, media.ErrForeign) ||
+		errors.Is(err, media.ErrTooLarge)
 }
 
 // stored writes which files are the results.

@@ -64,8 +64,9 @@ func TestCollect(t *testing.T) {
 		{name: "something else comes", kind: video, fetch: func(int, upstream.Result) (*upstream.File, error) {
 			return file([]byte("<html>sorry</html>"), -1), nil
 		}, code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
-		{name: "an image instead of a clip", kind: video, fetch: func(int, upstream.Result) (*upstream.File, error) { return file(picture(), -1), nil },
-			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
+		{name: "an image instead of a clip", kind: video,
+			fetch: func(int, upstream.Result) (*upstream.File, error) { return file(picture(), -1), nil },
+			code:  fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
 		{name: "one of three never comes", kind: image, count: 3, fetch: func(_ int, r upstream.Result) (*upstream.File, error) {
 			if strings.HasSuffix(r.Ref, "/1") {
 				return nil, gone()
@@ -92,7 +93,8 @@ func TestCollect(t *testing.T) {
 				n := h.still()
 				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
-				if c.code == "" && (s.Status != statusSucceeded || len(s.Data) != c.data) || c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
+				if c.code == "" && (s.Status != statusSucceeded || len(s.Data) != c.data) ||
+					c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
 					t.Errorf("%+v %+v", s, s.Error)
 				}
 				if got := [2]int{first.count(), second.count()}; got != c.submissions {
@@ -113,7 +115,8 @@ func (h *house) onlyPublic(n *testNode, s shown) {
 	h.t.Helper()
 	var public, others int
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
-		return tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state = 'public' THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN state IN ('public', 'gone') THEN 0 ELSE 1 END), 0) FROM media_file`).Scan(&public, &others)
+		return tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state = 'public' THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN state IN ('public', `+
+			`'gone') THEN 0 ELSE 1 END), 0) FROM media_file`).Scan(&public, &others)
 	})
 	if err != nil || public != len(s.Data) || others != 0 {
 		h.t.Errorf("%d public files of %d links, %d others are kept: %v", public, len(s.Data), others, err)

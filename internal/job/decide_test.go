@@ -48,51 +48,85 @@ func TestAfter(t *testing.T) {
 		wait     time.Duration
 	}{
 		// Images.
-		{name: "moderated image", attempts: []attempted{{"a", upstream.Ended(image, "moderation_blocked", "no")}}, lines: both, fail: fault.ModerationBlocked},
-		{name: "policy of an image", attempts: []attempted{{"a", upstream.Ended(image, "content_policy_violation", "no")}}, lines: both, fail: fault.ContentPolicyViolation},
+		{name: "moderated image", attempts: []attempted{{"a", upstream.Ended(image, "moderation_blocked", "no")}}, lines: both,
+			fail: fault.ModerationBlocked},
+		{name: "policy of an image", attempts: []attempted{{"a", upstream.Ended(image, "content_policy_violation", "no")}}, lines: both,
+			fail: fault.ContentPolicyViolation},
 		{name: "no image came", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "a"},
-		{name: "no image came twice", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")}, {"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "b"},
-		{name: "no image came anywhere", attempts: []attempted{{"a", upstream.Nothing(image, "")}, {"a", upstream.Nothing(image, "")}, {"b", upstream.Nothing(image, "")}, {"b", upstream.Nothing(image, "")}}, lines: both, fail: fault.UpstreamError},
+		{name: "no image came twice", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")},
+			{"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "b"},
+		{name: "no image came anywhere", attempts: []attempted{{"a", upstream.Nothing(image, "")}, {"a", upstream.Nothing(image, "")},
+			{"b", upstream.Nothing(image, "")}, {"b", upstream.Nothing(image, "")}}, lines: both, fail: fault.UpstreamError},
 		{name: "an image is not suitable", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: both, first: "b"},
-		{name: "an image suits nobody", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: []string{"a"}, fail: fault.UpstreamError},
+		{name: "an image suits nobody", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: []string{"a"},
+			fail: fault.UpstreamError},
 		{name: "the line's account", attempts: []attempted{{"a", upstream.Refused(image, 401, "", nil, nil)}}, lines: both, first: "b"},
-		{name: "the line's account, no other", attempts: []attempted{{"a", upstream.Refused(image, 402, "", nil, nil)}}, lines: []string{"a"}, fail: fault.UpstreamError},
+		{name: "the line's account, no other", attempts: []attempted{{"a", upstream.Refused(image, 402, "", nil, nil)}}, lines: []string{"a"},
+			fail: fault.UpstreamError},
 		{name: "busy", attempts: []attempted{{"a", upstream.Refused(image, 429, "", nil, nil)}}, lines: both, first: "a", wait: 2 * time.Second},
 		{name: "broken", attempts: []attempted{{"a", upstream.Refused(image, 500, "", nil, nil)}}, lines: both, first: "b"},
 		{name: "image expired", attempts: []attempted{{"a", upstream.Expired(image, "expired")}}, lines: both, first: "b"},
 		{name: "image vanished", attempts: []attempted{{"a", upstream.Vanished(image, "404")}}, lines: both, first: "b"},
-		{name: "image vanished everywhere", attempts: []attempted{{"a", upstream.Vanished(image, "404")}, {"b", upstream.Vanished(image, "404")}}, lines: both, fail: fault.UpstreamError},
+		{name: "image vanished everywhere", attempts: []attempted{{"a", upstream.Vanished(image, "404")}, {"b", upstream.Vanished(image, "404")}},
+			lines: both, fail: fault.UpstreamError},
 
 		// Videos.
-		{name: "moderated prompt", attempts: []attempted{{"a", upstream.Ended(video, "InputTextSensitiveContentDetected", "no")}}, lines: both, fail: fault.ContentPolicy},
-		{name: "moderated clip", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}}, lines: both, first: "a"},
-		{name: "moderated clip again", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}, {"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
+		{name: "moderated prompt", attempts: []attempted{{"a", upstream.Ended(video, "InputTextSensitiveContentDetected", "no")}}, lines: both,
+			fail: fault.ContentPolicy},
+		{name: "moderated clip", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}}, lines: both,
+			first: "a"},
+		{name: "moderated clip again", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
+			{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
 			lines: []string{"a"}, fail: fault.ContentPolicy},
-		{name: "moderated clip again, another line", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}, {"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
+		{name: "moderated clip again, another line",
+			attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
+				{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
 			lines: both, fail: fault.ContentPolicy},
-		{name: "moderated clip, busy, moderated again", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}, {"a", upstream.Refused(video, 429, "", nil, nil)}, {"b", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
+		{name: "moderated clip, busy, moderated again",
+			attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
+				{"a", upstream.Refused(video, 429, "", nil, nil)}, {"b", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
 			lines: both, fail: fault.ContentPolicy},
-		{name: "material twice", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "file_download_error", "no file")}}, lines: []string{"a", "b", "c"}, fail: fault.InvalidMaterial},
-		{name: "moderated sound, no line", attempts: []attempted{{"a", flaggedSound}, {"a", flaggedSound}}, lines: []string{"a"}, fail: fault.ContentPolicy, param: "audio"},
-		{name: "parameter", attempts: []attempted{{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`), nil)}}, lines: both, first: "b"},
-		{name: "parameter everywhere", attempts: []attempted{{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`), nil)}}, lines: []string{"a"}, fail: fault.InvalidRequest},
+		{name: "material twice", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")},
+			{"b", upstream.Ended(video, "file_download_error", "no file")}}, lines: []string{"a", "b", "c"}, fail: fault.InvalidMaterial},
+		{name: "moderated sound, no line", attempts: []attempted{{"a", flaggedSound}, {"a", flaggedSound}}, lines: []string{"a"},
+			fail: fault.ContentPolicy, param: "audio"},
+		{name: "parameter", attempts: []attempted{
+			{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`),
+				nil)}}, lines: both, first: "b"},
+		{name: "parameter everywhere",
+			attempts: []attempted{
+				{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`),
+					nil)}}, lines: []string{"a"}, fail: fault.InvalidRequest},
 		{name: "material", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}}, lines: both, first: "b"},
-		{name: "material everywhere", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "image_load_error", "no image")}}, lines: both, fail: fault.InvalidMaterial},
+		{name: "material everywhere", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")},
+			{"b", upstream.Ended(video, "image_load_error", "no image")}}, lines: both, fail: fault.InvalidMaterial},
 		{name: "no clip", attempts: []attempted{{"a", upstream.Ended(video, "", "")}}, lines: both, first: "b"},
-		{name: "no clip anywhere", attempts: []attempted{{"a", upstream.Ended(video, "", "")}, {"b", upstream.Ended(video, "InternalServiceError", "")}}, lines: both, fail: fault.RenderFailed},
-		{name: "clip expired", attempts: []attempted{{"a", upstream.Expired(video, "expired")}, {"b", upstream.Expired(video, "expired")}}, lines: both, fail: fault.RenderTimeout},
-		{name: "clip vanished", attempts: []attempted{{"a", upstream.Vanished(video, "404")}, {"b", upstream.Vanished(video, "404")}}, lines: both, fail: fault.UpstreamUnstable},
-		{name: "waited long enough", attempts: []attempted{{"a", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
-		{name: "not fetched", attempts: []attempted{{"a", failure(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both, fail: fault.ResultFetchFailed},
+		{name: "no clip anywhere", attempts: []attempted{{"a", upstream.Ended(video, "", "")},
+			{"b", upstream.Ended(video, "InternalServiceError", "")}}, lines: both, fail: fault.RenderFailed},
+		{name: "clip expired", attempts: []attempted{{"a", upstream.Expired(video, "expired")}, {"b", upstream.Expired(video, "expired")}},
+			lines: both, fail: fault.RenderTimeout},
+		{name: "clip vanished", attempts: []attempted{{"a", upstream.Vanished(video, "404")}, {"b", upstream.Vanished(video, "404")}},
+			lines: both, fail: fault.UpstreamUnstable},
+		{name: "waited long enough", attempts: []attempted{{"a", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both,
+			fail: fault.WaitTimeout},
+		{name: "not fetched", attempts: []attempted{{"a", failure(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both,
+			fail: fault.ResultFetchFailed},
 
 		// Across rows.
-		{name: "what the user can change wins over what the last line said", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "", "")}}, lines: both, fail: fault.InvalidMaterial},
-		{name: "but not over a final word", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
+		{name: "what the user can change wins over what the last line said",
+			attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "", "")}}, lines: both,
+			fail: fault.InvalidMaterial},
+		{name: "but not over a final word", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")},
+			{"b", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
 		{name: "an answer was lost", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: both, first: "b"},
 		{name: "an answer was lost, one line", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: []string{"a"}, first: "a"},
-		{name: "two answers were lost", attempts: []attempted{{"a", lost(upstream.NextLine)}, {"b", lost(upstream.NextLine)}}, lines: []string{"a", "b", "c"}, fail: fault.UpstreamError},
-		{name: "busy for the third time", attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLater)}, {"b", failure(fault.UpstreamError, upstream.NextLater)}, {"a", failure(fault.UpstreamError, upstream.NextLater)}}, lines: nil, wait: 8 * time.Second},
-		{name: "no line left", attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLine)}}, lines: nil, fail: fault.UpstreamError},
+		{name: "two answers were lost", attempts: []attempted{{"a", lost(upstream.NextLine)}, {"b", lost(upstream.NextLine)}},
+			lines: []string{"a", "b", "c"}, fail: fault.UpstreamError},
+		{name: "busy for the third time",
+			attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLater)}, {"b", failure(fault.UpstreamError, upstream.NextLater)},
+				{"a", failure(fault.UpstreamError, upstream.NextLater)}}, lines: nil, wait: 8 * time.Second},
+		{name: "no line left", attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLine)}}, lines: nil,
+			fail: fault.UpstreamError},
 	} {
 		tr := traced(c.attempts...)
 		v := after(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].failure, c.lines)
@@ -125,7 +159,8 @@ func TestBusyWait(t *testing.T) {
 			t.Errorf("after %d times: %s, want %ds", i+1, v.wait, want)
 		}
 	}
-	for ask, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Second, 7 * time.Second: 7 * time.Second, 45 * time.Second: 45 * time.Second, time.Hour: time.Minute} {
+	for ask, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Second, 7 * time.Second: 7 * time.Second,
+		45 * time.Second: 45 * time.Second, time.Hour: time.Minute} {
 		if v := after(traced(attempted{"a", asks(ask)}), 1, asks(ask), nil); v.wait != want {
 			t.Errorf("asked for %s: %s, want %s", ask, v.wait, want)
 		}
@@ -182,7 +217,8 @@ func TestTraceProperties(t *testing.T) {
 			if again, known := named[name]; known && !again {
 				t.Fatalf("seed %d: the name %d is used for another submission: %+v", seed, name, tr.Attempts)
 			}
-			how := failure(fault.UpstreamError, []upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
+			how := failure(fault.UpstreamError,
+				[]upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
 			how.Lost = how.Next != upstream.NextLater && r.IntN(3) == 0
 			named[name] = how.Lost
 			tr.ended(how, number)

@@ -85,7 +85,8 @@ func (e *ending) Orphaned() bool {
 	}
 	_, _ = e.row.read() // what cannot be read of it is not shown
 	e.files, e.cost = nil, 0
-	e.fail = &jobError{code: fault.UpstreamError, message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
+	e.fail = &jobError{code: fault.UpstreamError,
+		message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
 	return true
 }
 
@@ -111,7 +112,8 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	if a := trace.current(); a != nil && a.Ended == 0 {
 		a.Ended = nowMS
 	}
-	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8 WHERE id = $9`,
+	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8
+		WHERE id = $9`,
 		status, code, p.line, text(trace), string(e.body), int64(min(cost, e.rec.held)), p.startedMS, nowMS, e.rec.id)
 	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.id)
 	slot.Give(q, e.rec.id)
@@ -126,7 +128,8 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 // database is away, until ctx ends.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
-		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.request, Account: e.rec.account, Key: e.rec.key, Free: e.rec.free}, e)
+		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.request, Account: e.rec.account, Key: e.rec.key,
+			Free: e.rec.free}, e)
 		switch {
 		case err == nil && !ended:
 			return false

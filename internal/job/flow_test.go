@@ -39,7 +39,8 @@ func TestFlow(t *testing.T) {
 				if m.count() != 1 {
 					t.Errorf("%d submissions", m.count())
 				}
-				if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) == nil || fault.Of(err).Code != fault.JobNotFound {
+				if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) ==
+					nil || fault.Of(err).Code != fault.JobNotFound {
 					t.Errorf("as the other kind: %v", err)
 				}
 				h.audit(c.cost)

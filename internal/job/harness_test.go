@@ -292,8 +292,9 @@ type house struct {
 // newHouse makes a database with a catalog, an account with 100 USD and a key.
 func newHouse(t testing.TB, url string, generators map[string]upstream.Adapter) *house {
 	t.Helper()
-	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"), generators: generators,
-		providers: map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindImage, catalog.KindVideo}}}}
+	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"),
+		generators: generators,
+		providers:  map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindImage, catalog.KindVideo}}}}
 	h.apply(document)
 	h.account, h.key = h.open(100 * money.USD)
 	return h
@@ -360,7 +361,8 @@ func (h *house) still() *testNode {
 	if err := n.books.Start(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	n.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: h.providers, Lookup: func(string) (string, bool) { return "", false }, Log: log, Interval: 50 * time.Millisecond})
+	n.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: h.providers,
+		Lookup: func(string) (string, bool) { return "", false }, Log: log, Interval: 50 * time.Millisecond})
 	if err := n.watcher.Refresh(ctx); err != nil {
 		h.t.Fatal(err)
 	}
@@ -368,7 +370,8 @@ func (h *house) still() *testNode {
 		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.generators[target.Line], nil },
 		Current: n.watcher.Current, DB: db, Epoch: self.Epoch, Log: log,
 	})
-	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media", Retention: time.Hour, Log: log,
+	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media",
+		Retention: time.Hour, Log: log,
 		Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		h.t.Fatal(err)
@@ -436,7 +439,8 @@ func (h *house) submission(n *testNode, model string, count int64) Submission {
 	if m.Kind == catalog.KindVideo {
 		plan.Seconds, endpoint = 5, "/v1/videos/generations"
 	}
-	return Submission{Request: id.New("req_"), Account: h.account, Key: h.key, KeyVersion: h.version(h.key), Endpoint: endpoint, Snapshot: s, Model: m, Plan: plan,
+	return Submission{Request: id.New("req_"), Account: h.account, Key: h.key, KeyVersion: h.version(h.key), Endpoint: endpoint, Snapshot: s,
+		Model: m, Plan: plan,
 		Prompt: "a boat", Job: NewID(), Received: time.Now()}
 }
 
@@ -462,7 +466,8 @@ func (h *house) submit(n *testNode, s Submission) string {
 		h.t.Fatalf("submit: %v", err)
 	}
 	var b struct{ ID, Object, Status, Model string }
-	if err := json.Unmarshal(body, &b); err != nil || b.Status != "queued" || b.Model != s.Model.ID || b.Object != string(s.Model.Kind)+".generation.job" {
+	if err := json.Unmarshal(body, &b); err != nil || b.Status != "queued" || b.Model != s.Model.ID ||
+		b.Object != string(s.Model.Kind)+".generation.job" {
 		h.t.Fatalf("202 body %s", body)
 	}
 	return b.ID

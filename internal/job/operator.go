@@ -113,7 +113,8 @@ func (j *Jobs) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	drop := j.dropper(id)
-	e := j.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true, message: "The job was cancelled by the operator. You were not charged."})
+	e := j.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true,
+		message: "The job was cancelled by the operator. You were not charged."})
 	if !j.end(ctx, e) {
 		if ctx.Err() != nil {
 			return away(ctx.Err())

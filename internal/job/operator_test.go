@@ -128,7 +128,8 @@ func TestCancel(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.jobs.running.Wait() // though its call would wait for ever
-				if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) || s.Error.Type != "upstream_error" {
+				if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) ||
+					s.Error.Type != "upstream_error" {
 					t.Errorf("%+v", s)
 				}
 				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {

@@ -68,5 +68,7 @@ func notFound(id string) error {
 	if len(id) > maxShown {
 		id = id[:maxShown] + "…"
 	}
-	return fault.New(fault.JobNotFound, "There is no job %q here. Job records are kept for a limited time after the job has ended; check the id, and that images and videos are asked for at their own endpoint.", id)
+	return fault.New(fault.JobNotFound,
+		"There is no job %q here. Job records are kept for a limited time after the job has ended; check the id, "+
+			"and that images and videos are asked for at their own endpoint.", id)
 }

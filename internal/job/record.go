@@ -217,7 +217,8 @@ func scanRecord(row store.Row, more ...any) (*record, error) {
 	var r record
 	var free int64
 	var plan, materials, trace string
-	err := row.Scan(append([]any{&r.id, &r.request, &r.account, &r.key, &r.kind, &r.model, &r.endpoint, &r.revision, &plan, &r.prompt, &r.params,
+	err := row.Scan(append([]any{&r.id, &r.request, &r.account, &r.key, &r.kind, &r.model, &r.endpoint, &r.revision, &plan,
+		&r.prompt, &r.params,
 		&materials, &r.callback, &free, (*int64)(&r.held), (*int64)(&r.cost), &r.status, &r.code, &r.line, &trace, &r.body,
 		&r.createdMS, &r.startedMS, &r.endedMS}, more...)...)
 	if err != nil {

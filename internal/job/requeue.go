@@ -170,7 +170,8 @@ func onBehalf(err error) error {
 	}
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Code == fault.InvalidAPIKey {
 		return fault.New(fault.InvalidRequest,
-			"The key of the job, or its account, is disabled or deleted, so nothing can be submitted for it. Enable it first, or let its user submit the job with another key.")
+			"The key of the job, or its account, is disabled or deleted, so nothing can be submitted for it. Enable it first, "+
+				"or let its user submit the job with another key.")
 	}
 	return err
 }

@@ -29,7 +29,8 @@ const (
 	colTurn = "turn"
 )
 
-const turnBack = `CASE WHEN turn < COALESCE((SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1), 0)
+const turnBack = `CASE WHEN turn < COALESCE((SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0
+	ORDER BY q.turn, q.id LIMIT 1), 0)
 	THEN (SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1) ELSE turn END`
 
 // value is what a column is set to.

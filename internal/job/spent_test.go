@@ -32,18 +32,25 @@ func counting(submission, poll string) func(context.Context, string) error {
 // after the provider had accepted it.
 func TestAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
-	const google, openai = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1290}}`, `{"error":{"message":"x"},"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":4000}}`
+	const google, openai = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1290}}`, `{"error":{"message":"x"},` +
+		`"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":4000}}`
 	failed := says(failure(fault.RenderFailed, upstream.NextLine))
 	for name, test := range map[string]struct {
 		first, second *generator
 		want          []upstream.Tokens
 	}{
-		"submission":                {&generator{hold: counting(openai, "")}, &generator{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"poll":                      {&generator{hold: counting("{}", google)}, &generator{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}}},
-		"refused":                   {&generator{hold: counting(openai, ""), submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
-		"failed after acceptance":   {&generator{hold: counting("{}", google), poll: failed}, &generator{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {}}},
-		"failed on both":            {&generator{hold: counting("{}", google), poll: failed}, &generator{hold: counting("", openai), poll: failed}, []upstream.Tokens{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
-		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed}, &generator{}, []upstream.Tokens{{}, {}}},
+		"submission": {&generator{hold: counting(openai, "")}, &generator{},
+			[]upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}}},
+		"poll": {&generator{hold: counting("{}", google)}, &generator{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}}},
+		"refused": {&generator{hold: counting(openai, ""), submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))},
+			&generator{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
+		"failed after acceptance": {&generator{hold: counting("{}", google), poll: failed}, &generator{},
+			[]upstream.Tokens{{Prompt: 8, Completion: 1290}, {}}},
+		"failed on both": {&generator{hold: counting("{}", google), poll: failed},
+			&generator{hold: counting("", openai), poll: failed},
+			[]upstream.Tokens{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
+		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
+			&generator{}, []upstream.Tokens{{}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,10 +7,12 @@ const (
 	// after its own last one, but not before the turn that the queue is at. PostgreSQL
 	// finds the first of an order along its index also while it takes the table for
 	// empty; for MAX and MIN it would read all of it then.
-	insertRun = `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket,
+	insertRun = `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number,
+		ticket,
 		submitted_ms, results, files, trace)
 		SELECT $1, $2, $3, 0, 1 + CASE WHEN own > head THEN own ELSE head END, CAST($4 AS BIGINT), 0, 0, '', 0, '', 0, 0, '', 0, '', '', $5
-		FROM (SELECT COALESCE((SELECT turn FROM job_run WHERE model = $2 AND account = $3 AND state = 0 AND turn > 0 ORDER BY turn DESC LIMIT 1), 0) AS own,
+		FROM (SELECT COALESCE((SELECT turn FROM job_run WHERE model = $2 AND account = $3 AND state = 0 AND turn > 0
+			ORDER BY turn DESC LIMIT 1), 0) AS own,
 			COALESCE((SELECT turn FROM job_run WHERE model = $2 AND state = 0 ORDER BY turn, id LIMIT 1), 1) - 1 AS head) AS places`
 
 	nextQueuedModel = `SELECT COALESCE((SELECT model FROM job_run WHERE state = 0 AND model > $1 ORDER BY model LIMIT 1), '')`
@@ -23,7 +25,8 @@ const (
 
 	overdueJobs = `SELECT id FROM job_run WHERE state = 0 AND queued_ms > 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`
 
-	nextQueuedAccount = `SELECT COALESCE((SELECT account FROM job_run WHERE state = 0 AND turn > 0 AND model = $1 AND account > $2 ORDER BY account LIMIT 1), '')`
+	nextQueuedAccount = `SELECT COALESCE((SELECT account FROM job_run WHERE state = 0 AND turn > 0 AND model = $1 AND account > $2
+		ORDER BY account LIMIT 1), '')`
 
 	accountQueue = `SELECT id FROM job_run WHERE model = $1 AND account = $2 AND state = 0 AND turn > 0 ORDER BY turn LIMIT $3`
 
@@ -42,5 +45,6 @@ const (
 	ORDER BY turn, id LIMIT $5`
 
 	// selectOnce finds the newest job of an Idempotency-Key.
-	selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> '' ORDER BY id DESC LIMIT 1`
+	selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> ''
+		ORDER BY id DESC LIMIT 1`
 )

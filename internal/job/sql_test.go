@@ -18,14 +18,20 @@ func (h *house) crowd() {
 	const chunk = 2000
 	const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
 	for from := int64(1); from <= 12000; from += chunk {
-		h.update(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, ticket, submitted_ms, results, files, trace)`+
-			numbers+`SELECT 'job_' || CAST(i + 100000 AS TEXT), CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, 'acct_' || CAST(i % 100 AS TEXT),
-			CASE WHEN i > 10000 THEN 2 ELSE 0 END, i / 100, i, 0, 0, CASE WHEN i > 10000 THEN 'node_' || CAST(i % 3 AS TEXT) ELSE '' END, 0, '', 0, 0, '', 0, '', '', '' FROM n`, from, from+chunk-1)
+		h.update(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, `+
+			`ticket, submitted_ms, results, files, trace)`+
+			numbers+`SELECT 'job_' || CAST(i + 100000 AS TEXT), CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, `+
+			`'acct_' || CAST(i % 100 AS TEXT),
+			CASE WHEN i > 10000 THEN 2 ELSE 0 END, i / 100, i, 0, 0, CASE WHEN i > 10000 THEN 'node_' || CAST(i % 3 AS TEXT) ELSE '' END, 0, `+
+			`'', 0, 0, '', 0, '', '', '' FROM n`, from, from+chunk-1)
 	}
-	h.update(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key, fingerprint,
+	h.update(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, `+
+		`once_key, fingerprint,
 			free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)`+
-		numbers+`SELECT 'job_' || CAST(i AS TEXT), 'req_' || CAST(i AS TEXT), 'acct_' || CAST(i % 100 AS TEXT), '', 'image', CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, '', 1, '', '', '', '', '',
-			'key-' || CAST(i AS TEXT), '', 0, 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, i FROM n`, 1, chunk)
+		numbers+`SELECT 'job_' || CAST(i AS TEXT), 'req_' || CAST(i AS TEXT), 'acct_' || CAST(i % 100 AS TEXT), '', 'image', `+
+		`CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, '', 1, '', '', '', '', '',
+			'key-' || CAST(i AS TEXT), '', 0, 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, i FROM n`, 1,
+		chunk)
 	h.update(`ANALYZE`)
 }
 
@@ -42,20 +48,22 @@ func TestCrowd(t *testing.T) {
 				text string
 				args []any
 			}{
-				"submit":         {insertRun, []any{"job_x", "easel-1", "acct_7", int64(1), ""}},
-				"once":           {strings.Replace(selectOnce, "ORDER BY id DESC LIMIT 1", "", 1), []any{"acct_7", "key-7"}}, // a key has one record, or two
-				"ahead":          {countAhead, []any{"easel-1", int64(2), "job_1"}},
-				"start":          {selectQueue, []any{"easel-1", int64(1), int64(50), "job_1", lookAhead}},
-				"models":         {nextQueuedModel, []any{""}},
-				"no line":        {modelQueue, []any{"easel-1", maxStarts}},
-				"epochs":         {nextEpoch, []any{"node_1"}},
-				"of an epoch":    {ofEpoch, []any{"node_1", maxTakeOvers}},
-				"overdue":        {overdueJobs, []any{int64(5), maxStarts}},
-				"accounts":       {nextQueuedAccount, []any{"easel-1", "acct_5"}},
-				"of an account":  {accountQueue, []any{"easel-1", "acct_5", 32}},
-				"past":           {pastRecords, []any{int64(100), maxForgotten}},
-				"pace":           {recentTimes, []any{"easel-1", maxSamples}},
-				"record and run": {`SELECT ` + recordColumns + `, ` + progressColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, []any{"job_7"}},
+				"submit": {insertRun, []any{"job_x", "easel-1", "acct_7", int64(1), ""}},
+				// a key has one record, or two
+				"once":          {strings.Replace(selectOnce, "ORDER BY id DESC LIMIT 1", "", 1), []any{"acct_7", "key-7"}},
+				"ahead":         {countAhead, []any{"easel-1", int64(2), "job_1"}},
+				"start":         {selectQueue, []any{"easel-1", int64(1), int64(50), "job_1", lookAhead}},
+				"models":        {nextQueuedModel, []any{""}},
+				"no line":       {modelQueue, []any{"easel-1", maxStarts}},
+				"epochs":        {nextEpoch, []any{"node_1"}},
+				"of an epoch":   {ofEpoch, []any{"node_1", maxTakeOvers}},
+				"overdue":       {overdueJobs, []any{int64(5), maxStarts}},
+				"accounts":      {nextQueuedAccount, []any{"easel-1", "acct_5"}},
+				"of an account": {accountQueue, []any{"easel-1", "acct_5", 32}},
+				"past":          {pastRecords, []any{int64(100), maxForgotten}},
+				"pace":          {recentTimes, []any{"easel-1", maxSamples}},
+				"record and run": {`SELECT ` + recordColumns + `, ` + progressColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`,
+					[]any{"job_7"}},
 			} {
 				plan := storetest.Plan(t, tx, s.text, s.args...)
 				for _, step := range plan {

@@ -268,7 +268,8 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64) error {
 			return err
 		}
 	}
-	changed, err := p.saveTx(tx, rec.id, waiting(q.fence), colState, colStarted, colEpoch, colFence, colLine, colRevision, colNumber, colTicket,
+	changed, err := p.saveTx(tx, rec.id, waiting(q.fence), colState, colStarted, colEpoch, colFence, colLine, colRevision,
+		colNumber, colTicket,
 		colSubmitted, colResults, colFiles, colTrace)
 	if err != nil || changed == 0 { // another node was faster
 		return err
@@ -313,11 +314,13 @@ func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 		// A job may be of a newer catalog than the one that this node has yet.
 		now := j.opts.Catalog.Current()
 		return rec.revision <= now.Revision && !made(now, model)
-	}, jobError{code: fault.UpstreamError, message: "The model is no longer served. You were not charged. Please submit the job with another model."})
+	}, jobError{code: fault.UpstreamError,
+		message: "The model is no longer served. You were not charged. Please submit the job with another model."})
 }
 
 // failSome ends some queued jobs; true: there may be more.
-func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error), still func(rec *record, p *progress, nowMS int64) bool, why jobError) (bool, error) {
+func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error),
+	still func(rec *record, p *progress, nowMS int64) bool, why jobError) (bool, error) {
 	var ends []*ending
 	found := 0
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {

@@ -183,7 +183,8 @@ func TestLastLineGone(t *testing.T) {
 				n.step(n.watcher.Refresh)
 				h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
 				n.step(n.jobs.Housekeep)
-				if s := h.poll(n, "image", waits); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) || !strings.Contains(s.Error.Message, "15m") {
+				if s := h.poll(n, "image", waits); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) ||
+					!strings.Contains(s.Error.Message, "15m") {
 					t.Errorf("past the start limit: %+v", s)
 				}
 				h.audit(cent)
@@ -215,7 +216,8 @@ func TestModelGone(t *testing.T) {
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Start)
-		if s := h.poll(n, "image", newer); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) || s.Error.Type != "upstream_error" {
+		if s := h.poll(n, "image", newer); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) ||
+			s.Error.Type != "upstream_error" {
 			t.Errorf("%+v", s)
 		}
 		h.audit(6 * cent)
@@ -397,7 +399,8 @@ func TestLookPastTheStuck(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		first, second := &generator{blocks: true}, &generator{blocks: true}
 		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
-		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second", "timeouts: {total: 20s}\n  - id: second", 1))
+		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second",
+			"timeouts: {total: 20s}\n  - id: second", 1))
 		n := h.still()
 		h.bulk(n, lookAhead+10)
 		tr := traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})

@@ -91,40 +91,62 @@ func TestSteps(t *testing.T) {
 		cost          money.Amount
 		submissions   [2]int
 	}{
-		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
-		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
-		{name: "moderated sound", kind: video, first: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
+		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))},
+			code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
+		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))},
+			code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
+		{name: "moderated sound", kind: video,
+			first:  &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			code:   fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
 		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*upstream.Progress, error) {
 			if n == 1 {
 				return nil, upstream.Moderated(video, "nudity", true)
 			}
 			return nil, nil
 		}}, data: 1, cost: 50 * cent, submissions: [2]int{2, 0}},
-		{name: "render failed", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, second: &generator{poll: says(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed, submissions: [2]int{1, 1}},
-		{name: "done without a clip", kind: video, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.RenderFailed, submissions: [2]int{2, 2}},
-		{name: "done without an image", kind: image, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.UpstreamError, submissions: [2]int{2, 2}},
-		{name: "invalid material", kind: video, first: &generator{poll: says(upstream.Ended(video, "file_download_error", "404"))}, second: &generator{poll: says(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
-		{name: "render timeout", kind: video, first: &generator{poll: says(upstream.Expired(video, "expired"))}, second: &generator{poll: says(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
-		{name: "vanished", kind: video, first: &generator{poll: says(upstream.Vanished(video, "404"))}, second: &generator{poll: says(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
-		{name: "not suitable", kind: video, first: &generator{submit: refuses(0, upstream.Unsuitable(video, "no clips of 5 s"))}, second: &generator{submit: refuses(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest, submissions: [2]int{1, 1}},
-		{name: "no line can", kind: image, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, second: &generator{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
-		{name: "the second line can", kind: image, count: 2, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))}, data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
-		{name: "the second line can, after a render", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, data: 1, cost: 50 * cent, submissions: [2]int{1, 1}},
-		{name: "busy once", kind: image, first: &generator{submit: refuses(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "at a second try", kind: image, first: &generator{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1, cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "render failed", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))},
+			second: &generator{poll: says(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed, submissions: [2]int{1, 1}},
+		{name: "done without a clip", kind: video, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.RenderFailed,
+			submissions: [2]int{2, 2}},
+		{name: "done without an image", kind: image, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.UpstreamError,
+			submissions: [2]int{2, 2}},
+		{name: "invalid material", kind: video, first: &generator{poll: says(upstream.Ended(video, "file_download_error", "404"))},
+			second: &generator{poll: says(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
+		{name: "render timeout", kind: video, first: &generator{poll: says(upstream.Expired(video, "expired"))},
+			second: &generator{poll: says(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
+		{name: "vanished", kind: video, first: &generator{poll: says(upstream.Vanished(video, "404"))},
+			second: &generator{poll: says(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
+		{name: "not suitable", kind: video, first: &generator{submit: refuses(0, upstream.Unsuitable(video, "no clips of 5 s"))},
+			second: &generator{submit: refuses(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest, submissions: [2]int{1, 1}},
+		{name: "no line can", kind: image, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))},
+			second: &generator{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError,
+			submissions: [2]int{1, 1}},
+		{name: "the second line can", kind: image, count: 2, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))},
+			data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
+		{name: "the second line can, after a render", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, data: 1,
+			cost: 50 * cent, submissions: [2]int{1, 1}},
+		{name: "busy once", kind: image, first: &generator{submit: refuses(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1,
+			cost: 3 * cent, submissions: [2]int{2, 0}},
+		{name: "at a second try", kind: image, first: &generator{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1,
+			cost: 3 * cent, submissions: [2]int{2, 0}},
 		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
-		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent,
+			submissions: [2]int{1, 1}},
+		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))},
+			second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
 		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w upstream.Task) (*upstream.Progress, error) {
 			return &upstream.Progress{Done: true, Results: []upstream.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
-		{name: "no ticket", kind: image, first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "no ticket", kind: image,
+			first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1,
+			cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) {
 			return &upstream.Progress{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1,
+			cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*upstream.Progress, error) {
 			if n < 4 {
 				return nil, later(errors.New("no route"))
@@ -157,7 +179,8 @@ func TestSteps(t *testing.T) {
 				if s.Status != statusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
 					t.Fatalf("%+v", s)
 				}
-				if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" || !strings.Contains(s.Error.Message, "not charged") {
+				if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" ||
+					!strings.Contains(s.Error.Message, "not charged") {
 					t.Errorf("%+v, want %s", *s.Error, c.code)
 				}
 				if (s.Error.Param == nil) != (c.param == "") || s.Error.Param != nil && *s.Error.Param != c.param {
@@ -205,11 +228,13 @@ func TestLongestWait(t *testing.T) {
 		blocks      bool
 		code        fault.Code
 		cancelled   int
-	}{{"video", "reel-1", false, fault.WaitTimeout, 1}, {"image", "easel-1", false, fault.UpstreamError, 1}, {"image", "easel-1", true, fault.UpstreamError, 0}, {"video", "reel-1", true, fault.WaitTimeout, 0}} {
+	}{{"video", "reel-1", false, fault.WaitTimeout, 1}, {"image", "easel-1", false, fault.UpstreamError, 1},
+		{"image", "easel-1", true, fault.UpstreamError, 0}, {"video", "reel-1", true, fault.WaitTimeout, 0}} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &generator{blocks: c.blocks, poll: func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Wait: time.Millisecond}, nil }}
+				m := &generator{blocks: c.blocks,
+					poll: func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Wait: time.Millisecond}, nil }}
 				if c.blocks {
 					m.hold = stuck("submit", nil)
 				}
@@ -271,7 +296,8 @@ func TestPanic(t *testing.T) {
 func TestStepsAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{}})
+		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))},
+			"second": &generator{}})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")
@@ -288,11 +314,13 @@ func TestStepsAreTold(t *testing.T) {
 			}
 			last = s.At
 		}
-		want := []string{stepQueued, stepLine, stepSubmitted, stepAttemptFailed, stepLine, stepSubmitted, stepTicket, stepProcessing, stepRendered, stepFetched, stepStored, stepSucceeded}
+		want := []string{stepQueued, stepLine, stepSubmitted, stepAttemptFailed, stepLine, stepSubmitted, stepTicket, stepProcessing,
+			stepRendered, stepFetched, stepStored, stepSucceeded}
 		if !slices.Equal(names, want) {
 			t.Errorf("steps %v\nwant  %v", names, want)
 		}
-		if len(v.Attempts) != 2 || v.Attempts[0].Line != "first" || v.Attempts[0].Cause == "" || v.Attempts[1].Code != "" || v.Attempts[1].Ticket != "ticket-1" || v.Attempts[1].Ended == 0 {
+		if len(v.Attempts) != 2 || v.Attempts[0].Line != "first" || v.Attempts[0].Cause == "" || v.Attempts[1].Code != "" ||
+			v.Attempts[1].Ticket != "ticket-1" || v.Attempts[1].Ended == 0 {
 			t.Errorf("%+v", v.Attempts)
 		}
 		if v.Line != "second" || v.Cost != 3*cent || v.Account != h.account {

@@ -256,10 +256,12 @@ func (a *admission) Decide(nowMS int64) error {
 // Write implements ledger.Rider.
 func (a *admission) Write(q *store.Batch, nowMS int64) {
 	r := a.rec
-	q.Exec(nil, `INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key, fingerprint,
+	q.Exec(nil, `INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback,
+		once_key, fingerprint,
 		free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0, $18, '', '', '', '', $19, 0, 0)`,
-		r.id, r.request, r.account, r.key, r.kind, r.model, r.endpoint, r.revision, text(r.plan), r.prompt, r.params, text(r.materials), r.callback,
+		r.id, r.request, r.account, r.key, r.kind, r.model, r.endpoint, r.revision, text(r.plan), r.prompt, r.params, text(r.materials),
+		r.callback,
 		a.once, a.fingerprint, flag(r.free), int64(r.held), r.status, nowMS)
 	q.Exec(nil, insertRun,
 		r.id, r.model, r.account, nowMS, text(trace{Steps: []Step{{Name: stepQueued, At: nowMS}}}))

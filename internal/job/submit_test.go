@@ -17,7 +17,8 @@ import (
 func (h *house) rows() (jobs, running, holds int64) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
-		return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job_run), (SELECT COUNT(*) FROM ledger_hold)`).Scan(&jobs, &running, &holds)
+		return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job_run), (SELECT COUNT(*) FROM ledger_hold)`).Scan(&jobs,
+			&running, &holds)
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -67,11 +68,13 @@ func TestSubmit(t *testing.T) {
 		if held := h.held(); held != 9*cent {
 			t.Errorf("%s held, want 0.09", held)
 		}
-		if s := h.poll(n, "image", id); s.Status != statusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil || *s.ETA < 1 || s.Data != nil || s.Error != nil {
+		if s := h.poll(n, "image", id); s.Status != statusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
+			*s.ETA < 1 || s.Data != nil || s.Error != nil {
 			t.Errorf("%+v", s)
 		}
 		for what, ask := range map[string][3]string{
-			"another account": {"acct_other", "image", id}, "the other kind": {h.account, "video", id}, "no such job": {h.account, "image", NewID()}, "any text": {h.account, "image", "';--"},
+			"another account": {"acct_other", "image", id}, "the other kind": {h.account, "video", id}, "no such job": {h.account, "image", NewID()},
+			"any text": {h.account, "image", "';--"},
 		} {
 			if body, err := n.jobs.Body(t.Context(), ask[0], ask[1], ask[2]); err == nil || fault.Of(err).Code != fault.JobNotFound {
 				t.Errorf("%s: %s %v", what, body, err)

@@ -207,7 +207,8 @@ func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
 
 // waitedTooLong is why jobs past the start limit fail.
 func (j *Jobs) waitedTooLong() jobError {
-	return jobError{code: fault.UpstreamError, message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
+	return jobError{code: fault.UpstreamError,
+		message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
 }
 
 // disabled fails queued jobs of disabled accounts.
@@ -238,7 +239,8 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 
 // disabledAccount is why jobs of a disabled account fail.
 func disabledAccount() jobError {
-	return jobError{code: fault.UpstreamError, message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
+	return jobError{code: fault.UpstreamError,
+		message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
 }
 
 // maxForgotten bounds the records that are removed in one transaction.

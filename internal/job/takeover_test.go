@@ -407,7 +407,8 @@ func TestEndlessTakeOvers(t *testing.T) {
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`, abandoned, maxFences)
+		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
+			abandoned, maxFences)
 		n.step(n.jobs.TakeOver)
 		if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", s)

@@ -232,7 +232,8 @@ func (w *worker) send() error {
 		w.attempt.Succeeded()
 		return w.rendered(w.life.grace, made)
 	case made.Ticket == "" || len(made.Ticket) > maxTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
-		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")), fault.UpstreamError, upstream.NextLine)
+		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")),
+			fault.UpstreamError, upstream.NextLine)
 	}
 	w.attempt.Succeeded()
 	return w.accepted(w.life.grace, made.Ticket)
@@ -332,7 +333,8 @@ func (w *worker) poll(ctx context.Context) (*upstream.Progress, error) {
 
 // tooLong is the failure of a job that took longer than its line allows.
 func (w *worker) tooLong() *upstream.JobFailure {
-	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.total())), fault.UpstreamError, upstream.NextNone)
+	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.total())),
+		fault.UpstreamError, upstream.NextNone)
 	if w.rec.kind == upstream.KindVideo {
 		failure.Job = fault.WaitTimeout
 	}
