@@ -99,8 +99,10 @@ var floors = [][]string{
 	{"internal/wire/sse"},
 	{"internal/wire"},
 	{"internal/wire/internal/form"},
-	{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses", "internal/wire/gemini", "internal/wire/jobrequest"},
-	{"internal/wire/usage", "internal/wire/translate/chatgemini", "internal/wire/translate/chatmessages", "internal/wire/translate/responseschat"},
+	{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses",
+		"internal/wire/gemini", "internal/wire/jobrequest"},
+	{"internal/wire/usage", "internal/wire/translate/chatgemini", "internal/wire/translate/chatmessages",
+		"internal/wire/translate/responseschat"},
 	{"internal/wire/translate"},
 }
 
