@@ -3,6 +3,7 @@ package errormap
 import (
 	"fmt"
 	"strings"
+	"testing"
 	"time"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
@@ -33,100 +34,22 @@ func told200(rows []row, message string) []row {
 }
 
 // answerRows are answers of status 200 that are failures.
-func answerRows() []row {
+func answerRows(t testing.TB) []row {
 	var rows []row
-	for _, group := range [][]row{insideRows(), emptyRows(), filteredRows(), finishRows(), oddRows(), sentenceRows()} {
+	for _, group := range [][]row{insideRows(t), emptyRows(), filteredRows(), finishRows(), oddRows(), sentenceRows()} {
 		rows = append(rows, group...)
 	}
 	return rows
 }
 
 // insideRows: an error object, or a vendor's shape of one, with status 200.
-func insideRows() []row {
-	typed := func(kind string) string { return fmt.Sprintf(`{"error":{"message":"x","type":%q,"code":null}}`, kind) }
-	numbered := func(code int, more string) string {
-		return fmt.Sprintf(`{"error":{"code":%d,"message":"x"%s}}`, code, more)
-	}
-	minimax := func(code int) string {
-		return fmt.Sprintf(`{"choices":null,"base_resp":{"status_code":%d,"status_msg":"x"}}`, code)
-	}
-	responses := func(code string) string {
-		return fmt.Sprintf(`{"object":"response","status":"failed","error":{"code":%q,"message":"x"},"output":[]}`, code)
-	}
-	const invalid = "invalid_request_error"
+func insideRows(t testing.TB) []row {
 	var rows []row
-	for _, one := range []struct {
-		name, body string
-		want       want
-	}{
-		{"server_error", typed("server_error"), outOfOrder()},
-		{"api_error", typed("api_error"), outOfOrder()},
-		{"overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy()},
-		{"rate_limit_error", typed("rate_limit_error"), busy()},
-		{"timeout_error", typed("timeout_error"), timedOut()},
-		{"authentication_error", typed("authentication_error"), unavailable(cred)},
-		{"insufficient_quota", typed("insufficient_quota"), unavailable(cred)},
-		{"not_found_error", typed("not_found_error"), unavailable(pair)},
-		{"an error without a name", `{"error":{"message":"x"}}`, outOfOrder()},
-		{"xAI text", `{"error":"internal trouble"}`, outOfOrder()},
-		{"OpenRouter 429", numbered(429, ""), busy()},
-		{"OpenRouter 402", numbered(402, ""), unavailable(cred)},
-		{"OpenRouter 403 flagged_input", numbered(403, `,"metadata":{"flagged_input":"…"}`), stopped()},
-		{"OpenRouter 502", numbered(502, ""), outOfOrder()},
-		{"OpenRouter 504", numbered(504, ""), timedOut()},
-		{"OpenRouter 529", numbered(529, ""), busy()},
-		{"relay code and msg", `{"code":500,"msg":"x"}`, outOfOrder()},
-		{"relay without a channel", `{"code":"get_channel_failed","message":"no available channel"}`, outOfOrder()},
-		{"DashScope DataInspectionFailed", `{"code":"DataInspectionFailed","message":"x","request_id":"y"}`, stopped()},
-		{"MiniMax 1000", minimax(1000), outOfOrder()},
-		{"MiniMax 1001", minimax(1001), timedOut()},
-		{"MiniMax 1002", minimax(1002), busy()},
-		{"MiniMax 1039", minimax(1039), busy()},
-		{"MiniMax 1013", minimax(1013), outOfOrder()},
-		{"MiniMax 1004", minimax(1004), unavailable(cred)},
-		{"MiniMax 1008", minimax(1008), unavailable(cred)},
-		{"MiniMax 2049", minimax(2049), unavailable(cred)},
-		{"MiniMax 1026", minimax(1026), stopped()},
-		{"MiniMax 1027", minimax(1027), withheld()},
-		{"Gemini promptFeedback", `{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}`, stopped()},
-		{"Responses server_error", responses("server_error"), outOfOrder()},
-		{"Responses rate_limit_exceeded", responses("rate_limit_exceeded"), busy()},
-		{"Responses invalid_prompt", responses("invalid_prompt"), stopped()},
-		{"Responses bio_policy", responses("bio_policy"), stopped()},
-		{"Responses misalignment_policy_violation", responses("misalignment_policy_violation"), stopped()},
-		{"Responses image_content_policy_violation", responses("image_content_policy_violation"), stopped()},
-	} {
-		rows = append(rows, inside(one.name, one.body, one.want)...)
-	}
-	for _, one := range []struct {
-		name, body string
-		status     int
-		code, kind string
-	}{
-		{"invalid_request_error", typed(invalid), 400, "invalid_request", invalid},
-		{"context_length_exceeded", `{"error":{"message":"x","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400,
-			"context_length_exceeded", invalid},
-		{"request_too_large", typed("request_too_large"), 413, "invalid_request", "request_too_large"},
-		{"OpenRouter 400", numbered(400, ""), 400, "400", invalid},
-		{"MiniMax 2013", minimax(2013), 400, "2013", invalid},
-		{"Responses invalid_image", responses("invalid_image"), 400, "invalid_image", invalid},
-		{"Responses invalid_image_format", responses("invalid_image_format"), 400, "invalid_image_format", invalid},
-		{"Responses invalid_base64_image", responses("invalid_base64_image"), 400, "invalid_base64_image", invalid},
-		{"Responses invalid_image_url", responses("invalid_image_url"), 400, "invalid_image_url", invalid},
-		{"Responses invalid_image_mode", responses("invalid_image_mode"), 400, "invalid_image_mode", invalid},
-		{"Responses image_too_large", responses("image_too_large"), 400, "image_too_large", invalid},
-		{"Responses image_too_small", responses("image_too_small"), 400, "image_too_small", invalid},
-		{"Responses image_parse_error", responses("image_parse_error"), 400, "image_parse_error", invalid},
-		{"Responses image_file_too_large", responses("image_file_too_large"), 400, "image_file_too_large", invalid},
-		{"Responses unsupported_image_media_type", responses("unsupported_image_media_type"), 400, "unsupported_image_media_type", invalid},
-		{"Responses empty_image_file", responses("empty_image_file"), 400, "empty_image_file", invalid},
-		{"Responses failed_to_download_image", responses("failed_to_download_image"), 400, "failed_to_download_image", invalid},
-		{"Responses image_file_not_found", responses("image_file_not_found"), 400, "image_file_not_found", invalid},
-	} {
-		rows = append(rows, told200(inside(one.name, one.body, refused(one.status, one.code, one.kind)), "x")...)
+	for _, s := range readSaid(t, "inside200.txtar") {
+		rows = append(rows, told200(inside(s.name, s.body, s.want), s.message)...)
 	}
 	rejected := event("invalid_request_error", `{"error":{"type":"invalid_request_error","message":"x"}}`,
-		refused(400, "invalid_request", invalid))
+		refused(400, "invalid_request", "invalid_request_error"))
 	rejected.message = "x"
 	return append(rows, rejected,
 		event("overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy()),

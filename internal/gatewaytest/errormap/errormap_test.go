@@ -334,13 +334,13 @@ func (f *fixture) apply(t *testing.T, entries []entry) {
 func TestErrorMap(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
-	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, chatForm(), statusRows(), tryRow) })
-	t.Run("answers", func(t *testing.T) { eachRow(t, binary, chatForm(), append(answerRows(), beginningRows()...), tryRow) })
+	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, chatForm(), statusRows(t), tryRow) })
+	t.Run("answers", func(t *testing.T) { eachRow(t, binary, chatForm(), append(answerRows(t), beginningRows()...), tryRow) })
 	t.Run("broken", func(t *testing.T) { eachRow(t, binary, chatForm(), append(brokenRows(), wholeRows()...), breakRow) })
 	t.Run("left", func(t *testing.T) { eachRow(t, binary, chatForm(), leavingRows(), leaveRow) })
 	t.Run("foreign", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignRows(), tryRow) })
 	t.Run("foreign broken", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignBrokenRows(), breakRow) })
-	t.Run("native", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeRows(), tryRow) })
+	t.Run("native", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeRows(t), tryRow) })
 	t.Run("native broken", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeBrokenRows(), breakRow) })
 }
 

@@ -2,6 +2,7 @@ package errormap
 
 import (
 	"fmt"
+	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/scene"
@@ -56,9 +57,9 @@ func nativeForm() form {
 
 // nativeRows are the rows of answers that are none because of their head, each
 // with one kind of request, and what is particular to the messages form.
-func nativeRows() []row {
+func nativeRows(t testing.TB) []row {
 	var rows []row
-	for i, r := range statusRows() {
+	for i, r := range statusRows(t) {
 		if r.ask != nil { // about fields of the chat form
 			continue
 		}

@@ -59,10 +59,10 @@ func pages(w want, all ...int) []row {
 
 // statusRows are failures that the head of an answer shows, or that it never
 // came.
-func statusRows() []row {
+func statusRows(t testing.TB) []row {
 	var rows []row
 	for _, group := range [][]row{
-		connectionRows(), timeoutRows(), busyRows(), accountRows(), modelRows(), filterRows(), rejectionRows(), otherRows(),
+		connectionRows(), timeoutRows(), busyRows(), accountRows(), modelRows(), filterRows(), rejectionRows(t), otherRows(),
 	} {
 		rows = append(rows, group...)
 	}
@@ -275,72 +275,30 @@ func filterRows() []row {
 	return append(rows, coded("Zhipu", 400, stopped(), "1301")...)
 }
 
-// passed is a row of a rejection of the request itself.
-func passed(name string, status int, body, code, kind, message, param string) row {
-	r := both(name, fakeprovider.JSON(status, body), refused(status, code, kind))
-	r.message, r.param = message, param
-	return r
-}
-
 // rejectionRows: the request itself is at fault; what the provider says is
 // passed on.
-func rejectionRows() []row {
-	const invalid = "invalid_request_error"
-	rows := []row{
-		passed("400 context too long", 400,
-			`{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error",`+
-				`"param":"messages","code":"context_length_exceeded"}}`,
-			"context_length_exceeded", invalid, "This model's maximum context length is 8192 tokens.", "messages"),
-		passed("400 unsupported parameter of the client", 400,
-			`{"error":{"message":"Unsupported parameter: 'max_tokens'","type":"invalid_request_error",`+
-				`"param":"max_tokens","code":"unsupported_parameter"}}`, "unsupported_parameter", invalid, "Unsupported parameter: 'max_tokens'",
-			"max_tokens"),
-		passed("400 without a code", 400, `{"error":{"message":"Bad image","type":"invalid_request_error","param":null,"code":null}}`,
-			"invalid_request", invalid, "Bad image", ""),
-		passed("400 with the credential in it", 400,
-			`{"error":{"message":"Bad `+scene.Credential+`","type":"invalid_request_error","param":null,"code":null}}`,
-			"invalid_request", invalid, "Bad [redacted]", ""),
-		passed("413", 413, `{"error":{"message":"Too large","type":"request_too_large"}}`, "invalid_request", "request_too_large",
-			"Too large", ""),
-		passed("413 Groq, more than a minute's tokens", 413,
-			`{"error":{"message":"Request too large","type":"tokens","code":"rate_limit_exceeded"}}`,
-			"rate_limit_exceeded", "tokens", "Request too large", ""),
-		passed("400 with a field that is called like another vendor's notice", 400,
-			`{"error":{"message":"Your credit balance is too low: Extra inputs are not permitted","type":"invalid_request_error",`+
-				`"param":null,"code":null}}`,
-			"invalid_request", invalid, "Your credit balance is too low: Extra inputs are not permitted", ""),
-		passed("415", 415, `{"error":{"message":"No such format","type":"","param":null,"code":"unsupported_format"}}`,
-			"unsupported_format", invalid, "No such format", ""),
-		passed("422 DeepSeek", 422,
-			`{"error":{"message":"Invalid temperature","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
-			"invalid_request_error", invalid, "Invalid temperature", ""),
-		passed("422 Mistral detail", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role","type":"enum"}]}`,
-			"invalid_request", invalid, "bad role", "messages.0.role"),
-		passed("400 Mistral", 400, `{"object":"error","message":"Bad tool","type":"invalid_request_error","param":null,"code":"3230"}`,
-			"3230", invalid, "Bad tool", ""),
-		passed("400 Zhipu 1214", 400, `{"error":{"code":"1214","message":"Bad value"}}`, "1214", invalid, "Bad value", ""),
-		passed("400 a number as code", 400, `{"error":{"message":"Bad","type":"BadRequestError","code":400}}`, "400", "BadRequestError",
-			"Bad", ""),
-		passed("400 xAI", 400, `{"code":"Client specified an invalid argument","error":"Bad argument"}`,
-			"Client specified an invalid argument", invalid, "Bad argument", ""),
-		passed("400 DashScope InvalidParameter", 400, `{"code":"InvalidParameter","message":"Bad range","request_id":"x"}`,
-			"InvalidParameter", invalid, "Bad range", ""),
-		passed("400 Ark MissingParameter", 400,
-			`{"error":{"code":"MissingParameter","message":"No messages","param":"messages","type":"BadRequest"}}`,
-			"MissingParameter", "BadRequest", "No messages", "messages"),
-		passed("400 Groq tool_use_failed", 400,
-			`{"error":{"message":"Failed to call a function","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"x"}}`,
-			"tool_use_failed", invalid, "Failed to call a function", ""),
-		passed("400 Gemini INVALID_ARGUMENT", 400, `{"error":{"code":400,"message":"Bad","status":"INVALID_ARGUMENT"}}`, "400", invalid,
-			"Bad", ""),
-		passed("400 Anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`,
-			"invalid_request", invalid, "prompt is too long", ""),
+func rejectionRows(t testing.TB) []row {
+	var rows []row
+	for _, s := range readSaid(t, "rejections.txtar") {
+		var status int
+		if _, err := fmt.Sscanf(s.name, "%d", &status); err != nil {
+			t.Fatalf("rejections.txtar: %s: %v", s.name, err)
+		}
+		rows = append(rows, s.row(s.name, status))
 	}
 	for _, status := range []int{405, 406, 418, 421, 423, 451} { // any other
-		rows = append(rows, passed(fmt.Sprintf("%d with an error", status), status,
-			`{"error":{"message":"No","type":"odd_error","param":null,"code":"odd"}}`, "odd", "odd_error", "No", ""))
+		odd := said{body: `{"error":{"message":"No","type":"odd_error","param":null,"code":"odd"}}`, message: "No",
+			want: refused(status, "odd", "odd_error")}
+		rows = append(rows, odd.row(fmt.Sprintf("%d with an error", status), status))
 	}
 	return rows
+}
+
+// row is an answer with that status and body.
+func (s said) row(name string, status int) row {
+	r := both(name, fakeprovider.JSON(status, s.body), s.want)
+	r.message, r.param = s.message, s.param
+	return r
 }
 
 // otherRows: the provider failed, or somebody in between spoke.

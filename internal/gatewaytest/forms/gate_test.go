@@ -3,6 +3,9 @@ package forms
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,43 +21,26 @@ func gateScenes(t testing.TB) []scene.Story {
 	return append(scenes, limitScenes(t)...)
 }
 
-// smuggled are the members of requests that no line may get, by the code and the
-// word that the message has to name.
-func smuggled(in scene.Form) map[string]string {
-	const badJSON, badField = "invalid_json ", "invalid_request "
-	of := map[string]string{
-		`"x":{"a":1,"\u0061":2}`:                         badJSON + "x.a",
-		`"x":[{},{"b":[{"c":1,"d":{"c":1},"c":2}]}]`:     badJSON + "x[1].b[0].c",
-		`"search_parameters":{"mode":"off","mode":"on"}`: badJSON + "search_parameters.mode",
-		`"Model":"smuggled"`:                             badField + "Model",
-		`"Max_Tokens":100000`:                            badField + "Max_Tokens",
-		`"ſtream":true`:                                  badField + "ſtream",
-		`"too\u006cs":[],"Tool\u0053":[]`:                badField + "ToolS",
-		`"provider":{"order":["dear"]}`:                  badField + "provider",
-		`"models":["dear"]`:                              badField + "models",
-		`"plugins":[{"id":"web"}]`:                       badField + "plugins",
-		`"audio":{"voice":"x"}`:                          badField + "audio",
-		`"Service_Tier":"priority"`:                      badField + "Service_Tier",
-		`"max_to\u212aens":100000`:                       badField + "max_toKens",
+// refusal is how a request is refused: its code, and the word that its message
+// has to name.
+type refusal struct{ code, word string }
+
+// smuggled are the members of requests that no line may get.
+func smuggled(t testing.TB, in scene.Form) map[string]refusal {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "smuggled.txt"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	switch in {
-	case scene.Responses:
-		of[`"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:audio/mpeg;base64,AA"}]}]`] = badField + "file_data"
-		of[`"input":[{"role":"user","content":[{"type":"input_text","text":"x","type":"input_file","file_id":"file-of-another"}]}]`] = badJSON +
-			"input[0].content[0].type"
-		of[`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","type":"web_search"}]}]`] = badJSON +
-			"tools[0].tools[0].type"
-	case scene.Messages:
-		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"audio/mpeg",`+
-			`"data":"AA"}}]}]`] = badField + "media_type"
-		of[`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"x","typ\u0065":"file"}}]}]`] = badJSON +
-			"messages[0].content[0].source.type"
-		of[`"tools":[{"name":"f","input_schema":{},"type":"custom","type":"web_search_20250305"}]`] = badJSON + "tools[0].type"
-	default:
-		of[`"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:audio/mpeg;base64,AA"}}]}]`] = badField + "file_data"
-		of[`"messages":[{"role":"user","content":[{"type":"text","text":"x","type":"file","file":{}}]}]`] = badJSON +
-			"messages[0].content[0].type"
-		of[`"tools":[{"type":"function","function":{"name":"f","name":"g"}}]`] = badJSON + "tools[0].function.name"
+	row := regexp.MustCompile(`(?m)^(\w+) +(\w+) +(\S+) +(".*)$`)
+	of := map[string]refusal{}
+	for _, r := range row.FindAllStringSubmatch(string(raw), -1) {
+		if r[1] == string(in) || r[1] == "every" {
+			of[r[4]] = refusal{code: r[2], word: r[3]}
+		}
+	}
+	if len(of) != 16 {
+		t.Fatalf("smuggled.txt has %d rows for the form %s, want 16", len(of), in)
 	}
 	return of
 }
@@ -74,19 +60,19 @@ func smuggledScene(t testing.TB) scene.Story {
 				if in == scene.Messages {
 					paths = append(paths, in.Path()+"/count_tokens")
 				}
-				for member, want := range smuggled(in) {
+				for member, want := range smuggled(t, in) {
 					body := strings.Replace(scene.Request(in, "smuggled", false, nil), "{", "{"+member+",", 1)
 					if name, _, _ := strings.Cut(member[1:], `"`); strings.Count(body, `"`+name+`":`) > 1 {
 						body = strings.Replace(scene.Request(in, "smuggled", false, map[string]any{name: nil}), "{", "{"+member+",", 1)
 					}
-					code, word, _ := strings.Cut(want, " ")
+					code := want.code
 					for _, path := range paths {
 						h := s.Post(path, body)
 						if in == scene.Messages {
 							code = "invalid_request_error"
 						}
-						if h.Status != 400 || !strings.Contains(h.Raw, `"`+code+`"`) || !strings.Contains(h.Raw, word) {
-							t.Errorf("%s %s: %d %s, want %s", path, body, h.Status, h.Raw, want)
+						if h.Status != 400 || !strings.Contains(h.Raw, `"`+code+`"`) || !strings.Contains(h.Raw, want.word) {
+							t.Errorf("%s %s: %d %s, want %+v", path, body, h.Status, h.Raw, want)
 						}
 					}
 				}

@@ -1,0 +1,74 @@
+package errormap
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// said is an error in a provider's words, and what must follow.
+type said struct {
+	name, body     string
+	want           want
+	param, message string // of the client's error, where the words pass
+}
+
+// wants are what a file may say that must follow, but for `refused`.
+func wants() map[string]want {
+	return map[string]want{
+		"failed": outOfOrder(), "busy": busy(), "timed out": timedOut(), "credential refused": unavailable(cred),
+		"model missing": unavailable(pair), "stopped": stopped(), "withheld": withheld(),
+	}
+}
+
+// readSaid reads a file of testdata; its head says what stands in it.
+func readSaid(t testing.TB, file string) []said {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := txtar.Parse([]byte(strings.ReplaceAll(string(text), "$CREDENTIAL", scene.Credential)))
+	var all []said
+	for _, section := range archive.Files {
+		s := said{name: section.Name}
+		members := map[string]*string{"param": &s.param, "told": &s.message, "want": new(string)}
+		rest := strings.TrimSpace(string(section.Data))
+		for !strings.HasPrefix(rest, "{") {
+			line, after, _ := strings.Cut(rest, "\n")
+			name, value, ok := strings.Cut(line, ": ")
+			if !ok || members[name] == nil {
+				t.Fatalf("%s: %s: no body, but %q", file, s.name, line)
+			}
+			*members[name], rest = value, after
+		}
+		s.body = rest
+		s.want = readWant(t, file, *members["want"])
+		all = append(all, s)
+	}
+	return all
+}
+
+// readWant reads what must follow.
+func readWant(t testing.TB, file, text string) want {
+	t.Helper()
+	if w, ok := wants()[text]; ok {
+		return w
+	}
+	var status int
+	var kind, code string
+	if _, err := fmt.Sscanf(text, "refused %d %s", &status, &kind); err != nil {
+		t.Fatalf("%s: want %q: %v", file, text, err)
+	}
+	words := strings.SplitN(text, " ", 4) // a code may have blanks
+	if len(words) == 4 {
+		code = words[3]
+	}
+	return refused(status, code, kind)
+}
