@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/sandbox/drawing"
 )
 
 // maxCount is how many images a work may ask for.
@@ -116,9 +117,9 @@ func (a *Adapter) Fetch(ctx context.Context, w upstream.Task, r upstream.Result)
 	var data []byte
 	var err error
 	if w.Kind == upstream.KindVideo {
-		data, err = clip(ctx, w)
+		data, err = drawing.Clip(ctx, w)
 	} else {
-		data, err = picture(ctx, w, it.index)
+		data, err = drawing.Picture(ctx, w, it.index)
 	}
 	if err != nil {
 		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
@@ -140,8 +141,8 @@ func unfit(w upstream.Task) error {
 		return upstream.Unsuitable(w.Kind, "the sandbox makes images and videos, not %q", w.Kind)
 	case w.Kind == upstream.KindImage && w.Count > maxCount:
 		return upstream.Unsuitable(w.Kind, "the sandbox makes at most %d images at a time, not %d", maxCount, w.Count)
-	case w.Seconds > maxSeconds:
-		return upstream.Unsuitable(w.Kind, "the sandbox makes clips of at most %d seconds, not %d", maxSeconds, w.Seconds)
+	case w.Seconds > drawing.MaxSeconds:
+		return upstream.Unsuitable(w.Kind, "the sandbox makes clips of at most %d seconds, not %d", drawing.MaxSeconds, w.Seconds)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sandbox
+package drawing
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
@@ -38,7 +39,7 @@ func videoWork() upstream.Task {
 // drawn draws an image and decodes it.
 func drawn(t *testing.T, w upstream.Task, index int) *image.Paletted {
 	t.Helper()
-	data, err := picture(t.Context(), w, index)
+	data, err := Picture(t.Context(), w, index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +235,11 @@ func TestThumbnails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, ref := range map[string]upstream.Reference{
 		"not there": {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return nil, broken }},
-		"cut":       {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(brokenReader{}), nil }},
+		"cut":       {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(iotest.ErrReader(broken)), nil }},
 	} {
 		w := imageWork()
 		w.References = []upstream.Reference{ref}
-		if _, err := picture(t.Context(), w, 0); err == nil {
+		if _, err := Picture(t.Context(), w, 0); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -249,7 +250,7 @@ func TestThumbnails(t *testing.T) {
 // packed is not ours.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	film, err := clip(t.Context(), videoWork())
+	film, err := Clip(t.Context(), videoWork())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestClip(t *testing.T) {
 			t.Parallel()
 			w := videoWork()
 			c.work(&w)
-			file, err := clip(t.Context(), w)
+			file, err := Clip(t.Context(), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -333,7 +334,7 @@ func TestClipEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := clip(ctx, videoWork()); !errors.Is(err, context.Canceled) {
+	if _, err := Clip(ctx, videoWork()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -369,7 +370,7 @@ func FuzzLettering(f *testing.F) {
 
 func BenchmarkClip(b *testing.B) {
 	for b.Loop() {
-		if _, err := clip(b.Context(), videoWork()); err != nil {
+		if _, err := Clip(b.Context(), videoWork()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -377,7 +378,7 @@ func BenchmarkClip(b *testing.B) {
 
 func BenchmarkPicture(b *testing.B) {
 	for b.Loop() {
-		if _, err := picture(b.Context(), imageWork(), 0); err != nil {
+		if _, err := Picture(b.Context(), imageWork(), 0); err != nil {
 			b.Fatal(err)
 		}
 	}

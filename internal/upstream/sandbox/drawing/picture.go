@@ -1,4 +1,12 @@
-package sandbox
+// Package drawing owns what the sandbox makes of image and video jobs: pictures
+// as PNG and clips as MP4 with H.264, drawn and encoded here.
+//
+// Invariants:
+//   - The same task is the same picture or clip, to the byte, on every machine:
+//     it is drawn with whole numbers alone.
+//   - What is drawn has bounds of its own, whatever was asked for; a picture
+//     that had to be smaller says so.
+package drawing
 
 import (
 	"bytes"
@@ -23,8 +31,8 @@ const (
 	letterTone = 16
 )
 
-// picture draws one image of a work and returns it as PNG.
-func picture(ctx context.Context, w upstream.Task, index int) ([]byte, error) {
+// Picture draws one image of a work and returns it as PNG.
+func Picture(ctx context.Context, w upstream.Task, index int) ([]byte, error) {
 	l := lookOf(w, index)
 	img := image.NewPaletted(image.Rect(0, 0, l.shown[0], l.shown[1]), l.palette())
 	l.landscape(img)

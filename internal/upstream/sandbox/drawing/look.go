@@ -1,4 +1,4 @@
-package sandbox
+package drawing
 
 import (
 	"crypto/sha256"
@@ -19,7 +19,6 @@ const (
 	maxClipPixels    = 2560 * 1440
 	maxSide          = 8192
 	minClipSide      = 64
-	maxSeconds       = 120
 	freeSeconds      = 5 // where the work leaves the length open
 )
 

@@ -1,4 +1,4 @@
-package sandbox
+package drawing
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 
 	"tollgate/internal/upstream"
 )
+
+// MaxSeconds is the longest clip.
+const MaxSeconds = 120
 
 // How clips move.
 const (
@@ -29,8 +32,8 @@ func paintOf(c color.RGBA) paint {
 	}
 }
 
-// clip makes the video of a work and returns it as MP4.
-func clip(ctx context.Context, w upstream.Task) ([]byte, error) {
+// Clip makes the video of a work and returns it as MP4.
+func Clip(ctx context.Context, w upstream.Task) ([]byte, error) {
 	l := lookOf(w, 0)
 	s := &stage{frame: newFrame(l.shown[0], l.shown[1]), seconds: seconds(w)}
 	if err := s.set(ctx, l, w); err != nil {
@@ -58,7 +61,7 @@ func seconds(w upstream.Task) int {
 	if w.Seconds <= 0 {
 		return freeSeconds
 	}
-	return int(min(w.Seconds, maxSeconds))
+	return int(min(w.Seconds, MaxSeconds))
 }
 
 // stage is the scene of a clip: a landscape that stays, a ball that bounces
