@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/translate"
 )
@@ -71,8 +72,9 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	} else {
 		r.limit(times.Total, "no whole answer came")
 	}
-	call := upstream.Call{Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream,
-		IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried)}
+	call := chatcall.Call{
+		Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried),
+	}
 	if on.Form == x.Form {
 		call.Header = x.Header
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tollgate/internal/line"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/translate"
@@ -26,8 +26,8 @@ func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
 	defer cancel()
 	n, known, err := c.opts.Lines.Count(ctx, line.RoutingRequest{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
-	}, func(on *line.Candidate) (upstream.Call, error) {
-		ask := upstream.Call{Form: on.Form, Model: on.ProviderModel}
+	}, func(on *line.Candidate) (chatcall.Call, error) {
+		ask := chatcall.Call{Form: on.Form, Model: on.ProviderModel}
 		if on.Form == call.Form {
 			ask.Header = call.Header
 		}

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 
@@ -85,13 +86,13 @@ type provider struct {
 
 	mu      sync.Mutex
 	replies []reply
-	calls   []upstream.Call
+	calls   []chatcall.Call
 	open    int // bodies that were not closed
 	left    int // calls and reads that ended with the caller
 }
 
-// Chat implements upstream.Adapter.
-func (p *provider) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+// Chat implements chatcall.Adapter.
+func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.Body = bytes.Clone(c.Body)
@@ -110,7 +111,7 @@ func (p *provider) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer,
 	if c.Stream {
 		contentType = "text/event-stream; charset=utf-8"
 	}
-	return &upstream.Answer{Body: &scripted{ctx: ctx, provider: p, reply: r}, ContentType: contentType, Stream: c.Stream}, nil
+	return &chatcall.Answer{Body: &scripted{ctx: ctx, provider: p, reply: r}, ContentType: contentType, Stream: c.Stream}, nil
 }
 
 // scripted is the body of a reply.
@@ -353,7 +354,7 @@ func (tr *trial) conduct(c Call) (out outcome) {
 	tr.t.Helper()
 	opts := tr.opts
 	tr.lines = line.New(line.Options{
-		Open:    func(upstream.Target) (upstream.Adapter, error) { return tr.provider, nil },
+		Open:    func(upstream.Target) (chatcall.Adapter, error) { return tr.provider, nil },
 		Current: func() *catalog.Snapshot { return c.Snapshot },
 	})
 	opts.Lines = tr.lines

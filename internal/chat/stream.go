@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
@@ -59,7 +60,7 @@ type stream struct {
 }
 
 // openStream reads a stream up to its first token and judges the beginning.
-func (x *exchange) openStream(answer *upstream.Answer, idle time.Duration) (*stream, error) {
+func (x *exchange) openStream(answer *chatcall.Answer, idle time.Duration) (*stream, error) {
 	s := &stream{
 		contentType: answer.ContentType, idle: idle, held: -1,
 		reader: sse.NewReader(answer.Body, maxEvent),

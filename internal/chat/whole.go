@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
@@ -24,7 +25,7 @@ type whole struct {
 }
 
 // readWhole buffers and judges an answer.
-func (x *exchange) readWhole(answer *upstream.Answer) (*whole, error) {
+func (x *exchange) readWhole(answer *chatcall.Answer) (*whole, error) {
 	raw, err := x.readAll(answer.Body)
 	reserved := beyond(int64(cap(raw)))
 	if err == nil {

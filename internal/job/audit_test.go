@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // TestAuditFindsEveryFault plants one fault after the other beside a job that
@@ -22,7 +22,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{hold: stuck("poll", reached)}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{hold: stuck("poll", reached)}})
 		h.apply(oneLine)
 		n := h.still()
 		failed := h.submit(n, h.submission(n, "easel-1", 1))
@@ -108,7 +108,7 @@ func (h *house) planted(breaks string) (found []ledger.Difference) {
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.apply(oneLine)
 		n := h.still()
 		h.submit(n, h.submission(n, "easel-1", 1))

@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of fetching the results of a job.
@@ -82,8 +83,8 @@ func (w *worker) collect() error {
 }
 
 // inline tells whether results came with an answer, in whole or in part.
-func inline(results []upstream.Result) bool {
-	return slices.ContainsFunc(results, func(r upstream.Result) bool { return r.Ref == "" })
+func inline(results []jobcall.Result) bool {
+	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" })
 }
 
 // reserve records names for the results, on a node that has taken the job over.
@@ -97,7 +98,7 @@ func (w *worker) reserve(ctx context.Context) error {
 }
 
 // fetch brings one result into the media store.
-func (w *worker) fetch(ctx context.Context, r upstream.Result, name string) (media.File, error) {
+func (w *worker) fetch(ctx context.Context, r jobcall.Result, name string) (media.File, error) {
 	leave, err := enter(ctx, w.jobs.fetches)
 	if err != nil {
 		return media.File{}, err

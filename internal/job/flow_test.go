@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 const cent = money.USD / 100
@@ -29,7 +29,7 @@ func TestFlow(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				m := &generator{blocks: c.blocks}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &generator{}})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
 				n := h.node()
 				job := h.submit(n, h.submission(n, c.model, c.count))
 				s := h.await(n, c.kind, job, final)

@@ -32,6 +32,8 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/webhook"
 )
 
@@ -82,28 +84,28 @@ lines:
 // generator is a line for tests. Its functions may be changed between submissions;
 // nil ones do well.
 type generator struct {
-	upstream.NoChat
+	chatcall.NoChat
 	blocks bool
-	submit func(n int, w upstream.Task) (*upstream.Progress, error)
-	poll   func(n int, ticket string) (*upstream.Progress, error)
-	fetch  func(n int, r upstream.Result) (*upstream.File, error)
-	find   func(w upstream.Task) (string, error)
+	submit func(n int, w jobcall.Task) (*jobcall.Progress, error)
+	poll   func(n int, ticket string) (*jobcall.Progress, error)
+	fetch  func(n int, r jobcall.Result) (*jobcall.File, error)
+	find   func(w jobcall.Task) (string, error)
 	// hold is called at the beginning of a "submit", "poll" or "fetch" and may
 	// wait; its error breaks the connection.
 	hold func(ctx context.Context, step string) error
 
 	mu                     sync.Mutex
-	submitted              []upstream.Task
+	submitted              []jobcall.Task
 	polls, fetches, atOnce int
 	most                   int // the most works at a time
 	cancelled              []string
 }
 
-func (m *generator) ParamRule(upstream.Task) upstream.ParamRule { return upstream.AllBut() }
+func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
 
-func (m *generator) Blocks(upstream.Task) bool { return m.blocks }
+func (m *generator) Blocks(jobcall.Task) bool { return m.blocks }
 
-func (m *generator) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	m.mu.Lock()
 	m.submitted = append(m.submitted, w)
 	n := len(m.submitted)
@@ -125,12 +127,12 @@ func (m *generator) Submit(ctx context.Context, w upstream.Task) (*upstream.Prog
 		}
 	}
 	if m.blocks {
-		return &upstream.Progress{Done: true, Results: pictures(w.Count)}, nil
+		return &jobcall.Progress{Done: true, Results: pictures(w.Count)}, nil
 	}
-	return &upstream.Progress{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
+	return &jobcall.Progress{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
 }
 
-func (m *generator) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	m.mu.Lock()
 	m.polls++
 	n := m.polls
@@ -144,14 +146,14 @@ func (m *generator) Poll(ctx context.Context, w upstream.Task, ticket string) (*
 			return made, err
 		}
 	}
-	var results []upstream.Result
+	var results []jobcall.Result
 	for i := range w.Count {
-		results = append(results, upstream.Result{Ref: fmt.Sprintf("%s/%d", ticket, i)})
+		results = append(results, jobcall.Result{Ref: fmt.Sprintf("%s/%d", ticket, i)})
 	}
-	return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
+	return &jobcall.Progress{Ticket: ticket, Done: true, Results: results}, nil
 }
 
-func (m *generator) Fetch(ctx context.Context, w upstream.Task, r upstream.Result) (*upstream.File, error) {
+func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	m.mu.Lock()
 	m.fetches++
 	n := m.fetches
@@ -169,10 +171,10 @@ func (m *generator) Fetch(ctx context.Context, w upstream.Task, r upstream.Resul
 	if w.Kind == upstream.KindVideo {
 		raw = clip()
 	}
-	return &upstream.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
+	return &jobcall.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
 }
 
-func (m *generator) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
+func (m *generator) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cancelled = append(m.cancelled, ticket)
@@ -225,7 +227,7 @@ func gate(at string, free <-chan struct{}) func(context.Context, string) error {
 // finding is a generator whose provider can be asked for lost submissions.
 type finding struct{ *generator }
 
-func (f finding) Find(ctx context.Context, w upstream.Task) (string, error) { return f.find(w) }
+func (f finding) Find(ctx context.Context, w jobcall.Task) (string, error) { return f.find(w) }
 
 func (m *generator) count() int {
 	m.mu.Lock()
@@ -247,10 +249,10 @@ func clip() []byte {
 	return append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), bytes.Repeat([]byte{0}, 64)...)
 }
 
-func pictures(n int) []upstream.Result {
-	var results []upstream.Result
+func pictures(n int) []jobcall.Result {
+	var results []jobcall.Result
 	for range n {
-		results = append(results, upstream.Result{Data: picture(), Type: "image/png"})
+		results = append(results, jobcall.Result{Data: picture(), Type: "image/png"})
 	}
 	return results
 }
@@ -282,7 +284,7 @@ type house struct {
 	url        string
 	db         *store.DB // for looking
 	folder     string
-	generators map[string]upstream.Adapter
+	generators map[string]chatcall.Adapter
 	account    string
 	key        string
 	providers  map[string]catalog.Provider
@@ -290,7 +292,7 @@ type house struct {
 }
 
 // newHouse makes a database with a catalog, an account with 100 USD and a key.
-func newHouse(t testing.TB, url string, generators map[string]upstream.Adapter) *house {
+func newHouse(t testing.TB, url string, generators map[string]chatcall.Adapter) *house {
 	t.Helper()
 	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"),
 		generators: generators,
@@ -367,7 +369,7 @@ func (h *house) still() *testNode {
 		h.t.Fatal(err)
 	}
 	n.lines = line.New(line.Options{
-		Open:    func(target upstream.Target) (upstream.Adapter, error) { return h.generators[target.Line], nil },
+		Open:    func(target upstream.Target) (chatcall.Adapter, error) { return h.generators[target.Line], nil },
 		Current: n.watcher.Current, DB: db, Epoch: self.Epoch, Log: log,
 	})
 	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media",

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // twins submits the same request with one key, at once on all nodes given, and
@@ -41,7 +41,7 @@ func (h *house) twins(key string, nodes ...*testNode) [][]byte {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		var callers []*testNode
 		for range nodes {
 			n := h.still()
@@ -76,7 +76,7 @@ func TestTwins(t *testing.T) {
 func TestOnceKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
 		n := h.still()
 		ctx := t.Context()
 		send := func(key, print string) (string, error) {
@@ -152,7 +152,7 @@ func (h *house) age(id string, by time.Duration) {
 func TestReferencesOfTwins(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
 		n := h.still()
 		submit := func(key string, owner string, amount int64) (string, media.File) {
 			s := h.submission(n, "easel-1", amount)

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // list lists the ids of the jobs that a filter selects.
@@ -37,7 +38,7 @@ func TestList(t *testing.T) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
 		second := &generator{hold: stuck("poll", reached)}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		n := h.still()
 		other := h.as(h.open(money.USD))
 		done := h.submit(n, h.submission(n, "easel-1", 1))
@@ -115,7 +116,7 @@ func TestCancel(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -164,7 +165,7 @@ func TestRequeueRunning(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -204,7 +205,7 @@ func TestRequeueEnded(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		h.account, h.key = h.open(2 * cent)
 		n := h.still()

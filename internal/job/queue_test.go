@@ -14,6 +14,8 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // as lets the house speak for another account.
@@ -72,7 +74,7 @@ type starts struct {
 	jobs []string
 }
 
-func (s *starts) submit(_ int, w upstream.Task) (*upstream.Progress, error) {
+func (s *starts) submit(_ int, w jobcall.Task) (*jobcall.Progress, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = append(s.jobs, w.Key[:len(w.Key)-len("-1")])
@@ -101,7 +103,7 @@ func TestQueueModel(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order starts
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true, submit: order.submit}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
 		var people []*house
 		for range 4 {
@@ -162,7 +164,7 @@ func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order starts
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true, submit: order.submit}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
 		n := h.still()
 		h.bulk(n, 1000)
@@ -200,13 +202,13 @@ func TestReturnedJobIsNext(t *testing.T) {
 		release := make(chan struct{})
 		var order starts
 		m := &generator{blocks: true, hold: gate("submit", release)}
-		m.submit = func(n int, w upstream.Task) (*upstream.Progress, error) {
+		m.submit = func(n int, w jobcall.Task) (*jobcall.Progress, error) {
 			if _, err := order.submit(n, w); n == 1 || err != nil {
 				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
 			}
 			return nil, nil
 		}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		back := h.submit(n, h.submission(n, "easel-1", 1))
@@ -280,10 +282,10 @@ func TestETA(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(_ int, w upstream.Task) (*upstream.Progress, error) {
-			return &upstream.Progress{Done: true, Results: pictures(w.Count)}, nil
+		m := &generator{submit: func(_ int, w jobcall.Task) (*jobcall.Progress, error) {
+			return &jobcall.Progress{Done: true, Results: pictures(w.Count)}, nil
 		}}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		for range 3 {
@@ -313,7 +315,7 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		clock := time.Now()
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.edit = func(o *Options) { o.Now = func() time.Time { return clock } }
 		h.apply(oneLine)
 		n := h.still()
@@ -344,7 +346,7 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 func TestManyPolls(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		n := h.node()
 		var ids []string

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Where a job stands, as job_run keeps it.
@@ -65,7 +66,7 @@ type progress struct {
 	revision, number            int64
 	ticket                      string
 	submittedMS                 int64
-	results                     []upstream.Result
+	results                     []jobcall.Result
 	files                       []media.File
 	trace                       trace
 }

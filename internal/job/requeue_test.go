@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // requeue lets a job be done anew and returns the id of the job that is.
@@ -31,7 +31,7 @@ func asked(key, print string) Anew {
 func TestRequeueOnce(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		h.account, h.key = h.open(100 * cent)
 		all := []*testNode{h.still()}
@@ -86,7 +86,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -116,7 +116,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 func TestRequeueRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))

@@ -6,7 +6,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // TestRetention checks that a record is gone at once when its time is over, its
@@ -14,7 +14,7 @@ import (
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -57,7 +57,7 @@ func TestRetention(t *testing.T) {
 func TestForgetMany(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.apply(oneLine)
 		n := h.still()
 		h.bulk(n, maxForgotten+20)

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // runColumns are the columns of a run's row that are written from it.
@@ -56,7 +56,7 @@ func TestSaveColumns(t *testing.T) {
 	t.Parallel()
 	filled := progress{
 		state: stateRendered, queuedMS: 1, wakeMS: 2, startedMS: 3, epoch: "node_1", fence: 4, line: "line", revision: 5, number: 6,
-		ticket: "ticket", submittedMS: 7, results: []upstream.Result{{Ref: "there"}}, files: []media.File{{Name: "file"}},
+		ticket: "ticket", submittedMS: 7, results: []jobcall.Result{{Ref: "there"}}, files: []media.File{{Name: "file"}},
 		trace: trace{Steps: []Step{{Name: stepQueued, At: 8}}},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // counting is a hold in which the provider counts tokens: in its answer to a
@@ -55,7 +56,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]upstream.Adapter{
+				h := newHouse(t, url, map[string]chatcall.Adapter{
 					"first":  &generator{hold: test.first.hold, submit: test.first.submit, poll: test.first.poll},
 					"second": &generator{hold: test.second.hold, submit: test.second.submit, poll: test.second.poll},
 				})

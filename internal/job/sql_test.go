@@ -8,7 +8,7 @@ import (
 
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // crowd fills the tables: 10,000 queued jobs of 100 accounts, 2,000 that run, and
@@ -41,7 +41,7 @@ func (h *house) crowd() {
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{})
+		h := newHouse(t, url, map[string]chatcall.Adapter{})
 		h.crowd()
 		err := h.db.Update(t.Context(), func(tx *store.Tx) error {
 			for name, s := range map[string]struct {

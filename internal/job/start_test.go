@@ -13,6 +13,8 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // until waits for what must come true by itself.
@@ -44,7 +46,7 @@ func TestMaxConcurrent(t *testing.T) {
 		const jobs = 14
 		free := make(chan struct{})
 		first, second := &generator{blocks: true, hold: gate("submit", free)}, &generator{blocks: true, hold: gate("submit", free)}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		var all []*testNode
 		for range nodes {
 			all = append(all, h.still())
@@ -124,7 +126,7 @@ lines:
 func TestPrioritiesAndWeights(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		lines := map[string]upstream.Adapter{}
+		lines := map[string]chatcall.Adapter{}
 		count := func(id string) int { return lines[id].(*generator).count() }
 		for _, id := range []string{"heavy", "light", "spare"} {
 			lines[id] = &generator{blocks: true}
@@ -159,7 +161,7 @@ func TestLastLineGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 				h.apply(oneLine)
 				n := h.still()
 				starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
@@ -198,7 +200,7 @@ func TestLastLineGone(t *testing.T) {
 func TestModelGone(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
 		behind, n := h.still(), h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 2))
 
@@ -245,7 +247,7 @@ func TestDisabledAccount(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				free := make(chan struct{})
 				m := &generator{blocks: true, hold: gate("submit", free)}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
 				runs := h.submit(n, h.submission(n, "easel-1", 1))
@@ -291,17 +293,17 @@ func TestDisabledAccount(t *testing.T) {
 func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
-			return &upstream.Progress{Ticket: "t"}, nil
-		}, poll: func(int, string) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.Progress, error) {
+			return &jobcall.Progress{Ticket: "t"}, nil
+		}, poll: func(int, string) (*jobcall.Progress, error) {
 			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
 		}}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		n.jobs.opts.StartLimit = time.Minute
 		back := h.submit(n, h.submission(n, "easel-1", 1))
-		m.poll = func(int, string) (*upstream.Progress, error) {
+		m.poll = func(int, string) (*jobcall.Progress, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
@@ -337,7 +339,7 @@ func TestNoStartPastTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		n.jobs.opts.StartLimit = time.Minute
@@ -367,10 +369,10 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		for _, blocks := range []bool{true, false} {
-			m := &generator{blocks: blocks, submit: func(int, upstream.Task) (*upstream.Progress, error) {
+			m := &generator{blocks: blocks, submit: func(int, jobcall.Task) (*jobcall.Progress, error) {
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			}}
-			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 			h.apply(oneLine)
 			n := h.still()
 			n.jobs.opts.StartLimit = time.Minute
@@ -398,9 +400,8 @@ func TestLookPastTheStuck(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		first, second := &generator{blocks: true}, &generator{blocks: true}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
-		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second",
-			"timeouts: {total: 20s}\n  - id: second", 1))
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second", "timeouts: {total: 20s}\n  - id: second", 1))
 		n := h.still()
 		h.bulk(n, lookAhead+10)
 		tr := traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})

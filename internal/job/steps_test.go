@@ -12,6 +12,8 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // finish starts and looks after jobs until none of this node's runs or waits for
@@ -37,8 +39,8 @@ func (h *house) finish(n *testNode, id, kind string) shown {
 }
 
 // says makes a poll answer with a failure.
-func says(t *upstream.JobFailure) func(int, string) (*upstream.Progress, error) {
-	return func(int, string) (*upstream.Progress, error) {
+func says(t *upstream.JobFailure) func(int, string) (*jobcall.Progress, error) {
+	return func(int, string) (*jobcall.Progress, error) {
 		c, f := *t, *t.Failure
 		c.Failure = &f
 		return nil, &c
@@ -54,8 +56,8 @@ func (m *generator) like() *generator {
 }
 
 // refuses makes a submission answer with a failure; the first n times if n > 0.
-func refuses(n int, t *upstream.JobFailure) func(int, upstream.Task) (*upstream.Progress, error) {
-	return func(i int, _ upstream.Task) (*upstream.Progress, error) {
+func refuses(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.Progress, error) {
+	return func(i int, _ jobcall.Task) (*jobcall.Progress, error) {
 		if n > 0 && i > n {
 			return nil, nil
 		}
@@ -70,16 +72,16 @@ func refuses(n int, t *upstream.JobFailure) func(int, upstream.Task) (*upstream.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
-	few := func(n int) func(int, string) (*upstream.Progress, error) {
-		return func(_ int, ticket string) (*upstream.Progress, error) {
-			var results []upstream.Result
+	few := func(n int) func(int, string) (*jobcall.Progress, error) {
+		return func(_ int, ticket string) (*jobcall.Progress, error) {
+			var results []jobcall.Result
 			for range n {
-				results = append(results, upstream.Result{Ref: ticket + "/x"})
+				results = append(results, jobcall.Result{Ref: ticket + "/x"})
 			}
-			return &upstream.Progress{Done: true, Results: results}, nil
+			return &jobcall.Progress{Done: true, Results: results}, nil
 		}
 	}
-	empty := func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Done: true}, nil }
+	empty := func(int, string) (*jobcall.Progress, error) { return &jobcall.Progress{Done: true}, nil }
 	for _, c := range []struct {
 		name          string
 		kind          string
@@ -91,15 +93,11 @@ func TestSteps(t *testing.T) {
 		cost          money.Amount
 		submissions   [2]int
 	}{
-		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))},
-			code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
-		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))},
-			code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
-		{name: "moderated sound", kind: video,
-			first:  &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			code:   fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
-		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*upstream.Progress, error) {
+		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
+		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
+		{name: "moderated sound", kind: video, first: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
+		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*jobcall.Progress, error) {
 			if n == 1 {
 				return nil, upstream.Moderated(video, "nudity", true)
 			}
@@ -132,22 +130,17 @@ func TestSteps(t *testing.T) {
 			cost: 3 * cent, submissions: [2]int{2, 0}},
 		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
-		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent,
-			submissions: [2]int{1, 1}},
-		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))},
-			second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
-		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w upstream.Task) (*upstream.Progress, error) {
-			return &upstream.Progress{Done: true, Results: []upstream.Result{{Ref: "here"}}}, nil
+		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w jobcall.Task) (*jobcall.Progress, error) {
+			return &jobcall.Progress{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
-		{name: "no ticket", kind: image,
-			first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) { return &upstream.Progress{}, nil }}, data: 1,
-			cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, upstream.Task) (*upstream.Progress, error) {
-			return &upstream.Progress{Ticket: "a\x00b"}, nil
+		{name: "no ticket", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.Progress, error) { return &jobcall.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.Progress, error) {
+			return &jobcall.Progress{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1,
-			cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*upstream.Progress, error) {
+		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.Progress, error) {
 			if n < 4 {
 				return nil, later(errors.New("no route"))
 			}
@@ -158,7 +151,7 @@ func TestSteps(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				generators := []*generator{c.first.like(), c.second.like()}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": generators[0], "second": generators[1]})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": generators[0], "second": generators[1]})
 				n := h.still()
 				model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
 				id := h.submit(n, h.submission(n, model, max(c.count, 1)))
@@ -195,7 +188,7 @@ func TestSteps(t *testing.T) {
 func TestNamesOfSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.Progress, error) {
 			switch n {
 			case 1:
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
@@ -204,7 +197,7 @@ func TestNamesOfSubmissions(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -233,12 +226,11 @@ func TestLongestWait(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &generator{blocks: c.blocks,
-					poll: func(int, string) (*upstream.Progress, error) { return &upstream.Progress{Wait: time.Millisecond}, nil }}
+				m := &generator{blocks: c.blocks, poll: func(int, string) (*jobcall.Progress, error) { return &jobcall.Progress{Wait: time.Millisecond}, nil }}
 				if c.blocks {
 					m.hold = stuck("submit", nil)
 				}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": &generator{}})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
 				h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
 				n := h.still()
 				id := h.submit(n, h.submission(n, c.model, 1))
@@ -270,13 +262,13 @@ func TestPanic(t *testing.T) {
 				m := &generator{}
 				switch at {
 				case "submit":
-					m.submit = func(n int, _ upstream.Task) (*upstream.Progress, error) { panics(n); return nil, nil }
+					m.submit = func(n int, _ jobcall.Task) (*jobcall.Progress, error) { panics(n); return nil, nil }
 				case "poll":
-					m.poll = func(n int, _ string) (*upstream.Progress, error) { panics(n); return nil, nil }
+					m.poll = func(n int, _ string) (*jobcall.Progress, error) { panics(n); return nil, nil }
 				case "fetch":
-					m.fetch = func(n int, _ upstream.Result) (*upstream.File, error) { panics(n); return nil, nil }
+					m.fetch = func(n int, _ jobcall.Result) (*jobcall.File, error) { panics(n); return nil, nil }
 				}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
 				n := h.still()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -296,8 +288,7 @@ func TestPanic(t *testing.T) {
 func TestStepsAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))},
-			"second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{}})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")

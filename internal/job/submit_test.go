@@ -11,6 +11,8 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // rows counts what a submission writes: jobs, their progress, open holds.
@@ -59,7 +61,7 @@ func ptr[T any](v T) *T { return &v }
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 3))
 		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
@@ -111,7 +113,7 @@ func TestSubmitRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 				c.set(t, h)
 				n := h.still()
 				for range c.sends {
@@ -149,7 +151,7 @@ func TestSubmitRefused(t *testing.T) {
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		h.account, h.key = h.open(3 * cent)
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
@@ -203,10 +205,10 @@ lines:
 func TestFreeQuotaOfFailures(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ upstream.Task) (*upstream.Progress, error) {
+		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.Progress, error) {
 			return nil, failure(fault.ModerationBlocked, upstream.NextNone)
 		}}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(freeDocument)
 		n := h.node()
 		for range 4 {
@@ -230,7 +232,7 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 func TestSubmitWithAChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		h.limit(func(k *account.KeySettings) { k.Name = "new" })
@@ -248,7 +250,7 @@ func TestSubmitWithAChangedKey(t *testing.T) {
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		id := h.submit(n, s)
@@ -285,7 +287,7 @@ func (h *house) deleteKey() {
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		if first, second := h.submit(n, s), h.submit(n, s); first != second {

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of taking over.
@@ -122,7 +123,7 @@ func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
 func (w *worker) found() error {
 	ctx, cancel := context.WithTimeout(w.life.work, submitWait)
 	defer cancel()
-	if finder, ok := w.candidate.Generator.(upstream.Finder); ok {
+	if finder, ok := w.candidate.Generator.(jobcall.Finder); ok {
 		ticket, err := finder.Find(ctx, w.task())
 		switch {
 		case w.life.stopped():

@@ -11,7 +11,8 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // stand reads where a running job stands.
@@ -76,7 +77,7 @@ func TestTakeOver(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
 				first := h.still()
 				if c.stuck == "inline" { // all places to store are taken
@@ -128,7 +129,7 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{hold: stuck("submit", reached)}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m, "second": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m, "second": m})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
@@ -156,12 +157,12 @@ func TestFoundSubmission(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
-		find        func(upstream.Task) (string, error)
+		find        func(jobcall.Task) (string, error)
 		submissions int
 	}{
-		{"known", func(w upstream.Task) (string, error) { return "of " + w.Key, nil }, 1},
-		{"unknown", func(upstream.Task) (string, error) { return "", nil }, 2},
-		{"no answer", func(upstream.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
+		{"known", func(w jobcall.Task) (string, error) { return "of " + w.Key, nil }, 1},
+		{"unknown", func(jobcall.Task) (string, error) { return "", nil }, 2},
+		{"no answer", func(jobcall.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -169,8 +170,8 @@ func TestFoundSubmission(t *testing.T) {
 				reached := make(chan struct{}, 1)
 				m := &generator{hold: stuck("submit", reached), find: c.find}
 				polled := ""
-				m.poll = func(_ int, ticket string) (*upstream.Progress, error) { polled = ticket; return nil, nil }
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
+				m.poll = func(_ int, ticket string) (*jobcall.Progress, error) { polled = ticket; return nil, nil }
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
 				h.apply(oneLine)
 				n := h.still()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -211,8 +212,8 @@ func TestLateTicket(t *testing.T) {
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			m := &generator{hold: slow(answer)}
-			m.find = func(upstream.Task) (string, error) { close(asked); <-found; return "", nil }
-			h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
+			m.find = func(jobcall.Task) (string, error) { close(asked); <-found; return "", nil }
+			h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
 			h.apply(oneLine)
 			old := h.still()
 			id := h.submit(old, h.submission(old, "easel-1", 1))
@@ -247,7 +248,7 @@ func TestLateTicket(t *testing.T) {
 				}
 				return nil
 			}
-			h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 			h.apply(oneLine)
 			old := h.still()
 			id := h.submit(old, h.submission(old, "easel-1", 1))
@@ -268,11 +269,11 @@ func TestLateTicket(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, reached := make(chan struct{}), make(chan struct{}, 1)
-			m := &generator{find: func(upstream.Task) (string, error) { return "ticket-1", nil }}
+			m := &generator{find: func(jobcall.Task) (string, error) { return "ticket-1", nil }}
 			m.hold = func(ctx context.Context, step string) error {
 				return errors.Join(slow(answer)(ctx, step), stuck("fetch", reached)(ctx, step))
 			}
-			h := newHouse(t, url, map[string]upstream.Adapter{"first": finding{m}})
+			h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
 			h.apply(oneLine)
 			old := h.still()
 			id := h.submit(old, h.submission(old, "easel-1", 1))
@@ -297,7 +298,7 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{hold: stuck("fetch", reached)}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		old := h.still()
 		id := h.submit(old, h.submission(old, "easel-1", 1))
@@ -374,7 +375,7 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{hold: stuck("poll", reached)}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		old := h.still()
 		id := h.submit(old, h.submission(old, "easel-1", 1))
@@ -403,7 +404,7 @@ func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -426,7 +427,7 @@ func TestGracefulStop(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
 		m := &generator{hold: gate("submit", free)}
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": m})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		n := h.still()
 		n.jobs.linger = lastCalls
@@ -456,7 +457,7 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		h := newHouse(t, url, map[string]upstream.Adapter{"first": &generator{hold: gate("submit", free)}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{hold: gate("submit", free)}})
 		h.apply(oneLine)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
@@ -488,14 +489,14 @@ func TestLineGoneMeanwhile(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				first, second := &generator{hold: stuck(at, reached)}, &generator{}
-				h := newHouse(t, url, map[string]upstream.Adapter{"first": first, "second": second})
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 				old := h.still()
 				id := h.submit(old, h.submission(old, "easel-1", 1))
 				old.step(old.jobs.Start)
 				<-reached
 				old.kill()
 				h.bury(old)
-				h.generators = map[string]upstream.Adapter{"first": upstream.NoChat{}, "second": second}
+				h.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
 				n := h.still()
 				s := h.finish(n, id, "image")
 				v, _, err := h.view(id)

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // worker looks after one running job on this node. It is used by one goroutine.
@@ -138,8 +139,8 @@ func (w *worker) steps() error {
 }
 
 // taskOf is a job as a line is to do it.
-func (j *Jobs) taskOf(r *record, p *progress, providerModel string) upstream.Task {
-	w := upstream.Task{
+func (j *Jobs) taskOf(r *record, p *progress, providerModel string) jobcall.Task {
+	w := jobcall.Task{
 		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
 		Count: int(r.plan.Count), Tier: r.plan.Tier, Larger: r.plan.Larger, Ratio: r.plan.Ratio,
 		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,
@@ -161,8 +162,8 @@ func (j *Jobs) taskOf(r *record, p *progress, providerModel string) upstream.Tas
 }
 
 // reference is a kept file as a provider gets it.
-func (j *Jobs) reference(f media.File) upstream.Reference {
-	ref := upstream.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+func (j *Jobs) reference(f media.File) jobcall.Reference {
+	ref := jobcall.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := j.opts.Media.Open(ctx, f.Name)
 		return body, err
 	}}
@@ -209,7 +210,7 @@ func (w *worker) send() error {
 	ctx, cancel := context.WithTimeout(w.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
-	made, err := upstream.Submit(spending.In(ctx), w.candidate.Generator, work)
+	made, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, work)
 	w.run.trace.spent(spending.Total())
 	w.sent()
 	if err != nil {
@@ -318,7 +319,7 @@ func (w *worker) watch() error {
 }
 
 // poll asks the provider once.
-func (w *worker) poll(ctx context.Context) (*upstream.Progress, error) {
+func (w *worker) poll(ctx context.Context) (*jobcall.Progress, error) {
 	leave, err := enter(ctx, w.jobs.polls)
 	if err != nil {
 		return nil, err
@@ -353,7 +354,7 @@ func (w *worker) cancel(ctx context.Context, ticket string) {
 // rendered writes where the results are, before they are fetched. Results that
 // came with the answer are in no place that could be written: they are stored
 // next.
-func (w *worker) rendered(ctx context.Context, made *upstream.Progress) error {
+func (w *worker) rendered(ctx context.Context, made *jobcall.Progress) error {
 	results := made.Results[:min(len(made.Results), int(w.rec.plan.Count))]
 	if inline(results) {
 		w.run.results = results

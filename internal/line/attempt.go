@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // Attempt is one attempt on a line, of a request or a job. Until it ends the
@@ -26,8 +27,8 @@ type Attempt struct {
 	broken atomic.Bool
 }
 
-// Chat makes the attempt's call, one. It implements upstream.Adapter.
-func (a *Attempt) Chat(ctx context.Context, call upstream.Call) (*upstream.Answer, error) {
+// Chat makes the attempt's call, one. It implements chatcall.Adapter.
+func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Answer, error) {
 	answer, err := a.entry.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err

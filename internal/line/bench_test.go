@@ -8,13 +8,14 @@ import (
 
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // instant answers at once, with a body that is there.
 type instant struct{}
 
-func (instant) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
-	return &upstream.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
+func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Answer, error) {
+	return &chatcall.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
 // BenchmarkTry is the cost of a walk: one healthy line, and one behind a line
@@ -24,7 +25,7 @@ func BenchmarkTry(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			_, err := l.Try(b.Context(), r, func(ctx context.Context, on *line.Attempt) error {
-				answer, err := on.Chat(ctx, upstream.Call{})
+				answer, err := on.Chat(ctx, chatcall.Call{})
 				if err == nil {
 					err = answer.Body.Close()
 				}
@@ -35,7 +36,7 @@ func BenchmarkTry(b *testing.B) {
 			}
 		}
 	}
-	open := func(upstream.Target) (upstream.Adapter, error) { return instant{}, nil }
+	open := func(upstream.Target) (chatcall.Adapter, error) { return instant{}, nil }
 	b.Run("one", func(b *testing.B) {
 		walk(b, line.New(line.Options{Open: open}), request(snapshot(1, spec("a"))))
 	})

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type Candidate struct {
 	// line has it. Jobs speak none.
 	Form wire.Form
 	// Generator makes what jobs ask for; nil for the candidate of a request.
-	Generator upstream.Generator
+	Generator jobcall.Generator
 	// HalfOpen says that the line is: it is given one attempt at a time, as long
 	// as others take the rest.
 	HalfOpen bool
@@ -63,7 +64,7 @@ func (l *Lines) Candidates(s *catalog.Snapshot, model string) ([]*Candidate, []U
 // candidate returns a line for a model's job, or why it takes none.
 func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why string) {
 	ln, s := entry.line, entry.stats
-	generator, ok := entry.adapter.(upstream.Generator)
+	generator, ok := entry.adapter.(jobcall.Generator)
 	switch {
 	case ln.Out != "" || !ok:
 		return nil, stateOutOfService
@@ -83,7 +84,7 @@ func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why 
 }
 
 // newCandidate makes the candidate of a model's jobs that a line is.
-func newCandidate(l *Lines, entry *routingEntry, generator upstream.Generator, model string, generation uint64) *Candidate {
+func newCandidate(l *Lines, entry *routingEntry, generator jobcall.Generator, model string, generation uint64) *Candidate {
 	return &Candidate{
 		Line: entry.line, Generator: generator, ProviderModel: entry.line.Models[model],
 		lines: l, entry: entry, origin: health.Origin{Model: model, Generation: generation},
@@ -100,7 +101,7 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 		return nil
 	}
 	entry := entries[i]
-	generator, ok := entry.adapter.(upstream.Generator)
+	generator, ok := entry.adapter.(jobcall.Generator)
 	if !ok || entry.line.Out != "" {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 )
 
 // Count asks the first line that is in service and can count how many tokens a
@@ -14,12 +15,12 @@ import (
 // says nothing about a line's health. What a provider says against a request
 // that was translated for it is not the client's affair.
 func (l *Lines) Count(
-	ctx context.Context, r RoutingRequest, call func(*Candidate) (upstream.Call, error),
+	ctx context.Context, r RoutingRequest, call func(*Candidate) (chatcall.Call, error),
 ) (n int64, known bool, err error) {
 	var few [4]ranked
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
-		counter, ok := c.entry.adapter.(upstream.TokenCounter)
+		counter, ok := c.entry.adapter.(chatcall.TokenCounter)
 		form := speaks(ln, r.Form)
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue

@@ -29,6 +29,7 @@ import (
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -36,7 +37,7 @@ import (
 type Options struct {
 	// Open makes the adapter of a line; required. It must be cheap and open no
 	// connection (adapters.Set.Open).
-	Open func(upstream.Target) (upstream.Adapter, error)
+	Open func(upstream.Target) (chatcall.Adapter, error)
 	// Current returns the newest snapshot, for Run and Statuses; nil: no lines.
 	Current func() *catalog.Snapshot
 	// DB holds what nodes share: slots, the operator's word, reports. nil: this
@@ -58,7 +59,7 @@ type Options struct {
 
 // Lines walks the lines of models on this node. It is safe for concurrent use.
 type Lines struct {
-	open    func(upstream.Target) (upstream.Adapter, error)
+	open    func(upstream.Target) (chatcall.Adapter, error)
 	current func() *catalog.Snapshot
 	now     func() time.Time
 	log     *slog.Logger

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func spec(id string) catalog.LineSpec {
 // provider opens adapters that answer with an empty body, and counts them.
 type provider struct{ opened []string }
 
-func (p *provider) open(t upstream.Target) (upstream.Adapter, error) {
+func (p *provider) open(t upstream.Target) (chatcall.Adapter, error) {
 	p.opened = append(p.opened, t.Line)
 	if t.Line == "broken" {
 		return nil, errors.New("cannot be opened")
@@ -46,8 +47,8 @@ func (p *provider) open(t upstream.Target) (upstream.Adapter, error) {
 	return p, nil
 }
 
-func (p *provider) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
-	return &upstream.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
+func (p *provider) Chat(context.Context, chatcall.Call) (*chatcall.Answer, error) {
+	return &chatcall.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
 // request asks for the model of a snapshot.
@@ -60,7 +61,7 @@ func request(s *catalog.Snapshot) line.RoutingRequest {
 // that is not listed answers.
 func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.AttemptRecord, error) {
 	return l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
-		answer, err := on.Chat(ctx, upstream.Call{})
+		answer, err := on.Chat(ctx, chatcall.Call{})
 		if err != nil {
 			return err
 		}
@@ -273,12 +274,12 @@ func TestStates(t *testing.T) {
 		s := snapshot(1, spec("a"), disabled, out)
 		registry := prometheus.NewPedanticRegistry()
 		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s }})
-		var answer *upstream.Answer
+		var answer *chatcall.Answer
 		var ons []*line.Attempt
 		run := func(wait time.Duration, end error) {
 			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 				ons = append(ons, on)
-				answer, _ = on.Chat(ctx, upstream.Call{})
+				answer, _ = on.Chat(ctx, chatcall.Call{})
 				time.Sleep(wait) // on the bubble's clock
 				if end != nil {
 					answer.Body.Close()

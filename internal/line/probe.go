@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 )
@@ -124,7 +125,7 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model)
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait),
 		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := entry.adapter.Chat(ctx, upstream.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
+	answer, err := entry.adapter.Chat(ctx, chatcall.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte

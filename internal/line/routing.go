@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -23,7 +24,7 @@ type routingTable struct {
 // routingEntry is a line of a routing table.
 type routingEntry struct {
 	line    *catalog.Line
-	adapter upstream.Adapter
+	adapter chatcall.Adapter
 	stats   *stats
 	hash    uint64 // of the line's id
 	host    string // of its address
@@ -89,7 +90,7 @@ func hostOf(ln *catalog.Line) string {
 
 // adapter opens the adapter of a line. One that cannot be opened fails every
 // call: the catalog checked the line, so it is another version's.
-func (l *Lines) adapter(ln *catalog.Line) upstream.Adapter {
+func (l *Lines) adapter(ln *catalog.Line) chatcall.Adapter {
 	if !ln.Enabled || ln.Out != "" {
 		return unopened{}
 	}
@@ -146,7 +147,7 @@ func (l *Lines) forget(t *routingTable) {
 // unopened is the adapter of a line that cannot be used.
 type unopened struct{ cause error }
 
-// Chat implements upstream.Adapter.
-func (u unopened) Chat(context.Context, upstream.Call) (*upstream.Answer, error) {
+// Chat implements chatcall.Adapter.
+func (u unopened) Chat(context.Context, chatcall.Call) (*chatcall.Answer, error) {
 	return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", u.cause))
 }

@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -71,7 +72,7 @@ func TestOperatorsWord(t *testing.T) {
 				t.Fatal(err)
 			}
 			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
-			l := New(Options{Open: func(upstream.Target) (upstream.Adapter, error) { return nil, nil },
+			l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return nil, nil },
 				Current: func() *catalog.Snapshot { return s },
 				DB:      db, Epoch: func() string { return epoch }, Alerts: sender})
 			go sender.Run(t.Context())

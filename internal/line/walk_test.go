@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -27,7 +28,7 @@ type site struct {
 	calls []string                     // "line" or "line probe"
 }
 
-func (s *site) open(t upstream.Target) (upstream.Adapter, error) { return place{s, t.Line}, nil }
+func (s *site) open(t upstream.Target) (chatcall.Adapter, error) { return place{s, t.Line}, nil }
 
 // set makes a line fail, or answer for nil.
 func (s *site) set(line string, f *upstream.Failure) {
@@ -53,7 +54,7 @@ type place struct {
 	line string
 }
 
-func (p place) Chat(_ context.Context, c upstream.Call) (*upstream.Answer, error) {
+func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Answer, error) {
 	p.site.mu.Lock()
 	defer p.site.mu.Unlock()
 	name := p.line
@@ -65,14 +66,14 @@ func (p place) Chat(_ context.Context, c upstream.Call) (*upstream.Answer, error
 		copied := *f
 		return nil, &copied
 	}
-	return &upstream.Answer{ContentType: "application/json",
+	return &chatcall.Answer{ContentType: "application/json",
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 
 // ask walks once, taking what the adapters say.
 func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
 	return l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
-		answer, err := on.Chat(ctx, upstream.Call{Form: wire.FormChat})
+		answer, err := on.Chat(ctx, chatcall.Call{Form: wire.FormChat})
 		if err != nil {
 			return err
 		}
@@ -283,7 +284,7 @@ func TestBusy(t *testing.T) {
 	var open []io.Closer
 	hold := func() error {
 		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
-			answer, err := on.Chat(ctx, upstream.Call{})
+			answer, err := on.Chat(ctx, chatcall.Call{})
 			if err == nil {
 				open = append(open, answer.Body)
 			}

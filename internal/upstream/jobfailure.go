@@ -11,6 +11,12 @@ import (
 	"tollgate/internal/fault"
 )
 
+// The kinds of tasks.
+const (
+	KindImage = "image"
+	KindVideo = "video"
+)
+
 // Next is what can be done about a JobFailure.
 type Next int
 
@@ -322,4 +328,33 @@ func Unsuitable(kind, format string, args ...any) *JobFailure {
 func undialled(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// Unfit is the failure of a reference that a provider is known not to take. The
+// words are for the user.
+func Unfit(kind, format string, args ...any) *JobFailure {
+	t := Unsuitable(kind, format, args...)
+	t.Message = t.Cause.Error()
+	if kind == KindVideo {
+		t.Job = fault.InvalidMaterial
+	}
+	return t
+}
+
+// Unread is the failure of a reference that we could not read from our own
+// store: nothing that the provider could do was sent, and the line is not to
+// blame.
+func Unread(err error) *JobFailure {
+	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", brief(err)))
+	f.Health = HealthNone
+	return FailJob(f, fault.UpstreamError, NextLater)
+}
+
+// AsJobFailure returns the JobFailure that an error of a Generator or of exchange is.
+// Anything else, which would be a mistake of ours, is one of the connection.
+func AsJobFailure(err error) *JobFailure {
+	if t := (*JobFailure)(nil); errors.As(err, &t) {
+		return t
+	}
+	return FailJob(Fail(fault.UpstreamConnectionError, brief(err)), fault.UpstreamError, NextLine)
 }

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/ark"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/dashscope"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/fal"
@@ -46,10 +47,10 @@ func New(o Options) *Set {
 // Open makes the adapter of a line. It opens no connection, so it is cheap and
 // needs no closing. It fails for an unknown provider, a base address that is
 // no http(s) URL, and options that do not pass the provider's CheckOptions.
-func (s *Set) Open(t upstream.Target) (upstream.Adapter, error) {
+func (s *Set) Open(t upstream.Target) (chatcall.Adapter, error) {
 	t.Strangers = s.strangers
 	var (
-		adapter upstream.Adapter
+		adapter chatcall.Adapter
 		err     error
 	)
 	switch t.Provider {

@@ -20,6 +20,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 )
@@ -65,7 +66,7 @@ type Adapter struct {
 	key             []string
 }
 
-var _ upstream.TokenCounter = (*Adapter)(nil)
+var _ chatcall.TokenCounter = (*Adapter)(nil)
 
 // New makes the adapter of a line. Its base address is what stands before
 // `/v1/messages`; one that already ends in `/v1` is understood. It fails when
@@ -85,17 +86,17 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Chat implements upstream.Adapter for the messages form.
-func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+// Chat implements chatcall.Adapter for the messages form.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
 	if c.Form != wire.FormMessages {
 		return nil, wrongForm(c)
 	}
 	return a.line.Send(ctx, exchange.Post{URL: a.messages, Header: a.header(c), Call: c, Ends: []string{lastEvent}})
 }
 
-// CountTokens implements upstream.TokenCounter. Many compatible hosts do not
+// CountTokens implements chatcall.TokenCounter. Many compatible hosts do not
 // count: that they do not know the address says nothing about the line.
-func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, error) {
+func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	if c.Form != wire.FormMessages {
 		return 0, wrongForm(c)
 	}
@@ -116,12 +117,12 @@ func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, erro
 	return *counted.InputTokens, nil
 }
 
-func wrongForm(c upstream.Call) *upstream.Failure {
+func wrongForm(c chatcall.Call) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 }
 
 // header holds the credential and what of the client's headers may travel.
-func (a *Adapter) header(c upstream.Call) http.Header {
+func (a *Adapter) header(c chatcall.Call) http.Header {
 	header := http.Header{versionHeader: {defaultVersion}}
 	if version := c.Header.Get(versionHeader); version != "" {
 		header[versionHeader] = []string{version}

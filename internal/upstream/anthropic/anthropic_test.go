@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/messages"
@@ -37,8 +38,8 @@ func open(t *testing.T, p *fakeprovider.Server) *anthropic.Adapter {
 	return a
 }
 
-func call(stream bool) upstream.Call {
-	return upstream.Call{
+func call(stream bool) chatcall.Call {
+	return chatcall.Call{
 		Form: wire.FormMessages, Stream: stream, IdempotencyKey: "att_1",
 		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
 		Header: http.Header{},

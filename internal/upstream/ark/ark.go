@@ -19,8 +19,10 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -78,17 +80,17 @@ func readOptions(options map[string]any) (imageRole string, err error) {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
-// It is no upstream.Finder: Ark's list of tasks shows neither a key of ours nor
+// It is no jobcall.Finder: Ark's list of tasks shows neither a key of ours nor
 // the prompt, so that a task found by its time could be another job's.
 type Adapter struct {
-	upstream.NoChat
+	chatcall.NoChat
 	line      *exchange.Line
 	header    http.Header
 	key       string
 	imageRole string
 }
 
-var _ upstream.Generator = (*Adapter)(nil)
+var _ jobcall.Generator = (*Adapter)(nil)
 
 // New makes the adapter of a line. It fails when the base address is no
 // http(s) URL with a host, or has credentials or a query in it, and for options.
@@ -108,19 +110,20 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Blocks implements upstream.Generator: pictures come in the answer, clips do not.
-func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
+// Blocks implements jobcall.Generator: pictures come in the answer, clips do not.
+func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
-// ParamRule implements upstream.Generator.
-func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+// ParamRule implements jobcall.Generator.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	if w.Kind == upstream.KindVideo {
-		return upstream.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url")
+		return jobcall.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url")
 	}
-	return upstream.AllBut("model", "prompt", "size", "response_format", "stream", "image", "n", "sequential_image_generation_options", "callback_url")
+	return jobcall.AllBut("model", "prompt", "size", "response_format", "stream", "image", "n",
+		"sequential_image_generation_options", "callback_url")
 }
 
-// Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
 	}
@@ -136,9 +139,9 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	return nil, upstream.Unsuitable(w.Kind, "ark makes no %q", w.Kind)
 }
 
-// Fetch implements upstream.Generator: results are links that need no credential.
+// Fetch implements jobcall.Generator: results are links that need no credential.
 // They hold for a day, and a clip's next poll brings a fresh one.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 
@@ -149,7 +152,7 @@ func (a *Adapter) post(body []byte, path ...string) exchange.Request {
 
 // picture says a reference that is a picture in Ark's words: its address, or
 // itself as a data URI.
-func picture(ctx context.Context, r upstream.Reference) (string, error) {
+func picture(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
 	}

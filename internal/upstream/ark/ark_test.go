@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/ark"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,8 +40,8 @@ func at(t testing.TB, address string, options map[string]any) *ark.Adapter {
 }
 
 // image is a picture to be made; change changes it.
-func image(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{Kind: upstream.KindImage, Model: "seedream-4-5-251128", Prompt: "a lighthouse", Count: 1,
+func image(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{Kind: upstream.KindImage, Model: "seedream-4-5-251128", Prompt: "a lighthouse", Count: 1,
 		Tier: "2K", Ratio: "16:9", Width: 2560, Height: 1440, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -49,8 +50,8 @@ func image(change ...func(*upstream.Task)) upstream.Task {
 }
 
 // video is a clip to be made; change changes it.
-func video(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{Kind: upstream.KindVideo, Model: "dreamina-seedance-2-0-260128", Prompt: "waves", Count: 1,
+func video(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{Kind: upstream.KindVideo, Model: "dreamina-seedance-2-0-260128", Prompt: "waves", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -61,24 +62,24 @@ func video(change ...func(*upstream.Task)) upstream.Task {
 func reading(context.Context) (func(), error) { return func() {}, nil }
 
 // reference is one with bytes of its own; url may be empty.
-func reference(kind, url string, data []byte) upstream.Reference {
-	return upstream.Reference{Type: kind, Size: int64(len(data)), URL: url,
+func reference(kind, url string, data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: url,
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-func refs(list ...upstream.Reference) func(*upstream.Task) {
-	return func(w *upstream.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+func refs(list ...jobcall.Reference) func(*jobcall.Task) {
+	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
 }
 
-func ratio(name string) func(*upstream.Task) { return func(w *upstream.Task) { w.Ratio = name } }
+func ratio(name string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Ratio = name } }
 
-func params(object string) func(*upstream.Task) {
-	return func(w *upstream.Task) { w.Params = json.RawMessage(object) }
+func params(object string) func(*jobcall.Task) {
+	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
 }
 
-func count(n int) func(*upstream.Task) { return func(w *upstream.Task) { w.Count = n } }
+func count(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count = n } }
 
-func model(id string) func(*upstream.Task) { return func(w *upstream.Task) { w.Model = id } }
+func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
 
 // trouble asserts that err is a *upstream.JobFailure.
 func trouble(t *testing.T, err error) *upstream.JobFailure {
@@ -101,7 +102,7 @@ func fields(t *testing.T, s fakestudio.Submission) map[string]any {
 }
 
 // fetched reads a result.
-func fetched(t *testing.T, a *ark.Adapter, w upstream.Task, r upstream.Result) ([]byte, string) {
+func fetched(t *testing.T, a *ark.Adapter, w jobcall.Task, r jobcall.Result) ([]byte, string) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -123,7 +124,7 @@ func TestPicture(t *testing.T) {
 	if !a.Blocks(w) || a.Blocks(video()) {
 		t.Error("pictures come in the answer, clips do not")
 	}
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,11 +159,11 @@ func TestSizes(t *testing.T) {
 		{"large tier", "4K", "", 0, 0, false, "4K"},
 		{"no tier of Ark", "1080p", "", 0, 0, false, ""},
 	} {
-		w := image(func(w *upstream.Task) {
+		w := image(func(w *jobcall.Task) {
 			w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
-		_, err := upstream.Submit(t.Context(), a, w)
+		_, err := jobcall.Submit(t.Context(), a, w)
 		if tt.want == "" {
 			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
@@ -185,15 +186,15 @@ func TestPictureFromPictures(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	one, two := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/webp", "", []byte("def"))
 	for name, tt := range map[string]struct {
-		refs []upstream.Reference
+		refs []jobcall.Reference
 		want any
 	}{
-		"address": {[]upstream.Reference{one}, "https://media.example/a.png"},
-		"inline":  {[]upstream.Reference{two}, "data:image/webp;base64,ZGVm"},
-		"both":    {[]upstream.Reference{one, two}, []any{"https://media.example/a.png", "data:image/webp;base64,ZGVm"}},
+		"address": {[]jobcall.Reference{one}, "https://media.example/a.png"},
+		"inline":  {[]jobcall.Reference{two}, "data:image/webp;base64,ZGVm"},
+		"both":    {[]jobcall.Reference{one, two}, []any{"https://media.example/a.png", "data:image/webp;base64,ZGVm"}},
 	} {
 		before := len(studio.Submissions())
-		if _, err := upstream.Submit(t.Context(), a, image(refs(tt.refs...))); err != nil {
+		if _, err := jobcall.Submit(t.Context(), a, image(refs(tt.refs...))); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		body := fields(t, studio.Submissions()[before])
@@ -208,7 +209,7 @@ func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
 	a := at(t, studio.URL(), nil)
-	p, err := upstream.Submit(t.Context(), a, image(count(6), params(`{"seed":2147483645}`)))
+	p, err := jobcall.Submit(t.Context(), a, image(count(6), params(`{"seed":2147483645}`)))
 	if err != nil || len(p.Results) != 6 {
 		t.Fatalf("%v, %v", p, err)
 	}
@@ -250,7 +251,7 @@ func TestCallsAtOnce(t *testing.T) {
 		_, _ = w.Write([]byte(`{"data":[{"url":"https://x.example/1.png"}]}`))
 	}))
 	t.Cleanup(server.Close)
-	p, err := upstream.Submit(t.Context(), at(t, server.URL, nil), image(count(30)))
+	p, err := jobcall.Submit(t.Context(), at(t, server.URL, nil), image(count(30)))
 	if err != nil || len(p.Results) != 30 || most.Load() != 4 {
 		t.Errorf("%v, %d calls at once", err, most.Load())
 	}
@@ -263,7 +264,7 @@ func TestSet(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Images: 2}, fakestudio.Behaviour{Images: 5})
 	for i, want := range []int{3, 2, 3} {
-		p, err := upstream.Submit(t.Context(), a, image(count(3), params(`{"sequential_image_generation":"auto"}`)))
+		p, err := jobcall.Submit(t.Context(), a, image(count(3), params(`{"sequential_image_generation":"auto"}`)))
 		if err != nil || len(p.Results) != want {
 			t.Errorf("%d: %+v, %v", i, p, err)
 		}
@@ -310,7 +311,7 @@ func TestSomeCallsFail(t *testing.T) {
 			// The first calls go out together, so that all of them have met
 			// their fate before the fifth could begin.
 			studio.Expect(tt.how...)
-			p, err := upstream.Submit(t.Context(), at(t, studio.URL(), nil), image(count(6)))
+			p, err := jobcall.Submit(t.Context(), at(t, studio.URL(), nil), image(count(6)))
 			if tt.calls > 0 && len(studio.Submissions()) != tt.calls {
 				t.Errorf("%d calls, want %d", len(studio.Submissions()), tt.calls)
 			}
@@ -333,7 +334,7 @@ func TestClip(t *testing.T) {
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	w := video(params(`{"generate_audio":false,"seed":3}`))
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || p.Ticket == "" || p.Done {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -364,20 +365,20 @@ func TestClipFromReferences(t *testing.T) {
 	clip, hidden := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi")), reference("video/mp4", "", []byte("ghi"))
 	for name, tt := range map[string]struct {
 		role   string
-		change []func(*upstream.Task)
+		change []func(*jobcall.Task)
 		want   string // of the content, the prompt left out; empty: unsuitable
 	}{
-		"one picture":   {change: []func(*upstream.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"inline":        {change: []func(*upstream.Task){refs(inline)}, want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
-		"two":           {change: []func(*upstream.Task){refs(web, inline)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
-		"a video":       {change: []func(*upstream.Task){refs(web, clip)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
-		"role given":    {role: "reference", change: []func(*upstream.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"ratio, old":    {change: []func(*upstream.Task){refs(web), ratio("9:16")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"ratio, new":    {change: []func(*upstream.Task){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"new, no ratio": {change: []func(*upstream.Task){refs(web), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"video inline":  {change: []func(*upstream.Task){refs(hidden)}},
-		"three frames":  {role: "frame", change: []func(*upstream.Task){refs(web, web, web)}},
-		"video a frame": {role: "frame", change: []func(*upstream.Task){refs(clip)}},
+		"one picture":   {change: []func(*jobcall.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"inline":        {change: []func(*jobcall.Task){refs(inline)}, want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
+		"two":           {change: []func(*jobcall.Task){refs(web, inline)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
+		"a video":       {change: []func(*jobcall.Task){refs(web, clip)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
+		"role given":    {role: "reference", change: []func(*jobcall.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"ratio, old":    {change: []func(*jobcall.Task){refs(web), ratio("9:16")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"ratio, new":    {change: []func(*jobcall.Task){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"new, no ratio": {change: []func(*jobcall.Task){refs(web), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"video inline":  {change: []func(*jobcall.Task){refs(hidden)}},
+		"three frames":  {role: "frame", change: []func(*jobcall.Task){refs(web, web, web)}},
+		"video a frame": {role: "frame", change: []func(*jobcall.Task){refs(clip)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -385,8 +386,8 @@ func TestClipFromReferences(t *testing.T) {
 			if tt.role != "" {
 				options = map[string]any{"image_role": tt.role}
 			}
-			w := video(append(tt.change, func(w *upstream.Task) { w.Prompt = "" })...)
-			p, err := upstream.Submit(t.Context(), at(t, studio.URL(), options), w)
+			w := video(append(tt.change, func(w *jobcall.Task) { w.Prompt = "" })...)
+			p, err := jobcall.Submit(t.Context(), at(t, studio.URL(), options), w)
 			if tt.want == "" {
 				if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
 					t.Errorf("%+v", tr)
@@ -424,32 +425,32 @@ func TestUnsuitable(t *testing.T) {
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	short := reference("image/png", "", []byte("abc"))
 	short.Size = 5
-	many := make([]upstream.Reference, 6)
+	many := make([]jobcall.Reference, 6)
 	for i := range many {
 		many[i] = reference("image/png", "", nil)
 		many[i].Size = 9 << 20
 	}
 	for name, tt := range map[string]struct {
-		w    upstream.Task
+		w    jobcall.Task
 		job  fault.Code
 		next upstream.Next
 		told string
 	}{
-		"mask":              {w: image(func(w *upstream.Task) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"mask":              {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
 		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
 		"large picture":     {w: image(refs(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
 		"large frame":       {w: video(refs(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
 		"too much together": {w: image(refs(many...)), job: fault.UpstreamError, next: upstream.NextLine, told: "together"},
 		"our own store":     {w: image(refs(gone)), job: fault.UpstreamError, next: upstream.NextLater},
 		"a cut reference":   {w: video(refs(short)), job: fault.UpstreamError, next: upstream.NextLater},
-		"exact clip":        {w: video(func(w *upstream.Task) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
-		"odd tier":          {w: video(func(w *upstream.Task) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
+		"exact clip":        {w: video(func(w *jobcall.Task) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
+		"odd tier":          {w: video(func(w *jobcall.Task) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
 		"a param of ours":   {w: image(params(`{"size":"1K"}`)), job: fault.UpstreamError, next: upstream.NextLine},
 		"another":           {w: video(params(`{"callback_url":"https://x.example"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
 		"no object":         {w: video(params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"another kind":      {w: image(func(w *upstream.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
+		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
-		_, err := upstream.Submit(t.Context(), a, tt.w)
+		_, err := jobcall.Submit(t.Context(), a, tt.w)
 		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

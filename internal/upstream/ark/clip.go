@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // resolution matches the tiers that Ark can be told (`720p`, `4k`).
@@ -24,7 +25,7 @@ var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 
 // film submits a clip.
-func (a *Adapter) film(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	body, err := a.clipBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -44,11 +45,11 @@ func (a *Adapter) film(ctx context.Context, w upstream.Task) (*upstream.Progress
 		t.Lost = true // it runs, under a name that we do not know
 		return nil, t
 	}
-	return &upstream.Progress{Ticket: ticket}, nil
+	return &jobcall.Progress{Ticket: ticket}, nil
 }
 
 // clipBody says what is asked for.
-func (a *Adapter) clipBody(ctx context.Context, w upstream.Task) (map[string]any, error) {
+func (a *Adapter) clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	tier := strings.ToLower(w.Tier)
 	switch {
 	case w.Exact:
@@ -86,7 +87,7 @@ type link struct {
 }
 
 // content says the prompt and the references.
-func (a *Adapter) content(ctx context.Context, w upstream.Task) ([]media, error) {
+func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 	frames, err := a.frames(w)
 	if err != nil {
 		return nil, err
@@ -122,8 +123,9 @@ func (a *Adapter) content(ctx context.Context, w upstream.Task) ([]media, error)
 // decides: one picture is what the clip begins with, two are its beginning and
 // end; more, or any beside a video, are what it shows, and so are those of a
 // clip whose ratio the user has chosen if the model would refuse it beside frames.
-func (a *Adapter) frames(w upstream.Task) (bool, error) {
-	few := len(w.References) > 0 && len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r upstream.Reference) bool { return !r.Image() })
+func (a *Adapter) frames(w jobcall.Task) (bool, error) {
+	few := len(w.References) > 0 && len(w.References) <= 2 &&
+		!slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch a.imageRole {
 	case roleReference:
 		return false, nil
@@ -141,8 +143,8 @@ func (a *Adapter) task(method, ticket string) exchange.Request {
 	return exchange.Request{Method: method, URL: a.line.URL("contents", "generations", "tasks", ticket), Header: a.header, Limit: maxAnswer}
 }
 
-// Poll implements upstream.Generator.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
@@ -165,7 +167,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*up
 
 // readTask reads how a task is doing. A status that Ark may invent is taken for
 // one of a task that goes on: the line's longest wait ends it.
-func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *upstream.JobFailure) {
+func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.Progress, *upstream.JobFailure) {
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {
 	case "":
@@ -175,7 +177,7 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *
 		if video.Type != gjson.String || video.Str == "" {
 			return nil, upstream.Nothing(kind, "succeeded without a clip")
 		}
-		return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{{Ref: video.Str}}}, nil
+		return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: video.Str}}}, nil
 	case "failed":
 		return nil, ended(kind, task.Get("error"))
 	case "cancelled":
@@ -183,13 +185,13 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*upstream.Progress, *
 	case "expired":
 		return nil, upstream.Expired(kind, "the provider gave the task up")
 	default:
-		return &upstream.Progress{Ticket: ticket}, nil
+		return &jobcall.Progress{Ticket: ticket}, nil
 	}
 }
 
-// Cancel implements upstream.Generator. Ark cancels what waits and deletes what is
+// Cancel implements jobcall.Generator. Ark cancels what waits and deletes what is
 // over; what runs it renders to its end, and says so in the error.
-func (a *Adapter) Cancel(ctx context.Context, _ upstream.Task, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil
 	}

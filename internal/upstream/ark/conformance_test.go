@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/ark"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/jobcall"
 )
 
 func TestConformance(t *testing.T) {
@@ -14,8 +14,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: ark.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewArk(t) },
-		Tasks:    map[string]upstream.Task{"pictures": image(count(3)), "clip": video()},
-		Ticket:   func(upstream.Task) string { return "cgt-1" },
+		Tasks:    map[string]jobcall.Task{"pictures": image(count(3)), "clip": video()},
+		Ticket:   func(jobcall.Task) string { return "cgt-1" },
 		Params:   `{"seed":41417}`,
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // callsAtOnce is how many of a submission's calls run at a time.
@@ -34,7 +35,7 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 // What some of the calls brought is a good answer with fewer pictures; the
 // troubles of the others are then left, since the job has ended well. Without
 // any picture the trouble that is the hardest to mend is the answer.
-func (a *Adapter) paint(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -48,17 +49,17 @@ func (a *Adapter) paint(ctx context.Context, w upstream.Task) (*upstream.Progres
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	results, failure := exchange.Several(calls, callsAtOnce, func(i int) ([]upstream.Result, *upstream.JobFailure, bool) {
+	results, failure := exchange.Several(calls, callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.one(ctx, w, i, bodies)
 	})
 	if failure != nil {
 		return nil, failure
 	}
-	return &upstream.Progress{Done: true, Results: results[:min(len(results), w.Count)]}, nil
+	return &jobcall.Progress{Done: true, Results: results[:min(len(results), w.Count)]}, nil
 }
 
 // pictureBody says what one call asks for.
-func pictureBody(ctx context.Context, w upstream.Task) (map[string]any, error) {
+func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	size, err := pictureSize(w)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func pictureBody(ctx context.Context, w upstream.Task) (map[string]any, error) {
 // pictureSize says the size in Ark's words. It has no field for a ratio, so
 // that one is said in pixels; whether a model makes so few or so many of them
 // is for Ark to say, since it differs from model to model and refusals are free.
-func pictureSize(w upstream.Task) (string, error) {
+func pictureSize(w jobcall.Task) (string, error) {
 	if w.Width > 0 && w.Height > 0 {
 		return strconv.Itoa(w.Width) + "x" + strconv.Itoa(w.Height), nil
 	}
@@ -130,7 +131,9 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 }
 
 // one makes one call. Again says whether another one may fare better.
-func (a *Adapter) one(ctx context.Context, w upstream.Task, call int, body func(call int) ([]byte, error)) (results []upstream.Result, trouble *upstream.JobFailure, again bool) {
+func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(call int) ([]byte, error)) (
+	results []jobcall.Result, trouble *upstream.JobFailure, again bool,
+) {
 	raw, err := body(call)
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
@@ -147,14 +150,14 @@ func (a *Adapter) one(ctx context.Context, w upstream.Task, call int, body func(
 
 // readPictures reads a good answer: its pictures, or why there are none. Single
 // pictures of a set can fail; the first of those speaks for all if none came.
-func readPictures(body []byte) ([]upstream.Result, *upstream.JobFailure) {
+func readPictures(body []byte) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
-		results []upstream.Result
+		results []jobcall.Result
 		failed  gjson.Result
 	)
 	for _, item := range gjson.GetBytes(body, "data").Array() {
 		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
-			results = append(results, upstream.Result{Ref: link.Str})
+			results = append(results, jobcall.Result{Ref: link.Str})
 		} else if e := item.Get("error"); e.IsObject() && !failed.Exists() {
 			failed = e
 		}

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // verdict is what a trouble decides.
@@ -99,12 +100,12 @@ func TestCodes(t *testing.T) {
 		for _, status := range statuses {
 			how := fakestudio.Behaviour{Status: status, Body: `{"error":` + said + `,"request_id":"021"}`}
 			studio.Expect(how, how)
-			for _, w := range []upstream.Task{video(), image()} {
+			for _, w := range []jobcall.Task{video(), image()} {
 				want := r.clip
 				if w.Kind == upstream.KindImage {
 					want = r.picture
 				}
-				_, err := upstream.Submit(t.Context(), a, w)
+				_, err := jobcall.Submit(t.Context(), a, w)
 				if tr := trouble(t, err); judged(tr) != want || tr.Lost {
 					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, judged(tr), want)
 				}
@@ -115,7 +116,7 @@ func TestCodes(t *testing.T) {
 		if got := judged(endOf(t, studio, video())); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
-		_, err := upstream.Submit(t.Context(), a, image())
+		_, err := jobcall.Submit(t.Context(), a, image())
 		if got := judged(trouble(t, err)); r.status == 400 && got != r.picture {
 			t.Errorf("a picture ended by %s: %+v, want %+v", r.code, got, r.picture)
 		}
@@ -123,10 +124,10 @@ func TestCodes(t *testing.T) {
 }
 
 // endOf submits a clip and polls it to its bad end.
-func endOf(t *testing.T, studio *fakestudio.Ark, w upstream.Task) *upstream.JobFailure {
+func endOf(t *testing.T, studio *fakestudio.Ark, w jobcall.Task) *upstream.JobFailure {
 	t.Helper()
 	a := at(t, studio.URL(), nil)
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 }
 
 // saying makes an adapter whose provider always says the same.
-func saying(t testing.TB, status int, body string) upstream.Generator {
+func saying(t testing.TB, status int, body string) jobcall.Generator {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -204,20 +205,20 @@ func saying(t testing.TB, status int, body string) upstream.Generator {
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
-		_, err := upstream.Submit(t.Context(), saying(t, 200, said), video())
+		_, err := jobcall.Submit(t.Context(), saying(t, 200, said), video())
 		if tr := trouble(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
 	}
-	_, err := upstream.Submit(t.Context(), saying(t, 200, `{"error":{"code":"AccountOverdueError","message":"m"}}`), video())
+	_, err := jobcall.Submit(t.Context(), saying(t, 200, `{"error":{"code":"AccountOverdueError","message":"m"}}`), video())
 	if tr := trouble(t, err); tr.Lost || judged(tr) != credential {
 		t.Errorf("an error in a good answer: %+v", tr)
 	}
-	_, err = upstream.Submit(t.Context(), saying(t, 200, `{"model":"m","data":[]}`), image())
+	_, err = jobcall.Submit(t.Context(), saying(t, 200, `{"model":"m","data":[]}`), image())
 	if tr := trouble(t, err); tr.Next != upstream.NextSame || tr.Health != upstream.HealthHalf || tr.Job != fault.UpstreamError {
 		t.Errorf("no picture: %+v", tr)
 	}
-	if p, err := upstream.Submit(t.Context(), saying(t, 200, `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`), image()); err != nil || len(p.Results) != 1 {
+	if p, err := jobcall.Submit(t.Context(), saying(t, 200, `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`), image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}
 }
@@ -227,11 +228,11 @@ func TestCancel(t *testing.T) {
 	studio := fakestudio.NewArk(t)
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, err := upstream.Submit(t.Context(), a, video())
+	waiting, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := upstream.Submit(t.Context(), a, video())
+	running, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +270,8 @@ func FuzzAnswers(f *testing.F) {
 			return
 		}
 		a := saying(t, status, body)
-		for _, w := range []upstream.Task{image(), video()} {
-			p, err := upstream.Submit(t.Context(), a, w)
+		for _, w := range []jobcall.Task{image(), video()} {
+			p, err := jobcall.Submit(t.Context(), a, w)
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)
 			}

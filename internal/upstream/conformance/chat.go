@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type Chatting struct {
 	Provider string
 	// Call is a request of a form, as the gateway would send it. Its Stream is
 	// the suite's.
-	Call func(form wire.Form) upstream.Call
+	Call func(form wire.Form) chatcall.Call
 	// Plays are the options that make it play a trouble, for a provider that
 	// speaks no HTTP; nil: it is met by a fake provider.
 	Plays map[Trouble]map[string]any
@@ -45,7 +46,7 @@ func Chat(t *testing.T, p Chatting) {
 }
 
 // each runs a case for each form, whole and streamed.
-func (p Chatting) each(t *testing.T, run func(t *testing.T, c upstream.Call)) {
+func (p Chatting) each(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
 	for _, form := range infoOf(t, p.Provider).Forms {
 		for kind, stream := range map[string]bool{"whole": false, "streamed": true} {
 			t.Run(string(form)+" "+kind, func(t *testing.T) {
@@ -60,7 +61,7 @@ func (p Chatting) each(t *testing.T, run func(t *testing.T, c upstream.Call)) {
 
 // meeting opens a line whose next call meets a trouble. arrived waits until the
 // call is there; sent counts the calls, -1 where none can be counted.
-func (p Chatting) meeting(t *testing.T, trouble Trouble) (a upstream.Adapter, arrived func(), sent func() int) {
+func (p Chatting) meeting(t *testing.T, trouble Trouble) (a chatcall.Adapter, arrived func(), sent func() int) {
 	t.Helper()
 	if p.Plays != nil {
 		options, ok := p.Plays[trouble]
@@ -110,7 +111,7 @@ func (p Chatting) verdicts(t *testing.T) {
 		"page":         {Page, want{fault.UpstreamUnavailable, upstream.HealthFail}},
 		"reset":        {Resets, want{fault.UpstreamConnectionError, upstream.HealthFail}},
 	} {
-		p.each(t, func(t *testing.T, c upstream.Call) {
+		p.each(t, func(t *testing.T, c chatcall.Call) {
 			a, _, sent := p.meeting(t, tt.trouble)
 			answer, err := a.Chat(t.Context(), c)
 			if answer != nil {
@@ -134,7 +135,7 @@ func (p Chatting) verdicts(t *testing.T) {
 // ends: an end of the context is an end of the call, and says whose it was.
 func (p Chatting) ends(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
-		p.each(t, func(t *testing.T, c upstream.Call) {
+		p.each(t, func(t *testing.T, c chatcall.Call) {
 			before, cancel := context.WithCancelCause(t.Context())
 			cancel(cause)
 			a, _, _ := p.meeting(t, Well)
@@ -154,13 +155,13 @@ func (p Chatting) ends(t *testing.T) {
 			}
 		})
 	}
-	p.streams(t, func(t *testing.T, c upstream.Call) {
+	p.streams(t, func(t *testing.T, c chatcall.Call) {
 		p.endsInBody(t, c, context.DeadlineExceeded, fault.UpstreamTimeout)
 		p.endsInBody(t, c, context.Canceled, fault.ClientClosed)
 	})
 }
 
-func (p Chatting) endsInBody(t *testing.T, c upstream.Call, cause error, code fault.Code) {
+func (p Chatting) endsInBody(t *testing.T, c chatcall.Call, cause error, code fault.Code) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	a, _, _ := p.meeting(t, Well)
@@ -189,8 +190,8 @@ func (p Chatting) endsInBody(t *testing.T, c upstream.Call, cause error, code fa
 }
 
 // streams runs a case for the streams alone.
-func (p Chatting) streams(t *testing.T, run func(t *testing.T, c upstream.Call)) {
-	p.each(t, func(t *testing.T, c upstream.Call) {
+func (p Chatting) streams(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
+	p.each(t, func(t *testing.T, c chatcall.Call) {
 		if c.Stream {
 			run(t, c)
 		}
@@ -210,20 +211,20 @@ func (p Chatting) breaks(t *testing.T) {
 		if p.Plays == nil {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				p.streams(t, func(t *testing.T, c upstream.Call) {
+				p.streams(t, func(t *testing.T, c chatcall.Call) {
 					p.broken(t, open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil), c)
 				})
 			})
 		}
 	}
-	p.streams(t, func(t *testing.T, c upstream.Call) {
+	p.streams(t, func(t *testing.T, c chatcall.Call) {
 		a, _, _ := p.meeting(t, Breaks)
 		p.broken(t, a, c)
 	})
 }
 
 // broken reads an answer that breaks off.
-func (p Chatting) broken(t *testing.T, a upstream.Adapter, c upstream.Call) {
+func (p Chatting) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
 	answer, err := a.Chat(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +252,7 @@ func (p Chatting) unspoken(t *testing.T) {
 		a := open(t, p.Provider, base, nil)
 		_, err := a.Chat(t.Context(), c)
 		judged(t, "chat", failed(t, "chat", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
-		if counter, ok := a.(upstream.TokenCounter); ok {
+		if counter, ok := a.(chatcall.TokenCounter); ok {
 			_, err := counter.CountTokens(t.Context(), c)
 			judged(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 		}
@@ -272,7 +273,7 @@ func (p Chatting) strange(t *testing.T) {
 		"error body cut off": {Status: 503, Length: 100, Body: `{"error":`},
 		"error without end":  {Status: 500, Body: string(make([]byte, 1<<20)), End: fakeprovider.Stall},
 	} {
-		p.each(t, func(t *testing.T, c upstream.Call) {
+		p.each(t, func(t *testing.T, c chatcall.Call) {
 			if c.Stream && name == "compressed" {
 				reply.Events = []string{"x"}
 			}
@@ -284,7 +285,7 @@ func (p Chatting) strange(t *testing.T) {
 			judged(t, name, failed(t, name, err), want)
 		})
 	}
-	p.each(t, func(t *testing.T, c upstream.Call) { // a stream for a whole answer, and the other way
+	p.each(t, func(t *testing.T, c chatcall.Call) { // a stream for a whole answer, and the other way
 		reply := fakeprovider.Reply{Body: `{"a":1}`}
 		if !c.Stream {
 			reply = fakeprovider.Reply{Events: []string{`{"a":1}`}}
@@ -299,14 +300,14 @@ func (p Chatting) strange(t *testing.T) {
 func (p Chatting) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		for _, status := range []int{200, 400, 401, 403, 404, 413, 422, 429, 500, 503} {
-			p.each(t, func(t *testing.T, c upstream.Call) {
+			p.each(t, func(t *testing.T, c chatcall.Call) {
 				a := open(t, p.Provider, saying(t, document(status, body)), nil)
 				if answer, err := a.Chat(t.Context(), c); err != nil {
 					failed(t, name, err)
 				} else if answer.Body.Close(); status != http.StatusOK || c.Stream {
 					t.Errorf("%s with %d is an answer", name, status)
 				}
-				if counter, ok := a.(upstream.TokenCounter); ok && !c.Stream {
+				if counter, ok := a.(chatcall.TokenCounter); ok && !c.Stream {
 					if n, err := counter.CountTokens(t.Context(), c); err == nil {
 						t.Errorf("%s with %d is %d tokens", name, status, n)
 					} else {
@@ -320,12 +321,12 @@ func (p Chatting) malformed(t *testing.T) {
 
 // endless: what has no end is left.
 func (p Chatting) endless(t *testing.T) {
-	p.each(t, func(t *testing.T, c upstream.Call) {
+	p.each(t, func(t *testing.T, c chatcall.Call) {
 		left := make(chan struct{}, 1)
 		_, err := open(t, p.Provider, saying(t, endless(500, left)), nil).Chat(t.Context(), c)
 		judged(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 		await(t, left)
-		if counter, ok := open(t, p.Provider, saying(t, endless(200, left)), nil).(upstream.TokenCounter); ok && !c.Stream {
+		if counter, ok := open(t, p.Provider, saying(t, endless(200, left)), nil).(chatcall.TokenCounter); ok && !c.Stream {
 			_, err := counter.CountTokens(t.Context(), c)
 			judged(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 			await(t, left)
@@ -336,7 +337,7 @@ func (p Chatting) endless(t *testing.T) {
 // nobody: a port that refuses connections.
 func (p Chatting) nobody(t *testing.T) {
 	base := fakeprovider.Refused(t)
-	p.each(t, func(t *testing.T, c upstream.Call) {
+	p.each(t, func(t *testing.T, c chatcall.Call) {
 		_, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
 		judged(t, "nobody", failed(t, "nobody", err), want{fault.UpstreamConnectionError, upstream.HealthFail})
 	})

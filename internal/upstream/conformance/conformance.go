@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 )
 
@@ -49,7 +50,7 @@ const (
 
 // open opens a line of a provider at a base address, with a pool of connections
 // of its own.
-func open(t testing.TB, provider, base string, options map[string]any) upstream.Adapter {
+func open(t testing.TB, provider, base string, options map[string]any) chatcall.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
@@ -106,16 +107,20 @@ func malformed() map[string]string {
 	return map[string]string{
 		"nothing": ``, "an empty object": `{}`, "a list": `[]`, "null": `null`, "a number": `7`, "a page": `<html>` + Secret,
 		"half an object": `{"id":`, "half a name": `{"i`, "no UTF-8": "{\"id\":\"\xff\xfe\"}", "too deep": nested(), "too many values": long(),
-		"an error":            `{"error":{"message":"bad key ` + Secret + `","type":"` + Secret + `","code":"` + Secret + `","param":"` + Secret + `"}}`,
-		"an error, escaped":   `{"error":{"message":"bad key \u006c` + Secret[1:] + `","code":null}}`,
-		"an error as a text":  `{"error":"bad key ` + Secret + `"}`,
-		"an error, bare":      `{"code":"` + Secret + `","message":"bad key ` + Secret + `"}`,
-		"a detail":            `{"detail":"bad key ` + Secret + `","title":"` + Secret + `","status":422}`,
-		"details":             `{"detail":[{"msg":"bad key ` + Secret + `","type":"` + Secret + `"}]}`,
-		"a failed task":       `{"id":"t1","name":"models/x/operations/t1","status":"failed","done":true,"error":{"code":"X","message":"bad key ` + Secret + `"}}`,
-		"a failed output":     `{"output":{"task_id":"t1","task_status":"FAILED","code":"X","message":"bad key ` + Secret + `"}}`,
-		"a failed picture":    `{"data":[{"error":{"code":"X","message":"bad key ` + Secret + `"}}],"results":[{"code":"X","message":"bad key ` + Secret + `"}]}`,
-		"wrong types":         `{"id":[1],"name":{},"request_id":7,"status":{"a":1},"data":"x","output":7,"candidates":7,"error":null,"usage":"x"}`,
+		"an error": `{"error":{"message":"bad key ` + Secret + `","type":"` + Secret + `",` +
+			`"code":"` + Secret + `","param":"` + Secret + `"}}`,
+		"an error, escaped":  `{"error":{"message":"bad key \u006c` + Secret[1:] + `","code":null}}`,
+		"an error as a text": `{"error":"bad key ` + Secret + `"}`,
+		"an error, bare":     `{"code":"` + Secret + `","message":"bad key ` + Secret + `"}`,
+		"a detail":           `{"detail":"bad key ` + Secret + `","title":"` + Secret + `","status":422}`,
+		"details":            `{"detail":[{"msg":"bad key ` + Secret + `","type":"` + Secret + `"}]}`,
+		"a failed task": `{"id":"t1","name":"models/x/operations/t1","status":"failed","done":true,` +
+			`"error":{"code":"X","message":"bad key ` + Secret + `"}}`,
+		"a failed output": `{"output":{"task_id":"t1","task_status":"FAILED","code":"X","message":"bad key ` + Secret + `"}}`,
+		"a failed picture": `{"data":[{"error":{"code":"X","message":"bad key ` + Secret + `"}}],` +
+			`"results":[{"code":"X","message":"bad key ` + Secret + `"}]}`,
+		"wrong types": `{"id":[1],"name":{},"request_id":7,"status":{"a":1},"data":"x",` +
+			`"output":7,"candidates":7,"error":null,"usage":"x"}`,
 		"another's good word": `{"ok":true,"result":{"answer":42}}`,
 	}
 }

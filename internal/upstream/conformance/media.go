@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Studio is a fake provider of images and video: a protocol of fakestudio.
@@ -38,9 +39,9 @@ type Making struct {
 	Start func(t testing.TB) Studio
 	// Tasks are tasks as a job would give them, one a kind that it makes, and
 	// more where it has several ways; by a name for people.
-	Tasks map[string]upstream.Task
+	Tasks map[string]jobcall.Task
 	// Ticket is one that the provider could have given for a task, but has not.
-	Ticket func(w upstream.Task) string
+	Ticket func(w jobcall.Task) string
 	// Params pass, and have the number 41417 somewhere.
 	Params string
 	// Plays are the options that make it play a trouble, for a provider that
@@ -51,7 +52,7 @@ type Making struct {
 // Media runs the cases of images and video for each task.
 func Media(t *testing.T, p Making) {
 	for _, kind := range infoOf(t, p.Provider).Kinds {
-		has := func(w upstream.Task) bool { return w.Kind == kind }
+		has := func(w jobcall.Task) bool { return w.Kind == kind }
 		if kind != "chat" && !slices.ContainsFunc(slices.Collect(values(p.Tasks)), has) {
 			t.Errorf("%s makes %ss, and no task of that kind is tried", p.Provider, kind)
 		}
@@ -73,8 +74,8 @@ func Media(t *testing.T, p Making) {
 	}
 }
 
-func values(tasks map[string]upstream.Task) func(yield func(upstream.Task) bool) {
-	return func(yield func(upstream.Task) bool) {
+func values(tasks map[string]jobcall.Task) func(yield func(jobcall.Task) bool) {
+	return func(yield func(jobcall.Task) bool) {
 		for _, w := range tasks {
 			if !yield(w) {
 				return
@@ -84,7 +85,7 @@ func values(tasks map[string]upstream.Task) func(yield func(upstream.Task) bool)
 }
 
 // each runs a case for each task.
-func (p Making) each(t *testing.T, run func(t *testing.T, w upstream.Task)) {
+func (p Making) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	for name, w := range p.Tasks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +100,7 @@ func (p Making) each(t *testing.T, run func(t *testing.T, w upstream.Task)) {
 
 // meeting opens a line on which the next task meets a trouble. Studio is nil
 // where the provider speaks no HTTP.
-func (p Making) meeting(t *testing.T, trouble Trouble) (upstream.Generator, Studio) {
+func (p Making) meeting(t *testing.T, trouble Trouble) (jobcall.Generator, Studio) {
 	t.Helper()
 	if p.Plays != nil {
 		options, ok := p.Plays[trouble]
@@ -114,9 +115,9 @@ func (p Making) meeting(t *testing.T, trouble Trouble) (upstream.Generator, Stud
 }
 
 // generator opens a line.
-func (p Making) generator(t testing.TB, base string, options map[string]any) upstream.Generator {
+func (p Making) generator(t testing.TB, base string, options map[string]any) jobcall.Generator {
 	t.Helper()
-	g, ok := open(t, p.Provider, base, options).(upstream.Generator)
+	g, ok := open(t, p.Provider, base, options).(jobcall.Generator)
 	if !ok {
 		t.Fatalf("%s makes nothing", p.Provider)
 	}
@@ -174,9 +175,9 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 }
 
 // submitted submits a task that goes well.
-func submitted(t testing.TB, g upstream.Generator, w upstream.Task) *upstream.Progress {
+func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.Progress {
 	t.Helper()
-	p, err := upstream.Submit(t.Context(), g, w)
+	p, err := jobcall.Submit(t.Context(), g, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,9 +187,10 @@ func submitted(t testing.TB, g upstream.Generator, w upstream.Task) *upstream.Pr
 
 // accepted fails the test if the answer to a submission is not one that the
 // caller could go on with.
-func accepted(t testing.TB, g upstream.Generator, w upstream.Task, p *upstream.Progress) {
+func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.Progress) {
 	t.Helper()
-	if blocks := g.Blocks(w); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count || p.Wait < 0 {
+	if blocks := g.Blocks(w); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
+		len(p.Results) > w.Count || p.Wait < 0 {
 		t.Errorf("blocks %t, and the answer is %+v", blocks, p)
 	}
 }
@@ -196,7 +198,7 @@ func accepted(t testing.TB, g upstream.Generator, w upstream.Task, p *upstream.P
 // done: any process goes on with the ticket alone, polls change nothing, and
 // what comes are the results that were asked for, each of which can be had.
 func (p Making) done(t *testing.T) {
-	p.each(t, func(t *testing.T, w upstream.Task) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, Well)
 		made := submitted(t, g, w)
 		address := ""
@@ -218,7 +220,7 @@ func (p Making) done(t *testing.T) {
 }
 
 // polled polls a task that was accepted to its good end.
-func polled(t testing.TB, g upstream.Generator, w upstream.Task, made *upstream.Progress) *upstream.Progress {
+func polled(t testing.TB, g jobcall.Generator, w jobcall.Task, made *jobcall.Progress) *jobcall.Progress {
 	t.Helper()
 	for range 20 {
 		if made.Done {
@@ -238,7 +240,7 @@ func polled(t testing.TB, g upstream.Generator, w upstream.Task, made *upstream.
 }
 
 // fetched reads a result whole.
-func fetched(t testing.TB, g upstream.Generator, w upstream.Task, r upstream.Result) (data []byte, kind string, err error) {
+func fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string, err error) {
 	t.Helper()
 	file, err := g.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -273,10 +275,10 @@ func (p Making) refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p.each(t, func(t *testing.T, w upstream.Task) {
+			p.each(t, func(t *testing.T, w jobcall.Task) {
 				w.Count = 1
 				g, studio := p.meeting(t, tt.trouble)
-				_, err := upstream.Submit(t.Context(), g, w)
+				_, err := jobcall.Submit(t.Context(), g, w)
 				f := failedJob(t, name, err)
 				if f.Job != fault.UpstreamError || f.Health != tt.health || f.Next != tt.next || f.Lost != tt.lost {
 					t.Errorf("%+v, health %s: %v", f, f.Health, f)
@@ -290,8 +292,8 @@ func (p Making) refused(t *testing.T) {
 }
 
 // ticketed runs a case for the tasks that are polled.
-func (p Making) ticketed(t *testing.T, run func(t *testing.T, w upstream.Task)) {
-	p.each(t, func(t *testing.T, w upstream.Task) {
+func (p Making) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(w) {
 			run(t, w)
 		}
@@ -309,7 +311,7 @@ func vanished(kind string) fault.Code {
 // polls: a poll that fails says nothing about the task, but that the provider
 // does not know it.
 func (p Making) polls(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, w upstream.Task) {
+	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, BreaksPolls)
 		made := submitted(t, g, w)
 		_, err := g.Poll(t.Context(), w, made.Ticket)
@@ -340,7 +342,7 @@ func (p Making) downloads(t *testing.T) {
 	for name, trouble := range map[string]Trouble{"refused": RefusesLink, "cut": CutsLink} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p.each(t, func(t *testing.T, w upstream.Task) {
+			p.each(t, func(t *testing.T, w jobcall.Task) {
 				w.Count = 1
 				g, studio := p.meeting(t, trouble)
 				made := polled(t, g, w, submitted(t, g, w))
@@ -363,7 +365,7 @@ func (p Making) downloads(t *testing.T) {
 // cancels: the courtesy may fail, in the usual way, and does no harm twice, nor
 // to a task that nobody knows.
 func (p Making) cancels(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, w upstream.Task) {
+	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, Well)
 		made := submitted(t, g, w)
 		for _, ticket := range []string{made.Ticket, made.Ticket, p.Ticket(w), "", ".."} {
@@ -391,12 +393,12 @@ func (p Making) ends(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
-			p.each(t, func(t *testing.T, w upstream.Task) {
+			p.each(t, func(t *testing.T, w jobcall.Task) {
 				g, _ := p.meeting(t, Well)
 				made := submitted(t, g, w)
 				over, cancel := context.WithCancelCause(t.Context())
 				cancel(cause)
-				_, err := upstream.Submit(over, g, w)
+				_, err := jobcall.Submit(over, g, w)
 				if f := failedJob(t, "submit", err); f.Code != code {
 					t.Errorf("submit: %v", f)
 				}
@@ -412,14 +414,14 @@ func (p Making) ends(t *testing.T) {
 	if p.Plays != nil {
 		return
 	}
-	p.each(t, func(t *testing.T, w upstream.Task) { // while the answer is waited for
+	p.each(t, func(t *testing.T, w jobcall.Task) { // while the answer is waited for
 		ctx, cancel := context.WithCancelCause(t.Context())
 		base := saying(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the caller leaves
 			cancel(context.DeadlineExceeded)
 			<-r.Context().Done()
 		})
-		_, err := upstream.Submit(ctx, p.generator(t, base, nil), w)
+		_, err := jobcall.Submit(ctx, p.generator(t, base, nil), w)
 		if f := failedJob(t, "submit", err); f.Code != fault.UpstreamTimeout || !f.Lost {
 			t.Errorf("submit: %+v", f)
 		}
@@ -429,7 +431,7 @@ func (p Making) ends(t *testing.T) {
 // params: what the gateway decides about never passes, in whatever kind of
 // task, and what passes arrives.
 func (p Making) params(t *testing.T) {
-	p.each(t, func(t *testing.T, w upstream.Task) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
 		g, studio := p.meeting(t, Well)
 		refused := map[string]string{"a list": `[1]`, "null": `null`, "half": `{"seed":`}
@@ -440,7 +442,7 @@ func (p Making) params(t *testing.T) {
 		for name, params := range refused {
 			with := w
 			with.Params = json.RawMessage(params)
-			_, err := upstream.Submit(t.Context(), g, with)
+			_, err := jobcall.Submit(t.Context(), g, with)
 			f := failedJob(t, name, err)
 			if f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost || f.Code != fault.UpstreamUnavailable {
 				t.Errorf("%s: %+v", name, f)
@@ -459,10 +461,10 @@ func (p Making) params(t *testing.T) {
 
 // unsent: what cannot be done is not sent, and is not held against the line.
 func (p Making) unsent(t *testing.T) {
-	p.each(t, func(t *testing.T, w upstream.Task) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, Well)
 		w.Kind = "sound"
-		_, err := upstream.Submit(t.Context(), g, w)
+		_, err := jobcall.Submit(t.Context(), g, w)
 		if f := failedJob(t, "another kind", err); f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost {
 			t.Errorf("another kind: %+v", f)
 		}
@@ -483,10 +485,10 @@ func (p Making) credential(t *testing.T) {
 		_, _ = io.WriteString(w, "file")
 	})
 	own := saying(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusFound) })
-	p.each(t, func(t *testing.T, w upstream.Task) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		g := p.generator(t, own, nil)
 		for _, address := range []string{other + "/files/1", own + "/files/1"} {
-			if data, _, err := fetched(t, g, w, upstream.Result{Ref: address}); err != nil || string(data) != "file" {
+			if data, _, err := fetched(t, g, w, jobcall.Result{Ref: address}); err != nil || string(data) != "file" {
 				t.Errorf("%s: %q, %v", address, data, err)
 			}
 		}
@@ -496,7 +498,7 @@ func (p Making) credential(t *testing.T) {
 // tickets: what is no ticket of the provider's goes into no address.
 func (p Making) tickets(t *testing.T) {
 	base := saying(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked for", r.Method, r.URL) })
-	p.ticketed(t, func(t *testing.T, w upstream.Task) {
+	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g := p.generator(t, base, nil)
 		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb", strings.Repeat("a", 5000)} {
 			_, err := g.Poll(t.Context(), w, ticket)
@@ -515,12 +517,13 @@ func (p Making) tickets(t *testing.T) {
 // is a lost one, unless it says what is wrong.
 func (p Making) malformed(t *testing.T) {
 	for name, body := range malformed() {
+		says := strings.Contains(body, "error") || strings.Contains(body, Secret)
 		for _, status := range []int{200, 400, 401, 403, 404, 422, 429, 500, 503} {
-			p.each(t, func(t *testing.T, w upstream.Task) {
+			p.each(t, func(t *testing.T, w jobcall.Task) {
 				g := p.generator(t, saying(t, document(status, body)), nil)
-				if made, err := upstream.Submit(t.Context(), g, w); err == nil {
+				if made, err := jobcall.Submit(t.Context(), g, w); err == nil {
 					accepted(t, g, w, made)
-				} else if f := failedJob(t, name, err); status == 200 && !strings.Contains(body, "error") && !strings.Contains(body, Secret) && !g.Blocks(w) && !f.Lost {
+				} else if f := failedJob(t, name, err); status == 200 && !says && !g.Blocks(w) && !f.Lost {
 					t.Errorf("%s: it may have been accepted, and is not said to be lost: %+v", name, f)
 				} else if status != 200 && f.Lost {
 					t.Errorf("%s with %d: it was refused, and is said to be lost", name, status)
@@ -543,12 +546,12 @@ func (p Making) malformed(t *testing.T) {
 
 // endless: what has no end is left.
 func (p Making) endless(t *testing.T) {
-	p.each(t, func(t *testing.T, w upstream.Task) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		left := make(chan struct{}, 64)
 		for _, status := range []int{200, 500} {
 			g := p.generator(t, saying(t, endless(status, left)), nil)
 			w.Count = 1
-			_, err := upstream.Submit(t.Context(), g, w)
+			_, err := jobcall.Submit(t.Context(), g, w)
 			failedJob(t, "submit", err)
 			await(t, left)
 			if g.Blocks(w) {
@@ -565,11 +568,11 @@ func (p Making) endless(t *testing.T) {
 
 // nobody: where nothing was sent nothing is lost.
 func (p Making) nobody(t *testing.T) {
-	p.each(t, func(t *testing.T, w upstream.Task) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
 		studio := p.Start(t)
 		base := studio.URL()
 		studio.Close()
-		_, err := upstream.Submit(t.Context(), p.generator(t, base, nil), w)
+		_, err := jobcall.Submit(t.Context(), p.generator(t, base, nil), w)
 		if f := failedJob(t, "nobody", err); f.Lost || f.Next != upstream.NextLine || f.Health != upstream.HealthFail {
 			t.Errorf("%+v", f)
 		}

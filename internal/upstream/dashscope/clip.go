@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // The values of the option image_role; empty: see frames.
@@ -20,7 +21,7 @@ const (
 var resolution = regexp.MustCompile(`^[0-9]{1,4}[PK]$`)
 
 // clipRequest says what is asked for, in the dialect of the model.
-func (a *Adapter) clipRequest(ctx context.Context, w upstream.Task) (request, error) {
+func (a *Adapter) clipRequest(ctx context.Context, w jobcall.Task) (request, error) {
 	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{}}
 	if w.Prompt != "" {
 		ask.Input["prompt"] = w.Prompt
@@ -54,7 +55,7 @@ func (a *Adapter) clipRequest(ctx context.Context, w upstream.Task) (request, er
 }
 
 // saySize says how large the clip is.
-func saySize(w upstream.Task, ask request, speaks dialect, tier string) error {
+func saySize(w jobcall.Task, ask request, speaks dialect, tier string) error {
 	if speaks == inList || speaks == inText {
 		ratio := w.Ratio
 		if ratio == "" {
@@ -97,7 +98,7 @@ type media struct {
 }
 
 // sayMedia puts the references into input.media.
-func (a *Adapter) sayMedia(ctx context.Context, w upstream.Task, ask request) error {
+func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) error {
 	if len(w.References) == 0 {
 		return nil
 	}
@@ -139,8 +140,8 @@ func (a *Adapter) sayMedia(ctx context.Context, w upstream.Task, ask request) er
 // decides, one picture is what the clip begins with, two are its beginning and
 // end, and more, or any beside a video, are what it shows; so are those of a
 // clip whose ratio the user has chosen, since frames have a shape of their own.
-func (a *Adapter) frames(w upstream.Task) (bool, error) {
-	few := len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r upstream.Reference) bool { return !r.Image() })
+func (a *Adapter) frames(w jobcall.Task) (bool, error) {
+	few := len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
 	case strings.Contains(w.Model, "r2v"), edits(w.Model):
 		return false, nil
@@ -162,7 +163,7 @@ func edits(model string) bool {
 
 // address says a reference that DashScope fetches itself: it takes no video
 // inline.
-func address(w upstream.Task, r upstream.Reference) (string, error) {
+func address(w jobcall.Task, r jobcall.Reference) (string, error) {
 	if r.URL == "" {
 		return "", upstream.Unsuitable(w.Kind, "dashscope's model %s fetches this reference from an address alone: the media host must be public", w.Model)
 	}
@@ -170,7 +171,7 @@ func address(w upstream.Task, r upstream.Reference) (string, error) {
 }
 
 // sayList puts the references into input.reference_urls.
-func sayList(w upstream.Task, ask request) error {
+func sayList(w jobcall.Task, ask request) error {
 	list := make([]string, 0, len(w.References))
 	for _, r := range w.References {
 		at, err := address(w, r)
@@ -187,7 +188,7 @@ func sayList(w upstream.Task, ask request) error {
 
 // sayFrames puts one picture, or the first and the last, into fields of their
 // own.
-func sayFrames(ctx context.Context, w upstream.Task, ask request, speaks dialect) error {
+func sayFrames(ctx context.Context, w jobcall.Task, ask request, speaks dialect) error {
 	names := []string{"img_url"}
 	if speaks == inFrames {
 		names = []string{"first_frame_url", "last_frame_url"}

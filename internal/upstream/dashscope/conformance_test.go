@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/dashscope"
+	"tollgate/internal/upstream/jobcall"
 )
 
 func TestConformance(t *testing.T) {
@@ -14,8 +14,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: dashscope.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewDashScope(t) },
-		Tasks:    map[string]upstream.Task{"pictures": image(count(3)), "pictures as a task": image(count(2), model("wan2.6-t2i")), "clip": video()},
-		Ticket:   func(upstream.Task) string { return "t-1" },
+		Tasks:    map[string]jobcall.Task{"pictures": image(count(3)), "pictures as a task": image(count(2), model("wan2.6-t2i")), "clip": video()},
+		Ticket:   func(jobcall.Task) string { return "t-1" },
 		Params:   `{"seed":41417}`,
 	})
 }

@@ -21,8 +21,10 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -90,10 +92,10 @@ func readOptions(raw map[string]any) (options, error) {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
-// It is no upstream.Finder: DashScope does not say under which id it accepted a
+// It is no jobcall.Finder: DashScope does not say under which id it accepted a
 // call whose answer was lost.
 type Adapter struct {
-	upstream.NoChat
+	chatcall.NoChat
 	line    *exchange.Line
 	key     string
 	options options
@@ -101,7 +103,7 @@ type Adapter struct {
 	async   http.Header
 }
 
-var _ upstream.Generator = (*Adapter)(nil)
+var _ jobcall.Generator = (*Adapter)(nil)
 
 // New makes the adapter of a line. It fails when the base address is no
 // http(s) URL with a host, or has credentials or a query in it, and for options.
@@ -123,18 +125,18 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Blocks implements upstream.Generator.
-func (a *Adapter) Blocks(w upstream.Task) bool {
+// Blocks implements jobcall.Generator.
+func (a *Adapter) Blocks(w jobcall.Task) bool {
 	return w.Kind == upstream.KindImage && a.imageEndpoint(w.Model) == multimodal
 }
 
-// ParamRule implements upstream.Generator.
-func (a *Adapter) ParamRule(upstream.Task) upstream.ParamRule {
-	return upstream.AllBut("size", "n", "resolution", "ratio", "duration")
+// ParamRule implements jobcall.Generator.
+func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
+	return jobcall.AllBut("size", "n", "resolution", "ratio", "duration")
 }
 
-// Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	var (
 		endpoint string
 		ask      request
@@ -176,18 +178,18 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 		if trouble != nil {
 			return nil, a.hide(trouble)
 		}
-		return &upstream.Progress{Done: true, Results: results}, nil
+		return &jobcall.Progress{Done: true, Results: results}, nil
 	}
 	ticket := output.Get("task_id").String()
 	if !exchange.Ticket(ticket) {
 		return nil, nameless()
 	}
-	return &upstream.Progress{Ticket: ticket}, nil
+	return &jobcall.Progress{Ticket: ticket}, nil
 }
 
-// Fetch implements upstream.Generator: results are links that need no credential.
+// Fetch implements jobcall.Generator: results are links that need no credential.
 // They hold for a day.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 
@@ -200,7 +202,7 @@ type request struct {
 
 // addParams adds the model's params to the parameters, and those of the names
 // that the endpoint has in its input to that.
-func (r request) addParams(w upstream.Task, inInput ...string) {
+func (r request) addParams(w jobcall.Task, inInput ...string) {
 	w.AddFurther(r.Parameters)
 	for _, name := range inInput {
 		if value, ok := r.Parameters[name]; ok {
@@ -212,7 +214,7 @@ func (r request) addParams(w upstream.Task, inInput ...string) {
 
 // picture says a reference that is a picture: its address, or itself as a data
 // URI.
-func picture(ctx context.Context, r upstream.Reference) (string, error) {
+func picture(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
 	}

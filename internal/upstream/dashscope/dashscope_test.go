@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/dashscope"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,8 +37,8 @@ func at(t testing.TB, address string, options map[string]any) *dashscope.Adapter
 }
 
 // image is a picture to be made; change changes it.
-func image(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{Kind: upstream.KindImage, Model: "wan2.7-image", Prompt: "a lighthouse", Count: 1,
+func image(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{Kind: upstream.KindImage, Model: "wan2.7-image", Prompt: "a lighthouse", Count: 1,
 		Tier: "1K", Ratio: "16:9", Width: 1440, Height: 810, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -46,8 +47,8 @@ func image(change ...func(*upstream.Task)) upstream.Task {
 }
 
 // video is a clip to be made; change changes it.
-func video(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{Kind: upstream.KindVideo, Model: "wan3.0-video", Prompt: "waves", Count: 1,
+func video(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{Kind: upstream.KindVideo, Model: "wan3.0-video", Prompt: "waves", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
 	for _, c := range change {
 		c(&w)
@@ -58,24 +59,24 @@ func video(change ...func(*upstream.Task)) upstream.Task {
 func reading(context.Context) (func(), error) { return func() {}, nil }
 
 // reference is one with bytes of its own; url may be empty.
-func reference(kind, url string, data []byte) upstream.Reference {
-	return upstream.Reference{Type: kind, Size: int64(len(data)), URL: url,
+func reference(kind, url string, data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: url,
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-func refs(list ...upstream.Reference) func(*upstream.Task) {
-	return func(w *upstream.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+func refs(list ...jobcall.Reference) func(*jobcall.Task) {
+	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
 }
 
-func ratio(name string) func(*upstream.Task) { return func(w *upstream.Task) { w.Ratio = name } }
+func ratio(name string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Ratio = name } }
 
-func params(object string) func(*upstream.Task) {
-	return func(w *upstream.Task) { w.Params = json.RawMessage(object) }
+func params(object string) func(*jobcall.Task) {
+	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
 }
 
-func count(n int) func(*upstream.Task) { return func(w *upstream.Task) { w.Count = n } }
+func count(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count = n } }
 
-func model(id string) func(*upstream.Task) { return func(w *upstream.Task) { w.Model = id } }
+func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
 
 // trouble asserts that err is a *upstream.JobFailure.
 func trouble(t *testing.T, err error) *upstream.JobFailure {
@@ -88,7 +89,7 @@ func trouble(t *testing.T, err error) *upstream.JobFailure {
 }
 
 // fetched reads a result.
-func fetched(t *testing.T, a *dashscope.Adapter, w upstream.Task, r upstream.Result) ([]byte, string) {
+func fetched(t *testing.T, a *dashscope.Adapter, w jobcall.Task, r jobcall.Result) ([]byte, string) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -102,9 +103,9 @@ func fetched(t *testing.T, a *dashscope.Adapter, w upstream.Task, r upstream.Res
 	return data, file.Type
 }
 
-func tier(name string) func(*upstream.Task) { return func(w *upstream.Task) { w.Tier = name } }
+func tier(name string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Tier = name } }
 
-func noRatio(w *upstream.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }
+func noRatio(w *jobcall.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }
 
 // last is the newest submission.
 func last(t *testing.T, studio *fakestudio.DashScope) fakestudio.Submission {
@@ -125,7 +126,7 @@ func TestPicture(t *testing.T) {
 	if !a.Blocks(w) || a.Blocks(video()) || a.Blocks(image(model("wan2.2-t2i-flash"))) {
 		t.Error("only the newer models answer with pictures")
 	}
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || !p.Done || p.Ticket != "" || len(p.Results) != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -142,7 +143,7 @@ func TestPicture(t *testing.T) {
 	}
 	studio.Expect(fakestudio.Behaviour{Images: 1}, fakestudio.Behaviour{Images: 5})
 	for _, want := range []int{1, 3} {
-		if p, err := upstream.Submit(t.Context(), a, w); err != nil || len(p.Results) != want {
+		if p, err := jobcall.Submit(t.Context(), a, w); err != nil || len(p.Results) != want {
 			t.Errorf("%+v, %v, want %d", p, err, want)
 		}
 	}
@@ -153,12 +154,12 @@ func TestPictureTask(t *testing.T) {
 	t.Parallel()
 	ref := reference("image/png", "https://media.example/a.png", []byte("abc"))
 	for id, tt := range map[string]struct {
-		refs []upstream.Reference
+		refs []jobcall.Reference
 		body string
 	}{
 		"wan2.2-t2i-flash": {nil, `{"model":"wan2.2-t2i-flash","input":{"negative_prompt":"fog","prompt":"a lighthouse"},"parameters":{"n":2,"size":"1440*810"}}`},
 		"wan2.6-t2i":       {nil, `{"model":"wan2.6-t2i","input":{"messages":[{"role":"user","content":[{"text":"a lighthouse"}]}]},"parameters":{"n":2,"negative_prompt":"fog","size":"1440*810"}}`},
-		"wan2.5-i2i-preview": {[]upstream.Reference{ref},
+		"wan2.5-i2i-preview": {[]jobcall.Reference{ref},
 			`{"model":"wan2.5-i2i-preview","input":{"images":["https://media.example/a.png"],"negative_prompt":"fog","prompt":"a lighthouse"},"parameters":{"n":2}}`},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestPictureTask(t *testing.T) {
 			if tt.refs != nil {
 				refs(tt.refs...)(&w)
 			}
-			p, err := upstream.Submit(t.Context(), a, w)
+			p, err := jobcall.Submit(t.Context(), a, w)
 			if err != nil || p.Done || p.Ticket == "" || a.Blocks(w) {
 				t.Fatalf("%+v, %v", p, err)
 			}
@@ -222,7 +223,7 @@ func TestEndpoints(t *testing.T) {
 		}
 		a := at(t, studio.URL(), options)
 		w := image(model(tt.model))
-		if _, err := upstream.Submit(t.Context(), a, w); err != nil {
+		if _, err := jobcall.Submit(t.Context(), a, w); err != nil {
 			t.Errorf("%s: %v", tt.model, err)
 			continue
 		}
@@ -239,7 +240,7 @@ func TestPictureSizes(t *testing.T) {
 	ref := reference("image/png", "", []byte("abc"))
 	for _, tt := range []struct {
 		name string
-		w    upstream.Task
+		w    jobcall.Task
 		want string // empty: none; "no": unsuitable
 	}{
 		{"pixels", image(), "1440*810"},
@@ -252,7 +253,7 @@ func TestPictureSizes(t *testing.T) {
 		{"no tier of DashScope", image(noRatio, tier("1080p")), "no"},
 	} {
 		before := len(studio.Submissions())
-		_, err := upstream.Submit(t.Context(), a, tt.w)
+		_, err := jobcall.Submit(t.Context(), a, tt.w)
 		if tt.want == "no" {
 			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
@@ -275,7 +276,7 @@ func TestPictureFromPictures(t *testing.T) {
 	studio := fakestudio.NewDashScope(t)
 	a := at(t, studio.URL(), nil)
 	web, inline := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/webp", "", []byte("def"))
-	if _, err := upstream.Submit(t.Context(), a, image(refs(web, inline))); err != nil {
+	if _, err := jobcall.Submit(t.Context(), a, image(refs(web, inline))); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"model":"wan2.7-image","input":{"messages":[{"role":"user","content":[{"image":"https://media.example/a.png"},{"image":"data:image/webp;base64,ZGVm"},{"text":"a lighthouse"}]}]},"parameters":{"n":1,"size":"1K"}}`
@@ -312,9 +313,9 @@ func TestSomePicturesBlocked(t *testing.T) {
 }
 
 // end submits a work and polls it to its end.
-func end(t *testing.T, a *dashscope.Adapter, w upstream.Task) (*upstream.Progress, error) {
+func end(t *testing.T, a *dashscope.Adapter, w jobcall.Task) (*jobcall.Progress, error) {
 	t.Helper()
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +353,7 @@ func TestClipWords(t *testing.T) {
 	t.Parallel()
 	web, inline := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/jpeg", "", []byte("def"))
 	clip, hidden := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi")), reference("video/mp4", "", []byte("ghi"))
-	change := func(c ...func(*upstream.Task)) []func(*upstream.Task) { return c }
+	change := func(c ...func(*jobcall.Task)) []func(*jobcall.Task) { return c }
 	const (
 		first = `{"type":"first_frame","url":"https://media.example/a.png"}`
 		after = `{"type":"last_frame","url":"data:image/jpeg;base64,ZGVm"}`
@@ -361,7 +362,7 @@ func TestClipWords(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		role   string
-		change []func(*upstream.Task)
+		change []func(*jobcall.Task)
 		want   string // of the input and the parameters without the length; empty: unsuitable
 	}{
 		"one picture":         {change: change(refs(web)), want: `{"media":[` + first + `]} {"resolution":"720P"}`},
@@ -392,8 +393,8 @@ func TestClipWords(t *testing.T) {
 		"old t2v, odd ratio":  {change: change(model("wan2.6-t2v"), ratio("21:9")), want: `{} {"size":"1280*720"}`},
 		"old t2v, odd tier":   {change: change(model("wan2.6-t2v"), noRatio, tier("540p"))},
 		"old t2v, references": {change: change(model("wan2.6-t2v"), refs(web))},
-		"old t2v, pixels":     {change: change(model("wan2.6-t2v"), func(w *upstream.Task) { w.Width, w.Height, w.Exact = 960, 960, true }), want: `{} {"size":"960*960"}`},
-		"new, pixels":         {change: change(func(w *upstream.Task) { w.Exact = true })},
+		"old t2v, pixels":     {change: change(model("wan2.6-t2v"), func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 960, 960, true }), want: `{} {"size":"960*960"}`},
+		"new, pixels":         {change: change(func(w *jobcall.Task) { w.Exact = true })},
 		"two frames": {change: change(model("wan2.2-kf2v-flash"), refs(web, inline)),
 			want: `{"first_frame_url":"https://media.example/a.png","last_frame_url":"data:image/jpeg;base64,ZGVm"} {"resolution":"720P"}`},
 		"two frames, three": {change: change(model("wan2.2-kf2v-flash"), refs(web, web, web))},
@@ -407,7 +408,7 @@ func TestClipWords(t *testing.T) {
 				options = map[string]any{"image_role": tt.role}
 			}
 			w := video(tt.change...)
-			_, err := upstream.Submit(t.Context(), at(t, studio.URL(), options), w)
+			_, err := jobcall.Submit(t.Context(), at(t, studio.URL(), options), w)
 			if tt.want == "" {
 				if tr := trouble(t, err); judged(tr) != parameter || tr.Lost || len(studio.Submissions()) != 0 {
 					t.Errorf("%+v: %v", tr, tr)
@@ -453,18 +454,18 @@ func TestUnsuitable(t *testing.T) {
 	large.Size = 21 << 20
 	gone := reference("image/png", "", []byte("abc"))
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	many := make([]upstream.Reference, 3)
+	many := make([]jobcall.Reference, 3)
 	for i := range many {
 		many[i] = reference("image/png", "", nil)
 		many[i].Size = 19 << 20
 	}
 	for name, tt := range map[string]struct {
-		w    upstream.Task
+		w    jobcall.Task
 		job  fault.Code
 		next upstream.Next
 		told string
 	}{
-		"mask":              {w: image(func(w *upstream.Task) { w.Mask = &upstream.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"mask":              {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
 		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
 		"text alone":        {w: image(refs(picture), model("wan2.2-t2i-plus")), job: fault.UpstreamError, next: upstream.NextLine},
 		"pictures alone":    {w: image(model("wan2.5-i2i-preview")), job: fault.UpstreamError, next: upstream.NextLine},
@@ -474,9 +475,9 @@ func TestUnsuitable(t *testing.T) {
 		"our own store":     {w: image(refs(gone)), job: fault.UpstreamError, next: upstream.NextLater},
 		"a param of ours":   {w: image(params(`{"n":4}`)), job: fault.UpstreamError, next: upstream.NextLine},
 		"another":           {w: video(params(`{"size":"1*1"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"another kind":      {w: image(func(w *upstream.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
+		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
-		_, err := upstream.Submit(t.Context(), a, tt.w)
+		_, err := jobcall.Submit(t.Context(), a, tt.w)
 		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

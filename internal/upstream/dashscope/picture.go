@@ -7,10 +7,11 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // pictureRequest says what is asked for, in the words of the endpoint.
-func pictureRequest(ctx context.Context, w upstream.Task, endpoint string) (request, error) {
+func pictureRequest(ctx context.Context, w jobcall.Task, endpoint string) (request, error) {
 	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{"n": w.Count}}
 	size, err := pictureSize(w, endpoint)
 	if err != nil {
@@ -42,7 +43,7 @@ func pictureRequest(ctx context.Context, w upstream.Task, endpoint string) (requ
 }
 
 // pictures says the references.
-func pictures(ctx context.Context, w upstream.Task) ([]string, error) {
+func pictures(ctx context.Context, w jobcall.Task) ([]string, error) {
 	images := make([]string, 0, len(w.References))
 	for _, r := range w.References {
 		if !r.Image() {
@@ -82,7 +83,7 @@ func messages(prompt string, images []string) []turn {
 // models that know it by name. Others get a square, or, where the picture takes
 // its shape from the references, nothing: then they make what the smallest tier
 // is. Which sizes a model makes it says itself; a refusal is free.
-func pictureSize(w upstream.Task, endpoint string) (string, error) {
+func pictureSize(w jobcall.Task, endpoint string) (string, error) {
 	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(w.Model)
 	switch {
 	case w.Width > 0 && w.Height > 0:
@@ -102,7 +103,7 @@ func pictureSize(w upstream.Task, endpoint string) (string, error) {
 // readPictures reads what was made, at most count pictures, from the output of
 // an answer or a task. Blocked pictures are missing, or stand there with a code:
 // the first of those speaks for all if none came.
-func readPictures(output gjson.Result, count int) ([]upstream.Result, *upstream.JobFailure) {
+func readPictures(output gjson.Result, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		links  []gjson.Result
 		failed gjson.Result
@@ -118,10 +119,10 @@ func readPictures(output gjson.Result, count int) ([]upstream.Result, *upstream.
 			links = append(links, part.Get("image"))
 		}
 	}
-	var results []upstream.Result
+	var results []jobcall.Result
 	for _, link := range links {
 		if link.Type == gjson.String && link.Str != "" && len(results) < count {
-			results = append(results, upstream.Result{Ref: link.Str})
+			results = append(results, jobcall.Result{Ref: link.Str})
 		}
 	}
 	switch {

@@ -8,10 +8,11 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
-// Poll implements upstream.Generator.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
@@ -38,8 +39,8 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*up
 
 // readTask reads how a task is doing. A status that DashScope may invent is
 // taken for one of a task that goes on: the line's longest wait ends it.
-func readTask(w upstream.Task, ticket string, output gjson.Result) (*upstream.Progress, *upstream.JobFailure) {
-	done := &upstream.Progress{Ticket: ticket, Done: true}
+func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.Progress, *upstream.JobFailure) {
+	done := &jobcall.Progress{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
 		if w.Kind == upstream.KindImage {
@@ -54,7 +55,7 @@ func readTask(w upstream.Task, ticket string, output gjson.Result) (*upstream.Pr
 		if video.Type != gjson.String || video.Str == "" {
 			return nil, upstream.Nothing(w.Kind, "succeeded without a clip")
 		}
-		done.Results = []upstream.Result{{Ref: video.Str}}
+		done.Results = []jobcall.Result{{Ref: video.Str}}
 		return done, nil
 	case "FAILED":
 		return nil, ended(w.Kind, output)
@@ -63,12 +64,12 @@ func readTask(w upstream.Task, ticket string, output gjson.Result) (*upstream.Pr
 	case "UNKNOWN":
 		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
 	}
-	return &upstream.Progress{Ticket: ticket}, nil
+	return &jobcall.Progress{Ticket: ticket}, nil
 }
 
-// Cancel implements upstream.Generator. DashScope cancels what waits; what runs it
+// Cancel implements jobcall.Generator. DashScope cancels what waits; what runs it
 // renders to its end, and says so in the error.
-func (a *Adapter) Cancel(ctx context.Context, _ upstream.Task, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // verdict is what a trouble decides.
@@ -88,12 +89,12 @@ func TestCodes(t *testing.T) {
 		body := fmt.Sprintf(`{"code":%q,"message":%q,"request_id":"r"}`, r.code, r.message)
 		how := fakestudio.Behaviour{Status: r.status, Body: body}
 		studio.Expect(how, how, fakestudio.Behaviour{Failed: body})
-		for _, w := range []upstream.Task{video(), image()} {
+		for _, w := range []jobcall.Task{video(), image()} {
 			want := r.clip
 			if w.Kind == upstream.KindImage {
 				want = r.picture
 			}
-			_, err := upstream.Submit(t.Context(), a, w)
+			_, err := jobcall.Submit(t.Context(), a, w)
 			if tr := trouble(t, err); judged(tr) != want || tr.Lost {
 				t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, r.status, r.code, r.message, judged(tr), want)
 			}
@@ -119,7 +120,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 		`{"output":{"code":"InvalidURL","message":"no url"}}`: refused,
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: said})
-		_, err := upstream.Submit(t.Context(), a, image())
+		_, err := jobcall.Submit(t.Context(), a, image())
 		if tr := trouble(t, err); judged(tr) != want || tr.Lost {
 			t.Errorf("%s: %+v (lost %t), want %+v", said, judged(tr), tr.Lost, want)
 		}
@@ -127,7 +128,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 }
 
 // endOf submits a clip and polls it to its bad end.
-func endOf(t *testing.T, studio *fakestudio.DashScope, w upstream.Task) *upstream.JobFailure {
+func endOf(t *testing.T, studio *fakestudio.DashScope, w jobcall.Task) *upstream.JobFailure {
 	t.Helper()
 	p, err := end(t, at(t, studio.URL(), nil), w)
 	if err == nil {
@@ -183,7 +184,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 }
 
 // saying makes an adapter whose provider always says the same.
-func saying(t testing.TB, status int, body string) upstream.Generator {
+func saying(t testing.TB, status int, body string) jobcall.Generator {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -196,7 +197,7 @@ func saying(t testing.TB, status int, body string) upstream.Generator {
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
-		_, err := upstream.Submit(t.Context(), saying(t, 200, said), video())
+		_, err := jobcall.Submit(t.Context(), saying(t, 200, said), video())
 		if tr := trouble(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
@@ -208,11 +209,11 @@ func TestCancel(t *testing.T) {
 	studio := fakestudio.NewDashScope(t)
 	a := at(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, err := upstream.Submit(t.Context(), a, video())
+	waiting, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := upstream.Submit(t.Context(), a, video())
+	running, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,8 +251,8 @@ func FuzzAnswers(f *testing.F) {
 			return
 		}
 		a := saying(t, status, body)
-		for _, w := range []upstream.Task{image(), video()} {
-			p, err := upstream.Submit(t.Context(), a, w)
+		for _, w := range []jobcall.Task{image(), video()} {
+			p, err := jobcall.Submit(t.Context(), a, w)
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)
 			}

@@ -29,6 +29,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/usage"
 )
@@ -141,7 +142,7 @@ type Post struct {
 	// credential, and what the provider wants to know. It is only read.
 	Header http.Header
 	// Call is what is sent.
-	Call upstream.Call
+	Call chatcall.Call
 	// Ends are the words with which the last event of the provider's streams
 	// begins (`event: message_stop`). When one of them was read, closing the
 	// answer's body reads the end of the HTTP body, so that the connection can
@@ -151,7 +152,7 @@ type Post struct {
 
 // Send sends a call and judges the head of the answer. The error is always a
 // *upstream.Failure without the line's credential in it.
-func (l *Line) Send(ctx context.Context, p Post) (*upstream.Answer, error) {
+func (l *Line) Send(ctx context.Context, p Post) (*chatcall.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	resp, err := l.transport.RoundTrip(l.request(ctx, p))
 	if err != nil {
@@ -167,7 +168,7 @@ func (l *Line) Send(ctx context.Context, p Post) (*upstream.Answer, error) {
 	if p.Call.Stream {
 		from.ends.words = p.Ends
 	}
-	return &upstream.Answer{Body: from, ContentType: resp.Header.Get("Content-Type"), Stream: p.Call.Stream}, nil
+	return &chatcall.Answer{Body: from, ContentType: resp.Header.Get("Content-Type"), Stream: p.Call.Stream}, nil
 }
 
 // Ask sends a call that is answered by one small document, and returns that.
@@ -231,7 +232,7 @@ func (l *Line) request(ctx context.Context, p Post) *http.Request {
 
 // judge reads the head of an answer: nil for one that looks right, else the
 // failure, for which it reads a bounded part of the body.
-func (l *Line) judge(resp *http.Response, from *body, call upstream.Call) *upstream.Failure {
+func (l *Line) judge(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
 	if ok && rightType(contentType, call.Stream) && plain(resp.Header) {
@@ -254,7 +255,7 @@ func (l *Line) judge(resp *http.Response, from *body, call upstream.Call) *upstr
 }
 
 // from is who answers a call.
-func (l *Line) from(call upstream.Call) upstream.Source {
+func (l *Line) from(call chatcall.Call) upstream.Source {
 	s := l.source
 	s.Model = call.Model
 	return s

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -74,7 +75,7 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
 		}
 		said := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
-		if f := (&Line{}).judge(resp, said, upstream.Call{}); f.RetryAfter != 30*time.Second {
+		if f := (&Line{}).judge(resp, said, chatcall.Call{}); f.RetryAfter != 30*time.Second {
 			t.Errorf("wait of %s, want 30s", f.RetryAfter)
 		}
 	})
@@ -105,7 +106,7 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 		for _, status := range []int{400, 429, 500} {
 			said := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}}
-			if f := (&Line{}).judge(resp, said, upstream.Call{Form: test.form}); f == nil || f.Used != test.want {
+			if f := (&Line{}).judge(resp, said, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
 				t.Errorf("%d with %s: %+v; want %+v", status, test.usage, f, test.want)
 			}
 		}

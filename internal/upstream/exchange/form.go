@@ -11,7 +11,7 @@ import (
 	"net/textproto"
 	"sync"
 
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Form is a multipart/form-data body whose files are read while they are sent,
@@ -46,7 +46,7 @@ func (f *Form) Field(name, value string) {
 }
 
 // File adds a file: the bytes of a reference, under a file name.
-func (f *Form) File(name, filename string, r upstream.Reference) {
+func (f *Form) File(name, filename string, r jobcall.Reference) {
 	head := textproto.MIMEHeader{}
 	head.Set("Content-Disposition", multipart.FileContentDisposition(name, filename))
 	head.Set("Content-Type", r.Type)

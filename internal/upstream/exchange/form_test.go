@@ -15,6 +15,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // formLine is a line to a server.
@@ -34,8 +35,8 @@ func formLine(t *testing.T, handle http.HandlerFunc) *exchange.Line {
 
 // file is a reference whose bytes come one by one, and which counts how many
 // are open.
-func file(content string, open *atomic.Int64) upstream.Reference {
-	return upstream.Reference{Type: "image/png", Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
+func file(content string, open *atomic.Int64) jobcall.Reference {
+	return jobcall.Reference{Type: "image/png", Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
 		open.Add(1)
 		return &counted{iotest.OneByteReader(strings.NewReader(content)), open}, nil
 	}}
@@ -114,7 +115,7 @@ func TestFormUnread(t *testing.T) {
 	}
 	gone := file("abc", &open)
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	for name, r := range map[string]upstream.Reference{"short": short, "broken": broken, "gone": gone} {
+	for name, r := range map[string]jobcall.Reference{"short": short, "broken": broken, "gone": gone} {
 		form := exchange.NewForm()
 		form.Field("prompt", "x")
 		form.File("image", "1.png", r)

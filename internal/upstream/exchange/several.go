@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Several makes count calls of one task, a few at a time, for providers that
@@ -12,10 +13,11 @@ import (
 // one; without any, the failure is the most hopeless, and says that a call may
 // have been accepted if any says so. After a failure that the next call would
 // meet too (again is false) no more calls are begun.
-func Several(count, atOnce int,
-	call func(i int) (results []upstream.Result, failure *upstream.JobFailure, again bool)) ([]upstream.Result, *upstream.JobFailure) {
+func Several(count, atOnce int, call func(i int) (results []jobcall.Result, failure *upstream.JobFailure, again bool)) (
+	[]jobcall.Result, *upstream.JobFailure,
+) {
 	var (
-		brought = make([][]upstream.Result, count)
+		brought = make([][]jobcall.Result, count)
 		group   sync.WaitGroup
 
 		mu      sync.Mutex // guards what follows
@@ -43,7 +45,7 @@ func Several(count, atOnce int,
 		})
 	}
 	group.Wait()
-	var all []upstream.Result
+	var all []jobcall.Result
 	for _, results := range brought {
 		all = append(all, results...)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -37,7 +38,7 @@ type Request struct {
 	// Limit is the longest answer that is read, in bytes.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
-	// (upstream.Task); nil for small ones.
+	// (jobcall.Task); nil for small ones.
 	Reading func(ctx context.Context) (done func(), err error)
 }
 
@@ -165,7 +166,7 @@ var errStrange = errors.New("the result is on a host that is not the line's own"
 // credential in it, goes to the line's own host and port alone, and other hosts
 // are reached by the line's Strangers. Redirects are followed, since hosts of
 // results send to their storage. The error is a *upstream.JobFailure with NextPoll.
-func (l *Line) Download(ctx context.Context, address string, header http.Header) (*upstream.File, error) {
+func (l *Line) Download(ctx context.Context, address string, header http.Header) (*jobcall.File, error) {
 	failed := func(f *upstream.Failure) error {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
 	}
@@ -194,7 +195,7 @@ func (l *Line) Download(ctx context.Context, address string, header http.Header)
 			return nil, failed(upstream.Interrupted(ctx, err))
 		}
 		if resp.StatusCode == http.StatusOK {
-			return &upstream.File{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil
+			return &jobcall.File{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil
 		}
 		resp.Body.Close()
 		if resp.StatusCode < 300 || resp.StatusCode > 399 {

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/fal"
+	"tollgate/internal/upstream/jobcall"
 )
 
 func TestConformance(t *testing.T) {
@@ -14,8 +14,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: fal.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewFal(t) },
-		Tasks:    map[string]upstream.Task{"pictures": image(3), "clip": video()},
-		Ticket:   func(upstream.Task) string { return `{"id":"a","app":"b/c"}` },
+		Tasks:    map[string]jobcall.Task{"pictures": image(3), "clip": video()},
+		Ticket:   func(jobcall.Task) string { return `{"id":"a","app":"b/c"}` },
 		Params:   `{"seed":41417}`,
 	})
 }

@@ -9,7 +9,7 @@
 //   - A completed request is not yet a good one: its result says which.
 //
 // fal keeps no name of ours for a submission, so one whose answer was lost
-// cannot be looked up: the adapter is no upstream.Finder.
+// cannot be looked up: the adapter is no jobcall.Finder.
 package fal
 
 import (
@@ -22,8 +22,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -73,7 +75,7 @@ func usual() input.Words {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	upstream.NoChat
+	chatcall.NoChat
 	line    *exchange.Line
 	options *input.Options
 	secret  string
@@ -100,17 +102,17 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Blocks implements upstream.Generator: works wait in the provider's queue.
-func (a *Adapter) Blocks(upstream.Task) bool { return false }
+// Blocks implements jobcall.Generator: works wait in the provider's queue.
+func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
-// ParamRule implements upstream.Generator.
-func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+// ParamRule implements jobcall.Generator.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return a.options.Style(w, usual()).ParamRule()
 }
 
-// Submit implements upstream.Generator. The queue takes any body; what a model has
+// Submit implements jobcall.Generator. The queue takes any body; what a model has
 // against it is said by the result.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	style := a.options.Style(w, usual())
 	if !modelID.MatchString(style.Model) {
 		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
@@ -118,7 +120,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	if size := inline(w); size > maxInline {
 		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
 	}
-	body, err := style.Write(ctx, w, func(ctx context.Context, r upstream.Reference) (string, error) {
+	body, err := style.Write(ctx, w, func(ctx context.Context, r jobcall.Reference) (string, error) {
 		if r.URL != "" {
 			return r.URL, nil
 		}
@@ -142,11 +144,11 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 		trouble.Lost = true // it said yes, only not to what
 		return nil, trouble
 	}
-	return &upstream.Progress{Ticket: t.String()}, nil
+	return &jobcall.Progress{Ticket: t.String()}, nil
 }
 
 // inline returns how many bytes of a work's references have to go inline.
-func inline(w upstream.Task) int64 {
+func inline(w jobcall.Task) int64 {
 	var size int64
 	if w.Mask != nil && w.Mask.URL == "" {
 		size = w.Mask.Size
@@ -159,9 +161,9 @@ func inline(w upstream.Task) int64 {
 	return size
 }
 
-// Poll implements upstream.Generator: it asks for the status, and of a completed
+// Poll implements jobcall.Generator: it asks for the status, and of a completed
 // request for the result.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, text string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.Progress, error) {
 	t, ok := readTicket(text)
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
@@ -178,7 +180,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, text string) (*upst
 	}
 	switch status := gjson.GetBytes(reply.Body, "status").String(); status {
 	case "IN_QUEUE", "IN_PROGRESS":
-		return &upstream.Progress{Ticket: text}, nil
+		return &jobcall.Progress{Ticket: text}, nil
 	case "COMPLETED":
 		return a.result(ctx, w, t, text)
 	default:
@@ -187,7 +189,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, text string) (*upst
 }
 
 // result asks for the result of a completed request.
-func (a *Adapter) result(ctx context.Context, w upstream.Task, t ticket, text string) (*upstream.Progress, error) {
+func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text string) (*jobcall.Progress, error) {
 	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
@@ -199,18 +201,18 @@ func (a *Adapter) result(ctx context.Context, w upstream.Task, t ticket, text st
 	if trouble != nil {
 		return nil, trouble.Redact(a.secret)
 	}
-	return &upstream.Progress{Ticket: text, Done: true, Results: results}, nil
+	return &jobcall.Progress{Ticket: text, Done: true, Results: results}, nil
 }
 
-// Fetch implements upstream.Generator. Files lie on a host of their own, where no
+// Fetch implements jobcall.Generator. Files lie on a host of their own, where no
 // credential is needed.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Generator. A request that is completed or unknown
+// Cancel implements jobcall.Generator. A request that is completed or unknown
 // needs none.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, text string) error {
+func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, text string) error {
 	t, ok := readTicket(text)
 	if !ok {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")

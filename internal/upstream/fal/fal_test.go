@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/fal"
+	"tollgate/internal/upstream/jobcall"
 )
 
 const secret = "fal-key-0123456789"
@@ -48,29 +49,29 @@ func trouble(t *testing.T, err error) *upstream.JobFailure {
 }
 
 // image and video are works as a job would give them.
-func image(count int) upstream.Task {
-	return upstream.Task{
+func image(count int) jobcall.Task {
+	return jobcall.Task{
 		Kind: upstream.KindImage, Model: "fal-ai/flux/dev", Prompt: "a cat & a <dog>", Count: count,
 		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":12345678901234567890}`),
 	}
 }
 
-func video() upstream.Task {
-	return upstream.Task{
+func video() jobcall.Task {
+	return jobcall.Task{
 		Kind: upstream.KindVideo, Model: "fal-ai/reel/v2/text-to-video", Prompt: "a cat", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 	}
 }
 
 // inline is a reference that has no address.
-func inline(kind string, data []byte) upstream.Reference {
-	return upstream.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+func inline(kind string, data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
 
 // finish polls until the work ends.
-func finish(t *testing.T, a *fal.Adapter, w upstream.Task, ticket string) (*upstream.Progress, error) {
+func finish(t *testing.T, a *fal.Adapter, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	t.Helper()
 	for range 10 {
 		p, err := a.Poll(t.Context(), w, ticket)
@@ -86,7 +87,7 @@ func finish(t *testing.T, a *fal.Adapter, w upstream.Task, ticket string) (*upst
 }
 
 // fetch downloads a result.
-func fetch(t *testing.T, a *fal.Adapter, w upstream.Task, r upstream.Result) (string, []byte) {
+func fetch(t *testing.T, a *fal.Adapter, w jobcall.Task, r jobcall.Result) (string, []byte) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -105,7 +106,7 @@ func TestImagesAreMade(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	a, w := open(t, studio.URL(), nil), image(2)
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -133,8 +134,8 @@ func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
 	a, w := open(t, studio.URL(), nil), video()
-	w.References = []upstream.Reference{inline("image/png", fakestudio.Picture(1))}
-	p, err := upstream.Submit(t.Context(), a, w)
+	w.References = []jobcall.Reference{inline("image/png", fakestudio.Picture(1))}
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +158,9 @@ func TestReferencesByAddress(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	a := open(t, studio.URL(), map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}})
 	w := image(1)
-	w.References = []upstream.Reference{{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"}}
-	w.Mask = &upstream.Reference{Type: "image/png", Size: 5, URL: "https://media.example/m"}
-	p, err := upstream.Submit(t.Context(), a, w)
+	w.References = []jobcall.Reference{{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"}}
+	w.Mask = &jobcall.Reference{Type: "image/png", Size: 5, URL: "https://media.example/m"}
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +219,9 @@ func TestRefusedSubmissions(t *testing.T) {
 			studio := fakestudio.NewFal(t)
 			studio.Expect(tt.how, tt.how)
 			a := open(t, studio.URL(), nil)
-			_, err := upstream.Submit(t.Context(), a, image(1))
+			_, err := jobcall.Submit(t.Context(), a, image(1))
 			check(t, "image", trouble(t, err), tt.image)
-			_, err = upstream.Submit(t.Context(), a, video())
+			_, err = jobcall.Submit(t.Context(), a, video())
 			check(t, "video", trouble(t, err), tt.video)
 			if trouble(t, err).Lost || len(studio.Submissions()) != 2 {
 				t.Errorf("lost %v, %d submissions", trouble(t, err).Lost, len(studio.Submissions()))
@@ -300,10 +301,10 @@ func TestFailedWorks(t *testing.T) {
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
 			a := open(t, studio.URL(), nil)
 			for _, one := range []struct {
-				w    upstream.Task
+				w    jobcall.Task
 				want verdict
 			}{{imageWork(), tt.image}, {video(), tt.video}} {
-				p, err := upstream.Submit(t.Context(), a, one.w)
+				p, err := jobcall.Submit(t.Context(), a, one.w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -314,7 +315,7 @@ func TestFailedWorks(t *testing.T) {
 	}
 }
 
-func imageWork() upstream.Task { return image(1) }
+func imageWork() jobcall.Task { return image(1) }
 
 // TestBlackImagesAreLeftOut: what the model's check blackened is no result,
 // the rest is.
@@ -323,7 +324,7 @@ func TestBlackImagesAreLeftOut(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	studio.Expect(fakestudio.Behaviour{Failed: result(200, "", `{"images":[{"url":"https://x/0"},{"url":"https://x/1"},{"url":"https://x/2"},{"url":"https://x/3"}],"has_nsfw_concepts":[false,true,false,false]}`)})
 	a, w := open(t, studio.URL(), nil), image(2)
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +341,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	a, w := open(t, studio.URL(), nil), video()
 	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := upstream.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +354,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	}
 	for name, body := range map[string]string{"no word of fal": `{"x":1}`, "still at it": `{"detail":"Request is still in progress"}`} {
 		studio.Expect(fakestudio.Behaviour{Failed: result(400, "", body)})
-		p, err := upstream.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +373,7 @@ func TestLostWorks(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	a := open(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Lost: true})
-	p, err := upstream.Submit(t.Context(), a, video())
+	p, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func TestCancel(t *testing.T) {
 	studio := fakestudio.NewFal(t)
 	a, w := open(t, studio.URL(), nil), video()
 	for range 2 {
-		p, err := upstream.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,7 +434,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	}))
 	t.Cleanup(own.Close)
 	a, w := open(t, own.URL, nil), image(1)
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,23 +460,23 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 func TestUnsuitableWorksAreNotSent(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	big := upstream.Reference{Type: "video/mp4", Size: 31 << 20}
-	for name, change := range map[string]func(*upstream.Task){
-		"no model":   func(w *upstream.Task) { w.Model = "flux" },
-		"dots":       func(w *upstream.Task) { w.Model = "fal-ai/../flux" },
-		"query":      func(w *upstream.Task) { w.Model = "fal-ai/flux?x=1" },
-		"too large":  func(w *upstream.Task) { w.References = []upstream.Reference{big} },
-		"own field":  func(w *upstream.Task) { w.Params = json.RawMessage(`{"num_images":4}`) },
-		"own field2": func(w *upstream.Task) { w.Params = json.RawMessage(`{"image_urls":["http://10.0.0.1"]}`) },
+	big := jobcall.Reference{Type: "video/mp4", Size: 31 << 20}
+	for name, change := range map[string]func(*jobcall.Task){
+		"no model":   func(w *jobcall.Task) { w.Model = "flux" },
+		"dots":       func(w *jobcall.Task) { w.Model = "fal-ai/../flux" },
+		"query":      func(w *jobcall.Task) { w.Model = "fal-ai/flux?x=1" },
+		"too large":  func(w *jobcall.Task) { w.References = []jobcall.Reference{big} },
+		"own field":  func(w *jobcall.Task) { w.Params = json.RawMessage(`{"num_images":4}`) },
+		"own field2": func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_urls":["http://10.0.0.1"]}`) },
 	} {
 		w := image(1)
 		change(&w)
-		_, err := upstream.Submit(t.Context(), open(t, studio.URL(), nil), w)
+		_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), w)
 		check(t, name, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	}
 	broken := image(1)
-	broken.References = []upstream.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }}}
-	_, err := upstream.Submit(t.Context(), open(t, studio.URL(), nil), broken)
+	broken.References = []jobcall.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }}}
+	_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), broken)
 	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
@@ -487,7 +488,7 @@ func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := upstream.Submit(t.Context(), open(t, server.URL, nil), image(1))
+		_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), image(1))
 		if got := trouble(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
@@ -517,9 +518,9 @@ func FuzzAnswers(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []upstream.Task{image(2), video()} {
+		for _, w := range []jobcall.Task{image(2), video()} {
 			ticket := `{"id":"a","app":"b/c"}`
-			if p, err := upstream.Submit(t.Context(), a, w); err == nil {
+			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
 				_ = trouble(t, err).Told()

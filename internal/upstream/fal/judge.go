@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // maxResults bounds the files of one result.
@@ -111,7 +112,7 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 
 // output finds the files in a model's output: at most as many as were asked
 // for, without those that the model's own check blackened.
-func output(w upstream.Task, r *exchange.Reply) ([]upstream.Result, *upstream.JobFailure) {
+func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
 		return nil, r.Silent()
 	}
@@ -132,7 +133,7 @@ func output(w upstream.Task, r *exchange.Reply) ([]upstream.Result, *upstream.Jo
 		}
 	}
 	flags := said.Get("has_nsfw_concepts")
-	var results []upstream.Result
+	var results []jobcall.Result
 	flagged := 0
 	for i, file := range files[:min(len(files), maxResults)] {
 		if flag(flags, i) {
@@ -144,7 +145,7 @@ func output(w upstream.Task, r *exchange.Reply) ([]upstream.Result, *upstream.Jo
 			address = file.Str
 		}
 		if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
-			results = append(results, upstream.Result{Ref: address, Type: file.Get("content_type").String()})
+			results = append(results, jobcall.Result{Ref: address, Type: file.Get("content_type").String()})
 		}
 	}
 	switch {

@@ -4,23 +4,24 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/gemini"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{Provider: gemini.Provider, Call: func(wire.Form) upstream.Call { return call(false) }})
+	conformance.Chat(t, conformance.Chatting{Provider: gemini.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
 	conformance.Media(t, conformance.Making{
 		Provider: gemini.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewGemini(t) },
-		Tasks: map[string]upstream.Task{
-			"pictures": picture(func(w *upstream.Task) { w.Count = 3 }), "clip of Omni": clip(),
-			"clip of Veo": clip(func(w *upstream.Task) { w.Model = "veo-3.1-generate-preview" }),
+		Tasks: map[string]jobcall.Task{
+			"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip of Omni": clip(),
+			"clip of Veo": clip(func(w *jobcall.Task) { w.Model = "veo-3.1-generate-preview" }),
 		},
-		Ticket: func(w upstream.Task) string {
+		Ticket: func(w jobcall.Task) string {
 			if w.Model == clip().Model {
 				return "v1_abc"
 			}

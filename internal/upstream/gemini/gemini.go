@@ -21,6 +21,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 )
@@ -53,7 +54,7 @@ type Adapter struct {
 	key    string
 }
 
-var _ upstream.TokenCounter = (*Adapter)(nil)
+var _ chatcall.TokenCounter = (*Adapter)(nil)
 
 // New makes the adapter of a line. It fails when the base address is no
 // http(s) URL with a host, or has credentials or a query in it, and for options.
@@ -70,8 +71,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Chat implements upstream.Adapter for the Gemini form.
-func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+// Chat implements chatcall.Adapter for the Gemini form.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
 	method := "generateContent"
 	if c.Stream {
 		method = "streamGenerateContent"
@@ -86,9 +87,9 @@ func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, 
 	return a.line.Send(ctx, post)
 }
 
-// CountTokens implements upstream.TokenCounter for the Gemini form: the whole
+// CountTokens implements chatcall.TokenCounter for the Gemini form: the whole
 // request counts, tools and instructions included.
-func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, error) {
+func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	post, err := a.post(c, "countTokens")
 	if err != nil {
 		return 0, err
@@ -109,7 +110,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, erro
 
 // question wraps a request for the method that counts its tokens, where it
 // has to name the model again.
-func question(c upstream.Call) []byte {
+func question(c chatcall.Call) []byte {
 	model, _ := json.Marshal(resource(c.Model)) // a string: cannot fail
 	body := bytes.TrimSpace(c.Body)
 	out := append([]byte(`{"generateContentRequest":{"model":`), model...)
@@ -121,7 +122,7 @@ func question(c upstream.Call) []byte {
 
 // post addresses a call. The error is a *upstream.Failure: what stands wrong
 // in the catalog puts the model of this line out of use.
-func (a *Adapter) post(c upstream.Call, method string) (exchange.Post, error) {
+func (a *Adapter) post(c chatcall.Call, method string) (exchange.Post, error) {
 	if c.Form != wire.FormGemini {
 		return exchange.Post{}, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}

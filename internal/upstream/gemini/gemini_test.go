@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/wire"
@@ -35,8 +36,8 @@ func open(t *testing.T, p *fakeprovider.Server) *gemini.Adapter {
 	return a
 }
 
-func call(stream bool) upstream.Call {
-	return upstream.Call{
+func call(stream bool) chatcall.Call {
+	return chatcall.Call{
 		Form: wire.FormGemini, Model: "gemini-3-flash", Stream: stream, IdempotencyKey: "att_1",
 		Body:   []byte(` {"contents":[ ],  "odd" : "\u00e9" } `),
 		Header: http.Header{"Anthropic-Beta": {"flag"}},

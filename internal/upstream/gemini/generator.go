@@ -15,9 +15,10 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
-var _ upstream.Generator = (*Adapter)(nil)
+var _ jobcall.Generator = (*Adapter)(nil)
 
 // Bounds of calls about images and clips.
 const (
@@ -30,12 +31,12 @@ const (
 	maxClip = 192 << 20
 )
 
-// Blocks implements upstream.Generator: images come with the answer, clips by
+// Blocks implements jobcall.Generator: images come with the answer, clips by
 // polling.
-func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
-// Submit implements upstream.Generator. Images are one call each.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+// Submit implements jobcall.Generator. Images are one call each.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return a.makeImages(ctx, w)
@@ -47,8 +48,8 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Poll implements upstream.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+// Poll implements jobcall.Generator. Images have no tickets.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	if w.Kind != upstream.KindVideo {
 		return nil, noTicket()
 	}
@@ -58,18 +59,18 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*up
 	return a.pollOmni(ctx, w, ticket)
 }
 
-// Fetch implements upstream.Generator. The key goes along where the result is on
+// Fetch implements jobcall.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	if len(r.Data) > 0 {
-		return &upstream.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+		return &jobcall.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Generator. Operations of Veo run to their end; the
+// Cancel implements jobcall.Generator. Operations of Veo run to their end; the
 // API has nothing that stops them.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	if w.Kind != upstream.KindVideo || isVeo(w.Model) {
 		return nil
 	}
@@ -99,7 +100,7 @@ func misnamed(f *upstream.Failure) *upstream.JobFailure {
 type place map[string][]string
 
 // places are those of a work.
-func places(w upstream.Task) place {
+func places(w jobcall.Task) place {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return imagePlaces
@@ -109,13 +110,13 @@ func places(w upstream.Task) place {
 	return omniPlaces
 }
 
-// ParamRule implements upstream.Generator: what has no place is refused.
-func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
-	return upstream.Only(slices.Sorted(maps.Keys(places(w)))...)
+// ParamRule implements jobcall.Generator: what has no place is refused.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+	return jobcall.Only(slices.Sorted(maps.Keys(places(w)))...)
 }
 
 // put puts the further fields of a work into its body.
-func (p place) put(body map[string]any, w upstream.Task) {
+func (p place) put(body map[string]any, w jobcall.Task) {
 	for name, value := range w.Further() {
 		path := p[name]
 		at := body
@@ -139,7 +140,7 @@ type blob struct {
 
 // blobs reads the references of a work, all or none. types are those that the
 // model takes, by their beginnings.
-func blobs(ctx context.Context, w upstream.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
+func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
 	}

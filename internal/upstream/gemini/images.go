@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of images.
@@ -37,7 +38,7 @@ var imagePlaces = place{
 }
 
 // makeImages asks for images, one a call.
-func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	count := max(w.Count, 1)
 	if count > maxImages {
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes up to %d", count, maxImages)
@@ -50,18 +51,20 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Pr
 	if trouble != nil {
 		return nil, trouble
 	}
-	results, failure := exchange.Several(count, maxAtOnce, func(i int) ([]upstream.Result, *upstream.JobFailure, bool) {
+	results, failure := exchange.Several(count, maxAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.makeImage(ctx, w, at, bodies[i])
 	})
 	if failure != nil {
 		return nil, failure
 	}
-	return &upstream.Progress{Done: true, Results: results}, nil
+	return &jobcall.Progress{Done: true, Results: results}, nil
 }
 
 // makeImage is one call. Again says whether another one may fare better: not
 // where the line is out, nor where the prompt was refused.
-func (a *Adapter) makeImage(ctx context.Context, w upstream.Task, at *url.URL, body []byte) (_ []upstream.Result, failure *upstream.JobFailure, again bool) {
+func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, body []byte) (
+	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
+) {
 	reply, err := a.line.Submit(ctx, exchange.Request{
 		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
 	})
@@ -77,12 +80,12 @@ func (a *Adapter) makeImage(ctx context.Context, w upstream.Task, at *url.URL, b
 	if failure != nil {
 		return nil, failure.Redact(a.key), again
 	}
-	return []upstream.Result{*result}, nil, true
+	return []jobcall.Result{*result}, nil, true
 }
 
 // imageBodies makes the bodies of the calls. They are one and the same but for
 // a seed, which counts up: else all images would be the same.
-func imageBodies(ctx context.Context, w upstream.Task, count int) ([][]byte, *upstream.JobFailure) {
+func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *upstream.JobFailure) {
 	config, trouble := imageConfig(w)
 	if trouble != nil {
 		return nil, trouble
@@ -116,7 +119,7 @@ func imageBodies(ctx context.Context, w upstream.Task, count int) ([][]byte, *up
 
 // imageConfig says how large and in which ratio. The user's pixels are given by
 // their tier and ratio, which is all that the API knows.
-func imageConfig(w upstream.Task) (map[string]any, *upstream.JobFailure) {
+func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 	config := map[string]any{}
 	old := strings.Contains(w.Model, "gemini-2.5-")
 	switch w.Ratio {
@@ -148,13 +151,13 @@ func imageConfig(w upstream.Task) (map[string]any, *upstream.JobFailure) {
 // readImage finds the image in a good answer. Parts of the model's thoughts are
 // drafts, not results. Again says whether another call may fare better: not where
 // the prompt was blocked.
-func readImage(reply *exchange.Reply) (_ *upstream.Result, failure *upstream.JobFailure, again bool) {
+func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobFailure, again bool) {
 	const kind = upstream.KindImage
 	said, ok := document(reply)
 	if !ok || said.Get("error").IsObject() || said.Get("promptFeedback.blockReason").Str != "" {
 		return nil, reply.Refused(kind), false
 	}
-	var found *upstream.Result
+	var found *jobcall.Result
 	reason := ""
 	said.Get("candidates").ForEach(func(_, candidate gjson.Result) bool {
 		if r := candidate.Get("finishReason").Str; reason == "" {
@@ -167,7 +170,7 @@ func readImage(reply *exchange.Reply) (_ *upstream.Result, failure *upstream.Job
 			}
 			data, err := base64.StdEncoding.DecodeString(part.Get("inlineData.data").Str)
 			if err == nil && len(data) > 0 {
-				found = &upstream.Result{Data: data, Type: mime}
+				found = &jobcall.Result{Data: data, Type: mime}
 			}
 			return found == nil
 		})

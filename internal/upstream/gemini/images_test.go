@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/gemini"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // generator makes the adapter of a line at a base address.
@@ -35,8 +36,8 @@ func generator(t testing.TB, base string) *gemini.Adapter {
 }
 
 // picture is a work for one image; change changes it.
-func picture(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{
+func picture(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{
 		Kind: upstream.KindImage, Model: "gemini-nano-banana-2.1", Prompt: "a fox", Count: 1,
 		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
 	}
@@ -49,8 +50,8 @@ func picture(change ...func(*upstream.Task)) upstream.Task {
 func freely(context.Context) (func(), error) { return func() {}, nil }
 
 // reference is a picture or clip to work from.
-func reference(kind string, data []byte) upstream.Reference {
-	return upstream.Reference{Type: kind, Size: int64(len(data)), URL: "https://media.example/1", Open: func(context.Context) (io.ReadCloser, error) {
+func reference(kind string, data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: "https://media.example/1", Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
@@ -101,18 +102,18 @@ func TestImages(t *testing.T) {
 	t.Parallel()
 	ref := reference("image/png", fakestudio.Picture(9))
 	for name, tt := range map[string]struct {
-		work upstream.Task
+		work jobcall.Task
 		sent string // of the first call
 	}{
 		"one": {picture(), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K"},"responseModalities":["IMAGE"]}}`},
-		"an edit": {picture(func(w *upstream.Task) { w.References, w.Tier, w.Ratio = []upstream.Reference{ref, ref}, "4K", "" }),
+		"an edit": {picture(func(w *jobcall.Task) { w.References, w.Tier, w.Ratio = []jobcall.Reference{ref, ref}, "4K", "" }),
 			`{"contents":[{"parts":[{"text":"a fox"},{"inlineData":{"data":"…","mimeType":"image/png"}},{"inlineData":{"data":"…","mimeType":"image/png"}}],"role":"user"}],` +
 				`"generationConfig":{"imageConfig":{"imageSize":"4K"},"responseModalities":["IMAGE"]}}`},
-		"the old model": {picture(func(w *upstream.Task) { w.Model, w.Ratio = "models/gemini-2.5-flash-image", "21:9" }),
+		"the old model": {picture(func(w *jobcall.Task) { w.Model, w.Ratio = "models/gemini-2.5-flash-image", "21:9" }),
 			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"21:9"},"responseModalities":["IMAGE"]}}`},
-		"a small one, very wide": {picture(func(w *upstream.Task) { w.Tier, w.Ratio = "512p", "8:1" }),
+		"a small one, very wide": {picture(func(w *jobcall.Task) { w.Tier, w.Ratio = "512p", "8:1" }),
 			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"8:1","imageSize":"512"},"responseModalities":["IMAGE"]}}`},
-		"six with fields": {picture(func(w *upstream.Task) {
+		"six with fields": {picture(func(w *jobcall.Task) {
 			w.Count = 6
 			w.Params = json.RawMessage(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT","safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)
 		}), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K","personGeneration":"ALLOW_ADULT"},` +
@@ -125,7 +126,7 @@ func TestImages(t *testing.T) {
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
-			p, err := upstream.Submit(t.Context(), a, tt.work)
+			p, err := jobcall.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +159,7 @@ func TestImages(t *testing.T) {
 }
 
 // fetched reads a result whole.
-func fetched(t testing.TB, a *gemini.Adapter, w upstream.Task, r upstream.Result) []byte {
+func fetched(t testing.TB, a *gemini.Adapter, w jobcall.Task, r jobcall.Result) []byte {
 	t.Helper()
 	f, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -176,7 +177,7 @@ func fetched(t testing.TB, a *gemini.Adapter, w upstream.Task, r upstream.Result
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
+	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestPartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{}, fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
-	p, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 4 }))
+	p, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 4 }))
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -207,7 +208,7 @@ func TestNonePartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
-	_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 3 }))
+	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 3 }))
 	want := blocked
 	want.lost = true
 	if got := judged(trouble(t, err)); got != want {
@@ -240,7 +241,7 @@ func TestBounded(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slowly"}}`)
 	}))
 	t.Cleanup(server.Close)
-	_, err := upstream.Submit(t.Context(), generator(t, server.URL), picture(func(w *upstream.Task) { w.Count = 10 }))
+	_, err := jobcall.Submit(t.Context(), generator(t, server.URL), picture(func(w *jobcall.Task) { w.Count = 10 }))
 	if got := judged(trouble(t, err)); got != busy {
 		t.Errorf("%+v", got)
 	}
@@ -256,7 +257,7 @@ func TestBusyStops(t *testing.T) {
 	for range 10 {
 		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
 	}
-	_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 10 }))
+	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 10 }))
 	_ = trouble(t, err)
 	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
 		t.Errorf("%d calls", n)
@@ -307,7 +308,7 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewGemini(t)
 			studio.Expect(tt.how)
-			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture())
+			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -322,33 +323,33 @@ func TestUnsuitable(t *testing.T) {
 	studio := fakestudio.NewGemini(t)
 	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
-	large := upstream.Reference{Type: "image/jpeg", Size: 16 << 20}
-	for name, change := range map[string]func(*upstream.Task){
-		"too many images":      func(w *upstream.Task) { w.Count = 11 },
-		"too many references":  func(w *upstream.Task) { w.References = slices.Repeat([]upstream.Reference{ref}, 15) },
-		"a gif":                func(w *upstream.Task) { w.References = []upstream.Reference{reference("image/gif", []byte("GIF89a"))} },
-		"more than a request":  func(w *upstream.Task) { w.References = []upstream.Reference{large} },
-		"a mask":               func(w *upstream.Task) { w.References, w.Mask = []upstream.Reference{ref}, &ref },
-		"a ratio":              func(w *upstream.Task) { w.Ratio = "5:7" },
-		"a ratio of others":    func(w *upstream.Task) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
-		"a tier":               func(w *upstream.Task) { w.Tier = "8K" },
-		"a tier of others":     func(w *upstream.Task) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
-		"an unknown field":     func(w *upstream.Task) { w.Params = json.RawMessage(`{"style":"noir"}`) },
-		"fields that are none": func(w *upstream.Task) { w.Params = json.RawMessage(`[1]`) },
-		"sound":                func(w *upstream.Task) { w.Kind = "sound" },
+	large := jobcall.Reference{Type: "image/jpeg", Size: 16 << 20}
+	for name, change := range map[string]func(*jobcall.Task){
+		"too many images":      func(w *jobcall.Task) { w.Count = 11 },
+		"too many references":  func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 15) },
+		"a gif":                func(w *jobcall.Task) { w.References = []jobcall.Reference{reference("image/gif", []byte("GIF89a"))} },
+		"more than a request":  func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
+		"a mask":               func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &ref },
+		"a ratio":              func(w *jobcall.Task) { w.Ratio = "5:7" },
+		"a ratio of others":    func(w *jobcall.Task) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
+		"a tier":               func(w *jobcall.Task) { w.Tier = "8K" },
+		"a tier of others":     func(w *jobcall.Task) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
+		"an unknown field":     func(w *jobcall.Task) { w.Params = json.RawMessage(`{"style":"noir"}`) },
+		"fields that are none": func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) },
+		"sound":                func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
-		_, err := upstream.Submit(t.Context(), a, picture(change))
+		_, err := jobcall.Submit(t.Context(), a, picture(change))
 		if got := judged(trouble(t, err)); got != unsuitable {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_, err := upstream.Submit(t.Context(), a, picture(func(w *upstream.Task) { w.Model = "../x" }))
+	_, err := jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.Model = "../x" }))
 	if got := judged(trouble(t, err)); got != noModel {
 		t.Errorf("a strange model: %+v", got)
 	}
 	gone := ref
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	_, err = upstream.Submit(t.Context(), a, picture(func(w *upstream.Task) { w.References = []upstream.Reference{gone} }))
+	_, err = jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{gone} }))
 	if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 		t.Errorf("a reference that is gone: %+v", got)
 	}
@@ -393,7 +394,7 @@ func FuzzImages(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		p, err := upstream.Submit(t.Context(), a, picture())
+		p, err := jobcall.Submit(t.Context(), a, picture())
 		if err != nil {
 			_ = trouble(t, err).Told()
 			return
@@ -423,7 +424,7 @@ func TestBlockStops(t *testing.T) {
 			for range 10 {
 				studio.Expect(c.behaviour)
 			}
-			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.Count = 10 }))
+			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 10 }))
 			_ = trouble(t, err)
 			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and what began before the first of them was read
 				t.Errorf("%d calls", n)

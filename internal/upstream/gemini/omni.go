@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of clips of Omni.
@@ -30,7 +31,7 @@ var omniPlaces = place{
 }
 
 // submitOmni begins an interaction in the background.
-func (a *Adapter) submitOmni(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	body, trouble := omniBody(ctx, w)
 	if trouble != nil {
 		return nil, trouble
@@ -48,7 +49,7 @@ func isInteraction(id string) bool {
 }
 
 // omniBody makes the body of a submission.
-func omniBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailure) {
+func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
 	if trouble := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); trouble != nil {
 		return nil, trouble
@@ -102,7 +103,7 @@ func (a *Adapter) interaction(ticket, method string) *url.URL {
 }
 
 // pollOmni asks for an interaction.
-func (a *Adapter) pollOmni(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	if !isInteraction(ticket) {
 		return nil, noTicket()
 	}
@@ -118,7 +119,7 @@ func (a *Adapter) pollOmni(ctx context.Context, w upstream.Task, ticket string) 
 }
 
 // readInteraction judges what the provider says of an interaction.
-func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.JobFailure) {
+func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.Progress, *upstream.JobFailure) {
 	said, ok := document(reply)
 	if !ok {
 		return nil, reply.Silent()
@@ -132,7 +133,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Prog
 	}
 	switch status := said.Get("status").String(); status {
 	case "queued", "in_progress":
-		return &upstream.Progress{Ticket: ticket}, nil
+		return &jobcall.Progress{Ticket: ticket}, nil
 	case "completed":
 		return readSteps(said, kind, ticket)
 	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
@@ -151,7 +152,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*upstream.Prog
 
 // readSteps finds the clip of a completed interaction. One that has none is a
 // refusal: the model then says why in words, if at all.
-func readSteps(said gjson.Result, kind, ticket string) (*upstream.Progress, *upstream.JobFailure) {
+func readSteps(said gjson.Result, kind, ticket string) (*jobcall.Progress, *upstream.JobFailure) {
 	var words []string
 	for _, step := range said.Get("steps").Array() {
 		if step.Get("type").Str != "model_output" {
@@ -161,7 +162,7 @@ func readSteps(said gjson.Result, kind, ticket string) (*upstream.Progress, *ups
 			switch content.Get("type").Str {
 			case "video":
 				if r, ok := readClip(content); ok {
-					return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{r}}, nil
+					return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
 				}
 			case "text":
 				words = append(words, content.Get("text").String())

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // maxAssets is how many references a clip of Veo can have; one alone is its
@@ -31,7 +32,7 @@ var veoPlaces = place{
 }
 
 // submitVeo begins an operation.
-func (a *Adapter) submitVeo(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	at, f := a.address(resource(w.Model), "predictLongRunning")
 	if f != nil {
 		return nil, misnamed(f)
@@ -49,13 +50,13 @@ func (a *Adapter) submitVeo(ctx context.Context, w upstream.Task) (*upstream.Pro
 
 // accepted reads the ticket from the answer to a submission: the member of this
 // name, which has to be one that isTicket knows.
-func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*upstream.Progress, error) {
+func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.Progress, error) {
 	if !reply.Good() {
 		return nil, refused(reply, kind).Redact(a.key)
 	}
 	said, _ := document(reply)
 	if ticket := said.Get(member).String(); isTicket(ticket) {
-		return &upstream.Progress{Ticket: ticket}, nil
+		return &jobcall.Progress{Ticket: ticket}, nil
 	}
 	trouble := refused(reply, kind).Redact(a.key)
 	// A 2xx that names nothing may have begun something all the same, unless it
@@ -65,7 +66,7 @@ func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket 
 }
 
 // veoBody makes the body of a submission.
-func veoBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailure) {
+func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure) {
 	if w.Prompt == "" && len(w.References) != 1 {
 		return nil, upstream.Unsuitable(w.Kind, "no prompt; the provider needs one unless there is a first frame")
 	}
@@ -102,7 +103,7 @@ func veoBody(ctx context.Context, w upstream.Task) ([]byte, *upstream.JobFailure
 // shapeClip sets resolution and ratio of a clip; tiers are those that the model
 // family makes. The user's pixels are given by these, which is all that the API
 // knows.
-func shapeClip(to map[string]any, w upstream.Task, ratio string, tiers ...string) *upstream.JobFailure {
+func shapeClip(to map[string]any, w jobcall.Task, ratio string, tiers ...string) *upstream.JobFailure {
 	tier := w.Tier
 	if tier == "2160p" {
 		tier = "4K"
@@ -152,7 +153,7 @@ func isPath(name string) bool {
 }
 
 // pollVeo asks for an operation.
-func (a *Adapter) pollVeo(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	if !isOperation(ticket) {
 		return nil, noTicket()
 	}
@@ -180,7 +181,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w upstream.Task, ticket string) (
 }
 
 // readOperation judges what the provider says of an operation.
-func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progress, *upstream.JobFailure) {
+func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.Progress, *upstream.JobFailure) {
 	said, ok := document(reply)
 	switch {
 	case ok && reply.Status == http.StatusNotFound:
@@ -190,7 +191,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progre
 	case !said.Get("name").Exists() && !said.Get("done").Exists():
 		return nil, reply.Silent()
 	case !said.Get("done").Bool():
-		return &upstream.Progress{Ticket: ticket}, nil
+		return &jobcall.Progress{Ticket: ticket}, nil
 	case said.Get("error").IsObject():
 		return nil, ended(kind, said.Get("error"))
 	}
@@ -201,7 +202,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progre
 	for _, list := range []string{"generatedSamples", "videos"} {
 		for _, sample := range response.Get(list).Array() {
 			if r, ok := readClip(sample); ok {
-				return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{r}}, nil
+				return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
 			}
 		}
 	}
@@ -217,7 +218,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*upstream.Progre
 
 // readClip reads a sample: an address, or the clip itself. What lies in a
 // bucket of the provider's cannot be fetched with a key.
-func readClip(sample gjson.Result) (upstream.Result, bool) {
+func readClip(sample gjson.Result) (jobcall.Result, bool) {
 	if v := sample.Get("video"); v.IsObject() {
 		sample = v
 	}
@@ -227,21 +228,21 @@ func readClip(sample gjson.Result) (upstream.Result, bool) {
 	}
 	if text := sample.Get("bytesBase64Encoded").Str; text != "" {
 		data, err := base64.StdEncoding.DecodeString(text)
-		return upstream.Result{Data: data, Type: kind}, err == nil && len(data) > 0
+		return jobcall.Result{Data: data, Type: kind}, err == nil && len(data) > 0
 	}
 	return downloadable(sample.Get("uri").Str, kind)
 }
 
 // downloadable makes a result of an address. Files of the API answer with their
 // bytes only if they are asked to.
-func downloadable(address, kind string) (upstream.Result, bool) {
+func downloadable(address, kind string) (jobcall.Result, bool) {
 	at, err := url.Parse(address)
 	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
-		return upstream.Result{}, false
+		return jobcall.Result{}, false
 	}
 	if q := at.Query(); q.Get("alt") == "" && strings.Contains(at.Path, "/files/") {
 		q.Set("alt", "media")
 		at.RawQuery = q.Encode()
 	}
-	return upstream.Result{Ref: at.String(), Type: kind}, true
+	return jobcall.Result{Ref: at.String(), Type: kind}, true
 }

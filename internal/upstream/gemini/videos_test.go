@@ -12,11 +12,12 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // clip is a work for a clip of Omni; change changes it.
-func clip(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{
+func clip(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{
 		Kind: upstream.KindVideo, Model: "gemini-omni-1.1-flash", Prompt: "a fox runs", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely,
 	}
@@ -26,45 +27,45 @@ func clip(change ...func(*upstream.Task)) upstream.Task {
 	return w
 }
 
-func veo(w *upstream.Task) { w.Model = "veo-3.1-generate" }
+func veo(w *jobcall.Task) { w.Model = "veo-3.1-generate" }
 
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	png := reference("image/png", fakestudio.Picture(9))
 	mp4 := reference("video/mp4", fakestudio.Clip())
 	for name, tt := range map[string]struct {
-		work   upstream.Task
+		work   jobcall.Task
 		vertex bool
 		sent   string
 	}{
 		"omni": {work: clip(), sent: `{"background":true,"generation_config":{"video_config":{"task":"text_to_video"}},"input":[{"text":"a fox runs","type":"text"}],` +
 			`"model":"gemini-omni-1.1-flash","response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
-		"omni from a picture": {work: clip(func(w *upstream.Task) {
+		"omni from a picture": {work: clip(func(w *jobcall.Task) {
 			w.Model, w.Prompt, w.Ratio, w.Tier, w.Seconds = "models/gemini-omni-1.1-flash", "", "", "4K", 0
-			w.References = []upstream.Reference{png}
+			w.References = []jobcall.Reference{png}
 		}), sent: `{"background":true,"generation_config":{"video_config":{"task":"image_to_video"}},"input":[{"data":"…","mime_type":"image/png","type":"image"}],` +
 			`"model":"gemini-omni-1.1-flash","response_format":{"delivery":"uri","resolution":"4k","type":"video"}}`},
-		"omni from pictures": {work: clip(func(w *upstream.Task) {
-			w.References, w.Params = []upstream.Reference{png, png}, json.RawMessage(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)
+		"omni from pictures": {work: clip(func(w *jobcall.Task) {
+			w.References, w.Params = []jobcall.Reference{png, png}, json.RawMessage(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)
 		}), sent: `{"background":true,"generation_config":{"seed":7,"video_config":{"task":"reference_to_video"}},"input":[{"text":"a fox runs","type":"text"},` +
 			`{"data":"…","mime_type":"image/png","type":"image"},{"data":"…","mime_type":"image/png","type":"image"}],"model":"gemini-omni-1.1-flash",` +
 			`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"},"safety_settings":[{"category":"X","threshold":"Y"}]}`},
-		"omni from a clip": {work: clip(func(w *upstream.Task) { w.References = []upstream.Reference{mp4, png} }),
+		"omni from a clip": {work: clip(func(w *jobcall.Task) { w.References = []jobcall.Reference{mp4, png} }),
 			sent: `{"background":true,"generation_config":{"video_config":{"task":"edit"}},"input":[{"text":"a fox runs","type":"text"},` +
 				`{"data":"…","mime_type":"video/mp4","type":"video"},{"data":"…","mime_type":"image/png","type":"image"}],"model":"gemini-omni-1.1-flash",` +
 				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
-		"omni with a task": {work: clip(func(w *upstream.Task) {
-			w.References, w.Params = []upstream.Reference{mp4}, json.RawMessage(`{"task":"extend"}`)
+		"omni with a task": {work: clip(func(w *jobcall.Task) {
+			w.References, w.Params = []jobcall.Reference{mp4}, json.RawMessage(`{"task":"extend"}`)
 		}),
 			sent: `{"background":true,"generation_config":{"video_config":{"task":"extend"}},"input":[{"text":"a fox runs","type":"text"},` +
 				`{"data":"…","mime_type":"video/mp4","type":"video"}],"model":"gemini-omni-1.1-flash",` +
 				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
 		"veo": {work: clip(veo), sent: `{"instances":[{"prompt":"a fox runs"}],"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
-		"veo from a picture": {work: clip(veo, func(w *upstream.Task) {
-			w.References, w.Ratio, w.Seconds, w.Prompt = []upstream.Reference{png}, "", 0, ""
+		"veo from a picture": {work: clip(veo, func(w *jobcall.Task) {
+			w.References, w.Ratio, w.Seconds, w.Prompt = []jobcall.Reference{png}, "", 0, ""
 			w.Params = json.RawMessage(`{"negativePrompt":"dogs","generateAudio":false}`)
 		}), sent: `{"instances":[{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"prompt":""}],"parameters":{"generateAudio":false,"negativePrompt":"dogs","resolution":"720p","sampleCount":1}}`},
-		"veo from pictures": {work: clip(veo, func(w *upstream.Task) { w.References, w.Tier = []upstream.Reference{png, png}, "2160p" }),
+		"veo from pictures": {work: clip(veo, func(w *jobcall.Task) { w.References, w.Tier = []jobcall.Reference{png, png}, "2160p" }),
 			sent: `{"instances":[{"prompt":"a fox runs","referenceImages":[{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"},` +
 				`{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"}]}],"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"4k","sampleCount":1}}`},
 		"veo on vertex": {work: clip(veo), vertex: true,
@@ -79,7 +80,7 @@ func TestVideos(t *testing.T) {
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
-			p, err := upstream.Submit(t.Context(), a, tt.work)
+			p, err := jobcall.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,24 +124,24 @@ func TestVideosUnsuitable(t *testing.T) {
 	a := generator(t, studio.URL())
 	png := reference("image/png", fakestudio.Picture(1))
 	mp4 := reference("video/mp4", fakestudio.Clip())
-	for name, work := range map[string]upstream.Task{
-		"veo: no prompt":            clip(veo, func(w *upstream.Task) { w.Prompt = "" }),
-		"veo: pictures alone":       clip(veo, func(w *upstream.Task) { w.Prompt, w.References = "", []upstream.Reference{png, png} }),
-		"veo: four":                 clip(veo, func(w *upstream.Task) { w.References = slices.Repeat([]upstream.Reference{png}, 4) }),
-		"veo: a clip":               clip(veo, func(w *upstream.Task) { w.References = []upstream.Reference{mp4} }),
-		"veo: 360p":                 clip(veo, func(w *upstream.Task) { w.Tier = "360p" }),
-		"veo: a field of omni's":    clip(veo, func(w *upstream.Task) { w.Params = json.RawMessage(`{"task":"edit"}`) }),
-		"ratio":                     clip(func(w *upstream.Task) { w.Ratio = "1:1" }),
-		"480p":                      clip(func(w *upstream.Task) { w.Tier = "480p" }),
-		"two seconds":               clip(func(w *upstream.Task) { w.Seconds = 2 }),
-		"eleven seconds":            clip(func(w *upstream.Task) { w.Seconds = 11 }),
-		"neither":                   clip(func(w *upstream.Task) { w.Prompt = "" }),
-		"eight references":          clip(func(w *upstream.Task) { w.References = slices.Repeat([]upstream.Reference{png}, 8) }),
-		"a mask":                    clip(func(w *upstream.Task) { w.References, w.Mask = []upstream.Reference{png}, &png }),
-		"a large clip":              clip(func(w *upstream.Task) { w.References = []upstream.Reference{{Type: "video/mp4", Size: 30 << 20}} }),
-		"a field that nobody knows": clip(func(w *upstream.Task) { w.Params = json.RawMessage(`{"store":false}`) }),
+	for name, work := range map[string]jobcall.Task{
+		"veo: no prompt":            clip(veo, func(w *jobcall.Task) { w.Prompt = "" }),
+		"veo: pictures alone":       clip(veo, func(w *jobcall.Task) { w.Prompt, w.References = "", []jobcall.Reference{png, png} }),
+		"veo: four":                 clip(veo, func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{png}, 4) }),
+		"veo: a clip":               clip(veo, func(w *jobcall.Task) { w.References = []jobcall.Reference{mp4} }),
+		"veo: 360p":                 clip(veo, func(w *jobcall.Task) { w.Tier = "360p" }),
+		"veo: a field of omni's":    clip(veo, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"task":"edit"}`) }),
+		"ratio":                     clip(func(w *jobcall.Task) { w.Ratio = "1:1" }),
+		"480p":                      clip(func(w *jobcall.Task) { w.Tier = "480p" }),
+		"two seconds":               clip(func(w *jobcall.Task) { w.Seconds = 2 }),
+		"eleven seconds":            clip(func(w *jobcall.Task) { w.Seconds = 11 }),
+		"neither":                   clip(func(w *jobcall.Task) { w.Prompt = "" }),
+		"eight references":          clip(func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{png}, 8) }),
+		"a mask":                    clip(func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{png}, &png }),
+		"a large clip":              clip(func(w *jobcall.Task) { w.References = []jobcall.Reference{{Type: "video/mp4", Size: 30 << 20}} }),
+		"a field that nobody knows": clip(func(w *jobcall.Task) { w.Params = json.RawMessage(`{"store":false}`) }),
 	} {
-		_, err := upstream.Submit(t.Context(), a, work)
+		_, err := jobcall.Submit(t.Context(), a, work)
 		if got, want := judged(trouble(t, err)), field; got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -178,12 +179,12 @@ func TestVideoTroubles(t *testing.T) {
 		"a page of 200":  {fakestudio.Behaviour{Status: 200, Body: `<html>`}, lost},
 		"error in 200":   {fakestudio.Behaviour{Status: 200, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")}, busy},
 	} {
-		for protocol, work := range map[string]upstream.Task{"omni": clip(), "veo": clip(veo)} {
+		for protocol, work := range map[string]jobcall.Task{"omni": clip(), "veo": clip(veo)} {
 			t.Run(name+" of "+protocol, func(t *testing.T) {
 				t.Parallel()
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
-				_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), work)
+				_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), work)
 				m := trouble(t, err)
 				if judged(m) != tt.want {
 					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -256,7 +257,7 @@ func TestVideoEnds(t *testing.T) {
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
 				a := generator(t, studio.URL())
-				p, err := upstream.Submit(t.Context(), a, work)
+				p, err := jobcall.Submit(t.Context(), a, work)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -276,7 +277,7 @@ func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	a := generator(t, studio.URL())
-	p, err := upstream.Submit(t.Context(), a, clip())
+	p, err := jobcall.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,7 @@ func TestStrangeTickets(t *testing.T) {
 	studio := fakestudio.NewGemini(t)
 	a := generator(t, studio.URL())
 	for _, ticket := range []string{"", "..", "a/b", "a/../operations/1", "a/operations/", "/operations/1", "a?b", "a b", strings.Repeat("a", 3000)} {
-		for _, work := range []upstream.Task{clip(), clip(veo)} {
+		for _, work := range []jobcall.Task{clip(), clip(veo)} {
 			_, err := a.Poll(t.Context(), work, ticket)
 			_ = trouble(t, err)
 		}
@@ -316,8 +317,8 @@ func FuzzVideos(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		for ticket, work := range map[string]upstream.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo), "projects/p/operations/1": clip(veo)} {
-			if p, err := upstream.Submit(t.Context(), a, work); err != nil {
+		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo), "projects/p/operations/1": clip(veo)} {
+			if p, err := jobcall.Submit(t.Context(), a, work); err != nil {
 				_ = trouble(t, err).Told()
 			} else if p.Ticket == "" || p.Done {
 				t.Errorf("%+v", p)

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // object is an option as the catalog reads it.
@@ -28,51 +29,50 @@ func usual() input.Words {
 	}
 }
 
-func image() upstream.Task {
-	return upstream.Task{Kind: upstream.KindImage, Model: "m", Prompt: "p", Count: 1, Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048}
+func image() jobcall.Task {
+	return jobcall.Task{Kind: upstream.KindImage, Model: "m", Prompt: "p", Count: 1, Tier: "2K", Ratio: "1:1", Width: 2048, Height: 2048}
 }
 
-func video() upstream.Task {
-	return upstream.Task{Kind: upstream.KindVideo, Model: "m", Prompt: "p", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720,
-		Seconds: 5}
+func video() jobcall.Task {
+	return jobcall.Task{Kind: upstream.KindVideo, Model: "m", Prompt: "p", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
 }
 
 // at is a reference with an address.
-func at(kind, address string) upstream.Reference {
-	return upstream.Reference{Type: kind, Size: 1, URL: address}
+func at(kind, address string) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: 1, URL: address}
 }
 
 // writer is a generator that writes each work that is submitted to it.
 type writer struct {
-	upstream.Generator
+	jobcall.Generator
 	style *input.Style
 	carry input.Carry
 	body  []byte
 }
 
-func (r *writer) ParamRule(upstream.Task) upstream.ParamRule { return r.style.ParamRule() }
+func (r *writer) ParamRule(jobcall.Task) jobcall.ParamRule { return r.style.ParamRule() }
 
-func (r *writer) Submit(ctx context.Context, w upstream.Task) (_ *upstream.Progress, err error) {
+func (r *writer) Submit(ctx context.Context, w jobcall.Task) (_ *jobcall.Progress, err error) {
 	r.body, err = r.style.Write(ctx, w, r.carry)
 	return nil, err
 }
 
 // written submits a work that is written in a style.
-func written(t *testing.T, style *input.Style, w upstream.Task, carry input.Carry) ([]byte, error) {
+func written(t *testing.T, style *input.Style, w jobcall.Task, carry input.Carry) ([]byte, error) {
 	to := &writer{style: style, carry: carry}
-	_, err := upstream.Submit(t.Context(), to, w)
+	_, err := jobcall.Submit(t.Context(), to, w)
 	return to.body, err
 }
 
 // write writes a work; a trouble comes as its cause.
-func write(t *testing.T, options object, w upstream.Task) (model, body string, trouble *upstream.JobFailure) {
+func write(t *testing.T, options object, w jobcall.Task) (model, body string, trouble *upstream.JobFailure) {
 	t.Helper()
 	o, err := input.Read(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	style := o.Style(w, usual())
-	raw, err := written(t, style, w, func(_ context.Context, r upstream.Reference) (string, error) { return r.URL, nil })
+	raw, err := written(t, style, w, func(_ context.Context, r jobcall.Reference) (string, error) { return r.URL, nil })
 	if err != nil && !errors.As(err, &trouble) {
 		t.Fatalf("not a trouble: %v", err)
 	}
@@ -81,72 +81,51 @@ func write(t *testing.T, options object, w upstream.Task) (model, body string, t
 
 func TestWorksAreWritten(t *testing.T) {
 	t.Parallel()
-	with := func(w upstream.Task, change func(*upstream.Task)) upstream.Task {
+	with := func(w jobcall.Task, change func(*jobcall.Task)) jobcall.Task {
 		change(&w)
 		return w
 	}
-	one := func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }
-	two := func(w *upstream.Task) {
-		w.References = []upstream.Reference{at("image/png", "a"), at("image/webp", "b")}
+	one := func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }
+	two := func(w *jobcall.Task) {
+		w.References = []jobcall.Reference{at("image/png", "a"), at("image/webp", "b")}
 	}
 	for name, tt := range map[string]struct {
 		options object
-		work    upstream.Task
+		work    jobcall.Task
 		want    string
 	}{
-		"image": {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
-		"video": {nil, video(), `{"aspect_ratio":"16:9","duration":5,"prompt":"p","resolution":"720p"}`},
-		"several": {nil, with(image(), func(w *upstream.Task) { w.Count = 3 }),
-			`{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
-		"renamed": {object{"fields": object{"prompt": "text", "size": "dims"}}, image(),
-			`{"dims":{"height":2048,"width":2048},"text":"p"}`},
-		"left out": {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
-		"pixels":   {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
-		"ratio":    {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
-		"no size":  {object{"size": "none"}, image(), `{"prompt":"p"}`},
-		"pixels and tier": {object{"size": "pixels", "fields": object{"resolution": "quality"}}, image(),
-			`{"height":2048,"prompt":"p","quality":"2K","width":2048}`},
-		"seconds": {object{"duration": "seconds"}, video(),
-			`{"aspect_ratio":"16:9","duration":"5s","prompt":"p","resolution":"720p"}`},
-		"text": {object{"duration": "text"}, video(), `{"aspect_ratio":"16:9","duration":"5","prompt":"p","resolution":"720p"}`},
-		"spelled": {
-			object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}},
-			video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
-		"without a ratio": {nil, with(video(), func(w *upstream.Task) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }),
-			`{"prompt":"p","resolution":"720p"}`},
-		"without pixels": {nil, with(image(), func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1K", "", 0, 0 }),
-			`{"prompt":"p"}`},
-		"a tier without pixels": {nil, with(image(), func(w *upstream.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }),
-			`{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
-		"an edit at a larger tier": {object{"size": "pixels"},
-			with(image(), func(w *upstream.Task) { one(w); w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+		"image":                 {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
+		"video":                 {nil, video(), `{"aspect_ratio":"16:9","duration":5,"prompt":"p","resolution":"720p"}`},
+		"several":               {nil, with(image(), func(w *jobcall.Task) { w.Count = 3 }), `{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
+		"renamed":               {object{"fields": object{"prompt": "text", "size": "dims"}}, image(), `{"dims":{"height":2048,"width":2048},"text":"p"}`},
+		"left out":              {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
+		"pixels":                {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
+		"ratio":                 {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
+		"no size":               {object{"size": "none"}, image(), `{"prompt":"p"}`},
+		"pixels and tier":       {object{"size": "pixels", "fields": object{"resolution": "quality"}}, image(), `{"height":2048,"prompt":"p","quality":"2K","width":2048}`},
+		"seconds":               {object{"duration": "seconds"}, video(), `{"aspect_ratio":"16:9","duration":"5s","prompt":"p","resolution":"720p"}`},
+		"text":                  {object{"duration": "text"}, video(), `{"aspect_ratio":"16:9","duration":"5","prompt":"p","resolution":"720p"}`},
+		"spelled":               {object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}}, video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
+		"without a ratio":       {nil, with(video(), func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }), `{"prompt":"p","resolution":"720p"}`},
+		"without pixels":        {nil, with(image(), func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1K", "", 0, 0 }), `{"prompt":"p"}`},
+		"a tier without pixels": {nil, with(image(), func(w *jobcall.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
+		"an edit at a larger tier": {object{"size": "pixels"}, with(image(), func(w *jobcall.Task) { one(w); w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
 			`{"height":2048,"image":"a","prompt":"p","width":2048}`},
-		"the larger of two small tiers": {nil,
-			with(image(), func(w *upstream.Task) { w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "1K", true, "", 0, 0 }),
+		"the larger of two small tiers": {nil, with(image(), func(w *jobcall.Task) { w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "1K", true, "", 0, 0 }),
 			`{"image_size":{"height":1024,"width":1024},"prompt":"p"}`},
-		"a larger tier by name": {object{"size": "ratio"},
-			with(image(), func(w *upstream.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+		"a larger tier by name": {object{"size": "ratio"}, with(image(), func(w *jobcall.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
 			`{"prompt":"p","resolution":"2K"}`},
-		"a larger tier by name beside pixels": {object{"size": "pixels", "fields": object{"resolution": "quality"}},
-			with(image(), func(w *upstream.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+		"a larger tier by name beside pixels": {object{"size": "pixels", "fields": object{"resolution": "quality"}}, with(image(), func(w *jobcall.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
 			`{"prompt":"p","quality":"2K"}`},
-		"without prompt": {nil, with(video(), func(w *upstream.Task) { w.Prompt = ""; one(w) }),
-			`{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
-		"a reference": {object{"size": "none"}, with(image(), one), `{"image":"a","prompt":"p"}`},
-		"references":  {object{"size": "none"}, with(image(), two), `{"images":["a","b"],"prompt":"p"}`},
-		"always a list": {object{"size": "none", "fields": object{"image": "", "images": "image_input"}}, with(image(), one),
-			`{"image_input":["a"],"prompt":"p"}`},
-		"mask": {object{"size": "none"}, with(image(), func(w *upstream.Task) { one(w); w.Mask = &w.References[0] }),
-			`{"image":"a","mask":"a","prompt":"p"}`},
-		"a video": {object{"size": "none", "fields": object{"video": "clip"}},
-			with(image(), func(w *upstream.Task) { w.References = []upstream.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
-		"further fields": {object{"size": "none", "input": object{"steps": int64(4), "safe": true}},
-			with(image(), func(w *upstream.Task) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }),
-			`{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
-		"ours win": {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
-		"of one model": {object{"size": "ratio", "input": object{"a": int64(1)},
-			"models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}},
-				object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
+		"without prompt": {nil, with(video(), func(w *jobcall.Task) { w.Prompt = ""; one(w) }), `{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
+		"a reference":    {object{"size": "none"}, with(image(), one), `{"image":"a","prompt":"p"}`},
+		"references":     {object{"size": "none"}, with(image(), two), `{"images":["a","b"],"prompt":"p"}`},
+		"always a list":  {object{"size": "none", "fields": object{"image": "", "images": "image_input"}}, with(image(), one), `{"image_input":["a"],"prompt":"p"}`},
+		"mask":           {object{"size": "none"}, with(image(), func(w *jobcall.Task) { one(w); w.Mask = &w.References[0] }), `{"image":"a","mask":"a","prompt":"p"}`},
+		"a video":        {object{"size": "none", "fields": object{"video": "clip"}}, with(image(), func(w *jobcall.Task) { w.References = []jobcall.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
+		"further fields": {object{"size": "none", "input": object{"steps": int64(4), "safe": true}}, with(image(), func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }), `{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
+		"ours win":       {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
+		"of one model":   {object{"size": "ratio", "input": object{"a": int64(1)}, "models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}}, object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
 	} {
 		_, got, trouble := write(t, tt.options, tt.work)
 		if trouble != nil || got != tt.want {
@@ -158,7 +137,7 @@ func TestWorksAreWritten(t *testing.T) {
 func TestModelOfReferences(t *testing.T) {
 	t.Parallel()
 	w := image()
-	w.References = []upstream.Reference{at("image/png", "a")}
+	w.References = []jobcall.Reference{at("image/png", "a")}
 	options := object{"references": "all/edit", "models": []any{
 		object{"id": "m", "references": "edit"},
 		object{"id": "edit", "size": "none", "fields": object{"image": "picture"}},
@@ -179,36 +158,28 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		options object
-		change  func(*upstream.Task)
+		change  func(*jobcall.Task)
 		want    string
 	}{
-		"several images": {object{"fields": object{"count": ""}}, func(w *upstream.Task) { w.Count = 2 }, "one image a call"},
-		"pixels":         {object{"size": "ratio"}, func(w *upstream.Task) { w.Exact, w.Ratio = true, "" }, "takes a ratio"},
-		"no references": {object{"fields": object{"image": "", "images": ""}},
-			func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }, "does not take 1 images"},
-		"one reference": {object{"fields": object{"images": ""}}, func(w *upstream.Task) {
-			w.References = []upstream.Reference{at("image/png", "a"), at("image/png", "b")}
+		"several images": {object{"fields": object{"count": ""}}, func(w *jobcall.Task) { w.Count = 2 }, "one image a call"},
+		"pixels":         {object{"size": "ratio"}, func(w *jobcall.Task) { w.Exact, w.Ratio = true, "" }, "takes a ratio"},
+		"no references":  {object{"fields": object{"image": "", "images": ""}}, func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }, "does not take 1 images"},
+		"one reference": {object{"fields": object{"images": ""}}, func(w *jobcall.Task) {
+			w.References = []jobcall.Reference{at("image/png", "a"), at("image/png", "b")}
 		}, "does not take 2 images"},
-		"no videos": {nil, func(w *upstream.Task) { w.References = []upstream.Reference{at("video/mp4", "a")} },
-			"does not take 1 videos"},
-		"no mask": {object{"fields": object{"mask": ""}},
-			func(w *upstream.Task) { w.Mask = &upstream.Reference{URL: "m"} }, "a mask"},
-		"twice": {object{"fields": object{"mask": "image"}},
-			func(w *upstream.Task) { r := at("image/png", "a"); w.References, w.Mask = []upstream.Reference{r}, &r }, `"image" twice`},
-		"twice, other kinds": {object{"size": "pixels", "fields": object{"width": "side", "height": "side"}},
-			func(*upstream.Task) {}, `"side" twice`},
-		"twice, a reference": {object{"fields": object{"image": "prompt"}},
-			func(w *upstream.Task) { w.References = []upstream.Reference{at("image/png", "a")} }, `"prompt" twice`},
-		"a larger tier that is not said": {object{"size": "none"}, func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
-		"a larger tier whose word is left out": {object{"size": "ratio", "fields": object{"resolution": ""}},
-			func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
-		"a larger tier whose pixels are left out": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
-			func(w *upstream.Task) { w.Larger = true }, "cannot be asked for"},
-		"count in params": {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
-		"size in params":  {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
-		"params are none": {nil, func(w *upstream.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
+		"no videos":                               {nil, func(w *jobcall.Task) { w.References = []jobcall.Reference{at("video/mp4", "a")} }, "does not take 1 videos"},
+		"no mask":                                 {object{"fields": object{"mask": ""}}, func(w *jobcall.Task) { w.Mask = &jobcall.Reference{URL: "m"} }, "a mask"},
+		"twice":                                   {object{"fields": object{"mask": "image"}}, func(w *jobcall.Task) { r := at("image/png", "a"); w.References, w.Mask = []jobcall.Reference{r}, &r }, `"image" twice`},
+		"twice, other kinds":                      {object{"size": "pixels", "fields": object{"width": "side", "height": "side"}}, func(*jobcall.Task) {}, `"side" twice`},
+		"twice, a reference":                      {object{"fields": object{"image": "prompt"}}, func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }, `"prompt" twice`},
+		"a larger tier that is not said":          {object{"size": "none"}, func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
+		"a larger tier whose word is left out":    {object{"size": "ratio", "fields": object{"resolution": ""}}, func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
+		"a larger tier whose pixels are left out": {object{"size": "pixels", "fields": object{"width": "", "height": ""}}, func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
+		"count in params":                         {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
+		"size in params":                          {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
+		"params are none":                         {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
 	} {
-		for _, w := range []upstream.Task{image(), video()} {
+		for _, w := range []jobcall.Task{image(), video()} {
 			w.Seconds = 0
 			options := object{"size": "image_size"}
 			for name, value := range tt.options {
@@ -289,8 +260,8 @@ func TestStylesShareNothing(t *testing.T) {
 }
 
 // bytesOf is a reference of so many bytes that says it has size.
-func bytesOf(n, size int64, end error) upstream.Reference {
-	return upstream.Reference{Type: "image/png", Size: size, Open: func(context.Context) (io.ReadCloser, error) {
+func bytesOf(n, size int64, end error) jobcall.Reference {
+	return jobcall.Reference{Type: "image/png", Size: size, Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", int(n))), broken{end})), nil
 	}}
 }
@@ -306,7 +277,7 @@ func TestInline(t *testing.T) {
 	if got, err := input.Inline(t.Context(), bytesOf(4, 4, io.EOF)); err != nil || got != "data:image/png;base64,eHh4eA==" {
 		t.Errorf("%s, %v", got, err)
 	}
-	for name, r := range map[string]upstream.Reference{
+	for name, r := range map[string]jobcall.Reference{
 		"short": bytesOf(3, 4, io.EOF), "long": bytesOf(5, 4, io.EOF), "broken": bytesOf(4, 5, io.ErrUnexpectedEOF),
 		"away": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("away") }},
 	} {

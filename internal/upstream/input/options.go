@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // What can be said of a work. The option `fields` names the member for each.
@@ -259,7 +260,7 @@ type Style struct {
 // Style finds how a work is written: by the provider's words, then the line's
 // options, then the model's. A work with references goes to the model that the
 // option `references` names, if any, and is written in that one's style.
-func (o *Options) Style(w upstream.Task, usual Words) *Style {
+func (o *Options) Style(w jobcall.Task, usual Words) *Style {
 	s := &Style{Model: w.Model}
 	if len(w.References) > 0 {
 		if other := o.models[w.Model].references; other != "" {

@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Carry brings a reference to the provider and returns what stands for it in
 // the input: an address or a data URI. Its error is a *upstream.JobFailure.
-type Carry func(ctx context.Context, r upstream.Reference) (string, error)
+type Carry func(ctx context.Context, r jobcall.Reference) (string, error)
 
 // Write writes a work as its model's input: the operator's own members first,
 // then the client's further fields over them, then what the work says over
 // both. The error is a *upstream.JobFailure: upstream.Unsuitable for what the
 // style cannot say, else Carry's. Carry is called only for a work that can be
 // said.
-func (s *Style) Write(ctx context.Context, w upstream.Task, carry Carry) ([]byte, error) {
+func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte, error) {
 	d := draft{style: s, work: w, said: map[string]any{}}
 	d.plain()
 	carried := d.references()
@@ -56,7 +57,7 @@ func (s *Style) Write(ctx context.Context, w upstream.Task, carry Carry) ([]byte
 // draft is an input that is being written.
 type draft struct {
 	style *Style
-	work  upstream.Task
+	work  jobcall.Task
 	said  map[string]any
 	fault *upstream.JobFailure // the first thing that cannot be said
 }
@@ -64,7 +65,7 @@ type draft struct {
 // carried are references that one member stands for.
 type carried struct {
 	list bool
-	refs []upstream.Reference
+	refs []jobcall.Reference
 }
 
 // fail notes what cannot be said.
@@ -159,7 +160,7 @@ func (d *draft) size() {
 
 // references says what is worked from: which member holds which.
 func (d *draft) references() map[string]carried {
-	var images, videos []upstream.Reference
+	var images, videos []jobcall.Reference
 	for _, r := range d.work.References {
 		if strings.HasPrefix(r.Type, "video/") {
 			videos = append(videos, r)
@@ -171,13 +172,13 @@ func (d *draft) references() map[string]carried {
 	d.assign(found, "images", images, Image, Images)
 	d.assign(found, "videos", videos, Video, Videos)
 	if d.work.Mask != nil {
-		d.assign(found, "a mask", []upstream.Reference{*d.work.Mask}, Mask, "")
+		d.assign(found, "a mask", []jobcall.Reference{*d.work.Mask}, Mask, "")
 	}
 	return found
 }
 
 // assign gives references a member: the one for a single one, else the list's.
-func (d *draft) assign(found map[string]carried, what string, refs []upstream.Reference, one, several string) {
+func (d *draft) assign(found map[string]carried, what string, refs []jobcall.Reference, one, several string) {
 	if len(refs) == 0 {
 		return
 	}
@@ -198,14 +199,14 @@ func (d *draft) assign(found map[string]carried, what string, refs []upstream.Re
 
 // ParamRule lets all params pass but those that the line says itself: they would
 // get round the price.
-func (s *Style) ParamRule() upstream.ParamRule {
+func (s *Style) ParamRule() jobcall.ParamRule {
 	var own []string
 	for word, name := range s.fields {
 		if name != "" && s.uses(word) {
 			own = append(own, name)
 		}
 	}
-	return upstream.AllBut(own...)
+	return jobcall.AllBut(own...)
 }
 
 // uses tells whether a style says a word at all.

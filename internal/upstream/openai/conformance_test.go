@@ -4,20 +4,21 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{Provider: openai.Provider, Call: func(wire.Form) upstream.Call { return call(false) }})
+	conformance.Chat(t, conformance.Chatting{Provider: openai.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
 	conformance.Media(t, conformance.Making{
 		Provider: openai.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewOpenAI(t) },
-		Tasks:    map[string]upstream.Task{"pictures": picture(func(w *upstream.Task) { w.Count = 3 }), "clip": clip()},
-		Ticket:   func(upstream.Task) string { return "video_1" },
+		Tasks:    map[string]jobcall.Task{"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip": clip()},
+		Ticket:   func(jobcall.Task) string { return "video_1" },
 		Params:   `{"user":"41417"}`,
 	})
 }

@@ -15,27 +15,28 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
-var _ upstream.Generator = (*Adapter)(nil)
+var _ jobcall.Generator = (*Adapter)(nil)
 
 // maxAnswer is the longest answer about a clip, in bytes.
 const maxAnswer = 1 << 20
 
-// Blocks implements upstream.Generator: images come with the answer, clips by
+// Blocks implements jobcall.Generator: images come with the answer, clips by
 // polling.
-func (a *Adapter) Blocks(w upstream.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
-// ParamRule implements upstream.Generator. Who could set one of these would get
+// ParamRule implements jobcall.Generator. Who could set one of these would get
 // round the price, or change the shape of the answer.
-func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindVideo:
-		return upstream.AllBut("model", "prompt", "size", "seconds", "input_reference")
+		return jobcall.AllBut("model", "prompt", "size", "seconds", "input_reference")
 	case familyOf(w.Model) == familyAspect:
-		return upstream.AllBut(append(ownFields(), "resolution", "aspect_ratio")...)
+		return jobcall.AllBut(append(ownFields(), "resolution", "aspect_ratio")...)
 	}
-	return upstream.AllBut(ownFields()...)
+	return jobcall.AllBut(ownFields()...)
 }
 
 // ownFields are the fields of images that the adapter sets, or leaves out.
@@ -43,8 +44,8 @@ func ownFields() []string {
 	return []string{"model", "prompt", "n", "size", "image", "image[]", "images", "mask", "stream", "partial_images"}
 }
 
-// Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	switch w.Kind {
 	case upstream.KindImage:
 		return a.makeImages(ctx, w)
@@ -54,11 +55,11 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Fetch implements upstream.Generator. The key goes along where the result is on
+// Fetch implements jobcall.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	if len(r.Data) > 0 {
-		return &upstream.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+		return &jobcall.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
 	return a.line.Download(ctx, r.Ref, a.header)
 }
@@ -68,7 +69,7 @@ type fields map[string]json.RawMessage
 
 // begin makes the fields of a work: those that the catalog lets pass, then our
 // own.
-func begin(w upstream.Task) fields {
+func begin(w jobcall.Task) fields {
 	f := fields{}
 	maps.Copy(f, w.Further())
 	f.set("model", w.Model)
@@ -123,7 +124,7 @@ const (
 )
 
 // checkFile refuses a reference that the provider cannot take.
-func checkFile(kind string, r upstream.Reference, limit int64, types ...string) *upstream.JobFailure {
+func checkFile(kind string, r jobcall.Reference, limit int64, types ...string) *upstream.JobFailure {
 	if !slices.Contains(types, r.Type) {
 		return upstream.Unsuitable(kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
 	}
@@ -134,7 +135,7 @@ func checkFile(kind string, r upstream.Reference, limit int64, types ...string) 
 }
 
 // fileName names an uploaded file: providers judge by its extension.
-func fileName(stem string, r upstream.Reference) string {
+func fileName(stem string, r jobcall.Reference) string {
 	_, subtype, _ := strings.Cut(r.Type, "/")
 	return fmt.Sprintf("%s.%s", stem, subtype)
 }

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of images.
@@ -27,7 +28,7 @@ const (
 
 // makeImages asks for images and reads them from the answer: generations, or
 // edits where there are references.
-func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	r := exchange.Request{
 		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
 		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
@@ -64,11 +65,11 @@ func (a *Adapter) makeImages(ctx context.Context, w upstream.Task) (*upstream.Pr
 	if trouble != nil {
 		return nil, trouble.Redact(a.key)
 	}
-	return &upstream.Progress{Done: true, Results: results}, nil
+	return &jobcall.Progress{Done: true, Results: results}, nil
 }
 
 // editForm is the form of an edit.
-func editForm(f fields, w upstream.Task) (*exchange.Form, *upstream.JobFailure) {
+func editForm(f fields, w jobcall.Task) (*exchange.Form, *upstream.JobFailure) {
 	if familyOf(w.Model) == familyAspect {
 		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
 	}
@@ -102,7 +103,7 @@ func editForm(f fields, w upstream.Task) (*exchange.Form, *upstream.JobFailure) 
 // readImages reads the images in a good answer: as base64 or as addresses. What
 // a vendor filtered out (`respect_moderation`) or failed on alone is not among
 // them; more than count are never returned.
-func readImages(reply *exchange.Reply, count int) ([]upstream.Result, *upstream.JobFailure) {
+func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Refused(upstream.KindImage)
 	}
@@ -111,7 +112,7 @@ func readImages(reply *exchange.Reply, count int) ([]upstream.Result, *upstream.
 		return nil, reply.Refused(upstream.KindImage)
 	}
 	var (
-		results  []upstream.Result
+		results  []jobcall.Result
 		filtered bool
 		failed   gjson.Result
 	)
@@ -140,30 +141,30 @@ func readImages(reply *exchange.Reply, count int) ([]upstream.Result, *upstream.
 }
 
 // readImage reads one item of an answer.
-func readImage(item gjson.Result) (upstream.Result, bool) {
+func readImage(item gjson.Result) (jobcall.Result, bool) {
 	if text := item.Get("b64_json"); text.Type == gjson.String && text.Str != "" {
 		return inline(text.Str)
 	}
 	address := item.Get("url")
 	switch {
 	case address.Type != gjson.String || address.Str == "":
-		return upstream.Result{}, false
+		return jobcall.Result{}, false
 	case strings.HasPrefix(address.Str, "data:"):
 		return inline(address.Str)
 	}
-	return upstream.Result{Ref: address.Str}, true
+	return jobcall.Result{Ref: address.Str}, true
 }
 
 // inline decodes base64, with or without the head of a data address.
-func inline(text string) (upstream.Result, bool) {
+func inline(text string) (jobcall.Result, bool) {
 	if rest, ok := strings.CutPrefix(text, "data:"); ok {
 		_, text, _ = strings.Cut(rest, ",")
 	}
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil || len(data) == 0 {
-		return upstream.Result{}, false
+		return jobcall.Result{}, false
 	}
-	r := upstream.Result{Data: data}
+	r := jobcall.Result{Data: data}
 	if kind := http.DetectContentType(data); strings.HasPrefix(kind, "image/") {
 		r.Type = kind
 	}

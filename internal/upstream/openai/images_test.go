@@ -21,6 +21,7 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/openai"
 )
 
@@ -37,8 +38,8 @@ func generator(t testing.TB, base string) *openai.Adapter {
 }
 
 // picture is a work for one image; change changes it.
-func picture(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{
+func picture(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{
 		Kind: upstream.KindImage, Model: "gpt-image-2", Prompt: "a fox", Count: 1,
 		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
 	}
@@ -51,8 +52,8 @@ func picture(change ...func(*upstream.Task)) upstream.Task {
 func freely(context.Context) (func(), error) { return func() {}, nil }
 
 // reference is a picture or clip to work from.
-func reference(kind string, data []byte) upstream.Reference {
-	return upstream.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+func reference(kind string, data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
@@ -80,7 +81,7 @@ func trouble(t testing.TB, err error) *upstream.JobFailure {
 }
 
 // fetched reads a result whole.
-func fetched(t testing.TB, a *openai.Adapter, w upstream.Task, r upstream.Result) []byte {
+func fetched(t testing.TB, a *openai.Adapter, w jobcall.Task, r jobcall.Result) []byte {
 	t.Helper()
 	f, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -97,27 +98,26 @@ func fetched(t testing.TB, a *openai.Adapter, w upstream.Task, r upstream.Result
 func TestImages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		work upstream.Task
+		work jobcall.Task
 		sent string // without the prompt
 		ref  bool   // by address
 	}{
 		"one": {picture(), `{"model":"gpt-image-2","n":1,"size":"1024x1024"}`, false},
-		"three with fields": {picture(func(w *upstream.Task) {
+		"three with fields": {picture(func(w *jobcall.Task) {
 			w.Count = 3
 			w.Params = json.RawMessage(`{"quality":"high","output_compression":80}`)
 		}), `{"model":"gpt-image-2","n":3,"output_compression":80,"quality":"high","size":"1024x1024"}`, false},
-		"another vendor": {picture(func(w *upstream.Task) { w.Model, w.Count = "some/flux", 2 }),
+		"another vendor": {picture(func(w *jobcall.Task) { w.Model, w.Count = "some/flux", 2 }),
 			`{"model":"some/flux","n":2,"size":"1024x1024"}`, true},
-		"another vendor without a ratio": {picture(func(w *upstream.Task) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
+		"another vendor without a ratio": {picture(func(w *jobcall.Task) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
 			`{"model":"flux","n":1}`, true},
-		"another vendor's larger tier without a ratio": {picture(func(w *upstream.Task) {
+		"another vendor's larger tier without a ratio": {picture(func(w *jobcall.Task) {
 			w.Model, w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "flux", "2K", true, "", 0, 0
 		}),
 			`{"model":"flux","n":1,"size":"2048x2048"}`, true},
-		"another vendor's only tier without a ratio": {
-			picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
+		"another vendor's only tier without a ratio": {picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
 			`{"model":"flux","n":1,"size":"4096x4096"}`, true},
-		"xAI": {picture(func(w *upstream.Task) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
+		"xAI": {picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestImages(t *testing.T) {
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
-			p, err := upstream.Submit(t.Context(), a, tt.work)
+			p, err := jobcall.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,11 +194,11 @@ func TestSizes(t *testing.T) {
 		{"flux-pro", "1K", "1:1", 1000, 1000, true, "1000x1000"},
 		{"grok-imagine-image", "4K", "1:1", 4096, 4096, false, none},
 	} {
-		w := picture(func(w *upstream.Task) {
+		w := picture(func(w *jobcall.Task) {
 			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.model, tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
-		_, err := upstream.Submit(t.Context(), a, w)
+		_, err := jobcall.Submit(t.Context(), a, w)
 		sent := studio.Submissions()[before:]
 		if tt.want == none {
 			if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
@@ -222,12 +222,12 @@ func TestTierHeld(t *testing.T) {
 		for num := 1; num <= 12; num++ {
 			for den := 1; den <= 12; den++ {
 				side := 1024 * tier
-				w := picture(func(w *upstream.Task) {
+				w := picture(func(w *jobcall.Task) {
 					w.Tier, w.Ratio = fmt.Sprintf("%dK", tier), fmt.Sprintf("%d:%d", num, den)
 					w.Width, w.Height = side*num/max(num, den), side*den/max(num, den)
 				})
 				before := len(studio.Submissions())
-				_, err := upstream.Submit(t.Context(), a, w)
+				_, err := jobcall.Submit(t.Context(), a, w)
 				if err != nil {
 					continue // not expressible; the fake would refuse a wrong size
 				}
@@ -254,13 +254,13 @@ func TestEdits(t *testing.T) {
 	png, jpg := fakestudio.Picture(7), aJPEG(t)
 	mask := reference("image/png", fakestudio.Picture(8))
 	for name, tt := range map[string]struct {
-		work  upstream.Task
+		work  jobcall.Task
 		files string
 	}{
-		"one": {picture(func(w *upstream.Task) { w.References = []upstream.Reference{reference("image/png", png)} }),
+		"one": {picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{reference("image/png", png)} }),
 			"image=image-1.png"},
-		"two and a mask": {picture(func(w *upstream.Task) {
-			w.References, w.Mask = []upstream.Reference{reference("image/png", png), reference("image/jpeg", jpg)}, &mask
+		"two and a mask": {picture(func(w *jobcall.Task) {
+			w.References, w.Mask = []jobcall.Reference{reference("image/png", png), reference("image/jpeg", jpg)}, &mask
 		}), "image[]=image-1.png image[]=image-2.jpeg mask=mask.png"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestEdits(t *testing.T) {
 			w := tt.work
 			w.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
 			w.Count = 2
-			p, err := upstream.Submit(t.Context(), generator(t, studio.URL()), w)
+			p, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
 			if err != nil || len(p.Results) != 2 {
 				t.Fatal(p, err)
 			}
@@ -318,11 +318,11 @@ func parts(t testing.TB, s fakestudio.Submission) (fields map[string]string, fil
 func TestNestedFields(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	w := picture(func(w *upstream.Task) {
-		w.Model, w.References = "flux", []upstream.Reference{reference("image/png", fakestudio.Picture(1))}
+	w := picture(func(w *jobcall.Task) {
+		w.Model, w.References = "flux", []jobcall.Reference{reference("image/png", fakestudio.Picture(1))}
 		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
 	})
-	if _, err := upstream.Submit(t.Context(), generator(t, studio.URL()), w); err != nil {
+	if _, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w); err != nil {
 		t.Fatal(err)
 	}
 	fields, _ := parts(t, studio.Submissions()[0])
@@ -343,23 +343,23 @@ func TestUnsuitable(t *testing.T) {
 	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
 	gif := reference("image/gif", []byte("GIF89a"))
-	large := upstream.Reference{Type: "image/png", Size: 50 << 20}
-	for name, change := range map[string]func(*upstream.Task){
-		"too many images":         func(w *upstream.Task) { w.Count = 11 },
-		"too many references":     func(w *upstream.Task) { w.References = slices.Repeat([]upstream.Reference{ref}, 17) },
-		"a gif":                   func(w *upstream.Task) { w.References = []upstream.Reference{gif} },
-		"a large one":             func(w *upstream.Task) { w.References = []upstream.Reference{large} },
-		"a mask alone":            func(w *upstream.Task) { w.Mask = &ref },
-		"a mask that is no png":   func(w *upstream.Task) { w.References, w.Mask = []upstream.Reference{ref}, &gif },
-		"a reference for xAI":     func(w *upstream.Task) { w.Model, w.References = "grok-imagine-image", []upstream.Reference{ref} },
-		"fields that are no JSON": func(w *upstream.Task) { w.Params = json.RawMessage(`[`) },
-		"our own field":           func(w *upstream.Task) { w.Params = json.RawMessage(`{"n":9}`) },
-		"our field for xAI": func(w *upstream.Task) {
+	large := jobcall.Reference{Type: "image/png", Size: 50 << 20}
+	for name, change := range map[string]func(*jobcall.Task){
+		"too many images":         func(w *jobcall.Task) { w.Count = 11 },
+		"too many references":     func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 17) },
+		"a gif":                   func(w *jobcall.Task) { w.References = []jobcall.Reference{gif} },
+		"a large one":             func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
+		"a mask alone":            func(w *jobcall.Task) { w.Mask = &ref },
+		"a mask that is no png":   func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &gif },
+		"a reference for xAI":     func(w *jobcall.Task) { w.Model, w.References = "grok-imagine-image", []jobcall.Reference{ref} },
+		"fields that are no JSON": func(w *jobcall.Task) { w.Params = json.RawMessage(`[`) },
+		"our own field":           func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":9}`) },
+		"our field for xAI": func(w *jobcall.Task) {
 			w.Model, w.Params = "grok-imagine-image", json.RawMessage(`{"resolution":"2k"}`)
 		},
-		"sound": func(w *upstream.Task) { w.Kind = "sound" },
+		"sound": func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
-		_, err := upstream.Submit(t.Context(), a, picture(change))
+		_, err := jobcall.Submit(t.Context(), a, picture(change))
 		if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
 			t.Errorf("%s: %+v", name, m)
 		}
@@ -442,7 +442,7 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture())
+			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -466,7 +466,7 @@ func TestFewerImages(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	}))
 	t.Cleanup(server.Close)
-	p, err := upstream.Submit(t.Context(), generator(t, server.URL), picture(func(w *upstream.Task) { w.Count = 3 }))
+	p, err := jobcall.Submit(t.Context(), generator(t, server.URL), picture(func(w *jobcall.Task) { w.Count = 3 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,8 +485,8 @@ func TestReferenceGone(t *testing.T) {
 	short.Size += 9
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	for _, r := range []upstream.Reference{short, gone} {
-		_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *upstream.Task) { w.References = []upstream.Reference{r} }))
+	for _, r := range []jobcall.Reference{short, gone} {
+		_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} }))
 		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
@@ -506,7 +506,7 @@ func FuzzImages(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		p, err := upstream.Submit(t.Context(), a, picture(func(w *upstream.Task) { w.Count = 2 }))
+		p, err := jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.Count = 2 }))
 		if err != nil {
 			_ = trouble(t, err).Told()
 			return

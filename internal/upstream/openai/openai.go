@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 )
@@ -71,8 +72,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return a, nil
 }
 
-// Chat implements upstream.Adapter for the forms that Info names.
-func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+// Chat implements chatcall.Adapter for the forms that Info names.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
 	to, ok := a.endpoints[c.Form]
 	if !ok {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))

@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
@@ -42,8 +43,8 @@ func openWith(t *testing.T, p *fakeprovider.Server, transport http.RoundTripper)
 	return a
 }
 
-func call(stream bool) upstream.Call {
-	return upstream.Call{
+func call(stream bool) chatcall.Call {
+	return chatcall.Call{
 		Form: wire.FormChat, Stream: stream, IdempotencyKey: "att_1",
 		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
 		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},

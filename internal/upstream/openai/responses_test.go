@@ -6,7 +6,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
 )
@@ -20,7 +20,7 @@ func TestForms(t *testing.T) {
 	}
 	for _, form := range openai.Info().Forms {
 		p := fakeprovider.New(t, fakeprovider.Reply{Body: `{"status":"completed"}`})
-		answer, err := open(t, p).Chat(t.Context(), upstream.Call{Form: form, Body: []byte(`{}`)})
+		answer, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: form, Body: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	p := fakeprovider.New(t)
-	_, err := open(t, p).Chat(t.Context(), upstream.Call{Form: wire.FormMessages, Body: []byte(`{}`)})
+	_, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(`{}`)})
 	if f := failure(t, err); f.Code != fault.UpstreamUnavailable || len(p.Requests()) > 0 {
 		t.Errorf("%v after %d requests", f, len(p.Requests()))
 	}
@@ -45,7 +45,7 @@ func TestResponsesKeepTheConnection(t *testing.T) {
 	p := fakeprovider.New(t, reply, reply)
 	a := open(t, p)
 	for range 2 {
-		answer, err := a.Chat(t.Context(), upstream.Call{Form: wire.FormResponses, Stream: true, Body: []byte(`{}`)})
+		answer, err := a.Chat(t.Context(), chatcall.Call{Form: wire.FormResponses, Stream: true, Body: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
 		}

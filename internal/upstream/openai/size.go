@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // family is a group of models that want the size of an image in the same way.
@@ -48,7 +49,7 @@ const (
 )
 
 // sizeImage sets the fields that say how large the images are to be.
-func sizeImage(f fields, w upstream.Task) *upstream.JobFailure {
+func sizeImage(f fields, w jobcall.Task) *upstream.JobFailure {
 	switch familyOf(w.Model) {
 	case familyFixed:
 		return sizeFixed(f, w)
@@ -67,7 +68,7 @@ func sizeImage(f fields, w upstream.Task) *upstream.JobFailure {
 }
 
 // sizeFixed chooses among three sizes, all of the tier 1K.
-func sizeFixed(f fields, w upstream.Task) *upstream.JobFailure {
+func sizeFixed(f fields, w jobcall.Task) *upstream.JobFailure {
 	size := ""
 	switch {
 	case w.Exact:
@@ -87,14 +88,14 @@ func sizeFixed(f fields, w upstream.Task) *upstream.JobFailure {
 
 // sizeFree sends pixels: the user's as they are, ours fitted into the bounds
 // as long as the tier is still the one that is paid for.
-func sizeFree(f fields, w upstream.Task) *upstream.JobFailure {
+func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 {
 		if w.Tier == "1K" { // what `auto` makes
 			f.set("size", "auto")
 			return nil
 		}
-		width, _ = upstream.TierSide(w.Tier)
+		width, _ = jobcall.TierSide(w.Tier)
 		height = width
 	}
 	if max(width, height) > maxRatio*min(width, height) {
@@ -118,7 +119,7 @@ func sizeFree(f fields, w upstream.Task) *upstream.JobFailure {
 }
 
 // sizeAspect names ratio and tier. The user's pixels are given by these, too.
-func sizeAspect(f fields, w upstream.Task) *upstream.JobFailure {
+func sizeAspect(f fields, w jobcall.Task) *upstream.JobFailure {
 	if w.Tier != "1K" && w.Tier != "2K" {
 		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 1K and 2K", w.Tier)
 	}
@@ -151,7 +152,7 @@ func fit(width, height int) (int, int) {
 // holds tells whether an image of this size is more than the tier of half the
 // number would hold, so that nobody pays for a tier and gets the one below.
 func holds(tier string, width, height int) bool {
-	side, ok := upstream.TierSide(tier)
+	side, ok := jobcall.TierSide(tier)
 	if !ok {
 		return false
 	}

@@ -17,13 +17,14 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // maxWait bounds what the provider can ask us to wait between polls.
 const maxWait = time.Minute
 
 // submitVideo asks for a clip.
-func (a *Adapter) submitVideo(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	f := begin(w)
 	if trouble := shapeVideo(f, w); trouble != nil {
 		return nil, trouble
@@ -54,11 +55,11 @@ func (a *Adapter) submitVideo(ctx context.Context, w upstream.Task) (*upstream.P
 		trouble.Lost = !e.IsObject() && e.Str == ""
 		return nil, trouble
 	}
-	return &upstream.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
+	return &jobcall.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
 }
 
 // shapeVideo checks a clip's references and sets its size and length.
-func shapeVideo(f fields, w upstream.Task) *upstream.JobFailure {
+func shapeVideo(f fields, w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case w.Prompt == "":
 		return upstream.Unsuitable(w.Kind, "no prompt; the provider needs one")
@@ -74,7 +75,7 @@ func shapeVideo(f fields, w upstream.Task) *upstream.JobFailure {
 	}
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 { // the provider has no word for a tier alone
-		side, ok := upstream.TierSide(w.Tier)
+		side, ok := jobcall.TierSide(w.Tier)
 		if !ok {
 			return upstream.Unsuitable(w.Kind, "the tier %q", w.Tier)
 		}
@@ -112,8 +113,8 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 	return 0, 0, false
 }
 
-// Poll implements upstream.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+// Poll implements jobcall.Generator. Images have no tickets.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	at, trouble := a.video(w, ticket)
 	if trouble != nil {
 		return nil, trouble
@@ -131,7 +132,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*up
 
 // readVideo judges what the provider says of a clip. content is where the clip
 // will be.
-func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.Progress, *upstream.JobFailure) {
+func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Progress, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Silent()
 	}
@@ -144,9 +145,9 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.P
 	said := gjson.ParseBytes(reply.Body)
 	switch status := said.Get("status").String(); status {
 	case "queued", "in_progress", "pending", "processing", "running":
-		return &upstream.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
+		return &jobcall.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
 	case "completed", "succeeded":
-		return &upstream.Progress{Ticket: ticket, Done: true, Results: []upstream.Result{{Ref: content, Type: "video/mp4"}}}, nil
+		return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: content, Type: "video/mp4"}}}, nil
 	case "failed", "cancelled", "canceled":
 		e := said.Get("error")
 		if e.Type == gjson.String {
@@ -162,9 +163,9 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*upstream.P
 	}
 }
 
-// Cancel implements upstream.Generator: a deleted clip is not rendered on. That
+// Cancel implements jobcall.Generator: a deleted clip is not rendered on. That
 // the provider does not know it any more is as good.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	at, trouble := a.video(w, ticket)
 	if trouble != nil {
 		return trouble
@@ -180,7 +181,7 @@ func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) er
 }
 
 // video is the address of a clip.
-func (a *Adapter) video(w upstream.Task, ticket string) (*url.URL, *upstream.JobFailure) {
+func (a *Adapter) video(w jobcall.Task, ticket string) (*url.URL, *upstream.JobFailure) {
 	if w.Kind != upstream.KindVideo || !isTicket(ticket) {
 		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 		f.Health = upstream.HealthNone

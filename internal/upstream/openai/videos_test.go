@@ -12,11 +12,12 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // clip is a work for a clip; change changes it.
-func clip(change ...func(*upstream.Task)) upstream.Task {
-	w := upstream.Task{
+func clip(change ...func(*jobcall.Task)) jobcall.Task {
+	w := jobcall.Task{
 		Kind: upstream.KindVideo, Model: "sora-2", Prompt: "a fox runs", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely,
 	}
@@ -29,19 +30,18 @@ func clip(change ...func(*upstream.Task)) upstream.Task {
 func TestVideo(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		work   upstream.Task
+		work   jobcall.Task
 		fields map[string]string
 		files  []string
 	}{
 		"from words": {clip(), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "seconds": "8"}, nil},
-		"from a picture": {clip(func(w *upstream.Task) {
-			w.References, w.Seconds = []upstream.Reference{reference("image/png", fakestudio.Picture(1))}, 0
+		"from a picture": {clip(func(w *jobcall.Task) {
+			w.References, w.Seconds = []jobcall.Reference{reference("image/png", fakestudio.Picture(1))}, 0
 			w.Params = json.RawMessage(`{"style":"noir"}`)
-		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"},
-			[]string{"input_reference=reference.png"}},
-		"the nearest size": {clip(func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
+		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
+		"the nearest size": {clip(func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
 			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
-		"another vendor": {clip(func(w *upstream.Task) {
+		"another vendor": {clip(func(w *jobcall.Task) {
 			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "v-1", "1080p", "", 0, 0, 5
 		}),
 			map[string]string{"model": "v-1", "prompt": "a fox runs", "size": "1920x1080", "seconds": "5"}, nil},
@@ -54,7 +54,7 @@ func TestVideo(t *testing.T) {
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
-			p, err := upstream.Submit(t.Context(), a, tt.work)
+			p, err := jobcall.Submit(t.Context(), a, tt.work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,20 +92,20 @@ func TestVideoUnsuitable(t *testing.T) {
 	studio := fakestudio.NewOpenAI(t)
 	a := generator(t, studio.URL())
 	ref := reference("image/png", fakestudio.Picture(1))
-	for name, change := range map[string]func(*upstream.Task){
-		"no prompt":      func(w *upstream.Task) { w.Prompt, w.References = "", []upstream.Reference{ref} },
-		"two references": func(w *upstream.Task) { w.References = []upstream.Reference{ref, ref} },
-		"a video":        func(w *upstream.Task) { w.References = []upstream.Reference{reference("video/mp4", fakestudio.Clip())} },
-		"a mask":         func(w *upstream.Task) { w.Mask = &ref },
-		"five seconds":   func(w *upstream.Task) { w.Seconds = 5 },
-		"480p":           func(w *upstream.Task) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
-		"square":         func(w *upstream.Task) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
-		"exact pixels":   func(w *upstream.Task) { w.Width, w.Height, w.Exact = 1282, 720, true },
-		"no tier":        func(w *upstream.Task) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
-		"our own field":  func(w *upstream.Task) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
-		"no fields":      func(w *upstream.Task) { w.Params = json.RawMessage(`7`) },
+	for name, change := range map[string]func(*jobcall.Task){
+		"no prompt":      func(w *jobcall.Task) { w.Prompt, w.References = "", []jobcall.Reference{ref} },
+		"two references": func(w *jobcall.Task) { w.References = []jobcall.Reference{ref, ref} },
+		"a video":        func(w *jobcall.Task) { w.References = []jobcall.Reference{reference("video/mp4", fakestudio.Clip())} },
+		"a mask":         func(w *jobcall.Task) { w.Mask = &ref },
+		"five seconds":   func(w *jobcall.Task) { w.Seconds = 5 },
+		"480p":           func(w *jobcall.Task) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
+		"square":         func(w *jobcall.Task) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
+		"exact pixels":   func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 1282, 720, true },
+		"no tier":        func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
+		"our own field":  func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
+		"no fields":      func(w *jobcall.Task) { w.Params = json.RawMessage(`7`) },
 	} {
-		_, err := upstream.Submit(t.Context(), a, clip(change))
+		_, err := jobcall.Submit(t.Context(), a, clip(change))
 		if got, want := judged(trouble(t, err)), (verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -148,7 +148,7 @@ func TestVideoTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := upstream.Submit(t.Context(), generator(t, studio.URL()), clip())
+			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), clip())
 			m := trouble(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
@@ -185,7 +185,7 @@ func TestVideoEnds(t *testing.T) {
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
 			a := generator(t, studio.URL())
-			p, err := upstream.Submit(t.Context(), a, clip())
+			p, err := jobcall.Submit(t.Context(), a, clip())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
 	a := generator(t, studio.URL())
-	p, err := upstream.Submit(t.Context(), a, clip())
+	p, err := jobcall.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func FuzzVideos(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		if p, err := upstream.Submit(t.Context(), a, clip()); err != nil {
+		if p, err := jobcall.Submit(t.Context(), a, clip()); err != nil {
 			_ = trouble(t, err).Told()
 		} else if p.Ticket == "" || p.Done {
 			t.Errorf("%+v", p)

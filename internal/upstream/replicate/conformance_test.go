@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/replicate"
 )
 
@@ -14,8 +14,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: replicate.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewReplicate(t) },
-		Tasks:    map[string]upstream.Task{"pictures": image(3), "clip": video()},
-		Ticket:   func(upstream.Task) string { return "abc" },
+		Tasks:    map[string]jobcall.Task{"pictures": image(3), "clip": video()},
+		Ticket:   func(jobcall.Task) string { return "abc" },
 		Params:   `{"seed":41417}`,
 	})
 }

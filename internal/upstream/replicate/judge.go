@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Limits of what is looked at in an output.
@@ -58,12 +59,12 @@ func failed(kind, message string) *upstream.JobFailure {
 // output finds the addresses in a prediction's output, in their order: a text,
 // a list of them, or an object that has them in it; at most as many as were
 // asked for.
-func output(w upstream.Task, said gjson.Result) ([]upstream.Result, *upstream.JobFailure) {
+func output(w jobcall.Task, said gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
 	most := 1
 	if w.Kind == upstream.KindImage {
 		most = max(w.Count, 1)
 	}
-	var results []upstream.Result
+	var results []jobcall.Result
 	collect(said.Get("output"), 0, &results)
 	switch {
 	case len(results) == 0 && said.Get("data_removed").Bool():
@@ -75,7 +76,7 @@ func output(w upstream.Task, said gjson.Result) ([]upstream.Result, *upstream.Jo
 }
 
 // collect adds the addresses in v.
-func collect(v gjson.Result, depth int, to *[]upstream.Result) {
+func collect(v gjson.Result, depth int, to *[]jobcall.Result) {
 	switch {
 	case len(*to) >= maxResults || depth > maxDepth:
 	case v.IsArray() || v.IsObject():
@@ -84,6 +85,6 @@ func collect(v gjson.Result, depth int, to *[]upstream.Result) {
 			return len(*to) < maxResults
 		})
 	case v.Type == gjson.String && (strings.HasPrefix(v.Str, "https://") || strings.HasPrefix(v.Str, "http://")):
-		*to = append(*to, upstream.Result{Ref: v.Str})
+		*to = append(*to, jobcall.Result{Ref: v.Str})
 	}
 }

@@ -7,7 +7,7 @@
 //   - The line's credential goes to the line's own host alone.
 //   - A ticket is the prediction's id: all that polling needs.
 //
-// The adapter is no upstream.Finder. A prediction has no name of ours: the list
+// The adapter is no jobcall.Finder. A prediction has no name of ours: the list
 // of predictions shows the model, the input and the time, which two works can
 // share, and one taken for the other would leave a job with another's files.
 package replicate
@@ -24,8 +24,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -75,7 +77,7 @@ func usual() input.Words {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	upstream.NoChat
+	chatcall.NoChat
 	line    *exchange.Line
 	options *input.Options
 	secret  string
@@ -98,17 +100,17 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return &Adapter{line: line, options: options, secret: t.Key, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
 }
 
-// Blocks implements upstream.Generator: predictions are asked about.
-func (a *Adapter) Blocks(upstream.Task) bool { return false }
+// Blocks implements jobcall.Generator: predictions are asked about.
+func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
-// ParamRule implements upstream.Generator.
-func (a *Adapter) ParamRule(w upstream.Task) upstream.ParamRule {
+// ParamRule implements jobcall.Generator.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return a.options.Style(w, usual()).ParamRule()
 }
 
-// Submit implements upstream.Generator. Large references without an address are
+// Submit implements jobcall.Generator. Large references without an address are
 // uploaded first, each in a call of its own; a failure there is no lost answer.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	style := a.options.Style(w, usual())
 	to, version, ok := a.place(style.Model)
 	if !ok {
@@ -117,7 +119,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	if size := largest(w); size > maxFile {
 		return nil, upstream.Unsuitable(w.Kind, "a reference of %d bytes, at most %d can be uploaded", size, maxFile)
 	}
-	written, err := style.Write(ctx, w, func(ctx context.Context, r upstream.Reference) (string, error) {
+	written, err := style.Write(ctx, w, func(ctx context.Context, r jobcall.Reference) (string, error) {
 		return a.carry(ctx, w.Kind, r)
 	})
 	if err != nil {
@@ -143,7 +145,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 		trouble.Lost = true // it said yes, only not to what
 		return nil, trouble
 	}
-	return &upstream.Progress{Ticket: id}, nil
+	return &jobcall.Progress{Ticket: id}, nil
 }
 
 // place returns where a model's predictions are made, and the version if the
@@ -162,8 +164,8 @@ func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
 	return a.line.URL(of, model, "predictions"), "", true
 }
 
-// Poll implements upstream.Generator.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*upstream.Progress, error) {
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	if !predictionID.MatchString(ticket) {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
@@ -180,13 +182,13 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*up
 	said := gjson.ParseBytes(reply.Body)
 	switch said.Get("status").String() {
 	case "starting", "processing":
-		return &upstream.Progress{Ticket: ticket}, nil
+		return &jobcall.Progress{Ticket: ticket}, nil
 	case "succeeded":
 		results, trouble := output(w, said)
 		if trouble != nil {
 			return nil, trouble.Redact(a.secret)
 		}
-		return &upstream.Progress{Ticket: ticket, Done: true, Results: results}, nil
+		return &jobcall.Progress{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
 		return nil, failed(w.Kind, said.Get("error").String()).Redact(a.secret)
 	case "canceled":
@@ -198,14 +200,14 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, ticket string) (*up
 	}
 }
 
-// Fetch implements upstream.Generator.
-func (a *Adapter) Fetch(ctx context.Context, _ upstream.Task, r upstream.Result) (*upstream.File, error) {
+// Fetch implements jobcall.Generator.
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements upstream.Generator. A prediction that has ended is not
+// Cancel implements jobcall.Generator. A prediction that has ended is not
 // changed by it.
-func (a *Adapter) Cancel(ctx context.Context, w upstream.Task, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}

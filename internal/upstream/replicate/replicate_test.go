@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/replicate"
 )
 
@@ -67,29 +68,29 @@ func check(t *testing.T, name string, got *upstream.JobFailure, want verdict) {
 	}
 }
 
-func image(count int) upstream.Task {
-	return upstream.Task{
+func image(count int) jobcall.Task {
+	return jobcall.Task{
 		Kind: upstream.KindImage, Model: "easel/flux", Prompt: "a cat", Count: count,
 		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":7}`),
 	}
 }
 
-func video() upstream.Task {
-	return upstream.Task{
+func video() jobcall.Task {
+	return jobcall.Task{
 		Kind: upstream.KindVideo, Model: "reel/one:" + version, Prompt: "a cat", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 	}
 }
 
 // inline is a reference that has no address.
-func inline(data []byte) upstream.Reference {
-	return upstream.Reference{Type: "image/png", Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+func inline(data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: "image/png", Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
 
 // finish polls until the work ends.
-func finish(t *testing.T, a *replicate.Adapter, w upstream.Task, ticket string) (*upstream.Progress, error) {
+func finish(t *testing.T, a *replicate.Adapter, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
 	t.Helper()
 	for range 10 {
 		p, err := a.Poll(t.Context(), w, ticket)
@@ -105,7 +106,7 @@ func finish(t *testing.T, a *replicate.Adapter, w upstream.Task, ticket string) 
 }
 
 // fetch downloads a result.
-func fetch(t *testing.T, a *replicate.Adapter, w upstream.Task, r upstream.Result) (string, []byte) {
+func fetch(t *testing.T, a *replicate.Adapter, w jobcall.Task, r jobcall.Result) (string, []byte) {
 	t.Helper()
 	file, err := a.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -124,7 +125,7 @@ func TestImagesAreMade(t *testing.T) {
 	studio := fakestudio.NewReplicate(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	a, w := open(t, studio.URL(), nil), image(3)
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -152,8 +153,8 @@ func TestClipIsMade(t *testing.T) {
 	studio := fakestudio.NewReplicate(t)
 	a, w := open(t, studio.URL(), nil), video()
 	large := bytes.Repeat([]byte("large"), 60_000)
-	w.References = []upstream.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"}, inline(large)}
-	p, err := upstream.Submit(t.Context(), a, w)
+	w.References = []jobcall.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"}, inline(large)}
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestModelsAreFound(t *testing.T) {
 	} {
 		w := image(1)
 		w.Model = model
-		if _, err := upstream.Submit(t.Context(), a, w); err != nil {
+		if _, err := jobcall.Submit(t.Context(), a, w); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}
 		sent := studio.Submissions()
@@ -202,7 +203,7 @@ func TestModelsAreFound(t *testing.T) {
 	for _, model := range []string{"", "name", "owner/name/more", "../name", "owner/name:latest", "owner/na?me"} {
 		w := image(1)
 		w.Model = model
-		_, err := upstream.Submit(t.Context(), a, w)
+		_, err := jobcall.Submit(t.Context(), a, w)
 		check(t, model, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	}
 	if n := len(studio.Submissions()); n != before {
@@ -233,8 +234,8 @@ func TestRefusedSubmissions(t *testing.T) {
 			how := fakestudio.Behaviour{Status: tt.status, Body: tt.body, Header: http.Header{"Retry-After": {"3"}}}
 			studio.Expect(how, how)
 			a := open(t, studio.URL(), nil)
-			for i, w := range []upstream.Task{image(1), video()} {
-				_, err := upstream.Submit(t.Context(), a, w)
+			for i, w := range []jobcall.Task{image(1), video()} {
+				_, err := jobcall.Submit(t.Context(), a, w)
 				got := trouble(t, err)
 				check(t, w.Kind, got, tt.want[i])
 				if got.Lost || got.RetryAfter == 0 {
@@ -260,7 +261,7 @@ func TestWrongBodiesAreRefused(t *testing.T) {
 		"prompt is missing":  {"fields": map[string]any{"prompt": "text"}},
 		"list for one image": {"input": map[string]any{"image": []any{"https://x"}}},
 	} {
-		_, err := upstream.Submit(t.Context(), open(t, studio.URL(), options), w)
+		_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), options), w)
 		if got := trouble(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -307,8 +308,8 @@ func TestFailedWorks(t *testing.T) {
 			studio := fakestudio.NewReplicate(t)
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
 			a := open(t, studio.URL(), nil)
-			for i, w := range []upstream.Task{image(1), video()} {
-				p, err := upstream.Submit(t.Context(), a, w)
+			for i, w := range []jobcall.Task{image(1), video()} {
+				p, err := jobcall.Submit(t.Context(), a, w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -333,7 +334,7 @@ func TestOutputs(t *testing.T) {
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: `{"status":"succeeded","output":` + output + `}`})
 		w := image(2)
-		p, err := upstream.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +360,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 	a, w := open(t, studio.URL(), nil), video()
 	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := upstream.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +381,7 @@ func TestLostWorks(t *testing.T) {
 	studio := fakestudio.NewReplicate(t)
 	a := open(t, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Lost: true})
-	p, err := upstream.Submit(t.Context(), a, video())
+	p, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +393,7 @@ func TestLostWorks(t *testing.T) {
 	}
 	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := upstream.Submit(t.Context(), open(t, server.URL, nil), image(1))
+		_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), image(1))
 		if got := trouble(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
@@ -404,7 +405,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	a, w := open(t, studio.URL(), nil), video()
-	p, err := upstream.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +423,7 @@ func TestCancel(t *testing.T) {
 func TestUploadsThatFail(t *testing.T) {
 	t.Parallel()
 	w := image(1)
-	w.References = []upstream.Reference{inline(make([]byte, 300<<10))}
+	w.References = []jobcall.Reference{inline(make([]byte, 300<<10))}
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		want   verdict
@@ -441,7 +442,7 @@ func TestUploadsThatFail(t *testing.T) {
 				tt.answer(w, r)
 			}))
 			t.Cleanup(server.Close)
-			_, err := upstream.Submit(t.Context(), open(t, server.URL, nil), w)
+			_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), w)
 			got := trouble(t, err)
 			check(t, name, got, tt.want)
 			if got.Lost {
@@ -451,12 +452,12 @@ func TestUploadsThatFail(t *testing.T) {
 	}
 	studio := fakestudio.NewReplicate(t)
 	short := w
-	short.References = []upstream.Reference{inline(make([]byte, 300<<10))}
+	short.References = []jobcall.Reference{inline(make([]byte, 300<<10))}
 	short.References[0].Size++
-	_, err := upstream.Submit(t.Context(), open(t, studio.URL(), nil), short)
+	_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), short)
 	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
 	short.References[0].Size = 101 << 20
-	_, err = upstream.Submit(t.Context(), open(t, studio.URL(), nil), short)
+	_, err = jobcall.Submit(t.Context(), open(t, studio.URL(), nil), short)
 	check(t, "too large", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
@@ -481,9 +482,9 @@ func FuzzPrediction(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []upstream.Task{image(2), video()} {
+		for _, w := range []jobcall.Task{image(2), video()} {
 			ticket := "abc"
-			if p, err := upstream.Submit(t.Context(), a, w); err == nil {
+			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
 				_ = trouble(t, err).Told()

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // How references without an address travel, by their size in bytes: as a data
@@ -26,7 +27,7 @@ const (
 )
 
 // largest returns the size of a work's largest reference that has no address.
-func largest(w upstream.Task) int64 {
+func largest(w jobcall.Task) int64 {
 	refs := w.References
 	if w.Mask != nil {
 		refs = append(refs[:len(refs):len(refs)], *w.Mask)
@@ -41,7 +42,7 @@ func largest(w upstream.Task) int64 {
 }
 
 // carry brings a reference to Replicate: by its address, inline or uploaded.
-func (a *Adapter) carry(ctx context.Context, kind string, r upstream.Reference) (string, error) {
+func (a *Adapter) carry(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
 	switch {
 	case r.URL != "":
 		return r.URL, nil
@@ -53,7 +54,7 @@ func (a *Adapter) carry(ctx context.Context, kind string, r upstream.Reference) 
 
 // upload sends a reference as a file, which Replicate keeps for a day, and
 // returns its address. Nothing was submitted yet when it fails.
-func (a *Adapter) upload(ctx context.Context, kind string, r upstream.Reference) (string, error) {
+func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
 	form, contentType, err := form(ctx, r)
 	if err != nil {
 		return "", upstream.Unread(err)
@@ -85,7 +86,7 @@ func before(err error) error {
 }
 
 // form writes a reference as the form that uploads take.
-func form(ctx context.Context, r upstream.Reference) (body []byte, contentType string, err error) {
+func form(ctx context.Context, r jobcall.Reference) (body []byte, contentType string, err error) {
 	from, err := r.Open(ctx)
 	if err != nil {
 		return nil, "", err

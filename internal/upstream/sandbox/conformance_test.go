@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
 )
@@ -15,12 +17,12 @@ func TestConformance(t *testing.T) {
 	fail := func(kind string) map[string]any { return map[string]any{"fail": kind, "poll_wait": "1ms"} }
 	conformance.Chat(t, conformance.Chatting{
 		Provider: sandbox.Provider,
-		Call: func(form wire.Form) upstream.Call {
+		Call: func(form wire.Form) chatcall.Call {
 			body := `{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`
 			if form == wire.FormResponses {
 				body = `{"model":"m","input":"hello"}`
 			}
-			return upstream.Call{Body: []byte(body), IdempotencyKey: "att_1"}
+			return chatcall.Call{Body: []byte(body), IdempotencyKey: "att_1"}
 		},
 		Plays: map[conformance.Trouble]map[string]any{
 			conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},
@@ -32,8 +34,8 @@ func TestConformance(t *testing.T) {
 	picture.Count = 2
 	conformance.Media(t, conformance.Making{
 		Provider: sandbox.Provider,
-		Tasks:    map[string]upstream.Task{"pictures": picture, "clip": clip},
-		Ticket:   func(upstream.Task) string { return "sandbox.1.well.000000000000" },
+		Tasks:    map[string]jobcall.Task{"pictures": picture, "clip": clip},
+		Ticket:   func(jobcall.Task) string { return "sandbox.1.well.000000000000" },
 		Params:   `{"seed":41417}`,
 		Plays: map[conformance.Trouble]map[string]any{
 			conformance.Resets: fail("connection"), conformance.LosesAnswer: fail("connection"), conformance.Busy: fail("busy"),

@@ -15,6 +15,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
 )
@@ -61,7 +62,7 @@ func answerTo(t *testing.T, form wire.Form, name, body string) string {
 	t.Helper()
 	switch name {
 	case "tokens":
-		n, err := open(t, nil).CountTokens(t.Context(), upstream.Call{Form: form, Body: []byte(body)})
+		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: form, Body: []byte(body)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +316,7 @@ func TestCache(t *testing.T) {
 		if b := streamed(t, wire.FormMessages, readForm(t, wire.FormMessages, nil, true, body)); a != b {
 			t.Errorf("%s: streamed %+v\nplain %+v", name, b, a)
 		}
-		n, err := open(t, nil).CountTokens(t.Context(), upstream.Call{Form: wire.FormMessages, Body: []byte(body)})
+		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(body)})
 		if err != nil || n != tt.prompt {
 			t.Errorf("%s: counted %d, %v", name, n, err)
 		}
@@ -325,12 +326,12 @@ func TestCache(t *testing.T) {
 // TestCountTokens: counting needs no limit and knows one form.
 func TestCountTokens(t *testing.T) {
 	t.Parallel()
-	var counter upstream.TokenCounter = open(t, nil)
+	var counter chatcall.TokenCounter = open(t, nil)
 	for body, want := range map[string]int64{
 		`{"messages":[{"role":"user","content":"hello there"}]}`:                                                     6,
 		`{"system":"be brief","messages":[{"role":"user","content":[{"type":"image"},{"type":"text","text":"x"}]}]}`: 96,
 	} {
-		if n, err := counter.CountTokens(t.Context(), upstream.Call{Form: wire.FormMessages, Body: []byte(body)}); err != nil || n != want {
+		if n, err := counter.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(body)}); err != nil || n != want {
 			t.Errorf("%s: %d, %v", body, n, err)
 		}
 	}
@@ -343,7 +344,7 @@ func TestCountTokens(t *testing.T) {
 		{wire.FormMessages, `{`, 400},
 		{wire.FormChat, hello, 0},
 	} {
-		_, err := counter.CountTokens(t.Context(), upstream.Call{Form: c.form, Body: []byte(c.body)})
+		_, err := counter.CountTokens(t.Context(), chatcall.Call{Form: c.form, Body: []byte(c.body)})
 		var f *upstream.Failure
 		switch {
 		case !errors.As(err, &f):
@@ -373,7 +374,7 @@ func TestFailRateCountsEveryForm(t *testing.T) {
 				answer.Body.Close()
 			}
 		}
-		if _, err := a.CountTokens(t.Context(), upstream.Call{Form: wire.FormMessages, Body: []byte(hello)}); err != nil {
+		if _, err := a.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(hello)}); err != nil {
 			failed++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/sandbox/drawing"
 )
 
@@ -21,20 +22,20 @@ const maxCount = 64
 // and a processor.
 const drawers = 4
 
-// Blocks implements upstream.Generator: images block and videos have tickets,
+// Blocks implements jobcall.Generator: images block and videos have tickets,
 // unless the option `async` says otherwise.
-func (a *Adapter) Blocks(w upstream.Task) bool {
+func (a *Adapter) Blocks(w jobcall.Task) bool {
 	if a.options.async != nil {
 		return !*a.options.async
 	}
 	return w.Kind == upstream.KindImage
 }
 
-// ParamRule implements upstream.Generator: any is drawn.
-func (a *Adapter) ParamRule(upstream.Task) upstream.ParamRule { return upstream.AllBut() }
+// ParamRule implements jobcall.Generator: any is drawn.
+func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
 
-// Submit implements upstream.Generator.
-func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progress, error) {
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
@@ -48,7 +49,7 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	now := time.Now()
 	if !a.Blocks(w) {
 		it := ticket{accepted: now.UnixMilli(), trouble: trouble, name: nameOf(w.Key)}
-		return &upstream.Progress{Ticket: it.String(), Wait: a.wait(it, now)}, nil
+		return &jobcall.Progress{Ticket: it.String(), Wait: a.wait(it, now)}, nil
 	}
 	if trouble == failNever {
 		<-ctx.Done()
@@ -62,12 +63,12 @@ func (a *Adapter) Submit(ctx context.Context, w upstream.Task) (*upstream.Progre
 	}
 	// A link of a blocking call cannot be asked for again, so a bad one becomes
 	// good.
-	return &upstream.Progress{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
+	return &jobcall.Progress{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
 }
 
-// Poll implements upstream.Generator. All that it knows is in the ticket, so any
+// Poll implements jobcall.Generator. All that it knows is in the ticket, so any
 // process may ask.
-func (a *Adapter) Poll(ctx context.Context, w upstream.Task, of string) (*upstream.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall.Progress, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
@@ -81,7 +82,7 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, of string) (*upstre
 	now := time.Now()
 	done := it.done(a.options.delay)
 	if it.trouble == failNever || now.Before(done) {
-		return &upstream.Progress{Ticket: of, Wait: a.wait(it, now)}, nil
+		return &jobcall.Progress{Ticket: of, Wait: a.wait(it, now)}, nil
 	}
 	if t := atEnd(w.Kind, it.trouble); t != nil {
 		return nil, t
@@ -90,13 +91,13 @@ func (a *Adapter) Poll(ctx context.Context, w upstream.Task, of string) (*upstre
 	if now.Before(done.Add(a.nap())) {
 		good = never
 	}
-	return &upstream.Progress{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
+	return &jobcall.Progress{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
 }
 
-// Fetch implements upstream.Generator: it draws the result. The same work and
+// Fetch implements jobcall.Generator: it draws the result. The same work and
 // result are the same bytes, on every node.
-func (a *Adapter) Fetch(ctx context.Context, w upstream.Task, r upstream.Result) (*upstream.File, error) {
-	broken := func(f *upstream.Failure) (*upstream.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+	broken := func(f *upstream.Failure) (*jobcall.File, error) {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 	it, ok := readLink(r.Ref)
@@ -124,18 +125,18 @@ func (a *Adapter) Fetch(ctx context.Context, w upstream.Task, r upstream.Result)
 	if err != nil {
 		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
 	}
-	f := &upstream.File{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
+	f := &jobcall.File{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
 	if it.broken {
 		f.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data[:len(data)/2]), brokenReader{}))
 	}
 	return f, nil
 }
 
-// Cancel implements upstream.Generator: there is nothing to stop.
-func (a *Adapter) Cancel(context.Context, upstream.Task, string) error { return nil }
+// Cancel implements jobcall.Generator: there is nothing to stop.
+func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
 // unfit is the trouble of a work that the sandbox does not do; nil: it does.
-func unfit(w upstream.Task) error {
+func unfit(w jobcall.Task) error {
 	switch {
 	case w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo:
 		return upstream.Unsuitable(w.Kind, "the sandbox makes images and videos, not %q", w.Kind)
@@ -149,7 +150,7 @@ func unfit(w upstream.Task) error {
 
 // troubleOf is the trouble that a work meets; empty: none. It depends on the
 // work alone: submitted again under the same key it meets the same.
-func (a *Adapter) troubleOf(w upstream.Task) string {
+func (a *Adapter) troubleOf(w jobcall.Task) string {
 	trouble := a.options.troubleOf(w.Prompt)
 	if trouble == "" || !chosen(w.Key, a.options.failRate) {
 		return ""
@@ -175,7 +176,7 @@ func (a *Adapter) wait(it ticket, now time.Time) time.Duration {
 }
 
 // count is how many results a work has.
-func count(w upstream.Task) int {
+func count(w jobcall.Task) int {
 	if w.Kind == upstream.KindVideo {
 		return 1
 	}
@@ -192,13 +193,13 @@ func typeOf(kind string) string {
 
 // results are the links of a work that is done. A work whose first link is bad
 // has links that are good from that time on.
-func results(w upstream.Task, trouble string, good int64) []upstream.Result {
+func results(w jobcall.Task, trouble string, good int64) []jobcall.Result {
 	if trouble != failBadLink {
 		good = always
 	}
-	out := make([]upstream.Result, count(w))
+	out := make([]jobcall.Result, count(w))
 	for i := range out {
-		out[i] = upstream.Result{Ref: link{index: i, good: good, broken: trouble == failFetch}.String(), Type: typeOf(w.Kind)}
+		out[i] = jobcall.Result{Ref: link{index: i, good: good, broken: trouble == failFetch}.String(), Type: typeOf(w.Kind)}
 	}
 	return out
 }

@@ -15,12 +15,12 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/sandbox"
 )
 
-func work(kind string) upstream.Task {
-	w := upstream.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256,
-		Height: 256, Key: "sub_1"}
+func work(kind string) jobcall.Task {
+	w := jobcall.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256, Height: 256, Key: "sub_1"}
 	if kind == upstream.KindVideo {
 		w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "720p", "16:9", 320, 180, 1
 	}
@@ -31,9 +31,9 @@ func work(kind string) upstream.Task {
 // fetches, asking for fresh links up to three times. It returns the files and
 // how often it polled. Every call is made by another adapter, as if the process
 // had been restarted.
-func perform(ctx context.Context, t *testing.T, options map[string]any, w upstream.Task) (files [][]byte, polls int, err error) {
+func perform(ctx context.Context, t *testing.T, options map[string]any, w jobcall.Task) (files [][]byte, polls int, err error) {
 	t.Helper()
-	p, err := upstream.Submit(ctx, open(t, options), w)
+	p, err := jobcall.Submit(ctx, open(t, options), w)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -77,7 +77,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func fetchAll(ctx context.Context, a *sandbox.Adapter, w upstream.Task, results []upstream.Result) ([][]byte, error) {
+func fetchAll(ctx context.Context, a *sandbox.Adapter, w jobcall.Task, results []jobcall.Result) ([][]byte, error) {
 	var files [][]byte
 	for _, r := range results {
 		f, err := a.Fetch(ctx, w, r)
@@ -257,7 +257,7 @@ func TestSilentTroubles(t *testing.T) {
 	}
 	for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
 		options := map[string]any{"fail": "polls_break", "async": true}
-		p, err := upstream.Submit(t.Context(), open(t, options), work(kind))
+		p, err := jobcall.Submit(t.Context(), open(t, options), work(kind))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,12 +280,12 @@ func TestBadLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := map[string]any{"fail": "bad_link_once", "delay": "5s", "poll_wait": "2s"}
 		w := work(upstream.KindVideo)
-		p, err := upstream.Submit(t.Context(), open(t, options), w)
+		p, err := jobcall.Submit(t.Context(), open(t, options), w)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ticket := p.Ticket
-		ask := func(after time.Duration) upstream.Result {
+		ask := func(after time.Duration) jobcall.Result {
 			time.Sleep(after)
 			p, err := open(t, options).Poll(t.Context(), w, ticket)
 			if err != nil || !p.Done {
@@ -303,7 +303,7 @@ func TestBadLink(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if files, err := fetchAll(t.Context(), open(t, options), w, []upstream.Result{fresh}); err != nil || len(files) != 1 {
+		if files, err := fetchAll(t.Context(), open(t, options), w, []jobcall.Result{fresh}); err != nil || len(files) != 1 {
 			t.Errorf("the fresh link: %v", err)
 		}
 	})
@@ -359,8 +359,8 @@ func TestJobFailRate(t *testing.T) {
 	for i := range 2000 {
 		w := work(upstream.KindVideo)
 		w.Key = fmt.Sprintf("sub_%d", i)
-		_, err := upstream.Submit(t.Context(), a, w)
-		if _, again := upstream.Submit(t.Context(), open(t, options), w); (again == nil) != (err == nil) {
+		_, err := jobcall.Submit(t.Context(), a, w)
+		if _, again := jobcall.Submit(t.Context(), open(t, options), w); (again == nil) != (err == nil) {
 			t.Fatalf("submission %d: %v, then %v", i, err, again)
 		}
 		if err != nil {
@@ -374,14 +374,14 @@ func TestJobFailRate(t *testing.T) {
 
 func TestUnfitWork(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(w *upstream.Task){
-		"kind":    func(w *upstream.Task) { w.Kind = "sound" },
-		"count":   func(w *upstream.Task) { w.Kind, w.Count = upstream.KindImage, 65 },
-		"seconds": func(w *upstream.Task) { w.Seconds = 121 },
+	for name, change := range map[string]func(w *jobcall.Task){
+		"kind":    func(w *jobcall.Task) { w.Kind = "sound" },
+		"count":   func(w *jobcall.Task) { w.Kind, w.Count = upstream.KindImage, 65 },
+		"seconds": func(w *jobcall.Task) { w.Seconds = 121 },
 	} {
 		w := work(upstream.KindVideo)
 		change(&w)
-		_, err := upstream.Submit(t.Context(), open(t, nil), w)
+		_, err := jobcall.Submit(t.Context(), open(t, nil), w)
 		var trouble *upstream.JobFailure
 		if !errors.As(err, &trouble) || trouble.Next != upstream.NextLine || trouble.Health != upstream.HealthNone || trouble.Lost {
 			t.Errorf("%s: %v", name, err)
@@ -396,14 +396,13 @@ func TestLeftWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var trouble *upstream.JobFailure
-	if _, err := upstream.Submit(ctx, a, w); !errors.As(err, &trouble) || !trouble.Lost {
+	if _, err := jobcall.Submit(ctx, a, w); !errors.As(err, &trouble) || !trouble.Lost {
 		t.Errorf("submit: %v", err)
 	}
 	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
 		t.Errorf("poll: %v", err)
 	}
-	if _, err := a.Fetch(ctx, work(upstream.KindVideo), upstream.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) ||
-		trouble.Next != upstream.NextPoll {
+	if _, err := a.Fetch(ctx, work(upstream.KindVideo), jobcall.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
 		t.Errorf("fetch: %v", err)
 	}
 	if err := a.Cancel(t.Context(), w, "sandbox.1.well.0123456789ab"); err != nil {
@@ -446,7 +445,7 @@ func FuzzLink(f *testing.F) {
 	w := work(upstream.KindImage)
 	w.Width, w.Height = 16, 16
 	f.Fuzz(func(t *testing.T, ref string) {
-		file, err := a.Fetch(t.Context(), w, upstream.Result{Ref: ref})
+		file, err := a.Fetch(t.Context(), w, jobcall.Result{Ref: ref})
 		var trouble *upstream.JobFailure
 		if err == nil {
 			if !strings.HasPrefix(ref, "sandbox:") {

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // The troubles that only image and video jobs meet. Those that bear the name
@@ -54,7 +55,7 @@ func endings() map[string]said {
 }
 
 // atSubmission is the trouble that comes in place of acceptance; nil: none.
-func atSubmission(ctx context.Context, w upstream.Task, trouble string) error {
+func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
 	var p problem
 	header := http.Header{}
 	switch trouble {

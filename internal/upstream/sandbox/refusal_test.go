@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -34,7 +35,7 @@ func TestRefusals(t *testing.T) {
 				checkRefusal(t, kind, form.form, err, tt.code, tt.health)
 			}
 		}
-		count := upstream.Call{Form: wire.FormMessages, Body: []byte(hello)}
+		count := chatcall.Call{Form: wire.FormMessages, Body: []byte(hello)}
 		_, err := open(t, map[string]any{"fail": kind}).CountTokens(t.Context(), count)
 		checkRefusal(t, kind, wire.FormMessages, err, tt.code, tt.health)
 	}

@@ -30,6 +30,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 )
 
@@ -65,8 +66,8 @@ func New(t upstream.Target) (*Adapter, error) {
 	return &Adapter{options: o, drawing: make(chan struct{}, drawers)}, nil
 }
 
-// Chat implements upstream.Adapter for all chat forms.
-func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, error) {
+// Chat implements chatcall.Adapter for all chat forms.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
 	if !slices.Contains(Info().Forms, c.Form) {
 		return nil, unspoken(c.Form)
 	}
@@ -83,17 +84,17 @@ func (a *Adapter) Chat(ctx context.Context, c upstream.Call) (*upstream.Answer, 
 	now := time.Now()
 	ans.id, ans.created, ans.ended = answerID(c), now.Unix(), now.Add(took).Unix()
 	if c.Stream {
-		return &upstream.Answer{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
+		return &chatcall.Answer{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
 	}
 	if err := pause(ctx, nil, took); err != nil {
 		return nil, upstream.Interrupted(ctx, err)
 	}
-	return &upstream.Answer{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
+	return &chatcall.Answer{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
 }
 
-// CountTokens implements upstream.TokenCounter for the messages form. It is a
+// CountTokens implements chatcall.TokenCounter for the messages form. It is a
 // call like any other for the options `delay`, `fail` and `fail_rate`.
-func (a *Adapter) CountTokens(ctx context.Context, c upstream.Call) (int64, error) {
+func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	if c.Form != wire.FormMessages {
 		return 0, unspoken(c.Form)
 	}
@@ -119,7 +120,7 @@ func unspoken(form wire.Form) *upstream.Failure {
 
 // begin counts a call and returns the options that it is answered with, or the
 // trouble that it meets in place of an answer. ask is what the user said last.
-func (a *Adapter) begin(ctx context.Context, c upstream.Call, ask string) (options, *upstream.Failure) {
+func (a *Adapter) begin(ctx context.Context, c chatcall.Call, ask string) (options, *upstream.Failure) {
 	o := a.options
 	o.fail = o.troubleOf(ask)
 	if meant := o.failOn == nil || o.failOn.MatchString(ask); !meant || !fails(a.calls.Add(1), o.failRate) {
@@ -139,7 +140,7 @@ func fails(n int64, rate float64) bool {
 
 // answerID is the same for the same attempt at the same request. It is without
 // the prefix of its form.
-func answerID(c upstream.Call) string {
+func answerID(c chatcall.Call) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, c.IdempotencyKey) // a hash never fails
 	_, _ = h.Write(c.Body)
@@ -148,7 +149,7 @@ func answerID(c upstream.Call) string {
 
 // refuse plays the kinds of trouble that come in place of an answer; nil when
 // kind is none of them.
-func refuse(ctx context.Context, c upstream.Call, kind string) *upstream.Failure {
+func refuse(ctx context.Context, c chatcall.Call, kind string) *upstream.Failure {
 	switch kind {
 	case failTimeout:
 		<-ctx.Done()
@@ -171,7 +172,7 @@ func refuse(ctx context.Context, c upstream.Call, kind string) *upstream.Failure
 
 // classify judges an error answer of the call's form as any provider's is
 // judged.
-func classify(p problem, c upstream.Call, header http.Header) *upstream.Failure {
+func classify(p problem, c chatcall.Call, header http.Header) *upstream.Failure {
 	var from upstream.Source
 	if c.Form == wire.FormMessages {
 		from.Provider = "anthropic" // whose words it plays

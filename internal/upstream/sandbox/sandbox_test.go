@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
 )
@@ -32,12 +33,12 @@ func open(t *testing.T, options map[string]any) *sandbox.Adapter {
 	return a
 }
 
-func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*upstream.Answer, error) {
+func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*chatcall.Answer, error) {
 	return call(ctx, a, wire.FormChat, stream, body)
 }
 
-func call(ctx context.Context, a *sandbox.Adapter, form wire.Form, stream bool, body string) (*upstream.Answer, error) {
-	return a.Chat(ctx, upstream.Call{Form: form, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
+func call(ctx context.Context, a *sandbox.Adapter, form wire.Form, stream bool, body string) (*chatcall.Answer, error) {
+	return a.Chat(ctx, chatcall.Call{Form: form, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
 }
 
 // read returns the whole answer to a request of the chat form.
@@ -402,7 +403,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		spoken := forms[int(form)%len(forms)].form
 		var failure *upstream.Failure
-		if _, err := a.CountTokens(t.Context(), upstream.Call{Form: wire.FormMessages, Body: body}); err != nil && !errors.As(err, &failure) {
+		if _, err := a.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: body}); err != nil && !errors.As(err, &failure) {
 			t.Fatalf("%T", err)
 		}
 		answer, err := call(t.Context(), a, spoken, stream, string(body))

@@ -6,7 +6,7 @@ import (
 	"image"
 	"image/color"
 
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // MaxSeconds is the longest clip.
@@ -33,7 +33,7 @@ func paintOf(c color.RGBA) paint {
 }
 
 // Clip makes the video of a work and returns it as MP4.
-func Clip(ctx context.Context, w upstream.Task) ([]byte, error) {
+func Clip(ctx context.Context, w jobcall.Task) ([]byte, error) {
 	l := lookOf(w, 0)
 	s := &stage{frame: newFrame(l.shown[0], l.shown[1]), seconds: seconds(w)}
 	if err := s.set(ctx, l, w); err != nil {
@@ -57,7 +57,7 @@ func Clip(ctx context.Context, w upstream.Task) ([]byte, error) {
 }
 
 // seconds is how long the clip of a work is.
-func seconds(w upstream.Task) int {
+func seconds(w jobcall.Task) int {
 	if w.Seconds <= 0 {
 		return freeSeconds
 	}
@@ -78,7 +78,7 @@ type stage struct {
 }
 
 // set builds the scene.
-func (s *stage) set(ctx context.Context, l look, w upstream.Task) error {
+func (s *stage) set(ctx context.Context, l look, w jobcall.Task) error {
 	width, height := s.size()
 	var tones [skySteps]paint
 	for i := range tones {
@@ -148,7 +148,7 @@ func (s *stage) letters(x, y int, alpha uint8) {
 
 // thumbnails shows the references above the bar. A cell is a dot of them, and
 // a macroblock has one hue, so they are rough.
-func (s *stage) thumbnails(ctx context.Context, w upstream.Task, inner image.Rectangle) error {
+func (s *stage) thumbnails(ctx context.Context, w jobcall.Task, inner image.Rectangle) error {
 	_, height := s.size()
 	side := whole(height/4) - blockCells
 	left, bottom := inner.Min.X, s.bar.Min.Y-blockCells

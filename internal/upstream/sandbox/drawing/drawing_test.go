@@ -17,27 +17,26 @@ import (
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // reference is one that can be read.
-func reference(contentType string, data []byte) upstream.Reference {
-	return upstream.Reference{Type: contentType, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
+func reference(contentType string, data []byte) jobcall.Reference {
+	return jobcall.Reference{Type: contentType, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
 
-func imageWork() upstream.Task {
-	return upstream.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K",
-		Ratio: "1:1", Width: 1024, Height: 1024}
+func imageWork() jobcall.Task {
+	return jobcall.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024}
 }
 
-func videoWork() upstream.Task {
-	return upstream.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9",
-		Width: 1280, Height: 720, Seconds: 5}
+func videoWork() jobcall.Task {
+	return jobcall.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
 }
 
 // drawn draws an image and decodes it.
-func drawn(t *testing.T, w upstream.Task, index int) *image.Paletted {
+func drawn(t *testing.T, w jobcall.Task, index int) *image.Paletted {
 	t.Helper()
 	data, err := Picture(t.Context(), w, index)
 	if err != nil {
@@ -54,17 +53,17 @@ func TestPictureSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		work func(w *upstream.Task)
+		work func(w *jobcall.Task)
 		want image.Point
 	}{
-		{"as given", func(w *upstream.Task) { w.Width, w.Height, w.Exact = 1344, 768, true }, image.Pt(1344, 768)},
-		{"tiny", func(w *upstream.Task) { w.Width, w.Height = 1, 1 }, image.Pt(1, 1)},
-		{"the largest", func(w *upstream.Task) { w.Width, w.Height = 3072, 2048 }, image.Pt(3072, 2048)},
-		{"too many pixels", func(w *upstream.Task) { w.Width, w.Height = 8192, 4096 }, image.Pt(3547, 1773)},
-		{"too long", func(w *upstream.Task) { w.Width, w.Height = 32768, 16 }, image.Pt(8192, 4)},
-		{"by tier and ratio", func(w *upstream.Task) { w.Width, w.Height, w.Ratio = 0, 0, "4:1" }, image.Pt(2048, 512)},
-		{"by tier alone", func(w *upstream.Task) { w.Width, w.Height, w.Ratio = 0, 0, "" }, image.Pt(1024, 1024)},
-		{"by a tier of rows", func(w *upstream.Task) { w.Width, w.Height, w.Ratio, w.Tier = 0, 0, "9:16", "720p" }, image.Pt(720, 1280)},
+		{"as given", func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 1344, 768, true }, image.Pt(1344, 768)},
+		{"tiny", func(w *jobcall.Task) { w.Width, w.Height = 1, 1 }, image.Pt(1, 1)},
+		{"the largest", func(w *jobcall.Task) { w.Width, w.Height = 3072, 2048 }, image.Pt(3072, 2048)},
+		{"too many pixels", func(w *jobcall.Task) { w.Width, w.Height = 8192, 4096 }, image.Pt(3547, 1773)},
+		{"too long", func(w *jobcall.Task) { w.Width, w.Height = 32768, 16 }, image.Pt(8192, 4)},
+		{"by tier and ratio", func(w *jobcall.Task) { w.Width, w.Height, w.Ratio = 0, 0, "4:1" }, image.Pt(2048, 512)},
+		{"by tier alone", func(w *jobcall.Task) { w.Width, w.Height, w.Ratio = 0, 0, "" }, image.Pt(1024, 1024)},
+		{"by a tier of rows", func(w *jobcall.Task) { w.Width, w.Height, w.Ratio, w.Tier = 0, 0, "9:16", "720p" }, image.Pt(720, 1280)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +81,7 @@ func TestPictureSize(t *testing.T) {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
-	add := func(name string, w upstream.Task, index int) {
+	add := func(name string, w jobcall.Task, index int) {
 		w.Width, w.Height = 240, 240
 		sum := string(drawn(t, w, index).Pix)
 		if other, ok := seen[sum]; ok {
@@ -103,7 +102,7 @@ func TestPictures(t *testing.T) {
 	w.Prompt = "A lighthouse in the fog."
 	add("another prompt", w, 0)
 	w = imageWork()
-	w.References = []upstream.Reference{reference("image/png", fakestudio.Picture(1))}
+	w.References = []jobcall.Reference{reference("image/png", fakestudio.Picture(1))}
 	add("a reference", w, 0)
 	w.References[0] = reference("image/png", fakestudio.Picture(2))
 	add("another reference", w, 0)
@@ -204,15 +203,14 @@ func TestThumbnails(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		ref  upstream.Reference
+		ref  jobcall.Reference
 		want image.Point
 		card bool
 	}{
 		{"a picture", reference("image/png", fakestudio.Picture(1)), image.Pt(100, 75), false},
 		{"too many pixels", reference("image/png", large.Bytes()), image.Pt(100, 100), true},
-		{"too long", upstream.Reference{Type: "image/png", Size: maxReferenceBytes + 1}, image.Pt(100, 100), true},
-		{"longer than it says", reference("image/png", append(fakestudio.Picture(1), make([]byte, maxReferenceBytes)...)),
-			image.Pt(100, 100), true},
+		{"too long", jobcall.Reference{Type: "image/png", Size: maxReferenceBytes + 1}, image.Pt(100, 100), true},
+		{"longer than it says", reference("image/png", append(fakestudio.Picture(1), make([]byte, maxReferenceBytes)...)), image.Pt(100, 100), true},
 		{"no picture", reference("image/jpeg", []byte("no picture")), image.Pt(100, 100), true},
 		{"a video", reference("video/mp4", fakestudio.Clip()), image.Pt(100, 100), true},
 		{"extended WebP", reference("image/webp", []byte("RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")),
@@ -233,12 +231,12 @@ func TestThumbnails(t *testing.T) {
 		})
 	}
 	broken := errors.New("broken")
-	for name, ref := range map[string]upstream.Reference{
+	for name, ref := range map[string]jobcall.Reference{
 		"not there": {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return nil, broken }},
 		"cut":       {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(iotest.ErrReader(broken)), nil }},
 	} {
 		w := imageWork()
-		w.References = []upstream.Reference{ref}
+		w.References = []jobcall.Reference{ref}
 		if _, err := Picture(t.Context(), w, 0); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -273,21 +271,21 @@ func TestClip(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
-		work          func(w *upstream.Task)
+		work          func(w *jobcall.Task)
 		width, height int
 		seconds       int
 	}{
-		{"720p", func(*upstream.Task) {}, 1280, 720, 5},
-		{"1080p, upright", func(w *upstream.Task) { w.Tier, w.Width, w.Height, w.Seconds = "1080p", 1080, 1920, 2 }, 1080, 1920, 2},
-		{"by tier and ratio", func(w *upstream.Task) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "1:1", 1 }, 720, 720, 1},
-		{"nothing is said", func(w *upstream.Task) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "", 0 }, 1280, 720, 5},
-		{"odd", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 333, 251, 1 }, 332, 250, 1},
-		{"huge", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 7680, 4320, 1 }, 2560, 1440, 1},
-		{"tiny", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 16, 16, 1 }, 64, 64, 1},
-		{"a strip", func(w *upstream.Task) { w.Width, w.Height, w.Seconds = 2000, 20, 1 }, 2000, 64, 1},
-		{"references", func(w *upstream.Task) {
+		{"720p", func(*jobcall.Task) {}, 1280, 720, 5},
+		{"1080p, upright", func(w *jobcall.Task) { w.Tier, w.Width, w.Height, w.Seconds = "1080p", 1080, 1920, 2 }, 1080, 1920, 2},
+		{"by tier and ratio", func(w *jobcall.Task) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "1:1", 1 }, 720, 720, 1},
+		{"nothing is said", func(w *jobcall.Task) { w.Width, w.Height, w.Ratio, w.Seconds = 0, 0, "", 0 }, 1280, 720, 5},
+		{"odd", func(w *jobcall.Task) { w.Width, w.Height, w.Seconds = 333, 251, 1 }, 332, 250, 1},
+		{"huge", func(w *jobcall.Task) { w.Width, w.Height, w.Seconds = 7680, 4320, 1 }, 2560, 1440, 1},
+		{"tiny", func(w *jobcall.Task) { w.Width, w.Height, w.Seconds = 16, 16, 1 }, 64, 64, 1},
+		{"a strip", func(w *jobcall.Task) { w.Width, w.Height, w.Seconds = 2000, 20, 1 }, 2000, 64, 1},
+		{"references", func(w *jobcall.Task) {
 			w.Seconds = 1
-			w.References = []upstream.Reference{reference("image/png", fakestudio.Picture(1)), reference("video/mp4", fakestudio.Clip())}
+			w.References = []jobcall.Reference{reference("image/png", fakestudio.Picture(1)), reference("video/mp4", fakestudio.Clip())}
 		}, 1280, 720, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

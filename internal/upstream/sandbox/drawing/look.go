@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of what is drawn. Larger ones are drawn smaller, in their ratio.
@@ -38,7 +39,7 @@ type look struct {
 }
 
 // lookOf decides how one result of a work looks.
-func lookOf(w upstream.Task, index int) look {
+func lookOf(w jobcall.Task, index int) look {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %q %s %q", w.Kind, index, w.Prompt, w.Params, w.Model))
 	l := look{
 		hue: int(binary.BigEndian.Uint16(sum[0:])) % hueRound,
@@ -60,7 +61,7 @@ func lookOf(w upstream.Task, index int) look {
 }
 
 // pixels is the size that a work wants: as it says, else by tier and ratio.
-func pixels(w upstream.Task) (width, height int) {
+func pixels(w jobcall.Task) (width, height int) {
 	if w.Width > 0 && w.Height > 0 {
 		return w.Width, w.Height
 	}
@@ -104,7 +105,7 @@ func bounded(width, height, most int) (int, int) {
 }
 
 // note says in a row what else there is to say of a result.
-func (l look) note(w upstream.Task, index int) string {
+func (l look) note(w jobcall.Task, index int) string {
 	parts := []string{w.Model, fmt.Sprintf("%dx%d", l.width, l.height)}
 	if w.Count > 1 {
 		parts = append(parts, fmt.Sprintf("%d of %d", index+1, w.Count))

@@ -17,7 +17,7 @@ import (
 	"image/draw"
 	"image/png"
 
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Places in the palette of pictures: first a cube of colours for thumbnails.
@@ -32,7 +32,7 @@ const (
 )
 
 // Picture draws one image of a work and returns it as PNG.
-func Picture(ctx context.Context, w upstream.Task, index int) ([]byte, error) {
+func Picture(ctx context.Context, w jobcall.Task, index int) ([]byte, error) {
 	l := lookOf(w, index)
 	img := image.NewPaletted(image.Rect(0, 0, l.shown[0], l.shown[1]), l.palette())
 	l.landscape(img)
@@ -110,7 +110,7 @@ func (l look) landscape(img *image.Paletted) {
 }
 
 // write draws the prompt on a board at the top and a note at the bottom.
-func (l look) write(img *image.Paletted, w upstream.Task, index int) {
+func (l look) write(img *image.Paletted, w jobcall.Task, index int) {
 	width, height := l.shown[0], l.shown[1]
 	short := min(width, height)
 	margin := short / 24
@@ -138,7 +138,7 @@ func (l look) write(img *image.Paletted, w upstream.Task, index int) {
 }
 
 // pin draws the references of a work, and its mask after them, in a row.
-func (l look) pin(ctx context.Context, img *image.Paletted, w upstream.Task) error {
+func (l look) pin(ctx context.Context, img *image.Paletted, w jobcall.Task) error {
 	width, height := l.shown[0], l.shown[1]
 	short := min(width, height)
 	side, gap := short/6, max(short/48, 1)

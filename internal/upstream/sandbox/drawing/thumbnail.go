@@ -15,7 +15,7 @@ import (
 	scaling "golang.org/x/image/draw"
 	"golang.org/x/image/webp"
 
-	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
 )
 
 // Bounds of references that are decoded. Others are shown as a card with their
@@ -27,7 +27,7 @@ const (
 )
 
 // references are those that are shown, the mask after them.
-func references(w upstream.Task) []upstream.Reference {
+func references(w jobcall.Task) []jobcall.Reference {
 	shown := w.References[:min(len(w.References), maxThumbnails)]
 	if w.Mask != nil {
 		shown = append(shown[:len(shown):len(shown)], *w.Mask)
@@ -38,7 +38,7 @@ func references(w upstream.Task) []upstream.Reference {
 // thumbnail draws a reference no larger than a square of that side. What
 // cannot be decoded cheaply becomes a card. It fails when the bytes cannot be
 // read.
-func thumbnail(ctx context.Context, ref upstream.Reference, side int) (*image.RGBA, error) {
+func thumbnail(ctx context.Context, ref jobcall.Reference, side int) (*image.RGBA, error) {
 	if decoderOf(ref.Type) == nil || ref.Size > maxReferenceBytes {
 		return card(ref, side), nil
 	}
@@ -103,7 +103,7 @@ func decode(contentType string, data []byte) image.Image {
 }
 
 // card stands for a reference that is not decoded.
-func card(ref upstream.Reference, side int) *image.RGBA {
+func card(ref jobcall.Reference, side int) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, side, side))
 	ground := color.RGBA{51, 51, 51, 255}
 	draw.Draw(img, img.Rect, image.NewUniform(ground), image.Point{}, draw.Src)

@@ -1,26 +1,20 @@
-package upstream
+package jobcall
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
 )
 
 func TestImage(t *testing.T) {
 	t.Parallel()
 	if !(Reference{Type: "image/png"}).Image() || (Reference{Type: "video/mp4"}).Image() {
 		t.Error("an image is told by its type")
-	}
-}
-
-func TestUnfit(t *testing.T) {
-	t.Parallel()
-	for kind, job := range map[string]fault.Code{KindImage: fault.UpstreamError, KindVideo: fault.InvalidMaterial} {
-		tr := Unfit(kind, "Reference %d is too large.", 2)
-		if tr.Job != job || tr.Next != NextLine || tr.Health != HealthNone || tr.Message != "Reference 2 is too large." {
-			t.Errorf("%s: %+v", kind, tr)
-		}
 	}
 }
 
@@ -40,10 +34,35 @@ func TestFitPictures(t *testing.T) {
 			of("image/png", "", 4*mb)}, true},
 		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
 	} {
-		err := Task{Kind: KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
-		var tr *JobFailure
+		err := Task{Kind: upstream.KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
+		var tr *upstream.JobFailure
 		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestReferenceBytes(t *testing.T) {
+	t.Parallel()
+	open := func(data string, err error) func(context.Context) (io.ReadCloser, error) {
+		return func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader([]byte(data))), err
+		}
+	}
+	for name, tt := range map[string]struct {
+		r    Reference
+		want string
+		ok   bool
+	}{
+		"whole":   {Reference{Size: 3, Open: open("abc", nil)}, "abc", true},
+		"empty":   {Reference{Open: open("", nil)}, "", true},
+		"short":   {Reference{Size: 4, Open: open("abc", nil)}, "", false},
+		"unknown": {Reference{Size: -1, Open: open("abc", nil)}, "", false},
+		"gone":    {Reference{Size: 3, Open: open("", errors.New("gone"))}, "", false},
+	} {
+		data, err := tt.r.Bytes(t.Context())
+		if string(data) != tt.want || (err == nil) != tt.ok {
+			t.Errorf("%s: %q, %v", name, data, err)
 		}
 	}
 }

@@ -1,26 +1,26 @@
-package upstream
+// Package jobcall owns what the gateway asks of a provider of images and video:
+// a task, how it goes on, its results, and what a generator promises about them.
+//
+// Invariants:
+//   - A submission is made in one call a result at most, and never repeated here:
+//     that is for the job (package job).
+//   - A ticket is all that anybody needs to go on with a task.
+//   - No param of a user reaches a provider but through Submit, which holds it
+//     against the provider's rule.
+package jobcall
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"strconv"
 	"time"
-
-	"tollgate/internal/fault"
-)
-
-// The kinds of tasks.
-const (
-	KindImage = "image"
-	KindVideo = "video"
 )
 
 // Task is one image or video job as a provider is to do it. Adapters only read
 // it.
 type Task struct {
-	// Kind is KindImage or KindVideo.
+	// Kind is upstream.KindImage or upstream.KindVideo.
 	Kind string
 	// Model is the provider's id of the model.
 	Model string
@@ -92,19 +92,6 @@ func TierSide(tier string) (side int, ok bool) {
 	return 0, false
 }
 
-// Reference is an image or a video to work from.
-type Reference struct {
-	// Type is its content type (`image/png`, `video/mp4`), checked.
-	Type string
-	// Size is its length in bytes.
-	Size int64
-	// URL is an address that anybody can read; empty where the media host is
-	// not public: then it goes inline.
-	URL string
-	// Open opens its bytes.
-	Open func(ctx context.Context) (io.ReadCloser, error)
-}
-
 // Progress is what a provider says of a task that has not failed.
 type Progress struct {
 	// Ticket names the task at the provider from its acceptance on. It is all
@@ -142,7 +129,7 @@ type File struct {
 
 // Generator is implemented by adapters that make images or video. All methods may
 // be called from any node and any process, also from one that has not
-// submitted. The error of each is always a *JobFailure; the context bounds the
+// submitted. The error of each is always a *upstream.JobFailure; the context bounds the
 // whole exchange.
 type Generator interface {
 	// ParamRule says which of w's params may go to the provider. Package
@@ -152,13 +139,13 @@ type Generator interface {
 	// have no ticket.
 	Blocks(w Task) bool
 	// Submit asks for the task, in one call. It is never repeated by the
-	// adapter. Callers use the package's function Submit. A JobFailure with Lost set means that the provider may have
+	// adapter. Callers use the package's function Submit. A upstream.JobFailure with Lost set means that the provider may have
 	// accepted it all the same.
 	Submit(ctx context.Context, w Task) (*Progress, error)
-	// Poll asks how a task is doing. A JobFailure with NextPoll says nothing about
+	// Poll asks how a task is doing. A upstream.JobFailure with upstream.NextPoll says nothing about
 	// the task: ask again later.
 	Poll(ctx context.Context, w Task, ticket string) (*Progress, error)
-	// Fetch opens a result. A JobFailure with NextPoll means that asking again may
+	// Fetch opens a result. A upstream.JobFailure with upstream.NextPoll means that asking again may
 	// bring a fresh address.
 	Fetch(ctx context.Context, w Task, r Result) (*File, error)
 	// Cancel tells the provider that nobody waits any more. It is a courtesy:
@@ -172,12 +159,4 @@ type Finder interface {
 	// Find returns the ticket of the submission with the task's Key, empty if
 	// there is none.
 	Find(ctx context.Context, w Task) (ticket string, err error)
-}
-
-// NoChat is for adapters of providers that have no chat; they embed it.
-type NoChat struct{}
-
-// Chat implements Adapter: it always fails.
-func (NoChat) Chat(context.Context, Call) (*Answer, error) {
-	return nil, Fail(fault.UpstreamUnavailable, errors.New("the provider has no chat"))
 }

@@ -1,4 +1,4 @@
-package upstream
+package jobcall
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/upstream"
 	"tollgate/internal/wire/jobrequest"
 )
 
@@ -31,8 +32,8 @@ func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: n
 // rule does not let pass makes the task Unsuitable, before any call, so that
 // nothing is dropped in silence and nothing gets round the price.
 func Submit(ctx context.Context, g Generator, w Task) (*Progress, error) {
-	if w.Kind != KindImage && w.Kind != KindVideo {
-		return nil, Unsuitable(w.Kind, "no provider makes a %.80q", w.Kind)
+	if w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo {
+		return nil, upstream.Unsuitable(w.Kind, "no provider makes a %.80q", w.Kind)
 	}
 	further, failure := g.ParamRule(w).check(w)
 	if failure != nil {
@@ -43,7 +44,7 @@ func Submit(ctx context.Context, g Generator, w Task) (*Progress, error) {
 }
 
 // check returns the params of a task, all of which pass.
-func (r ParamRule) check(w Task) (map[string]json.RawMessage, *JobFailure) {
+func (r ParamRule) check(w Task) (map[string]json.RawMessage, *upstream.JobFailure) {
 	if len(w.Params) == 0 {
 		return nil, nil
 	}
@@ -52,15 +53,16 @@ func (r ParamRule) check(w Task) (map[string]json.RawMessage, *JobFailure) {
 		if err == nil {
 			err = errors.New("null")
 		}
-		return nil, Unsuitable(w.Kind, "params are no object: %w", err)
+		return nil, upstream.Unsuitable(w.Kind, "params are no object: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		named := slices.Contains(r.names, name)
 		switch {
 		case !r.others && !named:
-			return nil, Unsuitable(w.Kind, "the field %.80q cannot be one of the model's params; the provider takes %s", name, strings.Join(r.names, ", "))
+			return nil, upstream.Unsuitable(w.Kind, "the field %.80q cannot be one of the model's params; the provider takes %s",
+				name, strings.Join(r.names, ", "))
 		case r.others && (named || jobrequest.OwnsParam(name)):
-			return nil, Unsuitable(w.Kind, "the field %.80q is the line's own and cannot be one of the model's params", name)
+			return nil, upstream.Unsuitable(w.Kind, "the field %.80q is the line's own and cannot be one of the model's params", name)
 		}
 	}
 	return params, nil

@@ -1,4 +1,4 @@
-package upstream
+package jobcall
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
 )
 
 // ruled is a generator with a rule, which notes what it gets.
@@ -44,12 +45,12 @@ func TestSubmitChecksParams(t *testing.T) {
 		"null":                     {AllBut(), `null`, ``},
 		"no JSON":                  {AllBut(), `{`, ``},
 	} {
-		for kind, job := range map[string]fault.Code{KindImage: fault.UpstreamError, KindVideo: fault.InvalidRequest} {
+		for kind, job := range map[string]fault.Code{upstream.KindImage: fault.UpstreamError, upstream.KindVideo: fault.InvalidRequest} {
 			g := &ruled{rule: tt.rule}
 			_, err := Submit(t.Context(), g, Task{Kind: kind, Params: json.RawMessage(tt.params)})
-			var failure *JobFailure
+			var failure *upstream.JobFailure
 			switch {
-			case tt.want == "" && (!errors.As(err, &failure) || failure.Job != job || failure.Health != HealthNone || failure.Next != NextLine || g.got != nil):
+			case tt.want == "" && (!errors.As(err, &failure) || failure.Job != job || failure.Health != upstream.HealthNone || failure.Next != upstream.NextLine || g.got != nil):
 				t.Errorf("%s: %v, and the generator got %v", name, err, g.got)
 			case tt.want != "" && err != nil:
 				t.Errorf("%s: %v", name, err)
@@ -68,7 +69,7 @@ func TestSubmitChecksParams(t *testing.T) {
 // that reads a task's params itself, sends none.
 func TestParamsReachNobodyUnchecked(t *testing.T) {
 	t.Parallel()
-	g, w := &ruled{rule: AllBut()}, Task{Kind: KindImage, Params: json.RawMessage(`{"seed":1}`)}
+	g, w := &ruled{rule: AllBut()}, Task{Kind: upstream.KindImage, Params: json.RawMessage(`{"seed":1}`)}
 	if _, err := Submit(t.Context(), g, w); err != nil || g.got.Params != nil || string(g.got.Further()["seed"]) != "1" {
 		t.Errorf("%v: the generator sees %s and %v", err, g.got.Params, g.got.Further())
 	}
@@ -81,7 +82,7 @@ func TestRefusalNamesTheField(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
 	for params, want := range map[string]string{`{"n":1}`: `"n"`, `{"` + long + `":1}`: long[:80]} {
-		_, err := Submit(t.Context(), &ruled{rule: Only("seed")}, Task{Kind: KindImage, Params: json.RawMessage(params)})
+		_, err := Submit(t.Context(), &ruled{rule: Only("seed")}, Task{Kind: upstream.KindImage, Params: json.RawMessage(params)})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "seed") || len(err.Error()) > 300 {
 			t.Errorf("%v", err)
 		}
