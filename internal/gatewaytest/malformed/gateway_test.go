@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -215,16 +216,21 @@ func (g *gateway) jobsEnd() {
 
 // watch is a log that keeps what should not be there.
 type watch struct {
-	mu   sync.Mutex
-	bad  []string        // the first few
-	busy map[string]bool // requests that were asked to come later
-	last []string        // the last few
-	rest []byte
+	mu      sync.Mutex
+	bad     []string        // the first few
+	busy    map[string]bool // requests that were asked to come later
+	leftOut int             // further ones, of which the log says only how many there were
+	last    []string        // the last few
+	rest    []byte
 }
 
 // later matches the line about a request that met more work than the machine can
 // do in time: interface.md lets it be answered 503, whatever it was.
-var later = regexp.MustCompile(`cause="(no batch has taken the admission|the database has not answered the admission) within`)
+var later = regexp.MustCompile(`(cause|class)="(no batch has taken the admission|the database has not answered the admission) within` +
+	`|(cause|class)="look up keys: (begin: )?context deadline exceeded`)
+
+// more matches the number of lines that a sampled log has left out.
+var more = regexp.MustCompile(`msg="more lines of a kind were left out" .*times=(\d+)`)
 
 var requestPattern = regexp.MustCompile(`request=(req_\w+)`)
 
@@ -246,9 +252,16 @@ func (w *watch) Write(p []byte) (int, error) {
 func (w *watch) note(line string) {
 	w.last = append(w.last, line)
 	w.last = w.last[max(0, len(w.last)-20):]
-	if id := requestPattern.FindStringSubmatch(line); id != nil && later.MatchString(line) {
-		w.busy[id[1]] = true
-		return
+	if later.MatchString(line) {
+		if id := requestPattern.FindStringSubmatch(line); id != nil {
+			w.busy[id[1]] = true
+			return
+		}
+		if times := more.FindStringSubmatch(line); times != nil {
+			n, _ := strconv.Atoi(times[1]) // digits
+			w.leftOut += n
+			return
+		}
 	}
 	if wrong := strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic"); wrong && len(w.bad) < 10 {
 		w.bad = append(w.bad, line)

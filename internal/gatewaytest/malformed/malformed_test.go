@@ -1,9 +1,11 @@
 package malformed
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -89,6 +91,10 @@ func flood(t *testing.T, database string, seed uint64, count int) {
 	for _, slip := range g.provider.slips {
 		t.Errorf("the provider got what no gate should pass: %s", slip)
 	}
+	if n := len(s.unsaid); n > g.log.leftOut {
+		t.Errorf("%d answers of 503 without a reason in the log, which left out %d lines about a busy machine; the last: %s",
+			n, g.log.leftOut, s.unsaid[n-1])
+	}
 	for _, line := range g.log.bad {
 		t.Errorf("the log says: %s", line)
 	}
@@ -123,6 +129,23 @@ type seen struct {
 	statuses map[int]int
 	faults   int
 	later    atomic.Int64 // asked to come later, since the machine is busy
+	unsaid   []string     // the same, where the log did not say why
+}
+
+// askedLater tells whether a request is to be sent again. Where the log has left
+// its line out, it has to say at the end that there were so many.
+func (s *seen) askedLater(g *gateway, q *request, a *reply) bool {
+	switch {
+	case g.log.askedLater(a.header.Get("X-Request-Id")):
+		s.later.Add(1)
+	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte("The service has a temporary problem.")):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unsaid = append(s.unsaid, fmt.Sprintf("%s\nanswer: %s", q, a))
+	default:
+		return false
+	}
+	return true
 }
 
 // flood sends the requests with these numbers.
@@ -136,8 +159,7 @@ func (g *gateway) flood(s *seen, from, to int) {
 			for n := range numbers {
 				q := g.make.next(n)
 				a, err := c.ask(q)
-				for tries := 0; err == nil && tries < 50 && g.log.askedLater(a.header.Get("X-Request-Id")); tries++ {
-					s.later.Add(1)
+				for tries := 0; err == nil && tries < 50 && s.askedLater(g, q, a); tries++ {
 					a, err = c.ask(q)
 				}
 				if err == nil {
