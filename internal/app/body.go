@@ -26,22 +26,24 @@ const (
 // count as gone while the answer runs.
 type arriving struct {
 	io.ReadCloser
-	conn  *http.ResponseController
-	now   func() time.Time
-	began time.Time
-	until time.Time // the deadline that is set
-	came  int64
-	ended bool
+	from   *conn // nil in tests, and where the connection is not TCP
+	answer http.ResponseWriter
+	conn   *http.ResponseController
+	now    func() time.Time
+	began  time.Time
+	until  time.Time // the deadline that is set
+	came   int64
+	ended  bool
 }
 
 // receive makes body deadlines for a request, and lets its answer go out before
 // a body that the handler does not read. The request is a copy: net/http looks
 // at its own.
-func receive(w http.ResponseWriter, r *http.Request, now func() time.Time) (*http.Request, *arriving) {
+func receive(w http.ResponseWriter, r *http.Request, c *conn, now func() time.Time) (*http.Request, *arriving) {
 	if r.ContentLength == 0 {
 		return r, nil
 	}
-	b := &arriving{ReadCloser: r.Body, conn: http.NewResponseController(w), now: now, began: now()}
+	b := &arriving{ReadCloser: r.Body, from: c, answer: w, conn: http.NewResponseController(w), now: now, began: now()}
 	if r.ContentLength <= smallRest {
 		_ = b.conn.EnableFullDuplex() // else net/http reads the rest first; a longer rest it never reads
 	}
@@ -66,25 +68,30 @@ func (b *arriving) Read(p []byte) (int, error) {
 	if err == io.EOF && !b.ended {
 		b.ended = true
 		_ = b.conn.SetReadDeadline(time.Time{})
+		if b.from != nil && b.from.head.isLost() { // before the answer, which can still say so
+			b.answer.Header().Set("Connection", "close")
+		}
 	}
 	return n, err
 }
 
 // leave sends the answer and waits a moment for the rest of a body that the
 // handler has not read, so that the connection can serve the next request. If
-// it does not come, the connection is of no use any more: what comes later must
-// not be taken for a request. c is nil in tests.
-func (b *arriving) leave(c *conn) {
-	if b == nil || b.ended {
+// it does not come, or does not end where its bytes say, the connection is of no
+// use any more: what comes later must not be taken for a request.
+func (b *arriving) leave() {
+	if b == nil {
 		return
 	}
-	_ = b.conn.Flush() // a client that is gone has no rest either
-	_ = b.conn.SetReadDeadline(b.now().Add(unreadWait))
-	_, err := io.CopyN(io.Discard, b.ReadCloser, smallRest)
-	switch {
-	case errors.Is(err, io.EOF):
-		_ = b.conn.SetReadDeadline(time.Time{})
-	case c != nil:
-		c.dead.Store(true)
+	if !b.ended {
+		_ = b.conn.Flush() // a client that is gone has no rest either
+		_ = b.conn.SetReadDeadline(b.now().Add(unreadWait))
+		if _, err := io.CopyN(io.Discard, b.ReadCloser, smallRest); errors.Is(err, io.EOF) {
+			b.ended = true
+			_ = b.conn.SetReadDeadline(time.Time{})
+		}
+	}
+	if b.from != nil && b.from.head.end(b.ended) {
+		b.from.dead.Store(true)
 	}
 }

@@ -57,7 +57,7 @@ func TestBodiesMayBeSlowButNotSilent(t *testing.T) {
 		began := w.now
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Body, r.ContentLength = w, -1
-		again, body := receive(w, r, func() time.Time { return w.now })
+		again, body := receive(w, r, nil, func() time.Time { return w.now })
 		n, err := io.Copy(io.Discard, again.Body)
 		if whole := err == nil; whole != c.whole {
 			t.Errorf("%s: %d bytes after %s, %v", name, n, w.now.Sub(began), err)
@@ -69,7 +69,7 @@ func TestBodiesMayBeSlowButNotSilent(t *testing.T) {
 			t.Errorf("%s: it was waited for during %s", name, w.now.Sub(began))
 		}
 		asked := w.now
-		body.leave(nil)
+		body.leave()
 		if left := w.until.Sub(asked); !c.whole && left != unreadWait {
 			t.Errorf("%s: the rest is waited for during %s", name, left)
 		}
@@ -80,9 +80,9 @@ func TestBodiesMayBeSlowButNotSilent(t *testing.T) {
 func TestNoBodyNoDeadline(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(nil))
-	again, body := receive(nil, r, nil)
+	again, body := receive(nil, r, nil, nil)
 	if again != r || body != nil {
 		t.Error("a body of no bytes was wrapped")
 	}
-	body.leave(nil)
+	body.leave()
 }

@@ -17,10 +17,12 @@ const mostHeld = maxHeaderBytes + 16<<10
 // a word, though whoever stands in front may have gone by it, and takes the rest
 // for a request of somebody else. Bytes of bodies are only counted.
 type head struct {
-	mu   sync.Mutex // net/http reads ahead while a handler runs
-	came []byte     // from where the next request begins
-	body int64      // bytes of the running request's body that are still to come
-	lost bool       // it is not known where the next request begins
+	mu      sync.Mutex // net/http reads ahead while a handler runs
+	came    []byte     // from where the next request begins
+	body    int64      // bytes of the running request's body that are still to come, if it is not chunked
+	chunked bool       // the running request's body is
+	chunks  chunks     // where in it the bytes are
+	lost    bool       // it is not known where the next request begins
 }
 
 // read takes the bytes that came.
@@ -30,45 +32,96 @@ func (h *head) read(p []byte) {
 	if h.lost {
 		return
 	}
-	skip := min(h.body, int64(len(p)))
-	h.body -= skip
-	h.came = append(h.came, p[skip:]...)
+	next := h.pass(p)
+	if h.lost {
+		return
+	}
+	h.came = append(h.came, next...)
 	if len(h.came) > mostHeld {
 		h.lose()
 	}
 }
 
+// pass returns what of the bytes is behind the running request's body.
+func (h *head) pass(p []byte) []byte {
+	if h.chunked {
+		n, ok := h.chunks.follow(p)
+		if !ok {
+			h.lose()
+			return nil
+		}
+		return p[n:]
+	}
+	n := min(h.body, int64(len(p)))
+	h.body -= n
+	return p[n:]
+}
+
 // lose gives up: the connection must not serve another request.
 func (h *head) lose() { h.came, h.lost = nil, true }
 
-// begin is told that net/http has read the header of a request. It tells whether
-// the connection must close after it, and whether the header says in two ways
-// where its body ends (RFC 9112, 6.3 and 6.1: an HTTP/1.0 request has no chunks).
-func (h *head) begin(r *http.Request) (last, ambiguous bool) {
+// reuse is what is to become of a connection at a request.
+type reuse int
+
+const (
+	keepAlive  reuse = iota // it may serve another
+	closeAfter              // it may not
+	ambiguous               // it may not, and the request says in two ways where its body ends (RFC 9112, 6.3)
+	desynced                // nobody can be sure that this is a request: nothing is answered
+)
+
+// begin is told that net/http has read the header of a request. An HTTP/1.0
+// request has no chunks (RFC 9112, 6.1).
+func (h *head) begin(r *http.Request) reuse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	chunked := len(r.TransferEncoding) > 0
+	if h.lost {
+		return desynced
+	}
 	came := bytes.TrimLeft(h.came, "\r\n") // net/http is as lenient
 	end := headerEnd(came)
-	if h.lost || end < 0 {
+	if end < 0 {
 		h.lose()
-		return true, false
+		return closeAfter
 	}
-	if chunked || !r.ProtoAtLeast(1, 1) {
-		ambiguous = hasField(came[:end], "Transfer-Encoding") && (!chunked || hasField(came[:end], "Content-Length"))
-	}
-	if r.ContentLength < 0 { // where it ends only net/http finds out
+	header, rest := came[:end], came[end:]
+	chunked := len(r.TransferEncoding) > 0
+	switch {
+	case (chunked || !r.ProtoAtLeast(1, 1)) && hasField(header, "Transfer-Encoding") && (!chunked || hasField(header, "Content-Length")):
 		h.lose()
-		return true, ambiguous
+		return ambiguous
+	case r.ContentLength < 0 && !plainlyChunked(header): // where it ends only net/http finds out
+		h.lose()
+		return closeAfter
 	}
-	rest := came[end:]
-	skip := min(r.ContentLength, int64(len(rest)))
-	h.body = r.ContentLength - skip
-	h.came = append(h.came[:0], rest[skip:]...)
+	h.body, h.chunked, h.chunks = max(r.ContentLength, 0), r.ContentLength < 0, chunks{}
+	if rest = h.pass(rest); h.lost {
+		return closeAfter
+	}
+	h.came = append(h.came[:0], rest...)
 	if cap(h.came) > 8<<10 { // a long header is no reason to hold its room
 		h.came = bytes.Clone(h.came)
 	}
-	return false, ambiguous
+	return keepAlive
+}
+
+// end is told whether net/http has found the end of the running request's body.
+// Unless it is where the bytes say, the two are out of step. It returns whether
+// they are, or were.
+func (h *head) end(found bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !found || h.chunked && h.chunks.part != bodyEnded || !h.chunked && h.body > 0 {
+		h.lose()
+	}
+	return h.lost
+}
+
+// isLost tells whether the bytes of the running request's body were given up.
+func (h *head) isLost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
 }
 
 // native tells whether the request that is coming asks for a path of the native
@@ -110,4 +163,24 @@ func hasField(header []byte, name string) bool {
 		}
 	}
 	return false
+}
+
+// plainlyChunked tells whether a header says that a body is chunked in a way that
+// nobody reads in another: all its lines end in CRLF, none goes on in the next,
+// and one is `Transfer-Encoding: chunked`.
+func plainlyChunked(header []byte) bool {
+	said := 0
+	for line := range bytes.Lines(header) {
+		line, whole := bytes.CutSuffix(line, []byte("\r\n"))
+		if !whole || bytes.IndexByte(line, '\r') >= 0 || len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
+			return false
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		if bytes.EqualFold(field, []byte("Transfer-Encoding")) {
+			if said++; !bytes.EqualFold(bytes.Trim(value, " "), []byte("chunked")) {
+				return false
+			}
+		}
+	}
+	return said == 1
 }

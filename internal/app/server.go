@@ -81,17 +81,21 @@ func (d *door) open(handler http.Handler, failed chan<- error) {
 		d.running.Add(1)
 		defer d.running.Done()
 		c, _ := r.Context().Value(connKey{}).(*conn)
-		last, ambiguous := c.begin(r)
-		if last {
+		becomes := c.begin(r)
+		switch becomes {
+		case desynced:
+			c.linger()
+			panic(http.ErrAbortHandler)
+		case closeAfter, ambiguous:
 			w.Header().Set("Connection", "close")
 		}
-		r, body := receive(w, r, d.listener.now)
-		if ambiguous {
+		r, body := receive(w, r, c, d.listener.now)
+		if becomes == ambiguous {
 			twoEnds(w, r)
 		} else {
 			handler.ServeHTTP(w, r)
 		}
-		body.leave(c)
+		body.leave()
 	})
 	go func() {
 		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {

@@ -29,6 +29,10 @@ func (c *conn) refuse(p []byte) (int, error) {
 		return len(p), nil
 	}
 	c.refused = true
+	if c.dead.Load() { // it is the rest of a body, and nobody waits for an answer to it
+		c.linger()
+		return len(p), nil
+	}
 	request := id.New("req_")
 	e := unread(p)
 	c.door.log.Debug("a request could not be read", "request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message)
@@ -36,21 +40,25 @@ func (c *conn) refuse(p []byte) (int, error) {
 	if _, err := c.TCPConn.Write(refusal(e, request, c.head.native())); err != nil {
 		return 0, err
 	}
+	c.linger()
+	return len(p), nil
+}
+
+// linger ends what is sent, and reads on for a moment, so that it arrives.
+func (c *conn) linger() {
 	_ = c.CloseWrite() // who is gone misses nothing
 	_ = c.TCPConn.SetReadDeadline(time.Now().Add(refusedWait))
 	_, _ = io.CopyN(io.Discard, c.TCPConn, refusedBytes)
-	return len(p), nil
 }
 
 // begin is told that a handler takes a request over; see head.begin. c is nil
 // for connections that are not TCP.
-func (c *conn) begin(r *http.Request) (last, ambiguous bool) {
+func (c *conn) begin(r *http.Request) reuse {
 	if c == nil {
-		return false, false
+		return keepAlive
 	}
 	c.handled.Store(true)
-	last, ambiguous = c.head.begin(r)
-	return last || ambiguous, ambiguous
+	return c.head.begin(r)
 }
 
 // refusal is a whole answer, head and body.

@@ -120,9 +120,10 @@ func TestUnreadableRequests(t *testing.T) {
 			"POST /native/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
 		"chunks in HTTP/1.0": {
 			"POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"bad size of a chunk": {keyed + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
-		"chunks, no key":      {chat + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 401},
-		"chunked":             {keyed + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
+		"bad size of a chunk":  {keyed + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
+		"chunks, no key":       {chat + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 401},
+		"chunked":              {keyed + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
+		"chunks with trailers": {keyed + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n", 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,26 +183,58 @@ func TestOddRequests(t *testing.T) {
 	}
 }
 
+// piped answers with the path and the length of the body, which /unread does not
+// read.
+var piped = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var body []byte
+	var err error
+	if r.URL.Path != "/unread" {
+		body, err = io.ReadAll(r.Body)
+	}
+	fmt.Fprintf(w, "%s %d %v", r.URL.Path, len(body), err)
+})
+
+// inChunks writes a body as chunks of random lengths.
+func inChunks(random *rand.Rand, body string) string {
+	var out strings.Builder
+	for len(body) > 0 {
+		n := 1 + random.IntN(len(body))
+		fmt.Fprintf(&out, []string{"%x\r\n%s\r\n", "%X\r\n%s\r\n"}[random.IntN(2)], n, body[:n])
+		body = body[n:]
+	}
+	return out.String() + "0\r\n\r\n"
+}
+
 // TestWhereRequestsEnd: however the bytes of requests come, one after the other
-// or all at once, those on one connection are answered, and the first that says
-// in two ways where it ends is the last, with what follows it.
+// or all at once, those on one connection are answered, chunked ones too, and the
+// first that says in two ways where it ends, or in a way that somebody may read
+// in another, is the last, with what follows it.
 func TestWhereRequestsEnd(t *testing.T) {
 	t.Parallel()
-	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 100}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if r.URL.Path == "/unread" {
-			body, err = nil, nil
-		}
-		fmt.Fprintf(w, "%s %d %v", r.URL.Path, len(body), err)
-	}))
+	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 100}, piped)
 	long := strings.Repeat("Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n", 400) // a body is no header
+	const chunked = "POST /last HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+	lasts := []struct{ request, answer string }{
+		{chunked + "Content-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "not certain where its body ends"},
+		{chunked + "\r\n2;x=y\r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{chunked + "\r\n02\r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{chunked + "\r\n2 \r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{chunked + "\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n", "/last 2 <nil>"},
+		{chunked + "\r\n2\r\n{}\r\n00\r\n\r\n", "/last 2 <nil>"},
+		{chunked + "\r\n2\r\n{}XX0\r\n\r\n", "/last 2 malformed chunked encoding"},
+		{"POST /last HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{"POST /last HTTP/1.1\r\nHost: x\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{"POST /last HTTP/1.1\r\nHost: x\r\nX: y\r\n z\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{"POST /last HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\tchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "/last 2 <nil>"},
+		{"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "/last 0 <nil>"},
+	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for round := range 60 {
+	for round := range 10 * len(lasts) {
 		var all bytes.Buffer
 		var want []string
 		for range 1 + random.IntN(8) {
 			body := long[:random.IntN(2)*random.IntN(len(long))]
-			switch random.IntN(4) {
+			switch random.IntN(6) {
 			case 0:
 				all.WriteString("GET /plain HTTP/1.1\r\nHost: x\r\n\r\n")
 				want = append(want, "/plain 0 <nil>")
@@ -216,16 +249,17 @@ func TestWhereRequestsEnd(t *testing.T) {
 				// a stray line end, which is forgiven
 				fmt.Fprintf(&all, "POST /lines HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s\r\n", len(body), body)
 				want = append(want, fmt.Sprintf("/lines %d <nil>", len(body)))
+			case 4:
+				fmt.Fprintf(&all, "POST /chunks HTTP/1.1\r\nHost: x\r\ntransfer-encoding: Chunked\r\n\r\n%s", inChunks(random, body))
+				want = append(want, fmt.Sprintf("/chunks %d <nil>", len(body)))
+			case 5:
+				fmt.Fprintf(&all, "POST /unread HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s", inChunks(random, body))
+				want = append(want, "/unread 0 <nil>")
 			}
 		}
-		last := "POST /last HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-		answer := "/last 2 <nil>"
-		if round%2 == 0 {
-			last = strings.Replace(last, "\r\n2\r\n", "Content-Length: 2\r\n\r\n2\r\n", 1)
-			answer = "not certain where its body ends"
-		}
-		all.WriteString(last + "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
-		want = append(want, answer)
+		last := lasts[round%len(lasts)]
+		all.WriteString(last.request + "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
+		want = append(want, last.answer)
 		c := dial(t, d)
 		go func() {
 			for step := 1 + random.IntN(5000); all.Len() > 0; {
@@ -249,6 +283,39 @@ func TestWhereRequestsEnd(t *testing.T) {
 	}
 }
 
+// TestOddBodiesThatNobodyReads: where a body that is not read turns out to end in
+// a way that somebody may read in another, nothing more is answered, not even what
+// came with it.
+func TestOddBodiesThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 100}, piped)
+	const header = "POST /unread HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, body := range []string{
+		"2;x=y\r\n{}\r\n0\r\n\r\n", "2\r\n{}\r\n0\r\nX: y\r\n\r\n", "2\r\n{}XX0\r\n\r\n", "zz\r\n", "2\n{}\r\n0\r\n\r\n",
+	} {
+		for _, parts := range [][]string{
+			{header + body + smuggled}, {header, body + smuggled}, {header, body, smuggled}, {header, body[:1], body[1:] + smuggled},
+		} {
+			c := dial(t, d)
+			if _, err := io.WriteString(c, parts[0]); err != nil {
+				t.Fatal(err)
+			}
+			from := bufio.NewReader(c)
+			if line, err := from.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+				t.Errorf("%q: %q %v", parts, line, err)
+			}
+			for _, part := range parts[1:] { // the answer is on its way, and waits for them
+				_, _ = io.WriteString(c, part)
+			}
+			rest, err := io.ReadAll(from)
+			if isTimeout(err) || bytes.Contains(rest, []byte("HTTP/1.1")) || bytes.Contains(rest, []byte("smuggled")) {
+				t.Errorf("%q: %q %v", parts, rest, err)
+			}
+		}
+	}
+}
+
 // TestHeadIsBounded: what is kept of a connection has a limit.
 func TestHeadIsBounded(t *testing.T) {
 	t.Parallel()
@@ -259,8 +326,8 @@ func TestHeadIsBounded(t *testing.T) {
 	if !h.lost || h.came != nil {
 		t.Errorf("%d bytes are kept", len(h.came))
 	}
-	if last, _ := h.begin(&http.Request{}); !last {
-		t.Error("a connection whose bytes are lost goes on")
+	if becomes := h.begin(&http.Request{}); becomes != desynced {
+		t.Error("a connection whose bytes are lost goes on:", becomes)
 	}
 }
 
