@@ -22,8 +22,7 @@ func (c *Cut) Unwrap() error { return c.Cause }
 
 // refuse answers with an error, and logs it if it is a surprise.
 func (s *server) refuse(x *Exchange, err error) {
-	var cut *Cut
-	if errors.As(err, &cut) {
+	if cut, ok := errors.AsType[*Cut](err); ok {
 		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "cause", cut.Cause)
 		panic(http.ErrAbortHandler)
 	}
