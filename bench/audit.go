@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
 )
 
@@ -74,7 +75,7 @@ func benchAuditOn(o options, engine string, out *table) (err error) {
 		}
 		began := time.Now()
 		peak, stop := watchHeap()
-		report, err := ledger.Audit(ctx, db)
+		report, err := audit.Run(ctx, db)
 		stop()
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -276,7 +277,7 @@ func (b *books) close() error {
 	if err := b.ledger.Close(ctx); err != nil {
 		return err
 	}
-	report, err := ledger.Audit(ctx, b.db)
+	report, err := audit.Run(ctx, b.db)
 	if err != nil {
 		return err
 	}

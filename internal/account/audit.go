@@ -3,21 +3,21 @@ package account
 import (
 	"fmt"
 
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
 )
 
 // AuditTx checks that accounts, their keys and their sign-ins have each other
 // and their rows in the ledger, of the same account and in the same state. It is
-// a ledger.AuditCheck.
-func AuditTx(tx *store.Tx, books *ledger.AuditBooks) error {
+// an audit.Check.
+func AuditTx(tx *store.Tx, books *audit.Books) error {
 	accounts := map[string]bool{}
 	err := eachText(tx, `SELECT id, '', 0 FROM account`, func(id, _ string, _ bool) { accounts[id] = true })
 	if err != nil {
 		return fmt.Errorf("read accounts: %w", err)
 	}
 	differ := func(account, key, what string) {
-		books.Differ(ledger.Difference{Account: account, Key: key, What: what})
+		books.Differ(audit.Difference{Account: account, Key: key, What: what})
 	}
 	booked := map[string]bool{}
 	books.Accounts(func(id string) {
@@ -44,8 +44,8 @@ func AuditTx(tx *store.Tx, books *ledger.AuditBooks) error {
 		case !ok:
 			differ(account, id, "a key's row is gone from the ledger, and it has a record")
 		case booked.account != account:
-			books.Differ(ledger.Difference{Account: account, Key: id, What: "a key is of another account in the ledger", Recorded: booked.account,
-				Computed: account})
+			books.Differ(audit.Difference{Account: account, Key: id, What: "a key is of another account in the ledger",
+				Recorded: booked.account, Computed: account})
 		case booked.closed != deleted:
 			differ(account, id, "a key is deleted in its record or in the ledger, and not in both")
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -36,7 +36,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		at := func(text string) string {
 			return strings.NewReplacer("ACME", "'"+acme.ID+"'", "OTHER", "'"+other.ID+"'", "KEY", "'"+key+"'", "GONE", "'"+gone+"'").Replace(text)
 		}
-		audit := func(breaks string) (found []ledger.Difference) {
+		planted := func(breaks string) (found []audit.Difference) {
 			undo := errors.New("undo")
 			err := db.Update(t.Context(), func(tx *store.Tx) error {
 				if breaks != "" {
@@ -44,7 +44,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 						return fmt.Errorf("%d rows changed: %w", n, err)
 					}
 				}
-				report, err := ledger.AuditTx(tx, AuditTx)
+				report, err := audit.RunTx(tx, AuditTx)
 				if err != nil {
 					return err
 				}
@@ -56,7 +56,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			}
 			return found
 		}
-		if found := audit(""); len(found) != 0 {
+		if found := planted(""); len(found) != 0 {
 			t.Fatalf("good books: %+v", found)
 		}
 		for _, c := range []struct{ breaks, finds string }{
@@ -73,8 +73,8 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			{`UPDATE ledger_key SET closed = 0, disabled = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
 			{`UPDATE account_user SET account = 'acct_x'`, "a sign-in's account has no record"},
 		} {
-			found := audit(at(c.breaks))
-			if !slices.ContainsFunc(found, func(d ledger.Difference) bool { return strings.Contains(d.What, c.finds) }) {
+			found := planted(at(c.breaks))
+			if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, c.finds) }) {
 				t.Errorf("%s: %q was not reported, but %+v", c.breaks, c.finds, found)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/job"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 )
 
 // audit recomputes the books. It ends with its caller, who gets no answer then.
@@ -27,16 +27,16 @@ func (s *server) audit(c *call) (any, error) {
 }
 
 // recompute runs one audit at a time, since it reads all of the books.
-func (s *server) recompute(ctx context.Context) (ledger.AuditReport, error) {
+func (s *server) recompute(ctx context.Context) (audit.Findings, error) {
 	select {
 	case s.audits <- struct{}{}:
 	case <-ctx.Done():
-		return ledger.AuditReport{}, fmt.Errorf("wait for the audit that runs: %w", ctx.Err())
+		return audit.Findings{}, fmt.Errorf("wait for the audit that runs: %w", ctx.Err())
 	}
 	defer func() { <-s.audits }()
 	jobs := job.AuditTx
 	if s.Jobs != nil {
 		jobs = s.Jobs.AuditCheck()
 	}
-	return ledger.Audit(ctx, s.DB, account.AuditTx, jobs)
+	return audit.Run(ctx, s.DB, account.AuditTx, jobs)
 }

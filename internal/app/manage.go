@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/job"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
 )
 
@@ -151,13 +151,13 @@ func PrintHistory(ctx context.Context, s *Settings, w io.Writer) error {
 }
 
 // Audit recomputes the books of the settings' database.
-func Audit(ctx context.Context, s *Settings) (report ledger.AuditReport, err error) {
+func Audit(ctx context.Context, s *Settings) (report audit.Findings, err error) {
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return ledger.Audit(ctx, db, ledger.NobodyServes(db.Served), account.AuditTx, job.Audit(s.JobRetention))
+	return audit.Run(ctx, db, audit.NobodyServes(db.Served), account.AuditTx, job.Audit(s.JobRetention))
 }
 
 // view reads one snapshot of the settings' database.

@@ -140,6 +140,31 @@ func TestFloorsOfWireImportDownwardOnly(t *testing.T) {
 	}
 }
 
+// pure are all packages that internal/ledger/books may import, where money is
+// decided: no database, no context, no way to another goroutine.
+var pure = []string{"errors", "strings", "time", module + "/internal/fault", module + "/internal/id", module + "/internal/money"}
+
+// TestMoneyIsDecidedByPureFunctions: the same rows, operation and time lead to the
+// same rows and answer.
+func TestMoneyIsDecidedByPureFunctions(t *testing.T) {
+	t.Parallel()
+	found := false
+	for _, f := range source(t).files {
+		if f.test || f.folder != "internal/ledger/books" {
+			continue
+		}
+		found = true
+		for _, imported := range f.imports {
+			if !slices.Contains(pure, imported) {
+				t.Errorf("%s: imports %s; read before and write after the decision", f.path, imported)
+			}
+		}
+	}
+	if !found {
+		t.Error("internal/ledger/books is gone: where is money decided?")
+	}
+}
+
 // TestTestPackagesStayInTests keeps the harness out of the product.
 func TestTestPackagesStayInTests(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -192,7 +193,7 @@ func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	report, err := ledger.Audit(context.Background(), f.db)
+	report, err := audit.Run(context.Background(), f.db)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package job
 import (
 	"time"
 
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
@@ -14,9 +14,9 @@ import (
 // after the oldest that is.
 const auditTime = time.Hour
 
-// audit compares what the ledger has of jobs with the jobs.
-type audit struct {
-	books *ledger.AuditBooks
+// jobAudit compares what the ledger has of jobs with the jobs.
+type jobAudit struct {
+	books *audit.Books
 	ended map[string]endedJob // by request, until its receipt has come
 	since int64               // records of jobs that ended from then on are there
 }
@@ -30,23 +30,23 @@ type endedJob struct {
 }
 
 // Audit is AuditTx where records are kept for less than an hour.
-func Audit(retention time.Duration) ledger.AuditCheck {
-	return func(tx *store.Tx, books *ledger.AuditBooks) error {
+func Audit(retention time.Duration) audit.Check {
+	return func(tx *store.Tx, books *audit.Books) error {
 		return auditTx(tx, books, min(retention, auditTime))
 	}
 }
 
 // AuditCheck is Audit for the retention of these jobs.
-func (j *Jobs) AuditCheck() ledger.AuditCheck { return Audit(j.opts.Retention) }
+func (j *Jobs) AuditCheck() audit.Check { return Audit(j.opts.Retention) }
 
 // AuditTx checks that the open holds of jobs are those of running jobs, to the
 // nano-dollar; that each job that has ended has a receipt that says the same,
 // and each receipt of a job that is so young a job; and that each slot of a line
-// belongs to a job that was submitted there. It is a ledger.AuditCheck.
-func AuditTx(tx *store.Tx, books *ledger.AuditBooks) error { return auditTx(tx, books, auditTime) }
+// belongs to a job that was submitted there. It is an audit.Check.
+func AuditTx(tx *store.Tx, books *audit.Books) error { return auditTx(tx, books, auditTime) }
 
-func auditTx(tx *store.Tx, books *ledger.AuditBooks, kept time.Duration) error {
-	a := &audit{books: books, ended: map[string]endedJob{}}
+func auditTx(tx *store.Tx, books *audit.Books, kept time.Duration) error {
+	a := &jobAudit{books: books, ended: map[string]endedJob{}}
 	if err := a.running(tx); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func auditTx(tx *store.Tx, books *ledger.AuditBooks, kept time.Duration) error {
 }
 
 // read reads the jobs that have ended, and those that neither have nor run.
-func (a *audit) read(tx *store.Tx, kept time.Duration) error {
+func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (a *audit) read(tx *store.Tx, kept time.Duration) error {
 			return err
 		}
 		a.books.Checked("ended jobs", 1)
-		at := ledger.Difference{Account: e.account, Request: request}
+		at := audit.Difference{Account: e.account, Request: request}
 		switch {
 		case e.ended == 0:
 			at.What = "a job has not ended and does not run: " + e.job
@@ -101,8 +101,8 @@ func (a *audit) read(tx *store.Tx, kept time.Duration) error {
 }
 
 // receipt compares the receipt of a job with its record.
-func (a *audit) receipt(r ledger.JobReceipt) {
-	at := ledger.Difference{Account: r.Account, Request: r.Request, Recorded: r.Cost.String()}
+func (a *jobAudit) receipt(r audit.JobReceipt) {
+	at := audit.Difference{Account: r.Account, Request: r.Request, Recorded: r.Cost.String()}
 	e, ok := a.ended[r.Request]
 	delete(a.ended, r.Request)
 	switch {
@@ -117,26 +117,25 @@ func (a *audit) receipt(r ledger.JobReceipt) {
 }
 
 // end reports the jobs that have ended without a receipt.
-func (a *audit) end() error {
+func (a *jobAudit) end() error {
 	for request, e := range a.ended {
 		if a.books.MayBeDeleted(e.account, request) {
 			continue
 		}
-		a.books.Differ(ledger.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job,
+		a.books.Differ(audit.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job,
 			Recorded: e.cost.String()})
 	}
 	return nil
 }
 
 // running compares open holds and slots with the jobs that run.
-func (a *audit) running(tx *store.Tx) error {
+func (a *jobAudit) running(tx *store.Tx) error {
 	holds := a.books.JobHolds()
 	slots, err := slot.JobsTx(tx)
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(
-		`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
+	rows, err := tx.Query(`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
 		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
 	if err != nil {
 		return err
@@ -144,7 +143,7 @@ func (a *audit) running(tx *store.Tx) error {
 	defer rows.Close()
 	a.books.Checked("holds of jobs", int64(len(holds)))
 	differ := func(account, request, what, recorded, computed string) {
-		a.books.Differ(ledger.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
+		a.books.Differ(audit.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
 	}
 	for rows.Next() {
 		var id, account, key, request, onLine string

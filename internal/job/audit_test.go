@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -75,7 +75,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			{"a job is another account's", `UPDATE job SET account = 'x' WHERE id = '` + done + `'`, "is not what the job says"},
 		} {
 			found := h.planted(c.breaks)
-			if !slices.ContainsFunc(found, func(d ledger.Difference) bool { return strings.Contains(d.What, c.finds) }) {
+			if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, c.finds) }) {
 				t.Errorf("%s: %q was not reported, but %+v", c.name, c.finds, found)
 			}
 		}
@@ -84,14 +84,14 @@ func TestAuditFindsEveryFault(t *testing.T) {
 }
 
 // planted audits within a transaction that has changed something and is undone.
-func (h *house) planted(breaks string) (found []ledger.Difference) {
+func (h *house) planted(breaks string) (found []audit.Difference) {
 	h.t.Helper()
 	undo := errors.New("undo")
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		if n, err := tx.Exec(breaks); err != nil || n == 0 {
 			return fmt.Errorf("%d rows changed: %w", n, err)
 		}
-		report, err := ledger.AuditTx(tx, AuditTx)
+		report, err := audit.RunTx(tx, AuditTx)
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,11 @@ func TestAuditWithoutRecords(t *testing.T) {
 			n.jobs.running.Wait()
 		}
 		h.update(`DELETE FROM job WHERE ended_ms > 0`)
-		report, err := ledger.Audit(t.Context(), h.db, Audit(-time.Minute))
+		report, err := audit.Run(t.Context(), h.db, Audit(-time.Minute))
 		if err != nil || !report.OK {
 			t.Errorf("%v %+v", err, report)
 		}
-		report, err = ledger.Audit(t.Context(), h.db, AuditTx)
+		report, err = audit.Run(t.Context(), h.db, AuditTx)
 		if err != nil || report.OK {
 			t.Errorf("kept for an hour: %v %+v", err, report)
 		}

@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
@@ -540,7 +541,7 @@ func (h *house) view(id string) (v View, ok bool, err error) {
 // audit checks the books and the jobs, and what has been charged in all.
 func (h *house) audit(charged money.Amount) {
 	h.t.Helper()
-	report, err := ledger.Audit(context.WithoutCancel(h.t.Context()), h.db, AuditTx)
+	report, err := audit.Run(context.WithoutCancel(h.t.Context()), h.db, AuditTx)
 	if err != nil {
 		h.t.Fatal(err)
 	}

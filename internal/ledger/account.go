@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -52,8 +53,7 @@ func ChangeAccountTx(tx *store.Tx, account string, c AccountChange) error {
 	if c.Disabled != nil {
 		state.Disabled = *c.Disabled
 	}
-	_, err = tx.Exec(`UPDATE ledger_account SET floor_nano = $1, disabled = $2 WHERE id = $3`, int64(state.Floor),
-		flag(state.Disabled), account)
+	_, err = tx.Exec(`UPDATE ledger_account SET floor_nano = $1, disabled = $2 WHERE id = $3`, int64(state.Floor), flag(state.Disabled), account)
 	return err
 }
 
@@ -93,8 +93,7 @@ type numberedState struct {
 }
 
 func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, error) {
-	rows, err := tx.Query(`SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1),
-		store.List(accounts))
+	rows, err := tx.Query(`SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1), store.List(accounts))
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +136,9 @@ func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (mon
 	if err != nil {
 		return 0, nil, err
 	}
-	kind := entryCredit
+	kind := books.EntryCredit
 	if amount < 0 {
-		kind = entryTakeBack
+		kind = books.EntryTakeBack
 	}
 	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
 		return 0, nil, fmt.Errorf("credit the account: %w", err)

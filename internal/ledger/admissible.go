@@ -15,7 +15,7 @@ import (
 // logs nothing and counts against no limit. It is no promise: others may be
 // admitted meanwhile, so Admit decides afresh.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
-	b := newBooks()
+	b := newBatch()
 	err := l.db.View(ctx, func(tx *store.Tx) error {
 		rows, days := l.db.NewBatch(), l.db.NewBatch()
 		b.read(rows, rows.Query, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})
@@ -28,7 +28,7 @@ func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
 	if err != nil {
 		return unavailable(fmt.Errorf("read what decides an admission: %w", err))
 	}
-	_, refusal := b.admit(a, "") // into books that nobody writes
+	_, refusal := b.Admit(a, "") // into books that nobody writes
 	if refusal == nil || errors.Is(refusal, ErrKeyChanged) {
 		return refusal
 	}

@@ -9,28 +9,12 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 )
 
 // Admission is a request that asks to run.
-type Admission struct {
-	Request      string // its id, req_…
-	Account, Key string
-	// KeyVersion is the version of the key's row that the caller's checks were
-	// made on.
-	KeyVersion int64
-	Model      string
-	Endpoint   string // the path, /v1/chat/completions
-	// Amount is the highest possible cost of the request over all attempts.
-	Amount money.Amount
-	// FreeDaily is a free model's requests per account and UTC day; 0: not free.
-	FreeDaily int64
-	Revision  int64 // of the catalog that prices it
-	Received  time.Time
-	// Job is the id of the job that the request submits, for AdmitJob; empty
-	// for chat.
-	Job string
-}
+type Admission = books.Admission
 
 // Hold is the money that an admitted request keeps until it ends. End it once,
 // with Settle or Release; a hold that is never ended is swept when its node
@@ -42,7 +26,7 @@ type Hold struct {
 	Account, Key string
 
 	ledger   *Ledger
-	row      *holdRow
+	row      *books.HoldRow
 	progress atomic.Pointer[Progress] // the newest, written to the row by the next batch
 	queued   atomic.Bool              // a progress operation waits
 	ended    atomic.Bool
@@ -78,13 +62,13 @@ func (l *Ledger) admit(ctx context.Context, o *op) (*Hold, error) {
 	}
 	if answered && err != nil && !o.ridden && !o.receipted && !errors.Is(err, ErrKeyChanged) {
 		f := fault.Of(err)
-		l.Refused(o.admission.refusal(f.Status(), f.Code, l.now()))
+		l.Refused(refusal(&o.admission, f.Status(), f.Code, l.now()))
 	}
 	return hold, err
 }
 
 // refusal is the log row of an admission that is refused at a time.
-func (a *Admission) refusal(status int, code fault.Code, at time.Time) Refusal {
+func refusal(a *Admission, status int, code fault.Code, at time.Time) Refusal {
 	return Refusal{
 		Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
 		Status: status, Code: string(code), Received: a.Received, Duration: at.Sub(a.Received),
@@ -145,7 +129,7 @@ const StatusClosed = 499
 // False: it has been answered. One that no batch has taken is logged now; one
 // that a batch has taken is undone and logged by the committer.
 func (l *Ledger) leave(o *op, status int, code fault.Code) bool {
-	o.told = o.admission.refusal(status, code, l.now())
+	o.told = refusal(&o.admission, status, code, l.now())
 	if o.state.CompareAndSwap(opWaiting, opLeft) {
 		l.Refused(o.told)
 		return true

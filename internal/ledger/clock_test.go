@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -42,7 +43,10 @@ func (c *jumpy) request(account, model string, amount money.Amount, free int64) 
 	return a
 }
 
-const day = 24 * time.Hour
+const (
+	day    = 24 * time.Hour
+	window = time.Minute // of requests per minute
+)
 
 var jumps = []time.Duration{time.Hour, day, 40 * day, 400 * day, -time.Hour, -day, -40 * day}
 
@@ -354,12 +358,9 @@ func (f *fixture) daysAdd() {
 	check("cost", sum(`SELECT account || ' ' || model AS name, day, day_cost_nano AS recorded, 0 AS computed FROM ledger_usage
 		UNION ALL SELECT account || ' ' || model, day, cost_nano, 0 FROM ledger_usage_day`,
 		`SELECT account || ' ' || model, day, 0, cost_nano FROM ledger_receipt WHERE outcome <> 4`))
-	check("days of the same thing twice",
-		`SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
-		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = `+
-			`u.model AND d.day = u.day GROUP BY u.model, u.day
-		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_free u JOIN ledger_free_day d ON d.account = u.account AND d.model = `+
-			`u.model AND d.day = u.day GROUP BY u.model, u.day`)
+	check("days of the same thing twice", `SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
+		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = u.model AND d.day = u.day GROUP BY u.model, u.day
+		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_free u JOIN ledger_free_day d ON d.account = u.account AND d.model = u.model AND d.day = u.day GROUP BY u.model, u.day`)
 }
 
 // TestLimitsAgreeWithAModel walks the clock at random, forward, back and over
@@ -391,22 +392,22 @@ func TestLimitsAgreeWithAModel(t *testing.T) {
 
 // limits are the model: what each day saw, and when the window's requests were.
 type limits struct {
-	spent, held map[keyDay]money.Amount
-	ended       map[usageKey]int64
-	places      map[usageKey]int64
+	spent, held map[books.KeyDay]money.Amount
+	ended       map[books.UsageKey]int64
+	places      map[books.UsageKey]int64
 	hits        map[string][]int64
 }
 
 func newLimits() *limits {
-	return &limits{map[keyDay]money.Amount{}, map[keyDay]money.Amount{}, map[usageKey]int64{}, map[usageKey]int64{}, map[string][]int64{}}
+	return &limits{map[books.KeyDay]money.Amount{}, map[books.KeyDay]money.Amount{}, map[books.UsageKey]int64{}, map[books.UsageKey]int64{}, map[string][]int64{}}
 }
 
 // running is an admitted request of the walk.
 type running struct {
 	hold   *Hold   // chat
 	job    JobHold // or a job
-	at     keyDay
-	model  usageKey
+	at     books.KeyDay
+	model  books.UsageKey
 	amount money.Amount
 	free   bool
 }
@@ -432,8 +433,7 @@ func (w *walk) step() {
 	case n < 18:
 		w.c.pass(time.Duration(w.random.IntN(40)) * time.Second)
 	case n == 18 && w.wrong == 0:
-		w.wrong = []time.Duration{time.Hour, 12 * time.Hour, day, 2 * day, 40 * day, 400 * day, -time.Hour, -12 * time.Hour, -day, -40 * day,
-			2 * time.Second}[w.random.IntN(11)]
+		w.wrong = []time.Duration{time.Hour, 12 * time.Hour, day, 2 * day, 40 * day, 400 * day, -time.Hour, -12 * time.Hour, -day, -40 * day, 2 * time.Second}[w.random.IntN(11)]
 		w.c.add(w.wrong)
 	case n == 18:
 		w.c.add(-w.wrong)
@@ -460,11 +460,11 @@ func (w *walk) admitOne() {
 	account := []string{"a", "b"}[w.random.IntN(2)]
 	now := w.c.ms.Load()
 	a := w.c.request(account, "m", money.Amount(w.random.IntN(400)), 0)
-	r := running{at: keyDay{account + "_key", dayOf(now)}, amount: a.Amount, free: w.random.IntN(3) == 0}
+	r := running{at: books.KeyDay{Key: account + "_key", Day: books.DayOf(now)}, amount: a.Amount, free: w.random.IntN(3) == 0}
 	if r.free {
 		a.Model, a.FreeDaily = "gift", w.free
 	}
-	r.model = usageKey{account, a.Model, dayOf(now)}
+	r.model = books.UsageKey{Account: account, Model: a.Model, Day: books.DayOf(now)}
 	m := w.model
 	want := ""
 	hits := m.hits[account]
@@ -536,20 +536,19 @@ func (w *walk) endOne() {
 
 func (w *walk) compare() {
 	for _, account := range []string{"a", "b"} {
-		today := dayOf(w.c.ms.Load())
-		at := keyDay{account + "_key", today}
+		today := books.DayOf(w.c.ms.Load())
+		at := books.KeyDay{Key: account + "_key", Day: today}
 		if k := w.keyState(account); k.SpentToday != w.model.spent[at] {
 			w.t.Errorf("spent_today of %s is %s, the model's %s", account, k.SpentToday, w.model.spent[at])
 		}
-		requests := w.model.ended[usageKey{account, "m", today}] + w.model.ended[usageKey{account, "gift", today}]
+		requests := w.model.ended[books.UsageKey{Account: account, Model: "m", Day: today}] + w.model.ended[books.UsageKey{Account: account, Model: "gift", Day: today}]
 		for _, r := range w.running {
-			if r.hold == nil && r.model.account == account && r.model.day == today {
+			if r.hold == nil && r.model.Account == account && r.model.Day == today {
 				requests++
 			}
 		}
 		if u := w.usage(account); u.Today.Cost != w.model.spent[at] || u.Today.Requests != requests {
-			w.t.Errorf("usage.today of %s is %s over %d requests, the model's %s over %d", account, u.Today.Cost, u.Today.Requests,
-				w.model.spent[at], requests)
+			w.t.Errorf("usage.today of %s is %s over %d requests, the model's %s over %d", account, u.Today.Cost, u.Today.Requests, w.model.spent[at], requests)
 		}
 	}
 	w.audited()

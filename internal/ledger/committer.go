@@ -85,7 +85,7 @@ const (
 // poisoned operation stands alone, and begins a new life when this node was
 // declared dead.
 func (c *committer) commit(ops []*op) {
-	var lost *books // decisions of the try whose COMMIT has no answer
+	var lost *batch // decisions of the try whose COMMIT has no answer
 	var cause error
 	alone := false // it has been refused alone
 	pause := minPause
@@ -134,7 +134,7 @@ func (c *committer) commit(ops []*op) {
 }
 
 // try runs the batch once.
-func (c *committer) try(ops []*op) (verdict, *books, error) {
+func (c *committer) try(ops []*op) (verdict, *batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	session, err := c.l.db.Session(ctx)
@@ -148,8 +148,8 @@ func (c *committer) try(ops []*op) (verdict, *books, error) {
 	return v, b, err
 }
 
-func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (verdict, *books, error) {
-	b := newBooks()
+func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (verdict, *batch, error) {
+	b := newBatch()
 	read := c.l.db.NewBatch()
 	var moved int64
 	read.Begin(lockTimeout, idleTimeout)
@@ -186,7 +186,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 
 // resolve finds out why the fence did not move, in the transaction that is open.
 // Its commit is what proves what it has read (node.Prove).
-func (c *committer) resolve(ctx context.Context, session *store.Session) (verdict, *books, error) {
+func (c *committer) resolve(ctx context.Context, session *store.Session) (verdict, *batch, error) {
 	var fate node.Fate
 	prove := c.l.db.NewBatch()
 	node.Prove(prove, &fate, c.epoch)
@@ -211,9 +211,7 @@ func judgeFate(fate node.Fate, last int64) (verdict, error) {
 	case fate.Batch == last && fate.Dead:
 		return fenced, node.ErrFenced
 	case fate.Batch <= last: // the batch is not in these books, nor are some before it
-		return fenced, fmt.Errorf(
-			"this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last,
-			fate.Batch)
+		return fenced, fmt.Errorf("this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last, fate.Batch)
 	}
 	return vanished, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
 }
@@ -249,14 +247,14 @@ func (c *committer) split(ops []*op, err error) {
 }
 
 // answer tells the callers what the committed books decided.
-func (c *committer) answer(ops []*op, b *books) {
+func (c *committer) answer(ops []*op, b *batch) {
 	for _, o := range ops {
 		d := b.decisions[o]
 		o.err = d.err
 		switch o.kind {
 		case opAdmit:
 			if d.hold != nil {
-				o.hold = &Hold{Amount: d.hold.amount, Account: d.hold.account, Key: d.hold.key, ledger: c.l, row: d.hold}
+				o.hold = &Hold{Amount: d.hold.Amount, Account: d.hold.Account, Key: d.hold.Key, ledger: c.l, row: d.hold}
 			}
 		case opEnd, opSweep, opJob:
 			c.observe(o, d)
@@ -267,7 +265,7 @@ func (c *committer) answer(ops []*op, b *books) {
 		}
 		c.finish(o, d.hold != nil)
 	}
-	if len(b.lows) > 0 && c.l.opts.ToldLow != nil {
+	if len(b.Lows) > 0 && c.l.opts.ToldLow != nil {
 		c.l.opts.ToldLow()
 	}
 }
@@ -293,7 +291,7 @@ func (o *op) String() string {
 	case opJob:
 		return "end of the job of " + o.holdID
 	case opProgress:
-		return "progress " + o.note.row.id
+		return "progress " + o.note.row.ID
 	case opConfirm:
 		return "confirm"
 	default:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -55,7 +56,7 @@ func TestRowsOfAnotherType(t *testing.T) {
 			if st := n.state("a"); st.Held != 0 || st.Balance != 9*money.USD {
 				t.Errorf("a: %+v", st)
 			}
-			report, err := Audit(ctx, db)
+			report, err := audit.Run(ctx, db)
 			if err != nil || report.OK {
 				t.Errorf("audit: %v, %+v", err, report)
 			}

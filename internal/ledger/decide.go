@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 )
 
 // decision is the answer to one operation, valid once the books are committed.
 type decision struct {
-	hold    *holdRow // opAdmit: admitted
+	hold    *books.HoldRow // opAdmit: admitted
 	err     error
 	ended   bool // opEnd, opSweep: this batch ended it
 	charged bool
@@ -17,15 +18,26 @@ type decision struct {
 	over    money.Amount
 }
 
+// batch is one try of a batch: the books that it works on, and what it writes
+// beside them.
+type batch struct {
+	books.Books
+	progress  []*Hold
+	riders    []Rider
+	decisions map[*op]decision
+}
+
+func newBatch() *batch { return &batch{Books: books.New()} }
+
 // decide takes the operations into the books, in order.
-func (b *books) decide(ops []*op, epoch string) {
+func (b *batch) decide(ops []*op, epoch string) {
 	b.decisions = make(map[*op]decision, len(ops))
 	for _, o := range ops {
 		b.decisions[o] = b.decideOne(o, epoch)
 	}
 }
 
-func (b *books) decideOne(o *op, epoch string) decision {
+func (b *batch) decideOne(o *op, epoch string) decision {
 	switch o.kind {
 	case opAdmit:
 		if o.state.Load() == opAbandoned {
@@ -34,7 +46,7 @@ func (b *books) decideOne(o *op, epoch string) decision {
 		if o.admitting != nil {
 			return b.admitJob(o, epoch)
 		}
-		hold, err := b.admit(o.admission, epoch)
+		hold, err := b.Admit(o.admission, epoch)
 		return decision{hold: hold, err: err}
 	case opEnd:
 		if o.epoch != epoch {
@@ -49,18 +61,18 @@ func (b *books) decideOne(o *op, epoch string) decision {
 		// The hold's row is known from its admission and need not be read: while
 		// this epoch lives nobody else ends it, and this node ends it once. If
 		// that were ever wrong, the receipt's primary key would refuse the batch.
-		b.holds[o.holdID] = o.hold.row
-		receipt, ended := b.end(o.holdID, end, o.attempts)
+		b.Holds[o.holdID] = o.hold.row
+		receipt, ended := b.End(o.holdID, end, o.attempts)
 		if !ended {
-			return decision{err: fmt.Errorf("%w: %w", ErrNotSettled, errDamaged)}
+			return decision{err: fmt.Errorf("%w: %w", ErrNotSettled, books.ErrDamaged)}
 		}
-		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.over}
+		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.Over}
 	case opSweep:
-		if err := b.broken(o.holdID); err != nil {
+		if err := b.Broken(o.holdID); err != nil {
 			return decision{err: err}
 		}
-		receipt, ended := b.sweep(o.holdID)
-		return decision{ended: ended, charged: ended && receipt.end.Outcome == Billed, over: receipt.over}
+		receipt, ended := b.Sweep(o.holdID)
+		return decision{ended: ended, charged: ended && receipt.End.Outcome == Billed, over: receipt.Over}
 	case opJob:
 		return b.endJob(o)
 	case opProgress:
@@ -69,4 +81,21 @@ func (b *books) decideOne(o *op, epoch string) decision {
 		b.refused(o.refusal)
 	}
 	return decision{}
+}
+
+// refused writes the receipt of a request that was refused. It belongs to no
+// total; the account's row need not exist.
+func (b *batch) refused(r Refusal) {
+	receipt := books.ReceiptRow{
+		Hold: books.HoldRow{
+			ID: r.Request, Account: r.Account, Key: r.Key, Model: r.Model, Endpoint: r.Endpoint,
+			Day: books.DayOf(b.NowMS), CreatedMS: r.Received.UnixMilli(),
+		},
+		End:      End{Outcome: Refused, Status: r.Status, Code: r.Code, Duration: r.Duration},
+		Attempts: "[]", StandsFor: max(1, r.standsFor), EndedMS: b.NowMS,
+	}
+	if acct := b.Accounts[r.Account]; acct != nil {
+		receipt.Seq, receipt.Balance = acct.Seq, acct.Balance
+	}
+	b.Receipts = append(b.Receipts, receipt)
 }

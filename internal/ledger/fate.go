@@ -17,7 +17,7 @@ var errPoisoned = errors.New("the operation cannot be committed")
 // try whose COMMIT has no answer; nil: no COMMIT of this batch is open. Where
 // that try was committed its decisions stand, where it was not nothing of it
 // does, and where nobody can tell no caller is told that it was not charged.
-func (c *committer) ended(ops []*op, v verdict, lost *books, cause error) {
+func (c *committer) ended(ops []*op, v verdict, lost *batch, cause error) {
 	switch {
 	case v == wasCommitted && lost != nil:
 		c.batch++
@@ -40,8 +40,7 @@ func (c *committer) ended(ops []*op, v verdict, lost *books, cause error) {
 
 // rejoin begins a new life of this node. What the former one held is taken over.
 func (c *committer) rejoin(cause error) {
-	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch,
-		"cause", cause)
+	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch, "cause", cause)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 		err := c.l.node.Rejoin(ctx)
@@ -77,9 +76,9 @@ func (c *committer) again(ops []*op, cause error) {
 // answerOutlived answers a batch that was committed before its epoch was
 // declared dead. Its decisions stand, but the holds of its chat requests are the
 // sweep's now, which gives them back: those requests must not run.
-func (c *committer) answerOutlived(ops []*op, b *books, epoch string) {
+func (c *committer) answerOutlived(ops []*op, b *batch, epoch string) {
 	for _, o := range ops {
-		if d := b.decisions[o]; o.kind == opAdmit && d.hold != nil && d.hold.epoch == epoch {
+		if d := b.decisions[o]; o.kind == opAdmit && d.hold != nil && d.hold.Epoch == epoch {
 			o.receipted = true
 			d.hold, d.err = nil, unavailable(errors.New("this node was declared dead while it admitted the request"))
 			b.decisions[o] = d
@@ -92,8 +91,7 @@ func (c *committer) answerOutlived(ops []*op, b *books, epoch string) {
 // admission to chat is refused either way: no sweep charges a request that did
 // not begin. Log rows are written again, and have no effect if they are there.
 func (c *committer) unknown(ops []*op, cause error) {
-	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
-		"cause", cause)
+	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops), "cause", cause)
 	var rows []*op
 	for _, o := range ops {
 		switch {

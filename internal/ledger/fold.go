@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -94,7 +96,7 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 			return err
 		}
 		// A day that is to come, since the clock was ahead, keeps its receipts.
-		below, today := foldBelow(now, l.opts.Retention), dayOf(now)
+		below, today := books.FoldBelow(now, l.opts.Retention), books.DayOf(now)
 		var account string
 		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
 			below, today).Scan(&account)
@@ -116,16 +118,6 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	return more, err
 }
 
-// foldBelow returns the request id below which receipts go: ids sort by the
-// time they were made. The day's own figures are proved by its receipts, so
-// today's stay; the hour is for requests that were admitted after midnight but
-// made before.
-func foldBelow(nowMS int64, retention time.Duration) string {
-	midnight := time.Duration(dayOf(nowMS)) * 24 * time.Hour
-	cutoff := min(nowMS-retention.Milliseconds(), (midnight - time.Hour).Milliseconds())
-	return id.At("req_", time.UnixMilli(cutoff))
-}
-
 // foldKey is what sums of deleted receipts are kept by.
 type foldKey struct{ key, model string }
 
@@ -139,13 +131,12 @@ type foldChunkRows struct {
 	ids    []string
 	totals map[foldKey]*Totals
 	months map[int64]*foldMonth
-	last   int64 // the newest day among them
-	chain  chain // of the deleted, so that the running balance can be proved without them
+	last   int64       // the newest day among them
+	chain  audit.Chain // of the deleted, so that the running balance can be proved without them
 }
 
 func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRows, error) {
-	rows, err := tx.Query(
-		`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
+	rows, err := tx.Query(`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
 		FROM ledger_receipt WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
 	if err != nil {
 		return nil, err
@@ -159,8 +150,7 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 		var tokens Tokens
 		var m foldMonth
 		var day, outcome int64
-		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion,
-			&tokens.Images, &m.createdMS); err != nil {
+		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion, &tokens.Images, &m.createdMS); err != nil {
 			return nil, err
 		}
 		chunk.ids, chunk.last = append(chunk.ids, receipt), max(chunk.last, day)
@@ -170,8 +160,8 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 		if chunk.totals[k] == nil {
 			chunk.totals[k] = &Totals{}
 		}
-		chunk.totals[k].count(Outcome(outcome), cost, tokens)
-		chunk.chain.move(m.seq, m.balance, -cost)
+		chunk.totals[k].Count(Outcome(outcome), cost, tokens)
+		chunk.chain.Move(m.seq, m.balance, -cost)
 		if cost > 0 {
 			chunk.month(day, m, cost)
 		}
@@ -193,8 +183,7 @@ func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
 
 func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	for k, t := range c.totals {
-		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens,
-			completion_tokens, images)
+		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 			ON CONFLICT (account, key, model) DO UPDATE SET
 			cost_nano = ledger_folded.cost_nano + excluded.cost_nano,
@@ -209,10 +198,8 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 			return err
 		}
 	}
-	if c.chain.movements > 0 {
-		if err := c.chain.noteTx(tx, account); err != nil {
-			return err
-		}
+	if err := c.chain.NoteTx(tx, account); err != nil {
+		return err
 	}
 	for month, m := range c.months {
 		entry := fmt.Sprintf("ent_%s_%04d%02d", account, month/12, month%12+1)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -97,7 +98,7 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 	if err != nil {
 		return nil, err
 	}
-	today := dayOf(now)
+	today := books.DayOf(now)
 	rows, err := tx.Query(`SELECT k.id, k.account, k.version, k.disabled, k.rpm, k.daily_budget_nano, k.total_limit_nano,
 		k.spent_nano, k.held_nano, k.day, k.day_spent_nano, COALESCE(d.spent_nano, 0), k.last_used_ms, a.disabled
 		FROM ledger_key k JOIN ledger_account a ON a.id = k.account LEFT JOIN ledger_key_day d ON d.key = k.id AND d.day = $1

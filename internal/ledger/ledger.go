@@ -11,7 +11,8 @@
 //     the sum of their open holds.
 //
 // All of a node's admissions and settlements go through one committer, which
-// groups what waits into one transaction after the other.
+// groups what waits into one transaction after the other. What is decided in it
+// is package books', pure; the audit is package audit.
 package ledger
 
 import (
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/loop"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -31,7 +33,7 @@ import (
 var (
 	// ErrKeyChanged means that the key's row is not the one that the caller's
 	// checks were made on: authenticate afresh, repeat them, and call again.
-	ErrKeyChanged = errors.New("the key has changed since it was checked")
+	ErrKeyChanged = books.ErrKeyChanged
 	// ErrNotSettled means that a settlement is known not to have been
 	// committed, and never will be: answer an error, the client is not charged.
 	ErrNotSettled = errors.New("the request could not be settled")

@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -205,7 +206,7 @@ func (f *fixture) requests(filter RequestFilter) []Receipt {
 // audited checks the books, which every test leaves in order.
 func (f *fixture) audited() {
 	f.t.Helper()
-	report, err := Audit(context.Background(), f.db)
+	report, err := audit.Run(context.Background(), f.db)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -251,8 +252,7 @@ func TestHoldAndSettle(t *testing.T) {
 			t.Errorf("receipts: %+v", list)
 		}
 		u := f.usage("a")
-		if u.Total != u.ByModel[0].Totals || u.Total.Requests != 1 || u.Total.Billed != 1 || u.Today.Requests != 1 ||
-			u.Today.Cost != money.USD/4 {
+		if u.Total != u.ByModel[0].Totals || u.Total.Requests != 1 || u.Total.Billed != 1 || u.Today.Requests != 1 || u.Today.Cost != money.USD/4 {
 			t.Errorf("usage: %+v", u)
 		}
 		f.audited()

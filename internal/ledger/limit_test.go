@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,32 +87,6 @@ func TestRateWindowIsExact(t *testing.T) {
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := start(t, db)
 		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
-		b := newBooks()
-		key := &keyRow{id: "k", rpm: 3}
-		// The decision itself, on a clock: passes at 0, 20 and 40 s; then one a
-		// hit that leaves the window.
-		try := func(at int64) bool {
-			b.nowMS = at
-			if b.checkRate(key, key.hits+1) != nil {
-				return false
-			}
-			key.hits++
-			b.hits[hitKey{"k", key.hits}] = at
-			return true
-		}
-		for _, step := range []struct {
-			at   int64
-			want bool
-		}{{0, true}, {20_000, true}, {40_000, true}, {40_001, false}, {59_999, false}, {60_000, true}, {60_001, false}, {80_000, true},
-			{99_999, false}, {100_000, true}} {
-			if got := try(step.at); got != step.want {
-				t.Errorf("at %d ms: %v, want %v", step.at, got, step.want)
-			}
-			if told := fault.Of(b.checkRate(key, key.hits+1)); step.at == 40_001 &&
-				(told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
-				t.Errorf("at %d ms it says %v", step.at, told)
-			}
-		}
 		for i := range 3 {
 			if _, err := f.admit("a", 0); err != nil {
 				t.Fatalf("request %d: %v", i, err)
@@ -222,32 +195,4 @@ func TestDailyBudgetBelongsToTheDayOfAdmission(t *testing.T) {
 			t.Errorf("usage: %+v", u)
 		}
 	})
-}
-
-// TestRefusalsNameWhatTheKindHas: who cannot pay is told what makes a request of
-// this kind cheaper.
-func TestRefusalsNameWhatTheKindHas(t *testing.T) {
-	t.Parallel()
-	for endpoint, word := range map[string]string{
-		"/v1/chat/completions": "lower max_tokens", "/native/v1/messages": "lower max_tokens", "/v1/responses": "lower max_output_tokens",
-		"/v1/images/generations": "fewer images or a smaller resolution", "/v1/images/edits": "fewer images or a smaller resolution",
-		"/v1/videos/generations": "a shorter clip or a smaller resolution",
-	} {
-		for name, change := range map[string]func(*accountRow, *keyRow, *Admission){
-			"balance": func(*accountRow, *keyRow, *Admission) {},
-			"budget":  func(_ *accountRow, k *keyRow, _ *Admission) { k.dailyBudget = 0 },
-			"limit":   func(_ *accountRow, k *keyRow, _ *Admission) { k.limit = 0 },
-			"range":   func(_ *accountRow, _ *keyRow, a *Admission) { a.Amount = money.Max + 1 },
-		} {
-			b := newBooks()
-			b.accounts["a"], b.keys["k"] = &accountRow{id: "a"}, &keyRow{id: "k", account: "a", rpm: -1, dailyBudget: -1, limit: -1}
-			a := Admission{Account: "a", Key: "k", Endpoint: endpoint, Amount: 1}
-			change(b.accounts["a"], b.keys["k"], &a)
-			_, err := b.admit(a, "node")
-			f := fault.Of(err)
-			if f == nil || f.Code != fault.InsufficientQuota || !strings.Contains(strings.ToLower(f.Message), word) {
-				t.Errorf("%s of %s: %v", name, endpoint, err)
-			}
-		}
-	}
 }

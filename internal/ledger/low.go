@@ -3,53 +3,23 @@ package ledger
 import (
 	"fmt"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
-// Low is a drop of a balance below the level that its account has set. It is
-// told once a drop: a credit that brings the balance above the level arms it
-// again (interface.md, States and transitions).
-type Low struct {
-	Account        string
-	Balance, Level money.Amount
-}
-
-// lowRow is an account's level.
-type lowRow struct {
-	set, armed bool
-	level      money.Amount
-}
-
-// drops tells whether a change of the balance is a drop that is to be told, and
-// disarms the level then.
-func (l *lowRow) drops(before, after money.Amount) bool {
-	if !l.set || !l.armed || after >= before || after >= l.level {
-		return false
-	}
-	l.armed = false
-	return true
-}
-
-// rises arms the level when a credit brings the balance above it; true: it was
-// not armed.
-func (l *lowRow) rises(before, after money.Amount) bool {
-	if !l.set || l.armed || after <= before || after <= l.level {
-		return false
-	}
-	l.armed = true
-	return true
-}
+// Low is a drop of a balance below the level that its account has set.
+type Low = books.Low
 
 // LowTx returns the level below which an account wants to hear of its balance;
 // false: it has set none. ErrNoAccount.
 func LowTx(tx *store.Tx, account string) (level money.Amount, set bool, err error) {
 	row, err := lowTx(tx, account)
-	return row.level, row.set, err
+	return row.Amount, row.Set, err
 }
 
-func lowTx(tx *store.Tx, account string) (lowRow, error) {
-	var row lowRow
+func lowTx(tx *store.Tx, account string) (books.Level, error) {
+	var row books.Level
 	found := false
 	rows, err := tx.Query(`SELECT low_set, low_armed, low_nano FROM ledger_account WHERE id = $1`, account)
 	if err != nil {
@@ -59,10 +29,10 @@ func lowTx(tx *store.Tx, account string) (lowRow, error) {
 	for rows.Next() {
 		found = true
 		var set, armed int64
-		if err := rows.Scan(&set, &armed, (*int64)(&row.level)); err != nil {
+		if err := rows.Scan(&set, &armed, (*int64)(&row.Amount)); err != nil {
 			return row, err
 		}
-		row.set, row.armed = set != 0, armed != 0
+		row.Set, row.Armed = set != 0, armed != 0
 	}
 	if err := rows.Err(); err != nil || found {
 		return row, err
@@ -77,12 +47,12 @@ func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 	if err != nil {
 		return err
 	}
-	row := lowRow{}
+	row := books.Level{}
 	if level != nil {
-		row = lowRow{set: true, level: *level, armed: state.Balance >= *level}
+		row = books.Level{Set: true, Amount: *level, Armed: state.Balance >= *level}
 	}
 	_, err = tx.Exec(`UPDATE ledger_account SET low_set = $1, low_nano = $2, low_armed = $3 WHERE id = $4`,
-		flag(row.set), int64(row.level), flag(row.armed), account)
+		flag(row.Set), int64(row.Amount), flag(row.Armed), account)
 	return err
 }
 
@@ -93,15 +63,15 @@ func moveTx(tx *store.Tx, account string, before, after money.Amount) (*Low, err
 	if err != nil {
 		return nil, err
 	}
-	drop := row.drops(before, after)
-	if !drop && !row.rises(before, after) {
+	drop := row.Drops(before, after)
+	if !drop && !row.Rises(before, after) {
 		return nil, nil
 	}
-	if _, err := tx.Exec(`UPDATE ledger_account SET low_armed = $1 WHERE id = $2`, flag(row.armed), account); err != nil {
+	if _, err := tx.Exec(`UPDATE ledger_account SET low_armed = $1 WHERE id = $2`, flag(row.Armed), account); err != nil {
 		return nil, fmt.Errorf("note the level of a balance: %w", err)
 	}
 	if !drop {
 		return nil, nil
 	}
-	return &Low{Account: account, Balance: after, Level: row.level}, nil
+	return &Low{Account: account, Balance: after, Level: row.Amount}, nil
 }

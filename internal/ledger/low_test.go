@@ -6,44 +6,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
-
-// TestLowIsToldOnceADrop takes a balance up and down: a level is told when a
-// charge or take-back brings the balance below it, once, until a credit has
-// brought it above.
-func TestLowIsToldOnceADrop(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		level := money.Amount(rapid.Int64Range(-5, 5).Draw(t, "level"))
-		balance := money.Amount(rapid.Int64Range(-10, 10).Draw(t, "balance"))
-		row := lowRow{set: true, level: level, armed: balance >= level}
-		heard := balance < level
-		for range rapid.IntRange(1, 30).Draw(t, "moves") {
-			before := balance
-			balance += money.Amount(rapid.Int64Range(-4, 4).Draw(t, "move"))
-			told := row.drops(before, balance)
-			armed := row.rises(before, balance)
-			if told && armed {
-				t.Fatal("a move is both a drop and a rise")
-			}
-			want := balance < before && balance < level && !heard
-			if told != want {
-				t.Fatalf("from %d to %d at level %d: told %t, want %t", before, balance, level, told, want)
-			}
-			if told {
-				heard = true
-			}
-			if balance > before && balance > level {
-				heard = false
-			}
-		}
-	})
-}
 
 // TestToldLowComesAfterTheCommit checks when the ledger says that a low balance
 // was told: once what TellLow wrote is committed, also when the answer to that

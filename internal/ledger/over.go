@@ -9,13 +9,13 @@ import (
 // the highest possible cost, so usage above it is a line that does not obey its
 // limit or a catalog that is wrong. Nobody is charged for it. A sum ends at
 // money.Max: a provider may tell any counts, and no settlement may fail for them.
-func (b *books) writeOver(q *store.Batch) {
-	for _, r := range b.receipts {
-		if r.over > 0 {
+func (b *batch) writeOver(q *store.Batch) {
+	for _, r := range b.Receipts {
+		if r.Over > 0 {
 			q.Exec(nil, `INSERT INTO ledger_over (account, key, line, over_nano) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (account, key, line) DO UPDATE SET over_nano =
 				CASE WHEN ledger_over.over_nano > $5 - excluded.over_nano THEN $5 ELSE ledger_over.over_nano + excluded.over_nano END`,
-				r.hold.account, r.hold.key, word(r.end.Line), int64(min(r.over, money.Max)), int64(money.Max))
+				r.Hold.Account, r.Hold.Key, word(r.End.Line), int64(min(r.Over, money.Max)), int64(money.Max))
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 			if err := h.Settle(ctx, billed(3*money.USD)); err != nil {
 				t.Fatal(err)
 			}
-			return h.row.id
+			return h.row.ID
 		}
 		sums := func(want money.Amount, request string, wantRequest money.Amount) {
 			t.Helper()

@@ -8,19 +8,14 @@ import (
 	"sync"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/store"
 )
-
-// errDamaged marks an open hold whose account or key the ledger does not have.
-var errDamaged = errors.New("the account or the key of the hold is gone")
-
-// errImplausible marks one with figures that nothing here writes.
-var errImplausible = errors.New("the figures of the hold are out of range")
 
 // damaged tells whether err is about the rows that an ending meets, so that it
 // will fail again whenever it is tried.
 func damaged(err error) bool {
-	return errors.Is(err, errDamaged) || errors.Is(err, errImplausible) || errors.Is(err, store.ErrColumn)
+	return errors.Is(err, books.ErrDamaged) || errors.Is(err, books.ErrImplausible) || errors.Is(err, store.ErrColumn)
 }
 
 // damages are the holds whose ending was refused although it stood alone in its
@@ -112,8 +107,7 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 		if err != nil {
 			return err
 		}
-		n, err := tx.Exec(`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano,
-			created_ms, cause, at_ms)
+		n, err := tx.Exec(`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
 			SELECT id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, CAST($1 AS TEXT), CAST($2 AS BIGINT)
 			FROM ledger_hold WHERE id = $3`, cause.Error(), now, hold)
 		if err != nil {
@@ -159,8 +153,7 @@ func freePlaceTx(tx *store.Tx, hold, account string) error {
 // sumHeldTx sets what an account and a key show as held to the sum of their open
 // holds. The account is locked.
 func sumHeldTx(tx *store.Tx, account, key string) error {
-	if _, err := tx.Exec(
-		`UPDATE ledger_account SET held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.account = $1)
+	if _, err := tx.Exec(`UPDATE ledger_account SET held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.account = $1)
 		WHERE id = $1`, account); err != nil {
 		return err
 	}

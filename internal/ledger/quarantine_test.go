@@ -114,8 +114,7 @@ func TestRefusalThatPasses(t *testing.T) {
 		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
 			t.Fatal(err)
 		}
-		setUp, takeDown := []string{`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt BEGIN SELECT RAISE(ABORT, 'not yet'); END`},
-			[]string{`DROP TRIGGER refuses`}
+		setUp, takeDown := []string{`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt BEGIN SELECT RAISE(ABORT, 'not yet'); END`}, []string{`DROP TRIGGER refuses`}
 		if db.Dialect() == store.PostgreSQL {
 			setUp = []string{`CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'not yet'; END $$ LANGUAGE plpgsql`,
 				`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt FOR EACH ROW EXECUTE FUNCTION refuse()`}
@@ -271,7 +270,7 @@ func TestImplausibleHoldsAreQuarantined(t *testing.T) {
 		for _, column := range []string{"amount_nano", "cost_nano", "prompt_tokens", "cached_tokens", "completion_tokens"} {
 			for _, figure := range []string{"-5", "9223372036854775807"} {
 				h := f.mustAdmit("a", 1)
-				damage(t, db, `UPDATE ledger_hold SET epoch = 'node_gone', `+column+` = `+figure+` WHERE id = '`+h.row.id+`'`)
+				damage(t, db, `UPDATE ledger_hold SET epoch = 'node_gone', `+column+` = `+figure+` WHERE id = '`+h.row.ID+`'`)
 			}
 		}
 		_ = f.sweepDead(context.Background()) // no sum of holds is taken while one of them is beyond all numbers

@@ -20,3 +20,28 @@ func TestConfirmsKeepNobodyWaiting(t *testing.T) {
 		t.Errorf("%v; want all that wait", kinds)
 	}
 }
+
+func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
+	t.Parallel()
+	q := newQueue()
+	for range 300 {
+		q.push(&op{kind: opAdmit, account: "loud"})
+	}
+	q.push(&op{kind: opAdmit, account: "quiet"})
+	q.push(&op{kind: opRefused})
+	q.push(&op{kind: opEnd})
+	batch := q.take(nil)
+	if len(batch) != batchSize || batch[0].kind != opEnd || batch[2].account != "quiet" {
+		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind, batch[1].account, batch[2].account)
+	}
+	q.close()
+	if rest := q.take(nil); len(rest) != 47 || rest[46].kind != opRefused {
+		t.Errorf("%d left; want 47, the log row last", len(rest))
+	}
+	if q.take(nil) != nil {
+		t.Error("a closed and empty queue goes on")
+	}
+	if q.push(&op{kind: opAdmit}) {
+		t.Error("an admission was taken after close")
+	}
+}

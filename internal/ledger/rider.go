@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/store"
 )
-
-// jobEpoch stands in the hold of a job in place of a node's epoch: such a hold
-// outlives every node and is ended by its job alone.
-const jobEpoch = "job"
 
 // Rider is what another room reads and writes in the transaction that moves
 // money, so that both happen or neither. A batch that was not committed is
@@ -87,39 +84,39 @@ func (l *Ledger) EndJob(ctx context.Context, h JobHold, with EndRider) (bool, er
 }
 
 // endJob decides the end of a job.
-func (b *books) endJob(o *op) decision {
-	if err := b.broken(o.holdID); err != nil {
+func (b *batch) endJob(o *op) decision {
+	if err := b.Broken(o.holdID); err != nil {
 		return decision{err: err}
 	}
-	if b.holds[o.holdID] == nil {
-		if slices.Contains(b.goneHolds, o.holdID) || !o.ending.Orphaned() {
+	if b.Holds[o.holdID] == nil {
+		if slices.Contains(b.GoneHolds, o.holdID) || !o.ending.Orphaned() {
 			return decision{} // ended before, be it by this batch
 		}
-		b.goneHolds = append(b.goneHolds, o.holdID)
+		b.GoneHolds = append(b.GoneHolds, o.holdID)
 		b.riders = append(b.riders, o.ending)
 		return decision{rode: true}
 	}
-	end, now := o.ending.Decide(b.nowMS)
+	end, now := o.ending.Decide(b.NowMS)
 	if !now {
 		return decision{}
 	}
 	attempts := attemptsJSON(end.Attempts)
-	receipt, ended := b.end(o.holdID, end, attempts)
+	receipt, ended := b.End(o.holdID, end, attempts)
 	if !ended {
 		return decision{}
 	}
 	b.riders = append(b.riders, o.ending)
-	return decision{ended: true, rode: true, charged: end.Outcome == Billed, over: receipt.over}
+	return decision{ended: true, rode: true, charged: end.Outcome == Billed, over: receipt.Over}
 }
 
 // admitJob lets the rider of a job decide before its admission.
-func (b *books) admitJob(o *op, epoch string) decision {
-	if err := o.admitting.Decide(b.nowMS); err != nil {
+func (b *batch) admitJob(o *op, epoch string) decision {
+	if err := o.admitting.Decide(b.NowMS); err != nil {
 		return decision{err: err, rode: true}
 	}
-	hold, err := b.admit(o.admission, epoch)
+	hold, err := b.Admit(o.admission, epoch)
 	if err == nil {
-		hold.epoch, hold.job = jobEpoch, o.admission.Job
+		hold.Epoch, hold.Job = books.JobEpoch, o.admission.Job
 		b.riders = append(b.riders, o.admitting)
 	}
 	return decision{hold: hold, err: err}

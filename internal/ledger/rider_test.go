@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -187,10 +188,10 @@ func TestRiderAfterALostCommit(t *testing.T) {
 func TestOneEndABatch(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]bool{"with its hold": true, "without": false} {
-		b := newBooks()
-		b.accounts["a"], b.keys["k"] = &accountRow{id: "a", balance: 10, held: 5}, &keyRow{id: "k", account: "a", held: 5}
+		b := newBatch()
+		b.Accounts["a"], b.Keys["k"] = &books.AccountRow{ID: "a", Balance: 10, Held: 5}, &books.KeyRow{ID: "k", Account: "a", Held: 5}
 		if open {
-			b.holds["h"] = &holdRow{id: "h", epoch: jobEpoch, account: "a", key: "k", amount: 5, job: "j"}
+			b.Holds["h"] = &books.HoldRow{ID: "h", Epoch: books.JobEpoch, Account: "a", Key: "k", Amount: 5, Job: "j"}
 		}
 		var ops []*op
 		for range 3 {

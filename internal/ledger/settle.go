@@ -6,45 +6,26 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 )
 
-// Tokens are the counts of one answer that receipts and totals show. Cached is
-// part of Prompt.
-type Tokens struct {
-	Prompt, Cached, Completion, Images int64
-}
+// Tokens are the counts of one answer that receipts and totals show.
+type Tokens = books.Tokens
 
 // Outcome is how a request ended.
-type Outcome int64
+type Outcome = books.Outcome
 
 // The outcomes, as the request log keeps them.
 const (
-	Billed  Outcome = 1 // with a charge, also of 0
-	Failed  Outcome = 2 // with an error, uncharged
-	Closed  Outcome = 3 // the client left before the first byte, uncharged
-	Refused Outcome = 4 // before or at admission
+	Billed  = books.Billed  // with a charge, also of 0
+	Failed  = books.Failed  // with an error, uncharged
+	Closed  = books.Closed  // the client left before the first byte, uncharged
+	Refused = books.Refused // before or at admission
 )
 
 // End is what the receipt of a request says.
-type End struct {
-	Outcome Outcome
-	// Cost is what usage costs. The charge is never more than the hold; what
-	// exceeds it is recorded.
-	Cost   money.Amount
-	Tokens Tokens
-	Status int    // the HTTP status that the client saw
-	Code   string // the error's code, also of an error inside a stream; empty on success
-	Line   string // the line that answered
-	// Streamed says that the client has seen a part of the answer: what it saw
-	// stays charged even if its end cannot be settled in time (interface.md,
-	// Billing rules 6).
-	Streamed bool
-	// Attempts is the trace of the attempts, a list that encodes as JSON.
-	Attempts  any
-	FirstByte time.Duration // from receipt to the first byte of the answer
-	Duration  time.Duration // from receipt to the end
-}
+type End = books.End
 
 // Progress is what a stream has produced so far.
 type Progress struct {
@@ -128,8 +109,8 @@ func (h *Hold) Release(e End) {
 
 func (h *Hold) endOp(e End) *op {
 	return &op{
-		kind: opEnd, account: h.row.account, key: h.row.key, free: h.row.free,
-		hold: h, holdID: h.row.id, epoch: h.row.epoch, end: e, attempts: attemptsJSON(e.Attempts), done: make(chan struct{}),
+		kind: opEnd, account: h.row.Account, key: h.row.Key, free: h.row.Free,
+		hold: h, holdID: h.row.ID, epoch: h.row.Epoch, end: e, attempts: attemptsJSON(e.Attempts), done: make(chan struct{}),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -15,7 +16,7 @@ type query func(scan func(row store.Row) error, text string, args ...any)
 // first, by locked where the books are to be written, since the account's lock
 // covers all that is the account's; everything else is read after that, and the
 // time last.
-func (b *books) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
+func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	var accounts, keys, holds, admitting, frees []string
 	perKey := map[string]int64{}
 	var most int64
@@ -74,7 +75,7 @@ func (b *books) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
 	}
-	q.Now(&b.nowMS)
+	q.Now(&b.NowMS)
 }
 
 // distinct sorts and removes repetitions, in place.
@@ -83,137 +84,132 @@ func distinct(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-func (b *books) scanAccount(row store.Row) error {
-	var a accountRow
+func (b *batch) scanAccount(row store.Row) error {
+	var a books.AccountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.id, (*int64)(&a.balance), (*int64)(&a.held), (*int64)(&a.floor), &disabled, &a.seq, &a.day, &set, &armed,
-		(*int64)(&a.low.level)); err != nil {
+	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq, &a.Day,
+		&set, &armed, (*int64)(&a.Low.Amount)); err != nil {
 		return err
 	}
-	a.disabled, a.low.set, a.low.armed = disabled != 0, set != 0, armed != 0
-	b.accounts[a.id] = &a
+	a.Disabled, a.Low.Set, a.Low.Armed = disabled != 0, set != 0, armed != 0
+	b.Accounts[a.ID] = &a
 	return nil
 }
 
-func (b *books) scanKey(row store.Row) error {
-	var k keyRow
+func (b *batch) scanKey(row store.Row) error {
+	var k books.KeyRow
 	var disabled int64
-	if err := row.Scan(&k.id, &k.account, &k.version, &disabled, &k.rpm, (*int64)(&k.dailyBudget), (*int64)(&k.limit),
-		(*int64)(&k.spent), (*int64)(&k.held), &k.day, (*int64)(&k.daySpent), (*int64)(&k.dayHeld), &k.hits, &k.lastUsedMS); err != nil {
+	if err := row.Scan(&k.ID, &k.Account, &k.Version, &disabled, &k.RPM, (*int64)(&k.DailyBudget), (*int64)(&k.Limit),
+		(*int64)(&k.Spent), (*int64)(&k.Held), &k.Day, (*int64)(&k.DaySpent), (*int64)(&k.DayHeld), &k.Hits, &k.LastUsedMS); err != nil {
 		return err
 	}
-	k.disabled = disabled != 0
-	b.keys[k.id] = &k
+	k.Disabled = disabled != 0
+	b.Keys[k.ID] = &k
 	return nil
 }
 
-func (b *books) scanHit(row store.Row) error {
-	var k hitKey
+func (b *batch) scanHit(row store.Row) error {
+	var k books.HitKey
 	var at int64
-	if err := row.Scan(&k.key, &k.n, &at); err != nil {
+	if err := row.Scan(&k.Key, &k.N, &at); err != nil {
 		return err
 	}
-	b.hits[k] = at
+	b.Hits[k] = at
 	return nil
 }
 
-func (b *books) scanFree(row store.Row) error {
-	var k modelKey
-	var f freeRow
-	if err := row.Scan(&k.account, &k.model, &f.day, &f.used); err != nil {
+func (b *batch) scanFree(row store.Row) error {
+	var k books.ModelKey
+	var f books.FreeRow
+	if err := row.Scan(&k.Account, &k.Model, &f.Day, &f.Used); err != nil {
 		return err
 	}
-	b.free[k] = &f
+	b.Free[k] = &f
 	return nil
 }
 
-func (b *books) scanHold(row store.Row) error {
-	var h holdRow
+func (b *batch) scanHold(row store.Row) error {
+	var h books.HoldRow
 	var free int64
-	if err := row.Scan(&h.id, &h.epoch, &h.account, &h.key, &h.model, &h.endpoint, &h.day, &h.revision, &free, (*int64)(&h.amount),
-		&h.createdMS,
-		(*int64)(&h.cost), &h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.line, &h.job); err != nil {
+	if err := row.Scan(&h.ID, &h.Epoch, &h.Account, &h.Key, &h.Model, &h.Endpoint, &h.Day, &h.Revision, &free,
+		(*int64)(&h.Amount), &h.CreatedMS, (*int64)(&h.Cost), &h.Tokens.Prompt, &h.Tokens.Cached, &h.Tokens.Completion, &h.Line, &h.Job); err != nil {
 		return err
 	}
-	h.free = free != 0
-	b.holds[h.id] = &h
+	h.Free = free != 0
+	b.Holds[h.ID] = &h
 	return nil
 }
 
 // What a batch writes of each table.
 var (
 	updateAccounts = store.Update("ledger_account", "id text, balance_nano bigint, held_nano bigint, seq bigint, day bigint")
-	updateKeys     = store.Update("ledger_key",
-		`id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
+	updateKeys     = store.Update("ledger_key", `id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
 		hits bigint, last_used_ms bigint`)
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
-	insertHolds = store.Insert("ledger_hold",
-		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
-		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '',
-			job text`, "")
-	updateProgress = store.Update("ledger_hold",
-		`id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
+	insertHolds = store.Insert("ledger_hold", `id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
+		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '', job text`, "")
+	updateProgress = store.Update("ledger_hold", `id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
 		line text`)
 )
 
 // write adds the statements that write what was decided: one a table.
-func (b *books) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
+func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
 	var rows [][]any
-	for _, a := range b.accounts {
-		if a.dirty {
-			rows = append(rows, []any{a.id, int64(a.balance), int64(a.held), a.seq, a.day})
+	for _, a := range b.Accounts {
+		if a.Dirty {
+			rows = append(rows, []any{a.ID, int64(a.Balance), int64(a.Held), a.Seq, a.Day})
 		}
 	}
 	q.Rows(updateAccounts, rows)
 	rows = nil
-	for _, k := range b.keys {
-		if k.dirty {
-			rows = append(rows, []any{k.id, int64(k.spent), int64(k.held), k.day, int64(k.daySpent), int64(k.dayHeld), k.hits, k.lastUsedMS})
+	for _, k := range b.Keys {
+		if k.Dirty {
+			rows = append(rows, []any{k.ID, int64(k.Spent), int64(k.Held), k.Day, int64(k.DaySpent), int64(k.DayHeld), k.Hits, k.LastUsedMS})
 		}
 	}
 	q.Rows(updateKeys, rows)
 	b.writeDays(q, db)
 	b.writeHits(q)
-	for k, f := range b.free {
-		if f.dirty {
+	for k, f := range b.Free {
+		if f.Dirty {
 			q.Exec(nil, `INSERT INTO ledger_free (account, model, day, used) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.account, k.model, f.day, f.used)
+				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.Account, k.Model, f.Day, f.Used)
 		}
 	}
 	rows = nil
-	for _, h := range b.newHolds {
-		rows = append(rows, []any{h.id, h.epoch, h.account, h.key, h.model, h.endpoint, h.day, h.revision, flag(h.free), int64(h.amount),
-			h.createdMS, h.job})
+	for _, h := range b.NewHolds {
+		rows = append(rows, []any{h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, flag(h.Free), int64(h.Amount),
+			h.CreatedMS, h.Job})
 	}
 	q.Rows(insertHolds, rows)
 	b.writeProgress(q)
-	if len(b.goneHolds) > 0 {
-		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.goneHolds))
+	if len(b.GoneHolds) > 0 {
+		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.GoneHolds))
 	}
 	b.writeReceipts(q)
 	b.writeOver(q)
 	b.writeUsage(q)
 	for _, r := range b.riders {
-		r.Write(q, b.nowMS)
+		r.Write(q, b.NowMS)
 	}
-	for _, low := range b.lows {
+	for _, low := range b.Lows {
 		q.Exec(nil, `UPDATE ledger_account SET low_armed = 0 WHERE id = $1`, low.Account)
 		if tell != nil {
-			tell(q, b.nowMS, low)
+			tell(q, b.NowMS, low)
 		}
 	}
 }
 
 // writeHits numbers the hits of rate windows, and forgets those that are out of
 // every window.
-func (b *books) writeHits(q *store.Batch) {
-	for key, n := range b.oldHits {
+func (b *batch) writeHits(q *store.Batch) {
+	for key, n := range b.OldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
 	}
 	var rows [][]any
-	for _, h := range b.newHits {
-		if n, old := b.oldHits[h.key]; !old || h.n > n {
-			rows = append(rows, []any{h.key, h.n, b.nowMS})
+	for _, h := range b.NewHits {
+		if n, old := b.OldHits[h.Key]; !old || h.N > n {
+			rows = append(rows, []any{h.Key, h.N, b.NowMS})
 		}
 	}
 	q.Rows(insertHits, rows)
@@ -221,12 +217,12 @@ func (b *books) writeHits(q *store.Batch) {
 
 // writeProgress writes the newest progress of streams. A hold that has ended
 // has no row any more, and is left out.
-func (b *books) writeProgress(q *store.Batch) {
+func (b *batch) writeProgress(q *store.Batch) {
 	var rows [][]any
 	for _, h := range b.progress {
 		h.queued.Store(false) // what is noted from here on is written by a later batch
 		p := h.progress.Load()
-		rows = append(rows, []any{h.row.id, int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line})
+		rows = append(rows, []any{h.row.ID, int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line})
 	}
 	q.Rows(updateProgress, rows)
 }
@@ -262,13 +258,13 @@ var (
 )
 
 // writeReceipts writes the receipts and the log's rows of what was refused.
-func (b *books) writeReceipts(q *store.Batch) {
+func (b *batch) writeReceipts(q *store.Batch) {
 	var receipts, refusals [][]any
-	for i := range b.receipts {
-		if r := &b.receipts[i]; r.end.Outcome == Refused {
-			refusals = append(refusals, r.columns())
+	for i := range b.Receipts {
+		if r := &b.Receipts[i]; r.End.Outcome == Refused {
+			refusals = append(refusals, columns(r))
 		} else {
-			receipts = append(receipts, r.columns())
+			receipts = append(receipts, columns(r))
 		}
 	}
 	q.Rows(insertReceipts, receipts)
@@ -276,13 +272,13 @@ func (b *books) writeReceipts(q *store.Batch) {
 }
 
 // columns are those of receiptColumns.
-func (r *receiptRow) columns() []any {
+func columns(r *books.ReceiptRow) []any {
 	return []any{
-		r.hold.id, r.hold.account, r.seq, r.hold.key, word(r.hold.model), word(r.hold.endpoint), r.hold.day, r.hold.revision,
-		int64(r.end.Outcome), int64(r.end.Status), word(r.end.Code), word(r.end.Line), r.attempt,
-		r.end.Tokens.Prompt, r.end.Tokens.Cached, r.end.Tokens.Completion, r.end.Tokens.Images,
-		int64(r.cost), int64(r.over), int64(r.hold.amount), int64(r.balance),
-		r.end.FirstByte.Milliseconds(), r.end.Duration.Milliseconds(), r.hold.createdMS, r.endedMS, r.standsFor, r.hold.job, flag(r.hold.free),
+		r.Hold.ID, r.Hold.Account, r.Seq, r.Hold.Key, word(r.Hold.Model), word(r.Hold.Endpoint), r.Hold.Day, r.Hold.Revision,
+		int64(r.End.Outcome), int64(r.End.Status), word(r.End.Code), word(r.End.Line), r.Attempts,
+		r.End.Tokens.Prompt, r.End.Tokens.Cached, r.End.Tokens.Completion, r.End.Tokens.Images,
+		int64(r.Cost), int64(r.Over), int64(r.Hold.Amount), int64(r.Balance),
+		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job, flag(r.Hold.Free),
 	}
 }
 
@@ -314,32 +310,24 @@ var (
 
 // writeUsage adds the ended requests to the stored totals, beside which stand the
 // figures of today; those of another day are put aside.
-func (b *books) writeUsage(q *store.Batch) {
-	today := dayOf(b.nowMS)
-	totals, todays := map[modelKey]Totals{}, map[modelKey]Totals{}
+func (b *batch) writeUsage(q *store.Batch) {
+	today := books.DayOf(b.NowMS)
+	totals, todays := map[books.ModelKey]Totals{}, map[books.ModelKey]Totals{}
 	var aside, rows [][]any
-	for k, t := range b.usage {
-		m := modelKey{k.account, k.model}
-		totals[m] = totals[m].plus(*t)
-		if k.day == today {
+	for k, t := range b.Usage {
+		m := books.ModelKey{Account: k.Account, Model: k.Model}
+		totals[m] = totals[m].Plus(*t)
+		if k.Day == today {
 			todays[m] = *t
 		} else {
-			aside = append(aside, []any{k.account, k.model, k.day, int64(t.Cost), t.Requests, t.Billed, t.Failed})
+			aside = append(aside, []any{k.Account, k.Model, k.Day, int64(t.Cost), t.Requests, t.Billed, t.Failed})
 		}
 	}
 	for m, t := range totals {
 		d := todays[m]
-		rows = append(rows, []any{m.account, m.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
+		rows = append(rows, []any{m.Account, m.Model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
 			today, int64(d.Cost), d.Requests, d.Billed, d.Failed})
 	}
 	q.Rows(insertUsageDays, aside)
 	q.Rows(insertUsage, rows)
-}
-
-// plus adds two counts.
-func (t Totals) plus(o Totals) Totals {
-	return Totals{
-		Cost: t.Cost + o.Cost, Requests: t.Requests + o.Requests, Billed: t.Billed + o.Billed, Failed: t.Failed + o.Failed,
-		Prompt: t.Prompt + o.Prompt, Completion: t.Completion + o.Completion, Images: t.Images + o.Images,
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
@@ -133,7 +134,7 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 		if err != nil {
 			return err
 		}
-		others := append(members.Living(), jobEpoch)
+		others := append(members.Living(), books.JobEpoch)
 		rows, err := tx.Query(`SELECT id, epoch, account, key, CASE WHEN free = 0 THEN 0 ELSE 1 END FROM ledger_hold
 			WHERE id > $1 AND NOT (`+tx.In("epoch", 2)+`) ORDER BY id LIMIT $3`, after, store.List(others), sweepChunk)
 		if err != nil {

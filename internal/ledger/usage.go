@@ -3,16 +3,13 @@ package ledger
 import (
 	"slices"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
 // Totals are counts of ended requests (interface.md, Usage).
-type Totals struct {
-	Cost                       money.Amount
-	Requests, Billed, Failed   int64
-	Prompt, Completion, Images int64
-}
+type Totals = books.Totals
 
 // ModelTotals are the totals of one model.
 type ModelTotals struct {
@@ -46,7 +43,7 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 		return Usage{}, err
 	}
 	u := Usage{Balance: state.Balance}
-	current := dayOf(now)
+	current := books.DayOf(now)
 	rows, err := tx.Query(`SELECT u.model, u.cost_nano, u.requests, u.billed, u.failed, u.prompt_tokens, u.completion_tokens, u.images,
 		u.day, u.day_cost_nano, u.day_requests, u.day_billed, u.day_failed,
 		COALESCE(d.cost_nano, 0), COALESCE(d.requests, 0), COALESCE(d.billed, 0), COALESCE(d.failed, 0)
@@ -66,11 +63,11 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 			return Usage{}, err
 		}
 		u.ByModel = append(u.ByModel, m)
-		u.Total.add(m.Totals)
+		u.Total = u.Total.Plus(m.Totals)
 		if day != current {
 			today = aside
 		}
-		u.Today.add(today)
+		u.Today = u.Today.Plus(today)
 	}
 	if err := rows.Err(); err != nil {
 		return Usage{}, err
@@ -103,29 +100,4 @@ func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
 		u.ByModel[i].Requests += n
 	}
 	return rows.Err()
-}
-
-// count adds one ended request.
-func (t *Totals) count(outcome Outcome, cost money.Amount, tokens Tokens) {
-	t.Cost += cost
-	t.Requests++
-	switch outcome {
-	case Billed:
-		t.Billed++
-	case Failed:
-		t.Failed++
-	}
-	t.Prompt += tokens.Prompt
-	t.Completion += tokens.Completion
-	t.Images += tokens.Images
-}
-
-func (t *Totals) add(o Totals) {
-	t.Cost += o.Cost
-	t.Requests += o.Requests
-	t.Billed += o.Billed
-	t.Failed += o.Failed
-	t.Prompt += o.Prompt
-	t.Completion += o.Completion
-	t.Images += o.Images
 }

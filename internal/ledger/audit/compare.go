@@ -1,15 +1,16 @@
-package ledger
+package audit
 
 import (
 	"fmt"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 )
 
 // compareHolds judges the open holds: each is one that was admitted, of a node
 // that lives or of a job.
-func (b *AuditBooks) compareHolds() error {
+func (b *Books) compareHolds() error {
 	nodes, err := node.MembersTx(b.tx)
 	if err != nil {
 		return err
@@ -19,7 +20,7 @@ func (b *AuditBooks) compareHolds() error {
 		if at.What, at.Recorded = h.judge(); at.What != "" {
 			b.Differ(at)
 		}
-		if h.epoch == jobEpoch {
+		if h.epoch == books.JobEpoch {
 			continue
 		}
 		at.Recorded = h.epoch
@@ -39,7 +40,7 @@ func (b *AuditBooks) compareHolds() error {
 }
 
 // compare compares what is kept with what it should be.
-func (b *AuditBooks) compare() error {
+func (b *Books) compare() error {
 	for id, a := range b.accounts {
 		if !a.there {
 			b.Differ(Difference{Account: id, What: "an account's row is gone, and it is named by " + a.named,
@@ -60,28 +61,28 @@ func (b *AuditBooks) compare() error {
 	return nil
 }
 
-func (b *AuditBooks) compareAccount(id string, a *auditAccount) error {
+func (b *Books) compareAccount(id string, a *accountSums) error {
 	at := Difference{Account: id}
 	compare := func(what string, recorded, computed money.Amount) {
 		at.What = what
 		b.compareMoney(at, recorded, computed)
 	}
-	compare("balance is not credits less charges", a.state.Balance, a.moved)
-	compare("held is not the sum of the account's open holds", a.state.Held, a.held)
+	compare("balance is not credits less charges", a.state.balance, a.moved)
+	compare("held is not the sum of the account's open holds", a.state.held, a.held)
 	compare("the months' charges are not the sum of the deleted receipts", a.foldedCharges, a.foldedCost)
-	if outside(a.state.Balance) {
-		b.Differ(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.Balance.String()})
+	if outside(a.state.balance) {
+		b.Differ(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.balance.String()})
 	}
-	if a.state.Floor > 0 {
-		b.Differ(Difference{Account: id, What: "an account's floor is above zero", Recorded: a.state.Floor.String()})
+	if a.state.floor > 0 {
+		b.Differ(Difference{Account: id, What: "an account's floor is above zero", Recorded: a.state.floor.String()})
 	}
-	if a.chain.whole(a.seq, a.state.Balance) {
+	if a.chain.whole(a.seq, a.state.balance) {
 		return nil
 	}
 	return b.findBreaks(id, a)
 }
 
-func (b *AuditBooks) compareKey(id string, k *auditKey) {
+func (b *Books) compareKey(id string, k *keySums) {
 	at := Difference{Account: k.account, Key: id}
 	if !k.there {
 		at.What, at.Computed = "a key's row is gone, and it is named by "+k.named, k.sumSpent.String()
@@ -110,7 +111,7 @@ func (b *AuditBooks) compareKey(id string, k *auditKey) {
 	}
 }
 
-func (b *AuditBooks) compareModel(account, model string, m *auditModel) {
+func (b *Books) compareModel(account, model string, m *modelSums) {
 	for i, name := range totalNames {
 		if m.recorded[i] == m.computed[i] {
 			continue
@@ -129,7 +130,7 @@ func (b *AuditBooks) compareModel(account, model string, m *auditModel) {
 }
 
 // compareDays compares a model's figures of the days that its rows are not on.
-func (b *AuditBooks) compareDays(account, model string, m *auditModel) {
+func (b *Books) compareDays(account, model string, m *modelSums) {
 	for day, d := range m.otherDays {
 		// The row is of the usage, of a free quota, or of both.
 		want := d.computed
@@ -152,7 +153,7 @@ const maxBreaks = 10
 // findBreaks follows an account's movements in their order and reports where
 // the running balance does not go on. Where receipts have been deleted it goes
 // on with the movement after them, as often as deleted ones are accounted for.
-func (b *AuditBooks) findBreaks(account string, a *auditAccount) error {
+func (b *Books) findBreaks(account string, a *accountSums) error {
 	gaps, breaks := a.folded, 0
 	differ := func(request, what string, recorded, computed any) {
 		if breaks++; breaks <= maxBreaks {
@@ -193,8 +194,8 @@ func (b *AuditBooks) findBreaks(account string, a *auditAccount) error {
 	switch {
 	case missing < 0 || missing > gaps:
 		differ("", "the account's newest number is not that of its newest movement", a.seq, seq)
-	case missing == 0 && a.state.Balance != balance:
-		differ("", "the account's balance is not that after its newest movement", a.state.Balance, balance)
+	case missing == 0 && a.state.balance != balance:
+		differ("", "the account's balance is not that after its newest movement", a.state.balance, balance)
 	}
 	if gaps -= min(gaps, max(0, missing)); breaks == 0 && gaps > 0 {
 		differ("", "receipts are said to be deleted whose place in the running balance is taken", a.folded, a.folded-gaps)

@@ -1,29 +1,33 @@
-package ledger
+package audit
 
 import (
 	"fmt"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 )
 
-// auditAccount is an account's row and the sums of what should make it.
-type auditAccount struct {
+// accountSums is an account's row and the sums of what should make it.
+type accountSums struct {
 	there         bool
 	named         string // what names it, of an account without a row
-	state         AccountState
+	state         accountRow
 	seq           int64
 	moved         money.Amount // credits less charges
 	held          money.Amount // by open holds
-	chain         chain
+	chain         Chain
 	folded        int64        // requests whose receipts are deleted
 	noted         int64        // of them, those whose places in the chain were noted
 	foldedCost    money.Amount // and what they cost
 	foldedCharges money.Amount // the same by the months' entries
-	models        map[string]*auditModel
+	models        map[string]*modelSums
 }
 
-// auditKey is a key's row and the sums of what should make it.
-type auditKey struct {
+// accountRow is what an account's row shows.
+type accountRow struct{ balance, held, floor money.Amount }
+
+// keySums is a key's row and the sums of what should make it.
+type keySums struct {
 	there, closed, disabled bool
 	named, strange          string // what names it without a row; an account that is not its own
 	account                 string
@@ -33,30 +37,30 @@ type auditKey struct {
 	hits                    int64
 	sumSpent, sumHeld       money.Amount
 	sumDaySpent, sumDayHeld money.Amount
-	otherDays               map[int64]*auditDay
+	otherDays               map[int64]*dayRow
 }
 
 // totalNames are the figures that usage compares, in the order of its columns.
 var totalNames = [...]string{"cost", "requests", "billed requests", "failed requests", "prompt tokens", "completion tokens", "images",
 	"cost of the day", "requests of the day", "billed requests of the day", "failed requests of the day"}
 
-// auditTotals are those figures.
-type auditTotals [len(totalNames)]int64
+// totals are those figures.
+type totals [len(totalNames)]int64
 
-// auditModel is what an account has of a model.
-type auditModel struct {
+// modelSums is what an account has of a model.
+type modelSums struct {
 	day                int64 // that recorded's figures of the day are of
-	recorded, computed auditTotals
+	recorded, computed totals
 
 	quota          bool // there are places used of a free quota
 	freeDay, used  int64
 	places, unsure int64 // requests that took one; requests of which it is not known
-	otherDays      map[int64]*auditDay
+	otherDays      map[int64]*dayRow
 }
 
-// auditDay are figures of a day that a row is not on, and what should make them.
+// dayRow are figures of a day that a row is not on, and what should make them.
 // Which of them there are depends on whose they are.
-type auditDay struct{ recorded, computed, unsure dayFigures }
+type dayRow struct{ recorded, computed, unsure dayFigures }
 
 // dayFigures are a day's: of a key what it spent and holds, of a model's usage
 // what it cost and the counts, of a free quota its places.
@@ -65,31 +69,31 @@ type dayFigures struct {
 	requests, billed, failed, places int64
 }
 
-// auditHold is an open hold.
-type auditHold struct {
+// openHold is an open hold.
+type openHold struct {
 	epoch, account, key, model, job string
 	day                             int64
 	free                            bool
 	amount, cost                    money.Amount
-	tokens                          Tokens
+	tokens                          books.Tokens
 }
 
 // account returns an account's sums. what tells what names it, should its row
 // be missing.
-func (b *AuditBooks) account(id, what string) *auditAccount {
+func (b *Books) account(id, what string) *accountSums {
 	a := b.accounts[id]
 	if a == nil {
-		a = &auditAccount{named: what, models: map[string]*auditModel{}}
+		a = &accountSums{named: what, models: map[string]*modelSums{}}
 		b.accounts[id] = a
 	}
 	return a
 }
 
 // key returns the sums of a key that something of an account names.
-func (b *AuditBooks) key(id, account, what string) *auditKey {
+func (b *Books) key(id, account, what string) *keySums {
 	k := b.keys[id]
 	if k == nil {
-		k = &auditKey{named: what, account: account}
+		k = &keySums{named: what, account: account}
 		b.keys[id] = k
 	}
 	if k.account != account && k.strange == "" {
@@ -98,21 +102,21 @@ func (b *AuditBooks) key(id, account, what string) *auditKey {
 	return k
 }
 
-func (a *auditAccount) model(id string) *auditModel {
+func (a *accountSums) model(id string) *modelSums {
 	m := a.models[id]
 	if m == nil {
-		m = &auditModel{}
+		m = &modelSums{}
 		a.models[id] = m
 	}
 	return m
 }
 
-func (b *AuditBooks) readAccounts() error {
+func (b *Books) readAccounts() error {
 	return b.each(func(scan scanner) error {
 		var id string
-		a := &auditAccount{there: true, models: map[string]*auditModel{}}
+		a := &accountSums{there: true, models: map[string]*modelSums{}}
 		var disabled int64
-		if err := scan(&id, &a.state.Balance, &a.state.Held, &a.state.Floor, &disabled, &a.seq); err != nil {
+		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq); err != nil {
 			return err
 		}
 		b.accounts[id] = a
@@ -121,11 +125,11 @@ func (b *AuditBooks) readAccounts() error {
 	}, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account`)
 }
 
-func (b *AuditBooks) readKeys() error {
+func (b *Books) readKeys() error {
 	return b.each(func(scan scanner) error {
 		var id string
 		var disabled, closed int64
-		k := &auditKey{there: true}
+		k := &keySums{there: true}
 		if err := scan(&id, &k.account, &disabled, &closed, &k.spent, &k.held, &k.day, &k.daySpent, &k.dayHeld, &k.hits); err != nil {
 			return err
 		}
@@ -137,11 +141,11 @@ func (b *AuditBooks) readKeys() error {
 	}, `SELECT id, account, disabled, closed, spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits FROM ledger_key`)
 }
 
-func (b *AuditBooks) readUsage() error {
+func (b *Books) readUsage() error {
 	return b.each(func(scan scanner) error {
 		var account, model string
 		var day int64
-		var r auditTotals
+		var r totals
 		dest := []any{&account, &model, &day}
 		for i := range r {
 			dest = append(dest, &r[i])
@@ -157,7 +161,7 @@ func (b *AuditBooks) readUsage() error {
 		day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage`)
 }
 
-func (b *AuditBooks) readFree() error {
+func (b *Books) readFree() error {
 	return b.each(func(scan scanner) error {
 		var account, model string
 		var day, used int64
@@ -171,10 +175,10 @@ func (b *AuditBooks) readFree() error {
 	}, `SELECT account, model, day, used FROM ledger_free`)
 }
 
-func (b *AuditBooks) readFolded() error {
+func (b *Books) readFolded() error {
 	err := b.each(func(scan scanner) error {
 		var account, key, model string
-		var r auditTotals
+		var r totals
 		dest := []any{&account, &key, &model}
 		for i := range r[:7] {
 			dest = append(dest, &r[i])
@@ -184,8 +188,7 @@ func (b *AuditBooks) readFolded() error {
 		}
 		for i := range r[:7] {
 			if r[i] < 0 {
-				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i],
-					Recorded: fmt.Sprint(r[i])})
+				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i], Recorded: fmt.Sprint(r[i])})
 			}
 		}
 		a := b.account(account, "sums of deleted receipts")
@@ -202,7 +205,7 @@ func (b *AuditBooks) readFolded() error {
 	if err != nil {
 		return err
 	}
-	noted, err := notedChainsTx(b.tx, "")
+	noted, err := notedTx(b.tx, "")
 	for account, c := range noted {
 		a := b.account(account, "sums of deleted receipts")
 		a.noted = c.movements
@@ -211,11 +214,11 @@ func (b *AuditBooks) readFolded() error {
 	return err
 }
 
-func (b *AuditBooks) readHolds() error {
+func (b *Books) readHolds() error {
 	return b.each(func(scan scanner) error {
 		var id string
 		var free int64
-		h := &auditHold{}
+		h := &openHold{}
 		if err := scan(&id, &h.epoch, &h.account, &h.key, &h.model, &h.job, &h.day, &free, &h.amount, &h.cost,
 			&h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion); err != nil {
 			return err
@@ -241,11 +244,10 @@ func (b *AuditBooks) readHolds() error {
 		}
 		b.Checked("holds", 1)
 		return nil
-	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens
-		FROM ledger_hold`)
+	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens FROM ledger_hold`)
 }
 
-func (b *AuditBooks) readEntries() error {
+func (b *Books) readEntries() error {
 	return b.each(func(scan scanner) error {
 		var id, account, kind string
 		var seq, month int64
@@ -255,10 +257,10 @@ func (b *AuditBooks) readEntries() error {
 		}
 		a := b.account(account, "a movement")
 		a.moved += amount
-		if kind == entryCharges {
+		if kind == books.EntryCharges {
 			a.foldedCharges -= amount
 		} else {
-			a.chain.move(seq, balance, amount)
+			a.chain.Move(seq, balance, amount)
 		}
 		if what := judgeEntry(kind, month, amount, balance); what != "" {
 			b.Differ(Difference{Account: account, Request: id, What: what, Recorded: amount.String()})
@@ -268,7 +270,7 @@ func (b *AuditBooks) readEntries() error {
 	}, `SELECT id, account, seq, kind, month, amount_nano, balance_nano FROM ledger_entry`)
 }
 
-func (b *AuditBooks) readHits() error {
+func (b *Books) readHits() error {
 	return b.each(func(scan scanner) error {
 		var key string
 		var n, first, last int64
@@ -288,18 +290,18 @@ func (b *AuditBooks) readHits() error {
 	}, `SELECT key, COUNT(*), MIN(n), MAX(n) FROM ledger_hit GROUP BY key`)
 }
 
-// auditReceipt is what the rules and sums need of a receipt.
-type auditReceipt struct {
+// receipt is what the rules and sums need of a receipt.
+type receipt struct {
 	seq, day, status, free, endedMS int64
-	outcome                         Outcome
+	outcome                         books.Outcome
 	job                             bool
 	code                            bool // it has one
-	tokens                          Tokens
+	tokens                          books.Tokens
 	cost, over, held, balance       money.Amount
 }
 
 // readReceipts reads every receipt once.
-func (b *AuditBooks) readReceipts() error {
+func (b *Books) readReceipts() error {
 	rows, err := b.tx.Query(`SELECT id, account, key, model, job, seq, day, outcome, status, CASE WHEN code = '' THEN 0 ELSE 1 END, free,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms FROM ledger_receipt`)
 	if err != nil {
@@ -340,13 +342,13 @@ func (b *AuditBooks) readReceipts() error {
 		if what, recorded := r.judge(); what != "" {
 			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
 		}
-		if h := b.holds[id]; h != nil && r.outcome != Refused { // a repetition may have been refused under the id
+		if h := b.holds[id]; h != nil && r.outcome != books.Refused { // a repetition may have been refused under the id
 			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id,
 				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
 		}
 		b.add(account, key, model, &r)
-		if r.job && r.outcome != Refused {
-			told := JobReceipt{Request: id, Job: job, Account: account, Billed: r.outcome == Billed, Cost: r.cost, EndedMS: r.endedMS}
+		if r.job && r.outcome != books.Refused {
+			told := JobReceipt{Request: id, Job: job, Account: account, Billed: r.outcome == books.Billed, Cost: r.cost, EndedMS: r.endedMS}
 			for _, fn := range b.receipts {
 				fn(told)
 			}
@@ -357,18 +359,18 @@ func (b *AuditBooks) readReceipts() error {
 }
 
 // readReceipt takes the numbers of a receipt in the order of readReceipts.
-func readReceipt(n *[15]int64, job bool) auditReceipt {
-	return auditReceipt{
-		job: job, seq: n[0], day: n[1], outcome: Outcome(n[2]), status: n[3], code: n[4] != 0, free: n[5],
-		tokens: Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9]},
+func readReceipt(n *[15]int64, job bool) receipt {
+	return receipt{
+		job: job, seq: n[0], day: n[1], outcome: books.Outcome(n[2]), status: n[3], code: n[4] != 0, free: n[5],
+		tokens: books.Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9]},
 		cost:   money.Amount(n[10]), over: money.Amount(n[11]), held: money.Amount(n[12]), balance: money.Amount(n[13]), endedMS: n[14],
 	}
 }
 
 // add adds a receipt to the sums. A refused request's belongs to none, unless
 // it moves money, which it must not.
-func (b *AuditBooks) add(account, key, model string, r *auditReceipt) {
-	if r.outcome == Refused && r.cost == 0 {
+func (b *Books) add(account, key, model string, r *receipt) {
+	if r.outcome == books.Refused && r.cost == 0 {
 		return
 	}
 	a := b.account(account, "a receipt")
@@ -381,16 +383,16 @@ func (b *AuditBooks) add(account, key, model string, r *auditReceipt) {
 	if d := k.otherDays[r.day]; d != nil {
 		d.computed.cost += r.cost
 	}
-	if r.outcome == Refused {
+	if r.outcome == books.Refused {
 		return
 	}
-	a.chain.move(r.seq, r.balance, -r.cost)
+	a.chain.Move(r.seq, r.balance, -r.cost)
 	m := a.model(model)
 	m.add(r)
 }
 
 // add adds a receipt to what is counted of its model.
-func (m *auditModel) add(r *auditReceipt) {
+func (m *modelSums) add(r *receipt) {
 	c := &m.computed
 	c[0] += int64(r.cost)
 	c[1]++
@@ -399,9 +401,9 @@ func (m *auditModel) add(r *auditReceipt) {
 	c[6] += r.tokens.Images
 	var billed, failed int64
 	switch r.outcome {
-	case Billed:
+	case books.Billed:
 		billed = 1
-	case Failed:
+	case books.Failed:
 		failed = 1
 	}
 	c[2] += billed
@@ -417,12 +419,12 @@ func (m *auditModel) add(r *auditReceipt) {
 		d.computed.requests++
 		d.computed.billed += billed
 		d.computed.failed += failed
-		if r.outcome != Failed {
+		if r.outcome != books.Failed {
 			d.computed.places += max(0, r.free)
 			d.unsure.places += max(0, -r.free)
 		}
 	}
-	if r.day == m.freeDay && r.outcome != Failed { // what failed gave its place back
+	if r.day == m.freeDay && r.outcome != books.Failed { // what failed gave its place back
 		switch r.free {
 		case 0:
 		case 1:

@@ -1,4 +1,4 @@
-package ledger
+package audit_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -38,82 +40,58 @@ var ledgerFaults = []struct{ name, breaks, finds string }{
 	{"a movement is of an unknown account", `UPDATE ledger_entry SET account = 'x' WHERE account = 'a'`, "an account's row is gone"},
 	{"a deleted key is let in again", `UPDATE ledger_key SET disabled = 0 WHERE id = 'c_key'`, "a deleted key is not disabled"},
 	// Holds.
-	{"an open hold has a receipt",
-		`INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-		cost_nano, prompt_tokens, cached_tokens, completion_tokens, line) SELECT r.id, h.epoch, r.account, r.key, r.model, r.endpoint, ` +
-			`r.day, 1, 0, 0, 0, 0, 0, 0, 0, ''
+	{"an open hold has a receipt", `INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
+		cost_nano, prompt_tokens, cached_tokens, completion_tokens, line) SELECT r.id, h.epoch, r.account, r.key, r.model, r.endpoint, r.day, 1, 0, 0, 0, 0, 0, 0, 0, ''
 		FROM ledger_receipt r JOIN ledger_hold h ON h.id = 'req_open' WHERE r.id = 'req_whole'`, "an open hold has a receipt"},
 	{"a hold's node is fenced", `UPDATE node SET dead = 1`, "of a node that is dead"},
 	{"a hold's node is forgotten", `DELETE FROM node`, "of a node that is not known"},
 	{"a hold is of an unknown epoch", `UPDATE ledger_hold SET epoch = 'node_x' WHERE id = 'req_open'`, "of a node that is not known"},
-	{"a job's hold is a node's",
-		`UPDATE ledger_hold SET epoch = (SELECT epoch FROM ledger_hold WHERE id = 'req_open') WHERE id = 'req_running'`, "a node's and a job's"},
+	{"a job's hold is a node's", `UPDATE ledger_hold SET epoch = (SELECT epoch FROM ledger_hold WHERE id = 'req_open') WHERE id = 'req_running'`, "a node's and a job's"},
 	{"a node's hold is no job's", `UPDATE ledger_hold SET epoch = 'job' WHERE id = 'req_open'`, "neither's"},
 	{"a hold is negative", `UPDATE ledger_hold SET amount_nano = -1 WHERE id = 'req_open'`, "a hold is out of range"},
 	{"a hold is gone", `DELETE FROM ledger_hold WHERE id = 'req_open'`, "held is not the sum of the account's open holds"},
-	{"a hold is larger", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE id = 'req_open'`,
-		"held is not the sum of the key's open holds"},
+	{"a hold is larger", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE id = 'req_open'`, "held is not the sum of the key's open holds"},
 	{"a stream has noted a negative cost", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "noted on its hold"},
-	{"an account holds more", `UPDATE ledger_account SET held_nano = held_nano + 1 WHERE id = 'a'`,
-		"held is not the sum of the account's open holds"},
+	{"an account holds more", `UPDATE ledger_account SET held_nano = held_nano + 1 WHERE id = 'a'`, "held is not the sum of the account's open holds"},
 	{"a key holds less", `UPDATE ledger_key SET held_nano = held_nano - 1 WHERE id = 'a_key'`, "held is not the sum of the key's open holds"},
 	{"a key's day holds less", `UPDATE ledger_key SET day_held_nano = day_held_nano - 1 WHERE id = 'a_key'`, "held today is not"},
 	// Receipts.
 	{"a charge is above its hold", `UPDATE ledger_receipt SET held_nano = cost_nano - 1 WHERE id = 'req_whole'`, "a charge is above its hold"},
 	{"a charge is negative", `UPDATE ledger_receipt SET cost_nano = -1 WHERE id = 'req_whole'`, "a charge is negative"},
-	{"a charge is larger", `UPDATE ledger_receipt SET cost_nano = cost_nano + 1 WHERE id = 'req_whole'`,
-		"balance is not credits less charges"},
+	{"a charge is larger", `UPDATE ledger_receipt SET cost_nano = cost_nano + 1 WHERE id = 'req_whole'`, "balance is not credits less charges"},
 	{"an error is billed", `UPDATE ledger_receipt SET status = 502, code = 'upstream_error' WHERE id = 'req_whole'`, "an error was billed"},
-	{"an unavailable service is billed", `UPDATE ledger_receipt SET status = 503, code = 'service_unavailable' WHERE id = 'req_whole'`,
-		"an error was billed"},
+	{"an unavailable service is billed", `UPDATE ledger_receipt SET status = 503, code = 'service_unavailable' WHERE id = 'req_whole'`, "an error was billed"},
 	{"a failed request is billed", `UPDATE ledger_receipt SET outcome = 1 WHERE id = 'req_failed'`, "an error was billed"},
 	{"a failed job is billed", `UPDATE ledger_receipt SET code = 'upstream_error' WHERE id = 'req_made'`, "an error was billed"},
 	{"a failed request has a cost", `UPDATE ledger_receipt SET cost_nano = 1 WHERE id = 'req_failed'`, "not billed was charged"},
 	{"a request whose client left has a cost", `UPDATE ledger_receipt SET cost_nano = 1 WHERE id = 'req_closed'`, "not billed was charged"},
-	{"a refused request has a cost", `UPDATE ledger_receipt SET cost_nano = 1, held_nano = 1 WHERE id = 'req_refused'`,
-		"not billed was charged"},
+	{"a refused request has a cost", `UPDATE ledger_receipt SET cost_nano = 1, held_nano = 1 WHERE id = 'req_refused'`, "not billed was charged"},
 	{"a refused request has a hold", `UPDATE ledger_receipt SET held_nano = 1 WHERE id = 'req_refused'`, "a refused request was held"},
-	{"a billed request is said to have failed",
-		`UPDATE ledger_receipt SET outcome = 2, cost_nano = 0, prompt_tokens = 0, completion_tokens = 0 WHERE id = 'req_whole'`,
-		"an answer was not billed"},
+	{"a billed request is said to have failed", `UPDATE ledger_receipt SET outcome = 2, cost_nano = 0, prompt_tokens = 0, completion_tokens = 0 WHERE id = 'req_whole'`, "an answer was not billed"},
 	{"a request that failed counts tokens", `UPDATE ledger_receipt SET prompt_tokens = 3 WHERE id = 'req_failed'`, "counts tokens"},
 	{"a count is negative", `UPDATE ledger_receipt SET completion_tokens = -3 WHERE id = 'req_whole'`, "negative count"},
 	{"an unknown outcome", `UPDATE ledger_receipt SET outcome = 7 WHERE id = 'req_whole'`, "unknown outcome"},
-	{"more than the hold is said to be used beside a smaller charge", `UPDATE ledger_receipt SET over_nano = 5 WHERE id = 'req_whole'`,
-		"usage above a hold"},
+	{"more than the hold is said to be used beside a smaller charge", `UPDATE ledger_receipt SET over_nano = 5 WHERE id = 'req_whole'`, "usage above a hold"},
 	{"a receipt is gone", `DELETE FROM ledger_receipt WHERE id = 'req_whole'`, "balance is not credits less charges"},
 	{"a free receipt is gone", `DELETE FROM ledger_receipt WHERE id = 'req_gift'`, "movements are missing"},
-	{"a receipt is refused after all",
-		`UPDATE ledger_receipt SET outcome = 4, cost_nano = 0, held_nano = 0, prompt_tokens = 0, completion_tokens = 0, ` +
-			`status = 402 WHERE id = 'req_whole'`, "movements are missing"},
-	{"a receipt is doubled",
-		`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, ` +
-			`prompt_tokens, cached_tokens,
-		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, ` +
-			`stands_for, job, free)
+	{"a receipt is refused after all", `UPDATE ledger_receipt SET outcome = 4, cost_nano = 0, held_nano = 0, prompt_tokens = 0, completion_tokens = 0, status = 402 WHERE id = 'req_whole'`, "movements are missing"},
+	{"a receipt is doubled", `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
+		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job, free)
 		SELECT 'req_twin', account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
-		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, ` +
-			`stands_for, job, free
+		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job, free
 		FROM ledger_receipt WHERE id = 'req_whole'`, "a movement's number is not its own"},
 	// Running balances.
-	{"a receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_whole'`,
-		"a running balance is not"},
-	{"a free receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_gift'`,
-		"a running balance is not"},
-	{"an entry's balance is another", `UPDATE ledger_entry SET balance_nano = balance_nano + 7 WHERE account = 'c' AND kind = 'take_back'`,
-		"a running balance is not"},
+	{"a receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_whole'`, "a running balance is not"},
+	{"a free receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_gift'`, "a running balance is not"},
+	{"an entry's balance is another", `UPDATE ledger_entry SET balance_nano = balance_nano + 7 WHERE account = 'c' AND kind = 'take_back'`, "a running balance is not"},
 	{"a receipt's number is another's", `UPDATE ledger_receipt SET seq = seq - 1 WHERE id = 'req_gift'`, "a movement's number is not its own"},
-	{"two receipts have changed places",
-		`UPDATE ledger_receipt SET seq = (SELECT SUM(seq) FROM ledger_receipt WHERE id IN ('req_whole', 'req_failed')) - seq
+	{"two receipts have changed places", `UPDATE ledger_receipt SET seq = (SELECT SUM(seq) FROM ledger_receipt WHERE id IN ('req_whole', 'req_failed')) - seq
 		WHERE id IN ('req_whole', 'req_failed')`, "a running balance is not"},
 	{"a number is skipped", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'a'`, "the account's newest number"},
-	{"a number is skipped where receipts are deleted", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'b'`,
-		"the account's newest number"},
+	{"a number is skipped where receipts are deleted", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'b'`, "the account's newest number"},
 	{"a number is taken back", `UPDATE ledger_account SET seq = seq - 1 WHERE id = 'a'`, "the account's newest number"},
-	{"a balance is larger", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`,
-		"the account's balance is not that after its newest movement"},
-	{"a balance is larger where receipts are deleted", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'b'`,
-		"balance is not credits less charges"},
+	{"a balance is larger", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`, "the account's balance is not that after its newest movement"},
+	{"a balance is larger where receipts are deleted", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'b'`, "balance is not credits less charges"},
 	{"a credit that nobody gave, in the account and in the list", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
 		SELECT 'ent_x', 'a', seq + 1, 'credit', 0, 5, balance_nano, '', 0 FROM ledger_account WHERE id = 'a'`, "the account's newest number"},
@@ -122,12 +100,9 @@ var ledgerFaults = []struct{ name, breaks, finds string }{
 	{"a charge is smaller, and the balance and all figures with it", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		UPDATE ledger_receipt SET cost_nano = cost_nano - 5 WHERE id = 'req_whole';
 		UPDATE ledger_key SET spent_nano = spent_nano - 5, day_spent_nano = day_spent_nano - 5 WHERE id = 'a_key';
-		UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5 WHERE account = 'a' AND model = 'm'`,
-		"a running balance is not"},
-	{"a balance is beyond its range", `UPDATE ledger_account SET balance_nano = 2000000000000000000 WHERE id = 'a'`,
-		"a balance is out of range"},
-	{"a receipt's balance is beyond its range", `UPDATE ledger_receipt SET balance_nano = 2000000000000000000 WHERE id = 'req_gift'`,
-		"a balance is out of range"},
+		UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5 WHERE account = 'a' AND model = 'm'`, "a running balance is not"},
+	{"a balance is beyond its range", `UPDATE ledger_account SET balance_nano = 2000000000000000000 WHERE id = 'a'`, "a balance is out of range"},
+	{"a receipt's balance is beyond its range", `UPDATE ledger_receipt SET balance_nano = 2000000000000000000 WHERE id = 'req_gift'`, "a balance is out of range"},
 	{"a floor is above zero", `UPDATE ledger_account SET floor_nano = 1 WHERE id = 'a'`, "floor is above zero"},
 	// Movements.
 	{"a credit is gone", `DELETE FROM ledger_entry WHERE account = 'a'`, "balance is not credits less charges"},
@@ -135,16 +110,14 @@ var ledgerFaults = []struct{ name, breaks, finds string }{
 	{"a take-back is positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'take_back'`, "a movement's sign"},
 	{"charges of a month are positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'charges'`, "a movement's sign"},
 	{"an entry of an unknown kind", `UPDATE ledger_entry SET kind = 'gift' WHERE account = 'a'`, "unknown kind"},
-	{"a credit is said to be a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`,
-		"a movement's month"},
+	{"a credit is said to be a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`, "a movement's month"},
 	// What is left of deleted receipts.
 	{"a sum of deleted receipts is larger", `UPDATE ledger_folded SET cost_nano = cost_nano + 1`, "the months' charges are not"},
 	{"a sum of deleted receipts is gone", `DELETE FROM ledger_folded`, "spent is not the sum of the key's charges"},
 	{"a sum of deleted receipts is negative", `UPDATE ledger_folded SET failed = -1`, "a sum of deleted receipts is negative"},
 	{"a month's charges are gone", `DELETE FROM ledger_entry WHERE kind = 'charges'`, "balance is not credits less charges"},
 	{"more requests are said to be deleted", `UPDATE ledger_folded SET requests = requests + 1`, "requests is not the sum of the receipts"},
-	{"the place of deleted receipts in the balance is another", `UPDATE ledger_folded_chain SET ended = ended + 1`,
-		"does not lead through the deleted receipts"},
+	{"the place of deleted receipts in the balance is another", `UPDATE ledger_folded_chain SET ended = ended + 1`, "does not lead through the deleted receipts"},
 	{"a receipt is deleted beside the deleted ones", `DELETE FROM ledger_receipt WHERE id = 'req_young'`, "movements are missing"},
 	// Figures of keys, models, days, windows and quotas.
 	{"a key has spent less", `UPDATE ledger_key SET spent_nano = spent_nano - 1 WHERE id = 'a_key'`, "spent is not the sum"},
@@ -154,28 +127,20 @@ var ledgerFaults = []struct{ name, breaks, finds string }{
 	{"usage costs less", `UPDATE ledger_usage SET cost_nano = cost_nano - 1 WHERE account = 'a'`, "usage: cost"},
 	{"usage counts fewer tokens", `UPDATE ledger_usage SET completion_tokens = 0 WHERE account = 'a'`, "usage: completion tokens"},
 	{"usage counts an image", `UPDATE ledger_usage SET images = images + 1 WHERE account = 'a'`, "usage: images"},
-	{"usage of the day is another", `UPDATE ledger_usage SET day_billed = day_billed + 1 WHERE account = 'a'`,
-		"usage: billed requests of the day"},
+	{"usage of the day is another", `UPDATE ledger_usage SET day_billed = day_billed + 1 WHERE account = 'a'`, "usage: billed requests of the day"},
 	{"usage is gone", `DELETE FROM ledger_usage WHERE account = 'b'`, "usage: cost"},
 	{"usage is another account's", `UPDATE ledger_usage SET account = 'x' WHERE account = 'b'`, "an account's row is gone"},
-	{"usage of a model that nobody asked",
-		`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
+	{"usage of a model that nobody asked", `INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
 		day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ('a', 'x', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`, "usage: requests"},
 	{"places of a free quota are given back", `UPDATE ledger_free SET used = used - 1`, "free quota"},
 	{"places of a free quota are taken", `UPDATE ledger_free SET used = used + 1`, "free quota"},
 	{"a free quota is another account's", `UPDATE ledger_free SET account = 'b'`, "free quota"},
 	{"a rate window has hits that were not counted", `UPDATE ledger_key SET hits = hits - 1 WHERE id = 'a_key'`, "a rate window has hits"},
-	{"a key has spent on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 1, 0)`,
-		"spent on another day"},
-	{"a key holds on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 0, 1)`,
-		"held on another day"},
-	{"usage of another day",
-		`INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ('a', 'm', 5, 1, 1, 1, 0)`,
-		"figures of another day"},
-	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`,
-		"figures of another day"},
-	{"a hold is in the quarantine",
-		`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
+	{"a key has spent on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 1, 0)`, "spent on another day"},
+	{"a key holds on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 0, 1)`, "held on another day"},
+	{"usage of another day", `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ('a', 'm', 5, 1, 1, 1, 0)`, "figures of another day"},
+	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`, "figures of another day"},
+	{"a hold is in the quarantine", `INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
 		VALUES ('req_x', 'node_x', 'a', 'a_key', 'm', '', '', 0, 5, 0, 0, 'its receipt is there', 0)`, "moved to the quarantine"},
 	{"a rate window is of an unknown key", `UPDATE ledger_hit SET key = 'x_key'`, "a rate window is of a key"},
 }
@@ -188,7 +153,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		f.audited()
 		for _, fault := range ledgerFaults {
 			found := plant(t, db, fault.breaks)
-			if !slices.ContainsFunc(found, func(d Difference) bool { return strings.Contains(d.What, fault.finds) }) {
+			if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, fault.finds) }) {
 				t.Errorf("%s: %q was not reported, but %+v", fault.name, fault.finds, found)
 			}
 		}
@@ -197,10 +162,10 @@ func TestAuditFindsEveryFault(t *testing.T) {
 }
 
 // plant audits within a transaction that has changed the books and is undone.
-func plant(t *testing.T, db *store.DB, breaks string) []Difference {
+func plant(t *testing.T, db *store.DB, breaks string) []audit.Difference {
 	t.Helper()
 	undo := errors.New("undo")
-	var found []Difference
+	var found []audit.Difference
 	err := db.Update(context.Background(), func(tx *store.Tx) error {
 		for statement := range strings.SplitSeq(breaks, ";") {
 			if statement == "" {
@@ -210,7 +175,7 @@ func plant(t *testing.T, db *store.DB, breaks string) []Difference {
 				return fmt.Errorf("%d rows changed: %w", n, err)
 			}
 		}
-		report, err := AuditTx(tx)
+		report, err := audit.RunTx(tx)
 		if err != nil {
 			return err
 		}
@@ -229,16 +194,12 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	t.Helper()
 	ctx := context.Background()
 	rpm := int64(1000)
-	former := New(Options{DB: db, Node: join(t, db)})
-	if err := former.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { former.stop.Do(former.queue.close); <-former.stopped })
-	old := &fixture{Ledger: former, t: t}
-	old.open("a", 10*money.USD, 0, KeyLimits{RPM: &rpm})
-	old.open("b", 10*money.USD, 0, KeyLimits{})
-	old.open("c", 10*money.USD, -money.USD, KeyLimits{})
-	admit := func(l *Ledger, account, request string, change func(*Admission)) *Hold {
+	old := start(t, db)
+	former := old.Ledger
+	old.open("a", 10*money.USD, 0, ledger.KeyLimits{RPM: &rpm})
+	old.open("b", 10*money.USD, 0, ledger.KeyLimits{})
+	old.open("c", 10*money.USD, -money.USD, ledger.KeyLimits{})
+	admit := func(l *ledger.Ledger, account, request string, change func(*ledger.Admission)) *ledger.Hold {
 		t.Helper()
 		a := admission(account, 1000)
 		a.Request, a.Received = request, c.now()
@@ -251,7 +212,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 		}
 		return h
 	}
-	settle := func(h *Hold, e End) {
+	settle := func(h *ledger.Hold, e ledger.End) {
 		t.Helper()
 		if err := h.Settle(ctx, e); err != nil {
 			t.Fatal(err)
@@ -271,10 +232,10 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	credit(t, db, "b", money.USD)
 	c.add(100 * 24 * time.Hour)
 	// A node that dies: one request has streamed, one has not.
-	admit(former, "a", "req_swept", nil).Progress(Progress{Cost: 30, Tokens: Tokens{Prompt: 3, Completion: 4}, Line: "line"})
+	admit(former, "a", "req_swept", nil).Progress(ledger.Progress{Cost: 30, Tokens: ledger.Tokens{Prompt: 3, Completion: 4}, Line: "line"})
 	admit(former, "a", "req_lost", nil)
 	admit(former, "a", "req_written", nil).Release(failed()) // one batch later the progress is written
-	if _, err := node.Fence(ctx, db, former.node.Epoch(), 0); err != nil {
+	if _, err := node.Fence(ctx, db, old.self.Epoch(), 0); err != nil {
 		t.Fatal(err)
 	}
 	f := start(t, db)
@@ -290,27 +251,27 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	// Today.
 	settle(admit(f.Ledger, "a", "req_whole", nil), billed(100))
 	admit(f.Ledger, "a", "req_failed", nil).Release(failed())
-	admit(f.Ledger, "a", "req_closed", nil).Release(End{Outcome: Closed, Status: 499, Code: "client_closed"})
+	admit(f.Ledger, "a", "req_closed", nil).Release(ledger.End{Outcome: ledger.Closed, Status: 499, Code: "client_closed"})
 	broken := billed(40)
 	broken.Code, broken.Streamed = "upstream_connection_error", true
 	settle(admit(f.Ledger, "a", "req_broken", nil), broken)
 	settle(admit(f.Ledger, "a", "req_over", nil), billed(5000))
-	free := func(a *Admission) { a.Model, a.Amount, a.FreeDaily = "free", 0, 5 }
+	free := func(a *ledger.Admission) { a.Model, a.Amount, a.FreeDaily = "free", 0, 5 }
 	settle(admit(f.Ledger, "a", "req_gift", free), billed(0))
 	admit(f.Ledger, "a", "req_ungiven", free).Release(failed())
 	admit(f.Ledger, "a", "req_giving", free)
 	makeJob(f, c, "req_made", true)
 	makeJob(f, c, "req_running", false)
-	f.Refused(Refusal{Request: "req_refused", Account: "a", Key: "a_key", Model: "m", Status: 402, Code: "insufficient_quota",
+	f.Refused(ledger.Refusal{Request: "req_refused", Account: "a", Key: "a_key", Model: "m", Status: 402, Code: "insufficient_quota",
 		Received: c.now()})
-	admit(f.Ledger, "a", "req_open", nil).Progress(Progress{Cost: 20, Tokens: Tokens{Prompt: 3}})
+	admit(f.Ledger, "a", "req_open", nil).Progress(ledger.Progress{Cost: 20, Tokens: ledger.Tokens{Prompt: 3}})
 	// An account that is taken more back from than it has, and a deleted key.
 	settle(admit(f.Ledger, "c", "req_c", nil), billed(10))
 	admit(f.Ledger, "c", "req_c_open", nil)
 	credit(t, db, "c", -20*money.USD)
 	disabled := true
 	err := db.Update(ctx, func(tx *store.Tx) error {
-		return errors.Join(CloseKeyTx(tx, "c_key"), ChangeAccountTx(tx, "c", AccountChange{Disabled: &disabled}))
+		return errors.Join(ledger.CloseKeyTx(tx, "c_key"), ledger.ChangeAccountTx(tx, "c", ledger.AccountChange{Disabled: &disabled}))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +283,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 func credit(t *testing.T, db *store.DB, account string, amount money.Amount) {
 	t.Helper()
 	err := db.Update(context.Background(), func(tx *store.Tx) error {
-		_, err := CreditTx(tx, account, amount, "")
+		_, err := ledger.CreditTx(tx, account, amount, "")
 		return err
 	})
 	if err != nil {
@@ -333,16 +294,17 @@ func credit(t *testing.T, db *store.DB, account string, amount money.Amount) {
 // makeJob submits a job of account a and lets it end if that is asked for.
 func makeJob(f *fixture, c *clock, request string, ends bool) {
 	f.t.Helper()
-	a, hold := jobAdmission(1000)
-	a.Request, hold.Request, a.Received = request, request, c.now()
-	if err := f.AdmitJob(context.Background(), a, &passenger{}); err != nil {
+	a := admission("a", 1000)
+	a.Request, a.Job, a.Received = request, id.New("job_"), c.now()
+	if err := f.AdmitJob(context.Background(), a, passenger{}); err != nil {
 		f.t.Fatal(err)
 	}
 	if !ends {
 		return
 	}
-	end := End{Outcome: Billed, Status: 202, Cost: 500, Tokens: Tokens{Images: 2}, Line: "line"}
-	if ended, err := f.EndJob(context.Background(), hold, &leaver{passenger: &passenger{}, end: end}); err != nil || !ended {
+	hold := ledger.JobHold{Request: request, Account: a.Account, Key: a.Key}
+	end := ledger.End{Outcome: ledger.Billed, Status: 202, Cost: 500, Tokens: ledger.Tokens{Images: 2}, Line: "line"}
+	if ended, err := f.EndJob(context.Background(), hold, leaver{end: end}); err != nil || !ended {
 		f.t.Fatal(ended, err)
 	}
 }
@@ -355,7 +317,7 @@ func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 		f := start(t, db)
 		rpm := int64(1_000_000)
 		for i := range 5 {
-			f.open(fmt.Sprint("a", i), 1000*money.USD, 0, KeyLimits{RPM: &rpm})
+			f.open(fmt.Sprint("a", i), 1000*money.USD, 0, ledger.KeyLimits{RPM: &rpm})
 		}
 		stop := make(chan struct{})
 		var group sync.WaitGroup
@@ -378,7 +340,7 @@ func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 						h.Release(failed())
 						continue
 					}
-					h.Progress(Progress{Cost: 7, Tokens: Tokens{Prompt: 1}})
+					h.Progress(ledger.Progress{Cost: 7, Tokens: ledger.Tokens{Prompt: 1}})
 					if err := h.Settle(context.Background(), billed(money.Amount(r))); err != nil {
 						t.Error(err)
 						return
@@ -402,11 +364,11 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	f := start(t, db)
-	f.open("a", money.USD, 0, KeyLimits{})
+	f.open("a", money.USD, 0, ledger.KeyLimits{})
 	h := f.mustAdmit("a", 100)
 	check := func(want int) {
 		t.Helper()
-		report, err := Audit(t.Context(), db, NobodyServes(db.Served))
+		report, err := audit.Run(t.Context(), db, audit.NobodyServes(db.Served))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,20 +396,23 @@ func TestAuditReadsAnything(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	f := start(t, db)
-	f.open("a", money.USD, 0, KeyLimits{})
+	f.open("a", money.USD, 0, ledger.KeyLimits{})
 	f.mustAdmit("a", 100).Release(failed())
 	found := plant(t, db, `UPDATE ledger_receipt SET cost_nano = 'much'`)
-	if !slices.ContainsFunc(found, func(d Difference) bool { return strings.Contains(d.What, "another type") }) {
+	if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, "another type") }) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// listed is how many differences are listed.
+const listed = 1000
 
 // TestAuditIsBounded lists so many differences and counts the others.
 func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
-		f.open("a", money.USD, 0, KeyLimits{})
+		f.open("a", money.USD, 0, ledger.KeyLimits{})
 		err := db.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
 				WITH RECURSIVE each(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM each WHERE i < 1500)
@@ -457,8 +422,8 @@ func TestAuditIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := Audit(t.Context(), db)
-		if err != nil || report.OK || len(report.Differences) != maxDifferences || report.Omitted < 500 {
+		report, err := audit.Run(t.Context(), db)
+		if err != nil || report.OK || len(report.Differences) != listed || report.Omitted < 500 {
 			t.Errorf("%v, %d listed, %d omitted", err, len(report.Differences), report.Omitted)
 		}
 	})

@@ -1,24 +1,18 @@
-package ledger
+package audit
 
 import (
 	"fmt"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
-)
-
-// The kinds of entries: what moved an account's money but single charges.
-const (
-	entryCredit   = "credit"
-	entryTakeBack = "take_back"
-	entryCharges  = "charges" // of a month, whose receipts are deleted
 )
 
 // judge tells what the rules of billing (interface.md, Billing rules) do not
 // allow about a receipt, and the figure that shows it; "": nothing.
-func (r *auditReceipt) judge() (what, recorded string) {
+func (r *receipt) judge() (what, recorded string) {
 	t := r.tokens
 	switch {
-	case r.outcome < Billed || r.outcome > Refused:
+	case r.outcome < books.Billed || r.outcome > books.Refused:
 		return "a receipt has an unknown outcome", fmt.Sprint(int64(r.outcome))
 	case r.cost < 0:
 		return "a charge is negative", r.cost.String()
@@ -26,19 +20,19 @@ func (r *auditReceipt) judge() (what, recorded string) {
 		return "a receipt's hold is out of range", r.held.String()
 	case r.cost > r.held:
 		return "a charge is above its hold", fmt.Sprintf("%s of %s", r.cost, r.held)
-	case r.outcome != Billed && r.cost != 0:
+	case r.outcome != books.Billed && r.cost != 0:
 		return "a request that was not billed was charged", r.cost.String()
 	case r.over < 0 || r.over > 0 && r.cost != r.held:
 		return "usage above a hold is recorded beside a charge that is not the whole hold", r.over.String()
 	case t.Prompt < 0 || t.Cached < 0 || t.Completion < 0 || t.Images < 0:
 		return "a receipt has a negative count", fmt.Sprint(t)
-	case r.outcome != Billed && t != Tokens{}:
+	case r.outcome != books.Billed && t != books.Tokens{}:
 		return "a request that was not billed counts tokens or images", fmt.Sprint(t)
 	case outside(r.balance):
 		return "a balance is out of range", r.balance.String()
-	case r.outcome != Refused && r.seq < 1:
+	case r.outcome != books.Refused && r.seq < 1:
 		return "a receipt has no number", fmt.Sprint(r.seq)
-	case r.outcome == Refused && r.held != 0:
+	case r.outcome == books.Refused && r.held != 0:
 		return "a refused request was held", r.held.String()
 	}
 	return r.judgeStatus()
@@ -48,11 +42,11 @@ func (r *auditReceipt) judge() (what, recorded string) {
 // also one that broke off or whose client left while it streamed: then it has a
 // code beside it. A submission of a job was answered 202, whatever came later;
 // one that is billed has no code. What was not billed is no success.
-func (r *auditReceipt) judgeStatus() (what, recorded string) {
+func (r *receipt) judgeStatus() (what, recorded string) {
 	switch {
-	case r.outcome == Billed && (r.status >= 300 || r.job && r.code):
+	case r.outcome == books.Billed && (r.status >= 300 || r.job && r.code):
 		return "an error was billed", fmt.Sprint(r.status)
-	case r.outcome != Billed && !r.job && r.status >= 200 && r.status < 300:
+	case r.outcome != books.Billed && !r.job && r.status >= 200 && r.status < 300:
 		return "an answer was not billed", fmt.Sprintf("%d, outcome %d", r.status, r.outcome)
 	}
 	return "", ""
@@ -61,11 +55,11 @@ func (r *auditReceipt) judgeStatus() (what, recorded string) {
 // judgeEntry tells what is wrong with a movement; "": nothing.
 func judgeEntry(kind string, month int64, amount, balance money.Amount) string {
 	switch {
-	case kind != entryCredit && kind != entryTakeBack && kind != entryCharges:
+	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryCharges:
 		return "a movement is of an unknown kind"
-	case kind == entryCredit && amount < 0, kind == entryTakeBack && amount >= 0, kind == entryCharges && amount >= 0:
+	case kind == books.EntryCredit && amount < 0, kind == books.EntryTakeBack && amount >= 0, kind == books.EntryCharges && amount >= 0:
 		return "a movement's sign is not that of its kind"
-	case (kind == entryCharges) != (month > 0):
+	case (kind == books.EntryCharges) != (month > 0):
 		return "a movement's month is not that of its kind"
 	case outside(balance):
 		return "a balance is out of range"
@@ -74,11 +68,11 @@ func judgeEntry(kind string, month int64, amount, balance money.Amount) string {
 }
 
 // judge tells what is wrong with an open hold, apart from its node.
-func (h *auditHold) judge() (what, recorded string) {
+func (h *openHold) judge() (what, recorded string) {
 	switch {
 	case h.amount < 0 || h.amount > money.Max:
 		return "a hold is out of range", h.amount.String()
-	case (h.epoch == jobEpoch) != (h.job != ""):
+	case (h.epoch == books.JobEpoch) != (h.job != ""):
 		return "a hold is a node's and a job's, or neither's", h.epoch
 	case h.cost < 0 || h.cost > money.Max || h.tokens.Prompt < 0 || h.tokens.Cached < 0 || h.tokens.Completion < 0:
 		return "what a stream has noted on its hold is out of range", h.cost.String()

@@ -1,16 +1,25 @@
-package ledger
+// Package audit owns the proof of the books: it recomputes every figure that is
+// kept and judges every row of them, in one snapshot, beside the running service.
+//
+// Invariants: it changes nothing and takes nothing from how the books are
+// written, so that a fault there is none here; only the words and the few rules
+// of package books are common to both. Each receipt is read once. What stands for
+// receipts that are deleted (Chain) is noted by whoever deletes them, in the same
+// transaction.
+package audit
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
-// AuditReport is what an audit found.
-type AuditReport struct {
+// Findings are what an audit found.
+type Findings struct {
 	OK          bool             `json:"ok"`
 	Checked     map[string]int64 `json:"checked"`
 	Differences []Difference     `json:"differences"`
@@ -36,7 +45,7 @@ const maxDifferences = 1000
 // database from clearing up: SQLite's write-ahead log, PostgreSQL's dead rows.
 const auditTimeout = 15 * time.Minute
 
-// Audit recomputes every figure that is kept and judges every row, all in one
+// Run recomputes every figure that is kept and judges every row, all in one
 // snapshot, so it is safe while the service runs. It reads each receipt once,
 // whatever its age, in the order in which the table has them:
 //   - balance = credits less charges, and each movement's running balance is
@@ -49,20 +58,20 @@ const auditTimeout = 15 * time.Minute
 //   - each open hold is of a node that lives or of a job, and has no receipt.
 //
 // Other rooms add checks of theirs in the same snapshot.
-func Audit(ctx context.Context, db *store.DB, others ...AuditCheck) (AuditReport, error) {
+func Run(ctx context.Context, db *store.DB, others ...Check) (Findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
-	var report AuditReport
+	var report Findings
 	err := db.View(ctx, func(tx *store.Tx) (err error) {
-		report, err = AuditTx(tx, others...)
+		report, err = RunTx(tx, others...)
 		return err
 	})
 	return report, err
 }
 
-// AuditTx is Audit as of the caller's transaction, which should be one of View.
-func AuditTx(tx *store.Tx, others ...AuditCheck) (AuditReport, error) {
-	b := newAuditBooks(tx)
+// RunTx is Run as of the caller's transaction, which should be one of View.
+func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
+	b := newBooks(tx)
 	if err := b.run(others); err != nil {
 		return b.report, fmt.Errorf("audit: %w", err)
 	}
@@ -70,53 +79,53 @@ func AuditTx(tx *store.Tx, others ...AuditCheck) (AuditReport, error) {
 	return b.report, nil
 }
 
-// AuditCheck is what another room knows. It is called when the ledger's
+// Check is what another room knows. It is called when the ledger's
 // tables have been read but for the receipts; what is to be said after them it
 // gives to JobReceipts and Finally.
-type AuditCheck func(tx *store.Tx, books *AuditBooks) error
+type Check func(tx *store.Tx, books *Books) error
 
 // NobodyServes is the check of a database that no process may be serving, as
 // served tells: then the open holds of nodes are those of a process that was
 // killed. It is asked after the snapshot was taken: who starts later has ended
 // what was left.
-func NobodyServes(served func() (bool, error)) AuditCheck {
-	return func(_ *store.Tx, books *AuditBooks) error {
+func NobodyServes(served func() (bool, error)) Check {
+	return func(_ *store.Tx, books *Books) error {
 		is, err := served()
 		books.unserved = !is
 		return err
 	}
 }
 
-// AuditBooks are the books of one snapshot.
-type AuditBooks struct {
+// Books are the books of one snapshot.
+type Books struct {
 	tx       *store.Tx
-	report   AuditReport
+	report   Findings
 	unserved bool
 	foldable string // requests from this id on have their receipts
 
-	accounts map[string]*auditAccount
-	keys     map[string]*auditKey
-	holds    map[string]*auditHold // open, by request
+	accounts map[string]*accountSums
+	keys     map[string]*keySums
+	holds    map[string]*openHold // open, by request
 	receipts []func(JobReceipt)
 	finally  []func() error
 }
 
-func newAuditBooks(tx *store.Tx) *AuditBooks {
-	return &AuditBooks{
+func newBooks(tx *store.Tx) *Books {
+	return &Books{
 		tx:       tx,
-		report:   AuditReport{Checked: map[string]int64{}, Differences: []Difference{}},
-		accounts: map[string]*auditAccount{},
-		keys:     map[string]*auditKey{},
-		holds:    map[string]*auditHold{},
+		report:   Findings{Checked: map[string]int64{}, Differences: []Difference{}},
+		accounts: map[string]*accountSums{},
+		keys:     map[string]*keySums{},
+		holds:    map[string]*openHold{},
 	}
 }
 
-func (b *AuditBooks) run(others []AuditCheck) error {
+func (b *Books) run(others []Check) error {
 	now, err := b.tx.NowMS()
 	if err != nil {
 		return err
 	}
-	b.foldable = foldBelow(now, 0)
+	b.foldable = books.FoldBelow(now, 0)
 	for _, read := range []func() error{
 		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
 	} {
@@ -148,7 +157,7 @@ func (b *AuditBooks) run(others []AuditCheck) error {
 
 // readQuarantine reports damaged holds that were moved away. A row stays until
 // somebody has looked at it and deletes it.
-func (b *AuditBooks) readQuarantine() error {
+func (b *Books) readQuarantine() error {
 	return b.each(func(scan scanner) error {
 		d := Difference{What: "a damaged hold was moved to the quarantine"}
 		var amount money.Amount
@@ -162,7 +171,7 @@ func (b *AuditBooks) readQuarantine() error {
 }
 
 // Differ reports a difference.
-func (b *AuditBooks) Differ(d Difference) {
+func (b *Books) Differ(d Difference) {
 	if len(b.report.Differences) == maxDifferences {
 		b.report.Omitted++
 		return
@@ -171,7 +180,7 @@ func (b *AuditBooks) Differ(d Difference) {
 }
 
 // compareMoney reports amounts that should be equal.
-func (b *AuditBooks) compareMoney(d Difference, recorded, computed money.Amount) {
+func (b *Books) compareMoney(d Difference, recorded, computed money.Amount) {
 	if recorded != computed {
 		d.Recorded, d.Computed = recorded.String(), computed.String()
 		b.Differ(d)
@@ -179,7 +188,7 @@ func (b *AuditBooks) compareMoney(d Difference, recorded, computed money.Amount)
 }
 
 // Checked counts what was checked.
-func (b *AuditBooks) Checked(what string, n int64) { b.report.Checked[what] += n }
+func (b *Books) Checked(what string, n int64) { b.report.Checked[what] += n }
 
 // OpenJobHold is the open hold of a job.
 type OpenJobHold struct {
@@ -188,10 +197,10 @@ type OpenJobHold struct {
 }
 
 // JobHolds returns the open holds of jobs by the job's id.
-func (b *AuditBooks) JobHolds() map[string]OpenJobHold {
+func (b *Books) JobHolds() map[string]OpenJobHold {
 	holds := map[string]OpenJobHold{}
 	for id, h := range b.holds {
-		if h.epoch == jobEpoch {
+		if h.epoch == books.JobEpoch {
 			holds[h.job] = OpenJobHold{Request: id, Job: h.job, Account: h.account, Key: h.key, Amount: h.amount}
 		}
 	}
@@ -208,20 +217,20 @@ type JobReceipt struct {
 
 // JobReceipts has fn called with the receipt of each job, and after them
 // Finally's.
-func (b *AuditBooks) JobReceipts(fn func(JobReceipt)) { b.receipts = append(b.receipts, fn) }
+func (b *Books) JobReceipts(fn func(JobReceipt)) { b.receipts = append(b.receipts, fn) }
 
 // Finally has fn called at the end.
-func (b *AuditBooks) Finally(fn func() error) { b.finally = append(b.finally, fn) }
+func (b *Books) Finally(fn func() error) { b.finally = append(b.finally, fn) }
 
 // MayBeDeleted tells whether the receipt of an account's request may have been
 // deleted for its age.
-func (b *AuditBooks) MayBeDeleted(account, request string) bool {
+func (b *Books) MayBeDeleted(account, request string) bool {
 	a := b.accounts[account]
 	return a != nil && a.folded > 0 && request < b.foldable
 }
 
 // Accounts calls fn with each account that the ledger has.
-func (b *AuditBooks) Accounts(fn func(id string)) {
+func (b *Books) Accounts(fn func(id string)) {
 	for id, a := range b.accounts {
 		if a.there {
 			fn(id)
@@ -230,7 +239,7 @@ func (b *AuditBooks) Accounts(fn func(id string)) {
 }
 
 // Keys calls fn with each key that the ledger has, and whether it was closed.
-func (b *AuditBooks) Keys(fn func(id, account string, closed bool)) {
+func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	for id, k := range b.keys {
 		if k.there {
 			fn(id, k.account, k.closed)
@@ -242,7 +251,7 @@ type scanner func(dest ...any) error
 
 // each calls row for every row of an answer. A row that it cannot read, since
 // SQLite keeps whatever is written, is a difference and not the end of the audit.
-func (b *AuditBooks) each(row func(scan scanner) error, text string, args ...any) error {
+func (b *Books) each(row func(scan scanner) error, text string, args ...any) error {
 	rows, err := b.tx.Query(text, args...)
 	if err != nil {
 		return err

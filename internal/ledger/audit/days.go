@@ -1,12 +1,12 @@
-package ledger
+package audit
 
 // readDays reads the figures of days that the rows of keys, usage and free
 // quotas are not on.
-func (b *AuditBooks) readDays() error {
+func (b *Books) readDays() error {
 	err := b.each(func(scan scanner) error {
 		var key string
 		var day int64
-		var d auditDay
+		var d dayRow
 		if err := scan(&key, &day, &d.recorded.cost, &d.recorded.held); err != nil {
 			return err
 		}
@@ -15,7 +15,7 @@ func (b *AuditBooks) readDays() error {
 			k = b.key(key, "", "figures of a day")
 		}
 		if k.otherDays == nil {
-			k.otherDays = map[int64]*auditDay{}
+			k.otherDays = map[int64]*dayRow{}
 		}
 		k.otherDays[day] = &d
 		b.Checked("days of keys", 1)
@@ -52,12 +52,12 @@ func (b *AuditBooks) readDays() error {
 }
 
 // otherDay returns the figures of a day that the model's row is not on.
-func (m *auditModel) otherDay(day int64) *auditDay {
+func (m *modelSums) otherDay(day int64) *dayRow {
 	if m.otherDays == nil {
-		m.otherDays = map[int64]*auditDay{}
+		m.otherDays = map[int64]*dayRow{}
 	}
 	if m.otherDays[day] == nil {
-		m.otherDays[day] = &auditDay{}
+		m.otherDays[day] = &dayRow{}
 	}
 	return m.otherDays[day]
 }

@@ -1,24 +1,24 @@
-package ledger
+package audit
 
 import (
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
-// chain proves the running balances of an account without an order. Each
+// Chain proves the running balances of an account without an order. Each
 // movement leads from the state before it, its number less one and the balance
 // without it, to the state after it; the first begins at nothing, the last ends
 // at the account's row. Every state between is the end of one movement and the
 // beginning of the next, so the marks of all ends and of the account's begin
 // are those of all beginnings and of the account's end: numbers only grow, so
 // nothing but one whole chain adds up. Marks are added modulo 2^64.
-type chain struct {
+type Chain struct {
 	movements    int64
 	begun, ended uint64
 }
 
-// move adds a movement: its number, the balance after it and what it changed.
-func (c *chain) move(seq int64, balance, delta money.Amount) {
+// Move adds a movement: its number, the balance after it and what it changed.
+func (c *Chain) Move(seq int64, balance, delta money.Amount) {
 	c.movements++
 	c.begun += mark(seq-1, balance-delta)
 	c.ended += mark(seq, balance)
@@ -26,23 +26,26 @@ func (c *chain) move(seq int64, balance, delta money.Amount) {
 
 // whole tells whether the movements lead from nothing to the account's newest
 // number and balance.
-func (c *chain) whole(seq int64, balance money.Amount) bool {
+func (c *Chain) whole(seq int64, balance money.Amount) bool {
 	return c.movements == seq && c.ended+mark(0, 0) == c.begun+mark(seq, balance)
 }
 
 // join adds the movements of another part of the chain.
-func (c *chain) join(o chain) {
+func (c *Chain) join(o Chain) {
 	c.movements += o.movements
 	c.begun += o.begun
 	c.ended += o.ended
 }
 
-// noteTx adds movements that are being deleted to those that have been.
-func (c *chain) noteTx(tx *store.Tx, account string) error {
+// NoteTx adds movements that are being deleted to those that have been.
+func (c *Chain) NoteTx(tx *store.Tx, account string) error {
+	if c.movements == 0 {
+		return nil
+	}
 	if err := tx.Lock("ledger_folded_chain", "account", account); err != nil {
 		return err
 	}
-	noted, err := notedChainsTx(tx, account)
+	noted, err := notedTx(tx, account)
 	if err != nil {
 		return err
 	}
@@ -54,18 +57,18 @@ func (c *chain) noteTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// notedChainsTx returns what noteTx has noted, of an account or with "" of all.
-func notedChainsTx(tx *store.Tx, account string) (map[string]chain, error) {
+// notedTx returns what NoteTx has noted, of an account or with "" of all.
+func notedTx(tx *store.Tx, account string) (map[string]Chain, error) {
 	rows, err := tx.Query(`SELECT account, receipts, begun, ended FROM ledger_folded_chain WHERE account = $1 OR $1 = ''`, account)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	noted := map[string]chain{}
+	noted := map[string]Chain{}
 	for rows.Next() {
 		var of string
 		var begun, ended int64
-		var c chain
+		var c Chain
 		if err := rows.Scan(&of, &c.movements, &begun, &ended); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,277 @@
+package books
+
+import (
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// Books are the rows that one batch works on, read under lock, and what the
+// batch does to them.
+type Books struct {
+	NowMS    int64
+	Accounts map[string]*AccountRow
+	Keys     map[string]*KeyRow
+	Holds    map[string]*HoldRow // open holds that an operation may end
+	Free     map[ModelKey]*FreeRow
+	Hits     map[HitKey]int64 // when a numbered hit was, in ms
+	Days     Days             // figures of other days than the rows'
+
+	// What the batch writes, in the order of the decisions.
+	NewHolds  []*HoldRow
+	GoneHolds []string
+	Receipts  []ReceiptRow
+	NewHits   []HitKey
+	Rewound   []string         // keys whose hits lie in the future
+	OldHits   map[string]int64 // per key: hits up to this number are out of every window
+	Usage     map[UsageKey]*Totals
+	Lows      []Low
+}
+
+// window is how long an admitted request counts against a key's rpm.
+const window = time.Minute
+
+// New returns empty books.
+func New() Books {
+	return Books{
+		Accounts: map[string]*AccountRow{},
+		Keys:     map[string]*KeyRow{},
+		Holds:    map[string]*HoldRow{},
+		Free:     map[ModelKey]*FreeRow{},
+		Hits:     map[HitKey]int64{},
+		OldHits:  map[string]int64{},
+		Usage:    map[UsageKey]*Totals{},
+		Days:     newDays(),
+	}
+}
+
+// Admit decides one admission in the order of the specification (interface.md,
+// Codes by category): disabled in the meantime, key changed, rate, free quota,
+// daily budget, total limit, balance. A refusal changes nothing.
+func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
+	acct, key := b.Accounts[a.Account], b.Keys[a.Key]
+	if acct == nil || key == nil || key.Account != acct.ID || acct.Disabled || key.Disabled {
+		return nil, fault.New(fault.InvalidAPIKey, "This API key is disabled or no longer exists, or its account is disabled. "+
+			"Use another key, or ask the operator.")
+	}
+	if key.Version != a.KeyVersion {
+		return nil, ErrKeyChanged
+	}
+	if key.LastUsedMS > b.NowMS {
+		b.rewind(key)
+	}
+	day := DayOf(b.NowMS)
+	daySpent, dayHeld := b.spentOn(key, day)
+	hit := key.Hits + 1
+	if err := b.checkRate(key, hit); err != nil {
+		return nil, err
+	}
+	if a.FreeDaily > 0 && b.usedOn(ModelKey{a.Account, a.Model}, day) >= a.FreeDaily {
+		return nil, refuseFreeQuota(a)
+	}
+	if a.Amount < 0 || a.Amount > money.Max {
+		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capital(cheaper(a)))
+	}
+	switch {
+	case key.DailyBudget >= 0 && daySpent+dayHeld+a.Amount > key.DailyBudget:
+		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today "+
+			"(%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
+			key.DailyBudget, a.Amount, daySpent, dayHeld, cheaper(a))
+	case key.Limit >= 0 && key.Spent+key.Held+a.Amount > key.Limit:
+		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD "+
+			"(%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
+			key.Limit, a.Amount, key.Spent, key.Held, cheaper(a))
+	case acct.Balance-acct.Held-a.Amount < acct.Floor:
+		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD "+
+			"(balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
+			a.Amount, acct.Balance, acct.Held, cheaper(a))
+	}
+
+	hold := &HoldRow{
+		ID: a.Request, Epoch: epoch, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
+		Day: day, Revision: a.Revision, Free: a.FreeDaily > 0, Amount: a.Amount, CreatedMS: a.Received.UnixMilli(),
+	}
+	acct.Held += a.Amount
+	acct.Dirty = true
+	key.Held += a.Amount
+	b.turnKey(key, day)
+	key.DayHeld += a.Amount
+	key.LastUsedMS = b.NowMS
+	key.Dirty = true
+	if key.RPM >= 0 {
+		key.Hits = hit
+		b.Hits[HitKey{key.ID, hit}] = b.NowMS
+		b.NewHits = append(b.NewHits, HitKey{key.ID, hit})
+		if old := hit - key.RPM; old > 0 { // it passed, so that hit and all before it left the window
+			b.OldHits[key.ID] = old
+		}
+	}
+	if hold.Free {
+		free := b.turnFree(ModelKey{a.Account, a.Model}, day)
+		free.Used++
+		free.Dirty = true
+	}
+	b.NewHolds = append(b.NewHolds, hold)
+	return hold, nil
+}
+
+// checkRate passes hit number n when hit n - rpm is absent or has left the
+// window: an exact sliding window for one look-up. No hit lies in the future:
+// see rewind.
+func (b *Books) checkRate(key *KeyRow, n int64) error {
+	if key.RPM < 0 {
+		return nil
+	}
+	if key.RPM == 0 {
+		return fault.New(fault.RateLimitExceeded, "This key may send no requests. Raise its requests-per-minute limit, or use another key.")
+	}
+	at, counted := b.Hits[HitKey{key.ID, n - key.RPM}]
+	if !counted || b.NowMS-at >= window.Milliseconds() {
+		return nil
+	}
+	return fault.New(fault.RateLimitExceeded,
+		"This key may send %d requests in 60 seconds, and has sent them. The next one may come in %d seconds; "+
+			"send fewer, or raise the key's requests-per-minute limit.",
+		key.RPM, (window.Milliseconds()-(b.NowMS-at)+999)/1000)
+}
+
+// cheaper says how the holds of an endpoint's requests get smaller.
+func cheaper(a Admission) string {
+	switch {
+	case strings.HasPrefix(a.Endpoint, "/v1/images/"):
+		return "ask for fewer images or a smaller resolution"
+	case strings.HasPrefix(a.Endpoint, "/v1/videos/"):
+		return "ask for a shorter clip or a smaller resolution"
+	case a.Endpoint == "/v1/responses":
+		return "lower max_output_tokens"
+	}
+	return "lower max_tokens"
+}
+
+// capital begins a sentence.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+func refuseFreeQuota(a Admission) error {
+	e := fault.New(fault.RateLimitExceeded,
+		"The free daily quota of %d requests for model %q is used up for this account. It starts again at 00:00 UTC.", a.FreeDaily, a.Model)
+	e.NoRetry = true
+	return e
+}
+
+func refuseQuota(format string, args ...any) error {
+	e := fault.New(fault.InsufficientQuota, format, args...)
+	e.NoRetry = true
+	return e
+}
+
+// End ends the request of a hold: the hold is given back, a billed end is
+// charged, and the receipt is written. False: the hold is not open any more,
+// and nothing changes. The charge is the end's cost, never more than the hold.
+func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
+	hold := b.Holds[id]
+	if hold == nil {
+		return ReceiptRow{}, false
+	}
+	delete(b.Holds, id)
+	acct, key := b.Accounts[hold.Account], b.Keys[hold.Key]
+	if acct == nil || key == nil {
+		return ReceiptRow{}, false
+	}
+	var cost, over money.Amount
+	if end.Outcome == Billed {
+		cost = min(max(end.Cost, 0), hold.Amount)
+		over = max(end.Cost, 0) - cost
+	} else {
+		end.Tokens = Tokens{} // what is not charged is in no total
+	}
+	acct.Held -= hold.Amount
+	before := acct.Balance
+	acct.Balance -= cost
+	if acct.Low.Drops(before, acct.Balance) {
+		b.Lows = append(b.Lows, Low{Account: acct.ID, Balance: acct.Balance, Level: acct.Low.Amount})
+	}
+	acct.Seq++
+	acct.Dirty = true
+	key.Held -= hold.Amount
+	key.Spent += cost
+	if key.Day == hold.Day {
+		key.DayHeld -= hold.Amount
+		key.DaySpent += cost
+	} else {
+		b.leave(KeyDay{key.ID, hold.Day}, cost, -hold.Amount, false)
+	}
+	key.Dirty = true
+	if hold.Free && end.Outcome == Failed {
+		b.giveBack(ModelKey{hold.Account, hold.Model}, hold.Day)
+	}
+	b.turnUsage(acct)
+	receipt := ReceiptRow{
+		Hold: *hold, Seq: acct.Seq, End: end, Attempts: attempts,
+		Cost: cost, Over: over, Balance: acct.Balance, StandsFor: 1, EndedMS: b.NowMS,
+	}
+	b.GoneHolds = append(b.GoneHolds, id)
+	b.Receipts = append(b.Receipts, receipt)
+	b.count(receipt)
+	return receipt, true
+}
+
+// Broken tells why an open hold cannot be ended; nil: it can be, or is not open.
+func (b *Books) Broken(id string) error {
+	hold := b.Holds[id]
+	switch {
+	case hold == nil:
+		return nil
+	case b.Accounts[hold.Account] == nil || b.Keys[hold.Key] == nil:
+		return ErrDamaged
+	case !hold.plausible():
+		return ErrImplausible
+	}
+	return nil
+}
+
+// mostTokens is more than any hold's stream has counted. A total that took a
+// larger number might take no other any more.
+const mostTokens = 1 << 42
+
+// plausible tells whether an admission or a stream can have written the hold's
+// figures.
+func (h *HoldRow) plausible() bool {
+	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
+	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion} {
+		if n < 0 || n > mostTokens {
+			return false
+		}
+	}
+	return money
+}
+
+// Sweep ends the request of a dead node's hold: what it had produced is
+// charged, and without that it is given back (interface.md, Billing rules 4
+// and 6).
+func (b *Books) Sweep(id string) (ReceiptRow, bool) {
+	hold := b.Holds[id]
+	if hold == nil {
+		return ReceiptRow{}, false
+	}
+	end := End{
+		Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable), Line: hold.Line,
+		Duration: time.Duration(max(0, b.NowMS-hold.CreatedMS)) * time.Millisecond,
+	}
+	if hold.Cost > 0 || hold.Tokens != (Tokens{}) {
+		// A stream that broke off, whose client saw the status of its beginning.
+		end.Outcome, end.Status, end.Cost, end.Tokens = Billed, 200, hold.Cost, hold.Tokens
+	}
+	return b.End(id, end, "[]")
+}
+
+// count adds an ended request to its account's totals. Requests count once
+// they have ended, so that the totals are the sums of the receipts.
+func (b *Books) count(r ReceiptRow) {
+	k := UsageKey{r.Hold.Account, r.Hold.Model, r.Hold.Day}
+	if b.Usage[k] == nil {
+		b.Usage[k] = &Totals{}
+	}
+	b.Usage[k].Count(r.End.Outcome, r.Cost, r.End.Tokens)
+}

@@ -1,0 +1,175 @@
+package books
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// TestBooksKeepTheirPromises runs random operations through the pure core and
+// checks after each what must always be true, against a plain model.
+func TestBooksKeepTheirPromises(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := New()
+		b.NowMS = time.Date(2026, 1, 1, 23, 50, 0, 0, time.UTC).UnixMilli()
+		floor := -money.Amount(rapid.Int64Range(0, 50).Draw(t, "floor"))
+		credit := money.Amount(rapid.Int64Range(0, 500).Draw(t, "credit"))
+		b.Accounts["a"] = &AccountRow{ID: "a", Balance: credit, Floor: floor}
+		optional := func(name string) money.Amount {
+			return money.Amount(rapid.Int64Range(-1, 300).Draw(t, name))
+		}
+		rpm := rapid.Int64Range(-1, 5).Draw(t, "rpm")
+		for _, k := range []string{"k1", "k2"} {
+			b.Keys[k] = &KeyRow{ID: k, Account: "a", Version: 1, RPM: rpm, DailyBudget: optional("budget"), Limit: optional("limit")}
+		}
+		open := map[string]money.Amount{}
+		var charged money.Amount
+		var realMS int64 // the time that has really passed
+		var admittedAt []int64
+		for i := range rapid.IntRange(1, 60).Draw(t, "operations") {
+			moves := rapid.Int64Range(-1000, 30_000).Draw(t, "ms") // back: somebody has set the clock
+			b.NowMS += moves
+			realMS += max(0, moves)
+			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
+			case what <= 1 || len(open) == 0:
+				a := Admission{Request: fmt.Sprint("r", i), Account: "a", Key: rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"), KeyVersion: 1, Model: "m",
+					Amount: money.Amount(rapid.Int64Range(0, 200).Draw(t, "amount"))}
+				before, keyBefore := *b.Accounts["a"], *b.Keys[a.Key]
+				// The clock may go back: what came later was no later than now.
+				keyBefore.LastUsedMS = min(keyBefore.LastUsedMS, b.NowMS)
+				hold, err := b.Admit(a, "e")
+				if err != nil {
+					var f *fault.Error
+					if !errors.As(err, &f) {
+						t.Fatalf("refused with %v", err)
+					}
+					if *b.Accounts["a"] != before || *b.Keys[a.Key] != keyBefore {
+						t.Fatal("a refusal changed the books")
+					}
+					continue
+				}
+				b.Holds[hold.ID] = hold
+				open[hold.ID] = hold.Amount
+				if a.Key == "k1" {
+					admittedAt = append(admittedAt, realMS)
+				}
+			default:
+				id := rapid.SampledFrom(sorted(open)).Draw(t, "hold")
+				end := End{Outcome: Outcome(rapid.Int64Range(1, 3).Draw(t, "outcome")), Cost: money.Amount(rapid.Int64Range(-5, 250).Draw(t, "cost"))}
+				receipt, ended := b.End(id, end, "[]")
+				if !ended {
+					t.Fatal("an open hold did not end")
+				}
+				if receipt.Cost < 0 || receipt.Cost > open[id] || (end.Outcome != Billed && receipt.Cost != 0) {
+					t.Fatalf("charged %d of a hold of %d", receipt.Cost, open[id])
+				}
+				charged += receipt.Cost
+				delete(open, id)
+				if _, again := b.End(id, end, "[]"); again {
+					t.Fatal("a hold ended twice")
+				}
+			}
+			var held money.Amount
+			for _, amount := range open {
+				held += amount
+			}
+			acct := b.Accounts["a"]
+			if acct.Held != held || acct.Balance != credit-charged || acct.Balance < floor && credit >= floor {
+				t.Fatalf("account %+v; %d held, %d charged of %d", acct, held, charged, credit)
+			}
+			if b.Keys["k1"].Held+b.Keys["k2"].Held != held || b.Keys["k1"].Spent+b.Keys["k2"].Spent != charged {
+				t.Fatalf("keys %+v %+v", b.Keys["k1"], b.Keys["k2"])
+			}
+			for _, k := range b.Keys {
+				if k.Limit >= 0 && k.Spent+k.Held > k.Limit || k.DailyBudget >= 0 && k.DaySpent+k.DayHeld > k.DailyBudget || k.DayHeld < 0 {
+					t.Fatalf("key over its limits: %+v", k)
+				}
+			}
+		}
+		if rpm > 0 {
+			for i := int(rpm); i < len(admittedAt); i++ {
+				if d := admittedAt[i] - admittedAt[i-int(rpm)]; d < window.Milliseconds() {
+					t.Fatalf("%d requests within %d ms", rpm+1, d)
+				}
+			}
+		}
+		var total Totals
+		for _, d := range b.Usage {
+			total.Cost += d.Cost
+			total.Requests += d.Requests
+		}
+		if total.Cost != charged || int(total.Requests) != len(b.Receipts) {
+			t.Fatalf("usage %+v; %d charged over %d receipts", total, charged, len(b.Receipts))
+		}
+	})
+}
+
+func sorted(open map[string]money.Amount) []string {
+	return slices.Sorted(maps.Keys(open))
+}
+
+// TestRateDecisionIsExact asks on a clock: three pass at 0, 20 and 40 s; then one
+// a hit that leaves the window.
+func TestRateDecisionIsExact(t *testing.T) {
+	t.Parallel()
+	b := New()
+	key := &KeyRow{ID: "k", RPM: 3}
+	try := func(at int64) bool {
+		b.NowMS = at
+		if b.checkRate(key, key.Hits+1) != nil {
+			return false
+		}
+		key.Hits++
+		b.Hits[HitKey{"k", key.Hits}] = at
+		return true
+	}
+	for _, step := range []struct {
+		at   int64
+		want bool
+	}{{0, true}, {20_000, true}, {40_000, true}, {40_001, false}, {59_999, false}, {60_000, true}, {60_001, false}, {80_000, true}, {99_999, false}, {100_000, true}} {
+		if got := try(step.at); got != step.want {
+			t.Errorf("at %d ms: %v, want %v", step.at, got, step.want)
+		}
+		if told := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 && (told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
+			t.Errorf("at %d ms it says %v", step.at, told)
+		}
+	}
+}
+
+// TestRefusalsNameWhatTheKindHas: who cannot pay is told what makes a request of
+// this kind cheaper.
+func TestRefusalsNameWhatTheKindHas(t *testing.T) {
+	t.Parallel()
+	for endpoint, word := range map[string]string{
+		"/v1/chat/completions": "lower max_tokens", "/native/v1/messages": "lower max_tokens", "/v1/responses": "lower max_output_tokens",
+		"/v1/images/generations": "fewer images or a smaller resolution", "/v1/images/edits": "fewer images or a smaller resolution",
+		"/v1/videos/generations": "a shorter clip or a smaller resolution",
+	} {
+		for name, change := range map[string]func(*AccountRow, *KeyRow, *Admission){
+			"balance": func(*AccountRow, *KeyRow, *Admission) {},
+			"budget":  func(_ *AccountRow, k *KeyRow, _ *Admission) { k.DailyBudget = 0 },
+			"limit":   func(_ *AccountRow, k *KeyRow, _ *Admission) { k.Limit = 0 },
+			"range":   func(_ *AccountRow, _ *KeyRow, a *Admission) { a.Amount = money.Max + 1 },
+		} {
+			b := New()
+			b.Accounts["a"], b.Keys["k"] = &AccountRow{ID: "a"}, &KeyRow{ID: "k", Account: "a", RPM: -1, DailyBudget: -1, Limit: -1}
+			a := Admission{Account: "a", Key: "k", Endpoint: endpoint, Amount: 1}
+			change(b.Accounts["a"], b.Keys["k"], &a)
+			_, err := b.Admit(a, "node")
+			f := fault.Of(err)
+			if f == nil || f.Code != fault.InsufficientQuota || !strings.Contains(strings.ToLower(f.Message), word) {
+				t.Errorf("%s of %s: %v", name, endpoint, err)
+			}
+		}
+	}
+}

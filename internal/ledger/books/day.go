@@ -1,0 +1,167 @@
+package books
+
+import (
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+)
+
+// The rows of keys, free quotas and usage have the figures of one day. A day is
+// turned when the clock says another than the row, whether it is midnight or
+// the clock has jumped, ahead or back: the row's figures are put aside, and
+// those that were put aside of the new day are taken. So each day has its own
+// figures, exactly, however often the clock passes over it. A row whose day is
+// right costs nothing; a turn costs the batch one more read.
+
+// KeyDay names the figures of a key on a day.
+type KeyDay struct {
+	Key string
+	Day int64
+}
+
+// Aside is what a batch adds to the figures that are put aside of a day.
+type Aside struct {
+	Spent, Held money.Amount // of a key
+	Used        int64        // of a free quota
+	Whole       bool         // they are put aside now; else they have been, or were none
+}
+
+// Days are the figures of days that rows are not on.
+type Days struct {
+	Keys map[KeyDay]Aside   // read: of today
+	Free map[UsageKey]Aside // read: of today
+
+	// What the batch writes.
+	KeysLeft, KeysTaken map[KeyDay]Aside
+	FreeLeft, FreeTaken map[UsageKey]Aside
+	Usage               []string // accounts whose usage turns to today
+}
+
+func newDays() Days {
+	return Days{
+		Keys: map[KeyDay]Aside{}, KeysLeft: map[KeyDay]Aside{}, KeysTaken: map[KeyDay]Aside{},
+		Free: map[UsageKey]Aside{}, FreeLeft: map[UsageKey]Aside{}, FreeTaken: map[UsageKey]Aside{},
+	}
+}
+
+// DayOf returns the UTC day of a time in Unix milliseconds.
+func DayOf(ms int64) int64 { return ms / (24 * time.Hour).Milliseconds() }
+
+// FoldBelow returns the request id below which receipts go: ids sort by the
+// time they were made. The day's own figures are proved by its receipts, so
+// today's stay; the hour is for requests that were admitted after midnight but
+// made before.
+func FoldBelow(nowMS int64, retention time.Duration) string {
+	midnight := time.Duration(DayOf(nowMS)) * 24 * time.Hour
+	cutoff := min(nowMS-retention.Milliseconds(), (midnight - time.Hour).Milliseconds())
+	return id.At("req_", time.UnixMilli(cutoff))
+}
+
+// spentOn returns what a key has spent and holds on a day that was read.
+func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
+	if key.Day == day {
+		return key.DaySpent, key.DayHeld
+	}
+	k := KeyDay{key.ID, day}
+	read, left := b.Days.Keys[k], b.Days.KeysLeft[k]
+	return read.Spent + left.Spent, read.Held + left.Held
+}
+
+// turnKey turns a key to a day that was read.
+func (b *Books) turnKey(key *KeyRow, day int64) {
+	if key.Day == day {
+		return
+	}
+	spent, held := b.spentOn(key, day)
+	if key.DaySpent != 0 || key.DayHeld != 0 {
+		b.leave(KeyDay{key.ID, key.Day}, key.DaySpent, key.DayHeld, true)
+	}
+	take(KeyDay{key.ID, day}, b.Days.Keys, b.Days.KeysLeft, b.Days.KeysTaken)
+	key.Day, key.DaySpent, key.DayHeld = day, spent, held
+}
+
+// leave adds to what is put aside of a key's day.
+func (b *Books) leave(k KeyDay, spent, held money.Amount, whole bool) {
+	a := b.Days.KeysLeft[k]
+	b.Days.KeysLeft[k] = Aside{Spent: a.Spent + spent, Held: a.Held + held, Whole: a.Whole || whole}
+}
+
+// take takes back what was put aside.
+func take[K comparable](k K, read, left, taken map[K]Aside) {
+	if _, ok := read[k]; ok {
+		taken[k] = Aside{}
+	}
+	delete(read, k)
+	delete(left, k)
+}
+
+// usedOn returns the places of a free quota that are used on a day that was
+// read.
+func (b *Books) usedOn(k ModelKey, day int64) int64 {
+	if free := b.Free[k]; free != nil && free.Day == day {
+		return free.Used
+	}
+	at := UsageKey{k.Account, k.Model, day}
+	return b.Days.Free[at].Used + b.Days.FreeLeft[at].Used
+}
+
+// turnFree turns a free quota to a day that was read.
+func (b *Books) turnFree(k ModelKey, day int64) *FreeRow {
+	free := b.Free[k]
+	if free == nil {
+		free = &FreeRow{Day: day}
+		b.Free[k] = free
+	}
+	if free.Day == day {
+		return free
+	}
+	used := b.usedOn(k, day)
+	if free.Used != 0 {
+		b.leaveFree(k, free.Day, free.Used, true)
+	}
+	take(UsageKey{k.Account, k.Model, day}, b.Days.Free, b.Days.FreeLeft, b.Days.FreeTaken)
+	free.Day, free.Used = day, used
+	return free
+}
+
+func (b *Books) leaveFree(k ModelKey, day, used int64, whole bool) {
+	at := UsageKey{k.Account, k.Model, day}
+	a := b.Days.FreeLeft[at]
+	b.Days.FreeLeft[at] = Aside{Used: a.Used + used, Whole: a.Whole || whole}
+}
+
+// giveBack gives a place of a day's free quota back.
+func (b *Books) giveBack(k ModelKey, day int64) {
+	free := b.Free[k]
+	switch {
+	case free == nil:
+	case free.Day != day:
+		b.leaveFree(k, day, -1, false)
+	case free.Used > 0:
+		free.Used--
+		free.Dirty = true
+	}
+}
+
+// turnUsage turns an account's usage to today; it is done by statements alone.
+func (b *Books) turnUsage(acct *AccountRow) {
+	if today := DayOf(b.NowMS); acct.Day != today {
+		acct.Day = today
+		b.Days.Usage = append(b.Days.Usage, acct.ID)
+	}
+}
+
+// rewind is for a key that was last used later than now: the clock has gone
+// back since, so each of its hits of the future was made at some time up to
+// now, and is taken for made now. A window is never shorter for it, and is over
+// a minute from now.
+func (b *Books) rewind(key *KeyRow) {
+	key.LastUsedMS, key.Dirty = b.NowMS, true
+	b.Rewound = append(b.Rewound, key.ID)
+	for k, at := range b.Hits {
+		if k.Key == key.ID {
+			b.Hits[k] = min(at, b.NowMS)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// Package books owns the decisions about money: state and operation in, state and
+// answer out. The rows that a batch works on are read under lock into Books;
+// Admit, End and Sweep change them, and the ledger writes what has changed.
+//
+// Invariants: it knows no database, no context and no clock, so that the same
+// rows, operation and time always lead to the same rows and answer, on both
+// databases. A refusal changes nothing. A charge is never above its hold; a hold
+// ends once; what accounts and keys show as held is the sum of their holds.
+package books
+
+import (
+	"errors"
+	"time"
+
+	"tollgate/internal/money"
+)
+
+var (
+	// ErrKeyChanged means that the key's row is not the one that the caller's
+	// checks were made on.
+	ErrKeyChanged = errors.New("the key has changed since it was checked")
+	// ErrDamaged marks an open hold whose account or key the ledger does not have.
+	ErrDamaged = errors.New("the account or the key of the hold is gone")
+	// ErrImplausible marks one with figures that nothing here writes.
+	ErrImplausible = errors.New("the figures of the hold are out of range")
+)
+
+// Admission is a request that asks to run.
+type Admission struct {
+	Request      string // its id, req_…
+	Account, Key string
+	// KeyVersion is the version of the key's row that the caller's checks were
+	// made on.
+	KeyVersion int64
+	Model      string
+	Endpoint   string // the path, /v1/chat/completions
+	// Amount is the highest possible cost of the request over all attempts.
+	Amount money.Amount
+	// FreeDaily is a free model's requests per account and UTC day; 0: not free.
+	FreeDaily int64
+	Revision  int64 // of the catalog that prices it
+	Received  time.Time
+	// Job is the id of the job that the request submits, for AdmitJob; empty
+	// for chat.
+	Job string
+}
+
+// Tokens are the counts of one answer that receipts and totals show. Cached is
+// part of Prompt.
+type Tokens struct {
+	Prompt, Cached, Completion, Images int64
+}
+
+// Outcome is how a request ended.
+type Outcome int64
+
+// The outcomes, as the request log keeps them.
+const (
+	Billed  Outcome = 1 // with a charge, also of 0
+	Failed  Outcome = 2 // with an error, uncharged
+	Closed  Outcome = 3 // the client left before the first byte, uncharged
+	Refused Outcome = 4 // before or at admission
+)
+
+// End is what the receipt of a request says.
+type End struct {
+	Outcome Outcome
+	// Cost is what usage costs. The charge is never more than the hold; what
+	// exceeds it is recorded.
+	Cost   money.Amount
+	Tokens Tokens
+	Status int    // the HTTP status that the client saw
+	Code   string // the error's code, also of an error inside a stream; empty on success
+	Line   string // the line that answered
+	// Streamed says that the client has seen a part of the answer: what it saw
+	// stays charged even if its end cannot be settled in time (interface.md,
+	// Billing rules 6).
+	Streamed bool
+	// Attempts is the trace of the attempts, a list that encodes as JSON.
+	Attempts  any
+	FirstByte time.Duration // from receipt to the first byte of the answer
+	Duration  time.Duration // from receipt to the end
+}
+
+// Totals are counts of ended requests (interface.md, Usage).
+type Totals struct {
+	Cost                       money.Amount
+	Requests, Billed, Failed   int64
+	Prompt, Completion, Images int64
+}
+
+// Count adds one ended request.
+func (t *Totals) Count(outcome Outcome, cost money.Amount, tokens Tokens) {
+	t.Cost += cost
+	t.Requests++
+	switch outcome {
+	case Billed:
+		t.Billed++
+	case Failed:
+		t.Failed++
+	}
+	t.Prompt += tokens.Prompt
+	t.Completion += tokens.Completion
+	t.Images += tokens.Images
+}
+
+// Plus adds two counts.
+func (t Totals) Plus(o Totals) Totals {
+	return Totals{
+		Cost: t.Cost + o.Cost, Requests: t.Requests + o.Requests, Billed: t.Billed + o.Billed, Failed: t.Failed + o.Failed,
+		Prompt: t.Prompt + o.Prompt, Completion: t.Completion + o.Completion, Images: t.Images + o.Images,
+	}
+}

@@ -1,0 +1,86 @@
+package books
+
+import "tollgate/internal/money"
+
+// JobEpoch stands in the hold of a job in place of a node's epoch: such a hold
+// outlives every node and is ended by its job alone.
+const JobEpoch = "job"
+
+// AccountRow is an account's row.
+type AccountRow struct {
+	ID                   string
+	Balance, Held, Floor money.Amount
+	Disabled             bool
+	Seq                  int64
+	Day                  int64 // the day that its usage is on
+	Low                  Level
+	Dirty                bool
+}
+
+// KeyRow is a key's row.
+type KeyRow struct {
+	ID, Account        string
+	Version            int64
+	Disabled           bool
+	RPM                int64        // -1: no limit
+	DailyBudget, Limit money.Amount // -1: no limit
+	Spent, Held        money.Amount
+	Day                int64 // the day that DaySpent and DayHeld are of
+	DaySpent, DayHeld  money.Amount
+	Hits, LastUsedMS   int64
+	Dirty              bool
+}
+
+// HoldRow is the row of a request that runs.
+type HoldRow struct {
+	ID, Epoch, Account, Key, Model, Endpoint string
+	Job                                      string // '' for chat
+	Day, Revision                            int64
+	Free                                     bool
+	Amount                                   money.Amount
+	CreatedMS                                int64
+	Cost                                     money.Amount // produced so far
+	Tokens                                   Tokens
+	Line                                     string
+}
+
+// FreeRow is what an account has used of a model's free quota.
+type FreeRow struct {
+	Day, Used int64
+	Dirty     bool
+}
+
+// ReceiptRow is the row of a request that has ended.
+type ReceiptRow struct {
+	Hold      HoldRow
+	Seq       int64
+	End       End
+	Attempts  string // JSON
+	Cost      money.Amount
+	Over      money.Amount
+	Balance   money.Amount
+	StandsFor int64
+	EndedMS   int64
+}
+
+// ModelKey names a model of an account.
+type ModelKey struct{ Account, Model string }
+
+// UsageKey names a day of a model of an account.
+type UsageKey struct {
+	Account, Model string
+	Day            int64
+}
+
+// HitKey names an admitted request in a key's rate window.
+type HitKey struct {
+	Key string
+	N   int64
+}
+
+// The kinds of entries: what moved an account's money but single charges.
+const (
+	EntryCredit   = "credit"
+	EntryTakeBack = "take_back"
+	EntryCharges  = "charges" // of a month, whose receipts are deleted
+)
