@@ -30,6 +30,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/id"
+	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/loop"
@@ -79,9 +80,9 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
-	stepsSeen  int64       // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	writer     groupWriter // of the workers' steps
-	submitting keyedMutex  // by account and Idempotency-Key
+	stepsSeen  int64               // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
+	writer     *groupcommit.Writer // of the workers' steps
+	submitting keyedMutex          // by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start
 	reported atomic.Int64  // when an absence of the database was logged last, in ns
@@ -110,9 +111,8 @@ func New(o Options) *Jobs {
 		opts: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		wake: make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
-		stepsSeen: -1,
+		stepsSeen: -1, writer: groupcommit.New(o.DB),
 	}
-	j.writer.db = o.DB
 	j.queues = newQueueCache(j)
 	return j
 }

@@ -48,7 +48,12 @@ func save(t *testing.T, db *store.DB, p progress, id string, g guard, columns ..
 // enqueue puts a run into the queue.
 func enqueue(t *testing.T, db *store.DB, id string) {
 	t.Helper()
-	must(t, db, insertRun, id, "model", "account", 1000, text(trace{}))
+	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(insertRun, id, "model", "account", 1000, text(trace{}))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestSaveColumns: what is named is written as the row says, and nothing else.

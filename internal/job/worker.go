@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
@@ -385,7 +386,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		var next progress
 		var changed int64
 		before := len(w.run.trace.Steps)
-		err := j.writer.write(ctx, func(tx *store.Tx) error {
+		err := j.writer.Write(ctx, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err != nil {
 				return err
@@ -405,7 +406,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 			}
 			return nil
 		}
-		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, errPanicked) {
+		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, groupcommit.ErrPanicked) {
 			return fmt.Errorf("write a step: %w", err)
 		}
 		// It may have been committed all the same: then the same step changes

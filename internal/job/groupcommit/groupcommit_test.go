@@ -1,4 +1,4 @@
-package job
+package groupcommit
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestGroupWriter writes the steps of many workers at once: each is written once, in few
+// TestStepsShareTransactions writes the steps of many workers at once: each is written once, in few
 // transactions, and one that fails or panics keeps no other from being written.
-func TestGroupWriter(t *testing.T) {
+func TestStepsShareTransactions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := &groupWriter{db: db}
+		w := New(db)
 		must(t, db, `CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
 		refused := errors.New("refused")
 		write := func(ctx context.Context, n int) error {
-			return w.write(ctx, func(tx *store.Tx) error {
+			return w.Write(ctx, func(tx *store.Tx) error {
 				switch n % 50 {
 				case 7:
 					return refused
@@ -47,7 +47,7 @@ func TestGroupWriter(t *testing.T) {
 					t.Errorf("step %d: %v", n, err)
 				}
 			case 8:
-				if !errors.Is(err, errPanicked) {
+				if !errors.Is(err, ErrPanicked) {
 					t.Errorf("step %d: %v", n, err)
 				}
 			default:
@@ -63,18 +63,18 @@ func TestGroupWriter(t *testing.T) {
 	})
 }
 
-// TestGroupWriterOfThoseWhoLeft lets workers leave while they wait: the others' steps are
+// TestThoseWhoLeftKeepNobodyWaiting lets workers leave while they wait: the others' steps are
 // written all the same.
-func TestGroupWriterOfThoseWhoLeft(t *testing.T) {
+func TestThoseWhoLeftKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := &groupWriter{db: db}
+		w := New(db)
 		for round := range 40 {
 			ctx, leave := context.WithCancel(t.Context())
 			begun, goOn := make(chan struct{}), make(chan struct{})
 			var all sync.WaitGroup
 			all.Go(func() {
-				_ = w.write(t.Context(), func(*store.Tx) error {
+				_ = w.Write(t.Context(), func(*store.Tx) error {
 					close(begun)
 					<-goOn
 					return nil
@@ -82,7 +82,7 @@ func TestGroupWriterOfThoseWhoLeft(t *testing.T) {
 			})
 			<-begun
 			for range 5 { // they wait behind it, the first would lead next
-				all.Go(func() { _ = w.write(ctx, func(*store.Tx) error { return nil }) })
+				all.Go(func() { _ = w.Write(ctx, func(*store.Tx) error { return nil }) })
 			}
 			until(t, "five that wait", func() bool {
 				w.mu.Lock()
@@ -104,7 +104,7 @@ func TestGroupWriterOfThoseWhoLeft(t *testing.T) {
 			}
 			close(goOn)
 			last, stop := context.WithTimeout(t.Context(), 20*time.Second)
-			if err := w.write(last, func(*store.Tx) error { return nil }); err != nil {
+			if err := w.Write(last, func(*store.Tx) error { return nil }); err != nil {
 				t.Fatalf("round %d: nobody writes any more: %v", round, err)
 			}
 			stop()
@@ -131,4 +131,19 @@ func count(t *testing.T, db *store.DB, query string, args ...any) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// until waits until something is true.
+func until(t *testing.T, what string, true func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !true() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s has not come true", what)
+		case <-tick.C:
+		}
+	}
 }

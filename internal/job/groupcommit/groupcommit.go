@@ -1,4 +1,9 @@
-package job
+// Package groupcommit owns how the steps of many workers share a transaction.
+//
+// Invariants: a step that was answered with nil is committed, and one that fails
+// or panics keeps no other from being written. Of those that wait one writes for
+// all; who leaves keeps nobody waiting.
+package groupcommit
 
 import (
 	"context"
@@ -13,20 +18,20 @@ import (
 // maxGroup bounds the steps of one transaction.
 const maxGroup = 64
 
-// groupWriter writes the steps of a node's workers. Those that wait at the same
-// time go into one transaction, so that thousands of workers take one write
-// connection between them and one commit for many of their steps, and the ledger
-// does not wait behind each of them. Of the workers that wait, one writes for all.
-type groupWriter struct {
+// Writer writes the steps of a node's workers. Those that wait at the same time go
+// into one transaction, so that thousands of workers take one write connection
+// between them and one commit for many of their steps, and the ledger does not
+// wait behind each of them. Of the workers that wait, one writes for all.
+type Writer struct {
 	db *store.DB
 
 	mu      sync.Mutex
-	waiting []*groupStep
+	waiting []*waiter
 	writing bool // somebody leads
 }
 
-// groupStep is a step that waits to be written.
-type groupStep struct {
+// waiter is a step that waits to be written.
+type waiter struct {
 	step func(tx *store.Tx) error
 	left bool // its worker has gone; under mu
 	err  error
@@ -34,10 +39,13 @@ type groupStep struct {
 	lead chan struct{} // closed when its worker is to write for all
 }
 
-// write writes a step, as store.DB.Update does. The step may run after ctx has
-// ended, though write has returned.
-func (w *groupWriter) write(ctx context.Context, step func(tx *store.Tx) error) error {
-	l := &groupStep{step: step, done: make(chan struct{}), lead: make(chan struct{})}
+// New makes a writer of a database.
+func New(db *store.DB) *Writer { return &Writer{db: db} }
+
+// Write writes a step, as store.DB.Update does. The step may run after ctx has
+// ended, though Write has returned.
+func (w *Writer) Write(ctx context.Context, step func(tx *store.Tx) error) error {
+	l := &waiter{step: step, done: make(chan struct{}), lead: make(chan struct{})}
 	w.mu.Lock()
 	w.waiting = append(w.waiting, l)
 	if !w.writing {
@@ -71,9 +79,9 @@ func (w *groupWriter) write(ctx context.Context, step func(tx *store.Tx) error) 
 
 // lead writes what waits, once, and hands the lead on. The leader is among the
 // first that wait, unless it has left.
-func (w *groupWriter) lead() {
+func (w *Writer) lead() {
 	w.mu.Lock()
-	var group []*groupStep
+	var group []*waiter
 	for len(w.waiting) > 0 && len(group) < maxGroup {
 		l := w.waiting[0]
 		w.waiting = w.waiting[1:]
@@ -97,7 +105,7 @@ func (w *groupWriter) lead() {
 
 // writeGroup writes some steps in one transaction. When that fails, each is tried
 // by itself, so that one that cannot be written does not keep the others.
-func (w *groupWriter) writeGroup(group []*groupStep) {
+func (w *Writer) writeGroup(group []*waiter) {
 	err := w.update(group)
 	for i, l := range group {
 		if l.err = err; err != nil && len(group) > 1 {
@@ -107,15 +115,15 @@ func (w *groupWriter) writeGroup(group []*groupStep) {
 	}
 }
 
-// errPanicked means that a step panicked: it will do so again.
-var errPanicked = errors.New("a step panicked")
+// ErrPanicked means that a step panicked: it will do so again.
+var ErrPanicked = errors.New("a step panicked")
 
 // update writes steps in one transaction. A panic is the step's own: the worker
 // that writes for it goes on.
-func (w *groupWriter) update(group []*groupStep) (err error) {
+func (w *Writer) update(group []*waiter) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: %v at %s", errPanicked, cause, debug.Stack())
+			err = fmt.Errorf("%w: %v at %s", ErrPanicked, cause, debug.Stack())
 		}
 	}()
 	return w.db.Update(context.Background(), func(tx *store.Tx) error {
