@@ -229,8 +229,8 @@ type watch struct {
 var later = regexp.MustCompile(`(cause|class)="(no batch has taken the admission|the database has not answered the admission) within` +
 	`|(cause|class)="look up keys: (begin: )?context deadline exceeded`)
 
-// more matches the number of lines that a sampled log has left out.
-var more = regexp.MustCompile(`msg="more lines of a kind were left out" .*times=(\d+)`)
+// leftOut matches the number of lines that a sampled log has left out.
+var leftOut = regexp.MustCompile(`msg="more lines of a kind were left out" .*times=(\d+)`)
 
 var requestPattern = regexp.MustCompile(`request=(req_\w+)`)
 
@@ -257,7 +257,7 @@ func (w *watch) note(line string) {
 			w.busy[id[1]] = true
 			return
 		}
-		if times := more.FindStringSubmatch(line); times != nil {
+		if times := leftOut.FindStringSubmatch(line); times != nil {
 			n, _ := strconv.Atoi(times[1]) // digits
 			w.leftOut += n
 			return
