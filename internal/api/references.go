@@ -159,7 +159,7 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 	if err != nil {
 		return media.File{}, err
 	}
-	bounds := format.Bounds{ImageSize: imageReference, VideoSize: videoReference}
+	bounds := format.Policy{ImageSize: imageReference, VideoSize: videoReference}
 	if r.Image {
 		bounds.Kinds = append(bounds.Kinds, format.KindImage)
 	}

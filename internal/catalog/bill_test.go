@@ -67,7 +67,7 @@ func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
 		in := usd(t, input)
 		return Rates{in, usd(t, output), in, in, in}
 	}
-	m.Price = Price{Rates: one("1", "1000"), Above: []Above{{10_000, one("2", "10")}, {50_000, one("3", "5")}}}
+	m.Price = ChatPrice{Rates: one("1", "1000"), Above: []Above{{10_000, one("2", "10")}, {50_000, one("3", "5")}}}
 	for bytes, want := range map[int64]string{
 		0:       "1.001", // the first band alone
 		9_000:   "1.01",  // exactly at the threshold: not above it

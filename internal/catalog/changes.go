@@ -28,7 +28,7 @@ func Changes(before, after *Document) []string {
 }
 
 // entryChanges compares two lists of models or lines by their ids.
-func entryChanges(what string, before, after []*tree.Node) []string {
+func entryChanges(what string, before, after []*tree.Value) []string {
 	var out []string
 	old, oldIDs := byID(before)
 	_, newIDs := byID(after)
@@ -56,8 +56,8 @@ func entryChanges(what string, before, after []*tree.Node) []string {
 	return out
 }
 
-func byID(entries []*tree.Node) (map[string]*tree.Node, []string) {
-	found, ids := make(map[string]*tree.Node, len(entries)), make([]string, len(entries))
+func byID(entries []*tree.Value) (map[string]*tree.Value, []string) {
+	found, ids := make(map[string]*tree.Value, len(entries)), make([]string, len(entries))
 	for i, n := range entries {
 		ids[i] = n.Get("id").Text
 		found[ids[i]] = n
@@ -66,7 +66,7 @@ func byID(entries []*tree.Node) (map[string]*tree.Node, []string) {
 }
 
 // fieldChanges compares two mappings key by key.
-func fieldChanges(path string, before, after *tree.Node) []string {
+func fieldChanges(path string, before, after *tree.Value) []string {
 	var out []string
 	names := make([]string, 0, len(after.Fields))
 	for _, f := range after.Fields {
@@ -84,14 +84,14 @@ func fieldChanges(path string, before, after *tree.Node) []string {
 }
 
 // valueChanges compares two values; nil is a value left to its default.
-func valueChanges(path string, before, after *tree.Node) []string {
+func valueChanges(path string, before, after *tree.Value) []string {
 	switch {
 	case before != nil && after != nil && before.Kind == tree.TableKind && after.Kind == tree.TableKind:
 		return fieldChanges(path+".", before, after)
 	case before != nil && after != nil && before.Kind == tree.ListKind && after.Kind == tree.ListKind && !before.Flow:
 		var out []string
 		for i := range max(len(before.Items), len(after.Items)) {
-			var a, b *tree.Node
+			var a, b *tree.Value
 			if i < len(before.Items) {
 				a = before.Items[i]
 			}
@@ -110,7 +110,7 @@ func valueChanges(path string, before, after *tree.Node) []string {
 }
 
 // inWords shows a value in a change.
-func inWords(n *tree.Node) string {
+func inWords(n *tree.Value) string {
 	if n == nil {
 		return "(default)"
 	}

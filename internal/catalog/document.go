@@ -38,16 +38,16 @@ const (
 	KindVideo Kind = "video"
 )
 
-// State says whether a model can be called (interface.md, Model availability
+// ModelState says whether a model can be called (interface.md, Model availability
 // states).
-type State string
+type ModelState string
 
 // The states of models.
 const (
-	StateOpen        State = "open"
-	StateComingSoon  State = "coming_soon"
-	StateMaintenance State = "maintenance"
-	StateRetired     State = "retired"
+	StateOpen        ModelState = "open"
+	StateComingSoon  ModelState = "coming_soon"
+	StateMaintenance ModelState = "maintenance"
+	StateRetired     ModelState = "retired"
 )
 
 // Model is one model that users may name. Which fields mean something depends
@@ -56,7 +56,7 @@ type Model struct {
 	ID                string
 	Kind              Kind
 	OwnedBy           string // empty: see Owner
-	State             State
+	State             ModelState
 	FreeDailyRequests int64 // > 0: this many requests per account and UTC day
 
 	// Chat models.
@@ -66,7 +66,7 @@ type Model struct {
 	MaxOutputTokens     int64       // tokens
 	DefaultOutputTokens int64       // tokens; 0: none
 	MaxImageTokens      int64       // tokens that one image in the prompt is held for, never 0
-	Price               Price
+	Price               ChatPrice
 
 	// Image and video models.
 	Tiers         []Tier // at least one; the first is the default
@@ -96,8 +96,8 @@ func (m *Model) Speaks(form wire.Form) bool {
 	return false
 }
 
-// Price is what a chat model costs.
-type Price struct {
+// ChatPrice is what a chat model costs.
+type ChatPrice struct {
 	Rates                                      // for a prompt of any length ...
 	Above   []Above                            // ... unless it is longer than one of these, ascending
 	Options map[string]map[string]money.Factor // field -> value -> factor on all rates

@@ -25,7 +25,7 @@ func (d *Document) JSON() []byte { return tree.JSON(d.tree(), "  ") }
 func (d *Document) canonical() []byte { return tree.JSON(d.tree(), "") }
 
 // tree is the document as text would hold it.
-func (d *Document) tree() *tree.Node {
+func (d *Document) tree() *tree.Value {
 	root := tree.Table()
 	models, lines := tree.List(), tree.List()
 	for i := range d.Models {
@@ -39,7 +39,7 @@ func (d *Document) tree() *tree.Node {
 	return root
 }
 
-func (m *Model) tree() *tree.Node {
+func (m *Model) tree() *tree.Value {
 	n := tree.Table()
 	n.Set("id", tree.Quoted(m.ID))
 	n.Set("kind", tree.Quoted(string(m.Kind)))
@@ -95,7 +95,7 @@ func (m *Model) tree() *tree.Node {
 	return n
 }
 
-func (p *Price) tree() *tree.Node {
+func (p *ChatPrice) tree() *tree.Value {
 	n := tree.Table()
 	p.Rates.put(n)
 	if len(p.Above) > 0 {
@@ -130,7 +130,7 @@ func (p *Price) tree() *tree.Node {
 }
 
 // put writes the rates that are not what their defaults would make them.
-func (v *Rates) put(n *tree.Node) {
+func (v *Rates) put(n *tree.Value) {
 	set := func(key string, price, fallback money.Price) {
 		if price != fallback {
 			n.Set(key, tree.Plain(price.String()))
@@ -143,7 +143,7 @@ func (v *Rates) put(n *tree.Node) {
 	set("cache_write_1h", v.CacheWrite1h, v.CacheWrite)
 }
 
-func (l *LineSpec) tree() *tree.Node {
+func (l *LineSpec) tree() *tree.Value {
 	n := tree.Table()
 	n.Set("id", tree.Quoted(l.ID))
 	n.Set("provider", tree.Quoted(l.Provider))
@@ -202,14 +202,14 @@ func (l *LineSpec) tree() *tree.Node {
 }
 
 // setCount writes a number that is not its default.
-func setCount(n *tree.Node, key string, v, fallback int64) {
+func setCount(n *tree.Value, key string, v, fallback int64) {
 	if v != fallback {
 		n.Set(key, tree.Number(v))
 	}
 }
 
 // words is a list of texts on one line.
-func words[T ~string](in []T) *tree.Node {
+func words[T ~string](in []T) *tree.Value {
 	out := tree.List()
 	for _, w := range in {
 		out.Items = append(out.Items, tree.Quoted(string(w)))
@@ -218,7 +218,7 @@ func words[T ~string](in []T) *tree.Node {
 }
 
 // free writes a value that reader.free has read.
-func free(v any) *tree.Node {
+func free(v any) *tree.Value {
 	switch v := v.(type) {
 	case string:
 		return tree.Quoted(v)

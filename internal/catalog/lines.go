@@ -175,7 +175,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 	if models == nil {
 		return out
 	}
-	models.each(maxModels, func(id, path string, value *tree.Node) {
+	models.each(maxModels, func(id, path string, value *tree.Value) {
 		vendor := r.textAt(path, value, maxVendorID)
 		if value.Kind <= tree.QuotedKind && value.Text == "" {
 			r.fault(path, value, "must be the provider's id of the model")
@@ -250,7 +250,7 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 
 // optionFault reports what an adapter says of its options, at the option that
 // the message begins with if it names one (`delay: must be a duration`).
-func (r *reader) optionFault(t *table, options *tree.Node, message string) {
+func (r *reader) optionFault(t *table, options *tree.Value, message string) {
 	if name, rest, ok := strings.Cut(message, ": "); ok && options.Get(name) != nil {
 		r.fault(t.at("options")+"."+pathKey(name), options.Get(name), "%s", rest)
 		return
@@ -260,7 +260,7 @@ func (r *reader) optionFault(t *table, options *tree.Node, message string) {
 
 // free reads a value of any shape: text, true and false, numbers (int64 where
 // they are whole, else float64), lists and mappings. Null is left out.
-func (r *reader) free(path string, n *tree.Node) any {
+func (r *reader) free(path string, n *tree.Value) any {
 	switch n.Kind {
 	case tree.QuotedKind:
 		return n.Text
@@ -290,7 +290,7 @@ func (r *reader) free(path string, n *tree.Node) any {
 	case tree.TableKind:
 		out := map[string]any{}
 		t := r.table(path, n)
-		t.each(maxOptions, func(key, path string, value *tree.Node) {
+		t.each(maxOptions, func(key, path string, value *tree.Value) {
 			if !valueName.MatchString(key) {
 				r.fault(path, value, "is not the name of an option")
 			} else if value.Kind != tree.NullKind {
@@ -304,7 +304,7 @@ func (r *reader) free(path string, n *tree.Node) any {
 
 // freeNumber reads a number. Whole numbers are int64 however they are written,
 // so that a document reads the same after it was printed.
-func (r *reader) freeNumber(path string, n *tree.Node) any {
+func (r *reader) freeNumber(path string, n *tree.Value) any {
 	if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil {
 		return v
 	}

@@ -33,7 +33,7 @@ var (
 )
 
 // document reads the whole.
-func (r *reader) document(root *tree.Node) *Document {
+func (r *reader) document(root *tree.Value) *Document {
 	if root.Kind != tree.TableKind {
 		r.fault("document", root, "must be a mapping with the keys models and lines, not %s", root.Kind)
 		return nil
@@ -92,7 +92,7 @@ func (r *reader) warnForms(path string, m *Model, spoken []wire.Form) {
 }
 
 // model reads one model. It reports false when the model is to be left out.
-func (r *reader) model(path string, n *tree.Node) (Model, bool) {
+func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	t := r.table(path, n)
 	if t == nil {
 		return Model{}, false
@@ -109,8 +109,8 @@ func (r *reader) model(path string, n *tree.Node) (Model, bool) {
 	}
 	m.Kind = choice(t, "kind", "", KindChat, KindImage, KindVideo)
 	m.OwnedBy = t.text("owned_by", 64)
-	states := []State{StateOpen, StateComingSoon, StateMaintenance, StateRetired}
-	if r.lenient && !slices.Contains(append(states, ""), State(t.text("state", 64))) {
+	states := []ModelState{StateOpen, StateComingSoon, StateMaintenance, StateRetired}
+	if r.lenient && !slices.Contains(append(states, ""), ModelState(t.text("state", 64))) {
 		r.leaveOut(t.at("state"), "is not known to this version: the model is under maintenance here")
 		m.State = StateMaintenance
 	} else {
@@ -203,12 +203,12 @@ func (r *reader) forms(t *table, allowed []wire.Form, what string) []wire.Form {
 }
 
 // chatPrice reads prices per million tokens.
-func (r *reader) chatPrice(path string, n *tree.Node) Price {
+func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 	t := r.table(path, n)
 	if t == nil {
-		return Price{}
+		return ChatPrice{}
 	}
-	p := Price{Rates: r.rates(t)}
+	p := ChatPrice{Rates: r.rates(t)}
 	var before int64
 	for i, n := range t.list("above", maxAbove) {
 		at := r.table(fmt.Sprintf("%s[%d]", t.at("above"), i), n)
@@ -233,7 +233,7 @@ func (r *reader) chatPrice(path string, n *tree.Node) Price {
 	if n := t.get("tools"); n != nil {
 		if tools := r.table(t.at("tools"), n); tools != nil {
 			p.Tools = map[string]money.Price{}
-			tools.each(maxTools, func(name, path string, value *tree.Node) {
+			tools.each(maxTools, func(name, path string, value *tree.Value) {
 				if !fieldName.MatchString(name) {
 					r.fault(path, value, "is not the name of a tool")
 				} else if price, ok := r.price(path, value); ok {
@@ -284,7 +284,7 @@ func (r *reader) factors(t *table) map[string]map[string]money.Factor {
 		return nil
 	}
 	out := map[string]map[string]money.Factor{}
-	options.each(maxFactors, func(name, path string, value *tree.Node) {
+	options.each(maxFactors, func(name, path string, value *tree.Value) {
 		if !fieldName.MatchString(name) {
 			r.fault(path, value, "is not the name of a request field")
 			return
@@ -298,7 +298,7 @@ func (r *reader) factors(t *table) map[string]map[string]money.Factor {
 			return
 		}
 		out[name] = map[string]money.Factor{}
-		values.each(maxFactors, func(word, path string, value *tree.Node) {
+		values.each(maxFactors, func(word, path string, value *tree.Value) {
 			if !valueName.MatchString(word) {
 				r.fault(path, value, "is not the value of a request field")
 			} else if f, ok := r.factor(path, value); ok {
@@ -351,7 +351,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 }
 
 // tiers reads prices by resolution tier, in the order of the text.
-func (r *reader) tiers(path string, n *tree.Node) []Tier {
+func (r *reader) tiers(path string, n *tree.Value) []Tier {
 	t := r.table(path, n)
 	if t == nil {
 		return nil
@@ -360,7 +360,7 @@ func (r *reader) tiers(path string, n *tree.Node) []Tier {
 		r.fault(path, n, "must price at least one resolution tier")
 	}
 	var out []Tier
-	t.each(maxTiers, func(name, path string, value *tree.Node) {
+	t.each(maxTiers, func(name, path string, value *tree.Value) {
 		if !tierName.MatchString(name) {
 			r.fault(path, value, "is not a resolution tier: tiers are written like 1K or 720p")
 		} else if p, ok := r.price(path, value); ok {

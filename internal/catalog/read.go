@@ -54,12 +54,12 @@ func load(raw []byte) (*Document, []Warning, error) {
 }
 
 // readTree reads a text. Its errors are Faults.
-func readTree(raw []byte) (*tree.Node, error) {
+func readTree(raw []byte) (*tree.Value, error) {
 	if len(raw) > maxDocument {
 		return nil, tooLarge()
 	}
 	root, err := tree.Read(raw)
-	if unreadable := (*tree.Error)(nil); errors.As(err, &unreadable) {
+	if unreadable := (*tree.SyntaxError)(nil); errors.As(err, &unreadable) {
 		at := unreadable.At
 		return nil, Faults{{Path: at.String(), Message: unreadable.Message, Line: at.Line, Column: at.Column}}
 	}
@@ -78,7 +78,7 @@ type reader struct {
 	warnings  []Warning
 }
 
-func (r *reader) fault(path string, n *tree.Node, format string, args ...any) {
+func (r *reader) fault(path string, n *tree.Value, format string, args ...any) {
 	f := Fault{Path: path, Message: fmt.Sprintf(format, args...)}
 	if n != nil {
 		f.Line, f.Column = n.At.Line, n.At.Column
@@ -104,15 +104,15 @@ func (r *reader) leaveOut(path, format string, args ...any) {
 type table struct {
 	*reader
 	path  string
-	node  *tree.Node
+	node  *tree.Value
 	known map[string]bool
 }
 
 // table opens a mapping. What is no mapping is a fault and opens as nil.
-func (r *reader) table(path string, n *tree.Node) *table {
+func (r *reader) table(path string, n *tree.Value) *table {
 	if n == nil || n.Kind != tree.TableKind {
 		if n == nil {
-			n = &tree.Node{}
+			n = &tree.Value{}
 		}
 		r.fault(path, n, "must be a mapping of keys to values, not %s", n.Kind)
 		return nil
@@ -143,7 +143,7 @@ func pathKey(key string) string {
 }
 
 // get returns the value of a key, nil when it is absent or null.
-func (t *table) get(key string) *tree.Node {
+func (t *table) get(key string) *tree.Value {
 	t.known[key] = true
 	return t.node.Get(key)
 }
@@ -170,7 +170,7 @@ func (t *table) misplaced(why string, keys ...string) {
 func (t *table) close() {
 	seen := make(map[string]bool, len(t.node.Fields))
 	for _, f := range t.node.Fields {
-		at := &tree.Node{At: f.At}
+		at := &tree.Value{At: f.At}
 		switch {
 		case seen[f.Name]:
 			t.reader.fault(t.at(f.Name), at, "is given twice")
@@ -185,14 +185,14 @@ func (t *table) close() {
 
 // each visits the entries of a mapping with free keys in order. Repeated keys
 // are faults.
-func (t *table) each(limit int, visit func(key, path string, value *tree.Node)) {
+func (t *table) each(limit int, visit func(key, path string, value *tree.Value)) {
 	if len(t.node.Fields) > limit {
 		t.reader.fault(t.path, t.node, "must not have more than %d entries", limit)
 		return
 	}
 	for _, f := range t.node.Fields {
 		if t.known[f.Name] {
-			t.reader.fault(t.at(f.Name), &tree.Node{At: f.At}, "is given twice")
+			t.reader.fault(t.at(f.Name), &tree.Value{At: f.At}, "is given twice")
 			continue
 		}
 		t.known[f.Name] = true
@@ -201,7 +201,7 @@ func (t *table) each(limit int, visit func(key, path string, value *tree.Node)) 
 }
 
 // list returns the elements of a list, none when the key is absent.
-func (t *table) list(key string, limit int) []*tree.Node {
+func (t *table) list(key string, limit int) []*tree.Value {
 	n := t.get(key)
 	if n == nil {
 		return nil
@@ -218,7 +218,7 @@ func (t *table) list(key string, limit int) []*tree.Node {
 }
 
 // scalar returns the text of a single value.
-func (r *reader) scalar(path string, n *tree.Node) (string, bool) {
+func (r *reader) scalar(path string, n *tree.Value) (string, bool) {
 	if n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind {
 		return n.Text, true
 	}
@@ -235,7 +235,7 @@ func (t *table) text(key string, limit int) string {
 	return t.textAt(t.at(key), n, limit)
 }
 
-func (r *reader) textAt(path string, n *tree.Node, limit int) string {
+func (r *reader) textAt(path string, n *tree.Value, limit int) string {
 	s, ok := r.scalar(path, n)
 	if !ok {
 		return ""
@@ -281,7 +281,7 @@ func (t *table) count(key string, low, high, fallback int64) int64 {
 // spellings of YAML (0x10, 1_000, 010) are refused rather than guessed.
 var digits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-func (r *reader) countAt(path string, n *tree.Node, low, high int64) (int64, bool) {
+func (r *reader) countAt(path string, n *tree.Value, low, high int64) (int64, bool) {
 	if n.Kind != tree.PlainKind || !digits.MatchString(n.Text) {
 		r.fault(path, n, "must be a whole number from %d to %d", low, high)
 		return 0, false
@@ -341,17 +341,17 @@ func (t *table) duration(key string) time.Duration {
 }
 
 // price reads US dollars, exact.
-func (r *reader) price(path string, n *tree.Node) (money.Price, bool) {
+func (r *reader) price(path string, n *tree.Value) (money.Price, bool) {
 	return exact(r, path, n, money.ParsePrice)
 }
 
 // factor reads a multiplier, exact.
-func (r *reader) factor(path string, n *tree.Node) (money.Factor, bool) {
+func (r *reader) factor(path string, n *tree.Value) (money.Factor, bool) {
 	return exact(r, path, n, money.ParseFactor)
 }
 
 // exact reads a number as it is written.
-func exact[T any](r *reader, path string, n *tree.Node, parse func(string) (T, error)) (T, bool) {
+func exact[T any](r *reader, path string, n *tree.Value, parse func(string) (T, error)) (T, bool) {
 	var none T
 	s, ok := r.scalar(path, n)
 	if !ok {

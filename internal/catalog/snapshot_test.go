@@ -216,7 +216,7 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v %v", err, warnings)
 	}
-	states, forms, kinds := map[State]int{}, map[wire.Form]int{}, map[Kind]int{}
+	states, forms, kinds := map[ModelState]int{}, map[wire.Form]int{}, map[Kind]int{}
 	for _, m := range doc.Models {
 		states[m.State]++
 		if m.State == StateOpen {

@@ -55,16 +55,16 @@ func (x *exchange) estimated() wire.Usage {
 
 // spent is what a stream has used at its provider: what that has reported, and
 // of a stream that has brought tokens what we have counted.
-func (x *exchange) spent(s *stream) upstream.Tokens {
+func (x *exchange) spent(s *stream) upstream.TokenCounts {
 	u, known := s.reported()
 	return upstream.TokensOf(x.usage(u, known || !s.token, s.meter.Completion))
 }
 
 // waste notes what the answer used that has begun and that nobody got. It is
 // not charged, so the request's own tokens do not contain it.
-func (x *exchange) waste(t upstream.Tokens) {
+func (x *exchange) waste(t upstream.TokenCounts) {
 	if n := len(x.attempts); n > 0 {
-		x.attempts[n-1].Tokens = t
+		x.attempts[n-1].TokenCounts = t
 	}
 }
 

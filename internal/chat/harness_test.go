@@ -92,7 +92,7 @@ type provider struct {
 }
 
 // Chat implements chatcall.Adapter.
-func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
+func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.Body = bytes.Clone(c.Body)
@@ -111,7 +111,7 @@ func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer,
 	if c.Stream {
 		contentType = "text/event-stream; charset=utf-8"
 	}
-	return &chatcall.Answer{Body: &scripted{ctx: ctx, provider: p, reply: r}, ContentType: contentType, Stream: c.Stream}, nil
+	return &chatcall.Response{Body: &scripted{ctx: ctx, provider: p, reply: r}, ContentType: contentType, Stream: c.Stream}, nil
 }
 
 // scripted is the body of a reply.

@@ -60,7 +60,7 @@ type stream struct {
 }
 
 // openStream reads a stream up to its first token and judges the beginning.
-func (x *exchange) openStream(answer *chatcall.Answer, idle time.Duration) (*stream, error) {
+func (x *exchange) openStream(answer *chatcall.Response, idle time.Duration) (*stream, error) {
 	s := &stream{
 		contentType: answer.ContentType, idle: idle, held: -1,
 		reader: sse.NewReader(answer.Body, maxEvent),

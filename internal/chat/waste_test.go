@@ -16,11 +16,11 @@ import (
 )
 
 // spentOn are the tokens of a request's attempts.
-func spentOn(e ledger.End) []upstream.Tokens {
+func spentOn(e ledger.End) []upstream.TokenCounts {
 	attempts, _ := e.Attempts.([]line.AttemptRecord)
-	out := make([]upstream.Tokens, len(attempts))
+	out := make([]upstream.TokenCounts, len(attempts))
 	for i, a := range attempts {
-		out[i] = a.Tokens
+		out[i] = a.TokenCounts
 	}
 	return out
 }
@@ -30,7 +30,7 @@ func spentOn(e ledger.End) []upstream.Tokens {
 func TestFailedAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	const counted = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`
-	used := upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}
+	used := upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}
 	answer := func(content, usage string) string {
 		return `{"choices":[{"index":0,"message":{"role":"assistant","content":` + content + `},"finish_reason":"stop"}]` + usage + `}`
 	}
@@ -42,28 +42,23 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		first  reply
 		stream bool
-		want   upstream.Tokens
+		want   upstream.TokenCounts
 	}{
-		"error status":           {first: reply{failure: rejected}, want: used},
-		"error status, streamed": {first: reply{failure: rejected}, stream: true, want: used},
-		"empty":                  {first: reply{pieces: []string{answer(`""`, ","+counted)}}, want: used},
-		"empty, no usage":        {first: reply{pieces: []string{answer(`""`, "")}}},
-		"error sentence":         {first: reply{pieces: []string{answer(`"service overloaded"`, ","+counted)}}, want: used},
-		"error inside":           {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + counted + `}`}}, want: used},
-		"no JSON":                {first: reply{pieces: []string{"oops"}}},
-		"stream, empty":          {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
-		"stream, empty with usage": {
-			first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
-		"stream, error sentence": {first: reply{pieces: []string{role, said("service overloaded"), stop}}, stream: true,
-			want: upstream.Tokens{Prompt: 8, Completion: 2}},
-		"stream, error behind a token": {first: reply{pieces: []string{role + hello + failure}}, stream: true,
-			want: upstream.Tokens{Prompt: 8, Completion: 1}},
-		"stream, error behind usage": {first: reply{pieces: []string{role + report + hello + failure}}, stream: true, want: used},
-		"stream, breaks behind a token": {first: reply{pieces: []string{role, hello}, err: errors.New("reset")}, stream: true,
-			want: upstream.Tokens{Prompt: 8, Completion: 1}},
-		"stream, breaks before a token": {first: reply{pieces: []string{role}, err: errors.New("reset")}, stream: true},
-		"stream, breaks behind a prompt": {first: reply{pieces: []string{`data: {"choices":[],"usage":{"prompt_tokens":70}}` + "\n\n"}},
-			stream: true, want: upstream.Tokens{Prompt: 70}},
+		"error status":                   {first: reply{failure: rejected}, want: used},
+		"error status, streamed":         {first: reply{failure: rejected}, stream: true, want: used},
+		"empty":                          {first: reply{pieces: []string{answer(`""`, ","+counted)}}, want: used},
+		"empty, no usage":                {first: reply{pieces: []string{answer(`""`, "")}}},
+		"error sentence":                 {first: reply{pieces: []string{answer(`"service overloaded"`, ","+counted)}}, want: used},
+		"error inside":                   {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + counted + `}`}}, want: used},
+		"no JSON":                        {first: reply{pieces: []string{"oops"}}},
+		"stream, empty":                  {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
+		"stream, empty with usage":       {first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
+		"stream, error sentence":         {first: reply{pieces: []string{role, said("service overloaded"), stop}}, stream: true, want: upstream.TokenCounts{Prompt: 8, Completion: 2}},
+		"stream, error behind a token":   {first: reply{pieces: []string{role + hello + failure}}, stream: true, want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
+		"stream, error behind usage":     {first: reply{pieces: []string{role + report + hello + failure}}, stream: true, want: used},
+		"stream, breaks behind a token":  {first: reply{pieces: []string{role, hello}, err: errors.New("reset")}, stream: true, want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
+		"stream, breaks before a token":  {first: reply{pieces: []string{role}, err: errors.New("reset")}, stream: true},
+		"stream, breaks behind a prompt": {first: reply{pieces: []string{`data: {"choices":[],"usage":{"prompt_tokens":70}}` + "\n\n"}}, stream: true, want: upstream.TokenCounts{Prompt: 70}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +71,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Billed, costUsage, 200, "")
-			if got := spentOn(tr.end()); len(got) != 2 || got[0] != test.want || got[1] != (upstream.Tokens{}) {
+			if got := spentOn(tr.end()); len(got) != 2 || got[0] != test.want || got[1] != (upstream.TokenCounts{}) {
 				t.Errorf("attempts %+v; want %+v of the first", got, test.want)
 			}
 		})
@@ -93,7 +88,7 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
 		tr := newTrial(t, reply{pieces: []string{body}})
 		wantFault(t, tr.conduct(formCall(t, client, on, false)), fault.EmptyCompletion)
-		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}) {
+		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})
@@ -109,17 +104,16 @@ func (left) Err() error { return context.Canceled }
 // client was found gone costs the client nothing and us what it used.
 func TestAnswersThatNobodyGot(t *testing.T) {
 	t.Parallel()
-	used := upstream.Tokens{Prompt: 100, Completion: 10}
+	used := upstream.TokenCounts{Prompt: 100, Completion: 10}
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for name, test := range map[string]struct {
 		body   string
 		pieces []string
-		want   upstream.Tokens
+		want   upstream.TokenCounts
 	}{
-		"whole": {ask, []string{whole1}, used},
-		// the usage is not waited for
-		"a whole stream": {askStream, []string{role, begin, stop, usage, doneEvent}, upstream.Tokens{Prompt: 8, Completion: 2}},
-		"part of one":    {askStream, []string{role, begin}, upstream.Tokens{Prompt: 8, Completion: 2}},
+		"whole":          {ask, []string{whole1}, used},
+		"a whole stream": {askStream, []string{role, begin, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}}, // the usage is not waited for
+		"part of one":    {askStream, []string{role, begin}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +143,7 @@ func TestLeftWhileJudged(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
-		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.Tokens{Prompt: 8, Completion: 1}) {
+		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 8, Completion: 1}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})

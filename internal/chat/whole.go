@@ -25,7 +25,7 @@ type whole struct {
 }
 
 // readWhole buffers and judges an answer.
-func (x *exchange) readWhole(answer *chatcall.Answer) (*whole, error) {
+func (x *exchange) readWhole(answer *chatcall.Response) (*whole, error) {
 	raw, err := x.readAll(answer.Body)
 	reserved := beyond(int64(cap(raw)))
 	if err == nil {

@@ -18,22 +18,22 @@ import (
 )
 
 // file is a download of bytes that says it is of a size.
-func file(raw []byte, size int) *jobcall.File {
-	return &jobcall.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(size)}
+func file(raw []byte, size int) *jobcall.Download {
+	return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(size)}
 }
 
 // TestCollect brings results into the media store in spite of failures.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
-	cut := func(raw []byte) *jobcall.File { return file(raw[:len(raw)-5], len(raw)) }
+	cut := func(raw []byte) *jobcall.Download { return file(raw[:len(raw)-5], len(raw)) }
 	gone := func() *upstream.JobFailure { return later(errors.New("403: the link has expired")) }
 	for _, c := range []struct {
 		name  string
 		kind  string
 		count int64
 		// fetch answers the n-th download, 0 all of which work.
-		fetch       func(n int, r jobcall.Result) (*jobcall.File, error)
+		fetch       func(n int, r jobcall.Result) (*jobcall.Download, error)
 		code        fault.Code
 		data        int
 		cost        money.Amount
@@ -41,34 +41,34 @@ func TestCollect(t *testing.T) {
 		fetches     int
 		repolled    bool
 	}{
-		{name: "breaks off once", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.File, error) {
+		{name: "breaks off once", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.Download, error) {
 			if n == 1 {
 				return cut(picture()), nil
 			}
 			return nil, nil
 		}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
-		{name: "breaks off without a length", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.File, error) {
+		{name: "breaks off without a length", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.Download, error) {
 			if n == 1 {
 				return file(picture()[:20], -1), nil
 			}
 			return nil, nil
 		}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
-		{name: "the link has expired", kind: video, fetch: func(_ int, r jobcall.Result) (*jobcall.File, error) {
+		{name: "the link has expired", kind: video, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
 			if !strings.HasPrefix(r.Ref, "fresh") {
 				return nil, gone()
 			}
 			return nil, nil
 		}, data: 1, cost: 50 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
-		{name: "never comes", kind: video, fetch: func(int, jobcall.Result) (*jobcall.File, error) { return nil, gone() },
+		{name: "never comes", kind: video, fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return nil, gone() },
 			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
-		{name: "an image never comes", kind: image, fetch: func(int, jobcall.Result) (*jobcall.File, error) { return nil, gone() },
+		{name: "an image never comes", kind: image, fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return nil, gone() },
 			code: fault.UpstreamError, submissions: [2]int{1, 1}, fetches: fetchTries, repolled: true},
-		{name: "something else comes", kind: video, fetch: func(int, jobcall.Result) (*jobcall.File, error) {
+		{name: "something else comes", kind: video, fetch: func(int, jobcall.Result) (*jobcall.Download, error) {
 			return file([]byte("<html>sorry</html>"), -1), nil
 		}, code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
-		{name: "an image instead of a clip", kind: video, fetch: func(int, jobcall.Result) (*jobcall.File, error) { return file(picture(), -1), nil },
+		{name: "an image instead of a clip", kind: video, fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return file(picture(), -1), nil },
 			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
-		{name: "one of three never comes", kind: image, count: 3, fetch: func(_ int, r jobcall.Result) (*jobcall.File, error) {
+		{name: "one of three never comes", kind: image, count: 3, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
 			if strings.HasSuffix(r.Ref, "/1") {
 				return nil, gone()
 			}
@@ -79,11 +79,11 @@ func TestCollect(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				first := &generator{fetch: c.fetch}
-				first.poll = func(n int, ticket string) (*jobcall.Progress, error) {
+				first.poll = func(n int, ticket string) (*jobcall.TaskStatus, error) {
 					if n == 1 {
 						return nil, nil
 					}
-					made := &jobcall.Progress{Done: true}
+					made := &jobcall.TaskStatus{Done: true}
 					for i := range max(c.count, 1) {
 						made.Results = append(made.Results, jobcall.Result{Ref: "fresh/" + string('0'+rune(i))})
 					}

@@ -87,9 +87,9 @@ lines:
 type generator struct {
 	chatcall.NoChat
 	blocks bool
-	submit func(n int, w jobcall.Task) (*jobcall.Progress, error)
-	poll   func(n int, ticket string) (*jobcall.Progress, error)
-	fetch  func(n int, r jobcall.Result) (*jobcall.File, error)
+	submit func(n int, w jobcall.Task) (*jobcall.TaskStatus, error)
+	poll   func(n int, ticket string) (*jobcall.TaskStatus, error)
+	fetch  func(n int, r jobcall.Result) (*jobcall.Download, error)
 	find   func(w jobcall.Task) (string, error)
 	// hold is called at the beginning of a "submit", "poll" or "fetch" and may
 	// wait; its error breaks the connection.
@@ -106,7 +106,7 @@ func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.A
 
 func (m *generator) Blocks(jobcall.Task) bool { return m.blocks }
 
-func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	m.mu.Lock()
 	m.submitted = append(m.submitted, w)
 	n := len(m.submitted)
@@ -128,12 +128,12 @@ func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progre
 		}
 	}
 	if m.blocks {
-		return &jobcall.Progress{Done: true, Results: pictures(w.Count)}, nil
+		return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
 	}
-	return &jobcall.Progress{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
+	return &jobcall.TaskStatus{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
 }
 
-func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	m.mu.Lock()
 	m.polls++
 	n := m.polls
@@ -151,10 +151,10 @@ func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*j
 	for i := range w.Count {
 		results = append(results, jobcall.Result{Ref: fmt.Sprintf("%s/%d", ticket, i)})
 	}
-	return &jobcall.Progress{Ticket: ticket, Done: true, Results: results}, nil
+	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 }
 
-func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	m.mu.Lock()
 	m.fetches++
 	n := m.fetches
@@ -172,7 +172,7 @@ func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result)
 	if w.Kind == upstream.KindVideo {
 		raw = clip()
 	}
-	return &jobcall.File{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
+	return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
 }
 
 func (m *generator) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {

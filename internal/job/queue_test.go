@@ -74,7 +74,7 @@ type starts struct {
 	jobs []string
 }
 
-func (s *starts) submit(_ int, w jobcall.Task) (*jobcall.Progress, error) {
+func (s *starts) submit(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = append(s.jobs, w.Key[:len(w.Key)-len("-1")])
@@ -202,7 +202,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 		release := make(chan struct{})
 		var order starts
 		m := &generator{blocks: true, hold: gate("submit", release)}
-		m.submit = func(n int, w jobcall.Task) (*jobcall.Progress, error) {
+		m.submit = func(n int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			if _, err := order.submit(n, w); n == 1 || err != nil {
 				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
 			}
@@ -282,8 +282,8 @@ func TestETA(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(_ int, w jobcall.Task) (*jobcall.Progress, error) {
-			return &jobcall.Progress{Done: true, Results: pictures(w.Count)}, nil
+		m := &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
+			return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
 		}}
 		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)

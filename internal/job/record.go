@@ -110,7 +110,7 @@ type Attempt struct {
 	// Lost says that its answer did not arrive.
 	Lost bool `json:"lost,omitempty"`
 	// Tokens are what the provider has counted for it, however it ended.
-	upstream.Tokens
+	upstream.TokenCounts
 }
 
 // The values of Attempt.Next.
@@ -161,7 +161,7 @@ func (t *trace) current() *Attempt {
 
 // spent notes what the provider has counted for the current attempt. It may say
 // so more than once, and knows all at the end.
-func (t *trace) spent(tokens upstream.Tokens) {
+func (t *trace) spent(tokens upstream.TokenCounts) {
 	if a := t.current(); a != nil {
 		a.Prompt, a.Cached, a.Completion = max(a.Prompt, tokens.Prompt), max(a.Cached, tokens.Cached), max(a.Completion, tokens.Completion)
 	}

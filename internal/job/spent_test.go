@@ -38,20 +38,14 @@ func TestAttemptsAreCounted(t *testing.T) {
 	failed := says(failure(fault.RenderFailed, upstream.NextLine))
 	for name, test := range map[string]struct {
 		first, second *generator
-		want          []upstream.Tokens
+		want          []upstream.TokenCounts
 	}{
-		"submission": {&generator{hold: counting(openai, "")}, &generator{},
-			[]upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"poll": {&generator{hold: counting("{}", google)}, &generator{}, []upstream.Tokens{{Prompt: 8, Completion: 1290}}},
-		"refused": {&generator{hold: counting(openai, ""), submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))},
-			&generator{}, []upstream.Tokens{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
-		"failed after acceptance": {&generator{hold: counting("{}", google), poll: failed}, &generator{},
-			[]upstream.Tokens{{Prompt: 8, Completion: 1290}, {}}},
-		"failed on both": {&generator{hold: counting("{}", google), poll: failed},
-			&generator{hold: counting("", openai), poll: failed},
-			[]upstream.Tokens{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
-		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
-			&generator{}, []upstream.Tokens{{}, {}}},
+		"submission":                {&generator{hold: counting(openai, "")}, &generator{}, []upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}}},
+		"poll":                      {&generator{hold: counting("{}", google)}, &generator{}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290}}},
+		"refused":                   {&generator{hold: counting(openai, ""), submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{}, []upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
+		"failed after acceptance":   {&generator{hold: counting("{}", google), poll: failed}, &generator{}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {}}},
+		"failed on both":            {&generator{hold: counting("{}", google), poll: failed}, &generator{hold: counting("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
+		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed}, &generator{}, []upstream.TokenCounts{{}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +77,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 						t.Fatalf("attempts %+v; want %+v", attempts, test.want)
 					}
 					for i, a := range attempts {
-						if a.Tokens != test.want[i] {
+						if a.TokenCounts != test.want[i] {
 							t.Errorf("attempt %d %+v; want %+v", i, a, test.want[i])
 						}
 					}

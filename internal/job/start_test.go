@@ -293,9 +293,9 @@ func TestDisabledAccount(t *testing.T) {
 func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.Progress, error) {
-			return &jobcall.Progress{Ticket: "t"}, nil
-		}, poll: func(int, string) (*jobcall.Progress, error) {
+		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
+			return &jobcall.TaskStatus{Ticket: "t"}, nil
+		}, poll: func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
 		}}
 		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
@@ -303,7 +303,7 @@ func TestStartLimit(t *testing.T) {
 		n := h.still()
 		n.jobs.opts.StartLimit = time.Minute
 		back := h.submit(n, h.submission(n, "easel-1", 1))
-		m.poll = func(int, string) (*jobcall.Progress, error) {
+		m.poll = func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
@@ -369,7 +369,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		for _, blocks := range []bool{true, false} {
-			m := &generator{blocks: blocks, submit: func(int, jobcall.Task) (*jobcall.Progress, error) {
+			m := &generator{blocks: blocks, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			}}
 			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})

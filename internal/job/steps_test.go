@@ -39,8 +39,8 @@ func (h *house) finish(n *testNode, id, kind string) shown {
 }
 
 // says makes a poll answer with a failure.
-func says(t *upstream.JobFailure) func(int, string) (*jobcall.Progress, error) {
-	return func(int, string) (*jobcall.Progress, error) {
+func says(t *upstream.JobFailure) func(int, string) (*jobcall.TaskStatus, error) {
+	return func(int, string) (*jobcall.TaskStatus, error) {
 		c, f := *t, *t.Failure
 		c.Failure = &f
 		return nil, &c
@@ -56,8 +56,8 @@ func (m *generator) like() *generator {
 }
 
 // refuses makes a submission answer with a failure; the first n times if n > 0.
-func refuses(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.Progress, error) {
-	return func(i int, _ jobcall.Task) (*jobcall.Progress, error) {
+func refuses(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
+	return func(i int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 		if n > 0 && i > n {
 			return nil, nil
 		}
@@ -72,16 +72,16 @@ func refuses(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.Pr
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
-	few := func(n int) func(int, string) (*jobcall.Progress, error) {
-		return func(_ int, ticket string) (*jobcall.Progress, error) {
+	few := func(n int) func(int, string) (*jobcall.TaskStatus, error) {
+		return func(_ int, ticket string) (*jobcall.TaskStatus, error) {
 			var results []jobcall.Result
 			for range n {
 				results = append(results, jobcall.Result{Ref: ticket + "/x"})
 			}
-			return &jobcall.Progress{Done: true, Results: results}, nil
+			return &jobcall.TaskStatus{Done: true, Results: results}, nil
 		}
 	}
-	empty := func(int, string) (*jobcall.Progress, error) { return &jobcall.Progress{Done: true}, nil }
+	empty := func(int, string) (*jobcall.TaskStatus, error) { return &jobcall.TaskStatus{Done: true}, nil }
 	for _, c := range []struct {
 		name          string
 		kind          string
@@ -97,7 +97,7 @@ func TestSteps(t *testing.T) {
 		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
 		{name: "moderated sound", kind: video, first: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
 			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
-		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*jobcall.Progress, error) {
+		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*jobcall.TaskStatus, error) {
 			if n == 1 {
 				return nil, upstream.Moderated(video, "nudity", true)
 			}
@@ -132,15 +132,15 @@ func TestSteps(t *testing.T) {
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
 		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
-		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w jobcall.Task) (*jobcall.Progress, error) {
-			return &jobcall.Progress{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
+		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
+			return &jobcall.TaskStatus{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
-		{name: "no ticket", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.Progress, error) { return &jobcall.Progress{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.Progress, error) {
-			return &jobcall.Progress{Ticket: "a\x00b"}, nil
+		{name: "no ticket", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return &jobcall.TaskStatus{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
+			return &jobcall.TaskStatus{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.Progress, error) {
+		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.TaskStatus, error) {
 			if n < 4 {
 				return nil, later(errors.New("no route"))
 			}
@@ -188,7 +188,7 @@ func TestSteps(t *testing.T) {
 func TestNamesOfSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.Progress, error) {
+		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 			switch n {
 			case 1:
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
@@ -226,7 +226,9 @@ func TestLongestWait(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &generator{blocks: c.blocks, poll: func(int, string) (*jobcall.Progress, error) { return &jobcall.Progress{Wait: time.Millisecond}, nil }}
+				m := &generator{blocks: c.blocks, poll: func(int, string) (*jobcall.TaskStatus, error) {
+					return &jobcall.TaskStatus{Wait: time.Millisecond}, nil
+				}}
 				if c.blocks {
 					m.hold = stuck("submit", nil)
 				}
@@ -262,11 +264,11 @@ func TestPanic(t *testing.T) {
 				m := &generator{}
 				switch at {
 				case "submit":
-					m.submit = func(n int, _ jobcall.Task) (*jobcall.Progress, error) { panics(n); return nil, nil }
+					m.submit = func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
 				case "poll":
-					m.poll = func(n int, _ string) (*jobcall.Progress, error) { panics(n); return nil, nil }
+					m.poll = func(n int, _ string) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
 				case "fetch":
-					m.fetch = func(n int, _ jobcall.Result) (*jobcall.File, error) { panics(n); return nil, nil }
+					m.fetch = func(n int, _ jobcall.Result) (*jobcall.Download, error) { panics(n); return nil, nil }
 				}
 				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)

@@ -205,7 +205,7 @@ lines:
 func TestFreeQuotaOfFailures(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.Progress, error) {
+		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.ModerationBlocked, upstream.NextNone)
 		}}
 		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})

@@ -170,7 +170,7 @@ func TestFoundSubmission(t *testing.T) {
 				reached := make(chan struct{}, 1)
 				m := &generator{hold: stuck("submit", reached), find: c.find}
 				polled := ""
-				m.poll = func(_ int, ticket string) (*jobcall.Progress, error) { polled = ticket; return nil, nil }
+				m.poll = func(_ int, ticket string) (*jobcall.TaskStatus, error) { polled = ticket; return nil, nil }
 				h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
 				h.apply(oneLine)
 				n := h.still()

@@ -320,7 +320,7 @@ func (w *worker) watch() error {
 }
 
 // poll asks the provider once.
-func (w *worker) poll(ctx context.Context) (*jobcall.Progress, error) {
+func (w *worker) poll(ctx context.Context) (*jobcall.TaskStatus, error) {
 	leave, err := enter(ctx, w.jobs.polls)
 	if err != nil {
 		return nil, err
@@ -355,7 +355,7 @@ func (w *worker) cancel(ctx context.Context, ticket string) {
 // rendered writes where the results are, before they are fetched. Results that
 // came with the answer are in no place that could be written: they are stored
 // next.
-func (w *worker) rendered(ctx context.Context, made *jobcall.Progress) error {
+func (w *worker) rendered(ctx context.Context, made *jobcall.TaskStatus) error {
 	results := made.Results[:min(len(made.Results), int(w.rec.plan.Count))]
 	if inline(results) {
 		w.run.results = results

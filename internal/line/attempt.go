@@ -28,7 +28,7 @@ type Attempt struct {
 }
 
 // Chat makes the attempt's call, one. It implements chatcall.Adapter.
-func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Answer, error) {
+func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	answer, err := a.entry.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ type AttemptRecord struct {
 	Cause string `json:"cause,omitempty"`
 	// Tokens are what the attempt used at the provider and the request's own
 	// tokens do not contain: those of an attempt whose answer nobody got.
-	upstream.Tokens
+	upstream.TokenCounts
 	// FirstByteMS is the time until the answer had begun; 0 if it never did.
 	FirstByteMS int64 `json:"first_byte_ms"`
 	// DurationMS is the time until the attempt had failed or the answer had

@@ -14,8 +14,8 @@ import (
 // instant answers at once, with a body that is there.
 type instant struct{}
 
-func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Answer, error) {
-	return &chatcall.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
+func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
+	return &chatcall.Response{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
 // BenchmarkTry is the cost of a walk: one healthy line, and one behind a line

@@ -47,8 +47,8 @@ func (p *provider) open(t upstream.Target) (chatcall.Adapter, error) {
 	return p, nil
 }
 
-func (p *provider) Chat(context.Context, chatcall.Call) (*chatcall.Answer, error) {
-	return &chatcall.Answer{Body: io.NopCloser(strings.NewReader("{}"))}, nil
+func (p *provider) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
+	return &chatcall.Response{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
 // request asks for the model of a snapshot.
@@ -274,7 +274,7 @@ func TestStates(t *testing.T) {
 		s := snapshot(1, spec("a"), disabled, out)
 		registry := prometheus.NewPedanticRegistry()
 		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s }})
-		var answer *chatcall.Answer
+		var answer *chatcall.Response
 		var ons []*line.Attempt
 		run := func(wait time.Duration, end error) {
 			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {

@@ -148,6 +148,6 @@ func (l *Lines) forget(t *routingTable) {
 type unopened struct{ cause error }
 
 // Chat implements chatcall.Adapter.
-func (u unopened) Chat(context.Context, chatcall.Call) (*chatcall.Answer, error) {
+func (u unopened) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
 	return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", u.cause))
 }

@@ -209,7 +209,7 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 		failure.Health = upstream.HealthNone // others have used up the request's time
 	}
 	a.failed(end, failure)
-	rec.Status, rec.Code, rec.Tokens = failure.Status, string(failure.Code), failure.Used
+	rec.Status, rec.Code, rec.TokenCounts = failure.Status, string(failure.Code), failure.Used
 	if failure.Cause != nil {
 		rec.Cause = failure.Cause.Error()
 	}

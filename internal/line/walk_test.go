@@ -54,7 +54,7 @@ type place struct {
 	line string
 }
 
-func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Answer, error) {
+func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	p.site.mu.Lock()
 	defer p.site.mu.Unlock()
 	name := p.line
@@ -66,7 +66,7 @@ func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Answer, error
 		copied := *f
 		return nil, &copied
 	}
-	return &chatcall.Answer{ContentType: "application/json",
+	return &chatcall.Response{ContentType: "application/json",
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 

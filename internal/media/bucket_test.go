@@ -215,7 +215,7 @@ func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 		w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
-	var refusal *format.Refusal
+	var refusal *format.FileError
 	if _, err := b.Keep(t.Context(), "job_2", data); err == nil || errors.As(err, &refusal) {
 		t.Errorf("keep: %v", err)
 	}

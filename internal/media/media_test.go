@@ -346,7 +346,7 @@ func TestReferencesOfNoJobGo(t *testing.T) {
 func TestKeepRefusesWhatInspectRefuses(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t, "file:"+t.TempDir())
-	var refusal *format.Refusal
+	var refusal *format.FileError
 	if _, err := b.Keep(t.Context(), "job_1", []byte("<svg/>")); !errors.As(err, &refusal) {
 		t.Errorf("an SVG: %v", err)
 	}

@@ -14,11 +14,11 @@ import (
 
 // Keep stores a reference file of a job that is about to be submitted. data is
 // inspected with the usual bounds (format.Inspect) as one of kinds, none meaning
-// images and videos; a *format.Refusal's text is for the user, other errors are
+// images and videos; a *format.FileError's text is for the user, other errors are
 // failures of our own. The row comes before the bytes, so that a file which its
 // job never adopts is deleted after a day.
 func (s *Store) Keep(ctx context.Context, job string, data []byte, kinds ...string) (File, error) {
-	contentType, _, _, err := format.Inspect(data, format.Bounds{Kinds: kinds})
+	contentType, _, _, err := format.Inspect(data, format.Policy{Kinds: kinds})
 	if err != nil {
 		return File{}, err
 	}

@@ -76,7 +76,7 @@ type Failure struct {
 	Status int
 	// Used is what the provider counted of the failed call, or what we counted
 	// of what it had streamed; zero: it did not say. It is the operator's cost.
-	Used Tokens
+	Used TokenCounts
 	// Cause is for the operator: what the provider said or which step failed,
 	// bounded in length.
 	Cause error

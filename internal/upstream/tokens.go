@@ -8,17 +8,17 @@ import (
 	"tollgate/internal/wire/usage"
 )
 
-// Tokens are the counts of a usage as the trace of an attempt keeps them: what
+// TokenCounts are the counts of a usage as the trace of an attempt keeps them: what
 // the provider will have on its invoice. They are 0 where it did not say.
-type Tokens struct {
+type TokenCounts struct {
 	Prompt     int64 `json:"prompt_tokens,omitempty"`
 	Cached     int64 `json:"cached_tokens,omitempty"`
 	Completion int64 `json:"completion_tokens,omitempty"`
 }
 
 // TokensOf are the counts of a usage.
-func TokensOf(u wire.Usage) Tokens {
-	return Tokens{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
+func TokensOf(u wire.Usage) TokenCounts {
+	return TokenCounts{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
 }
 
 // Spending adds up what a provider counts in its answers to one step of a task:
@@ -26,11 +26,11 @@ func TokensOf(u wire.Usage) Tokens {
 // Spend. It is safe for concurrent use; the zero value is ready.
 type Spending struct {
 	mu    sync.Mutex
-	total Tokens
+	total TokenCounts
 }
 
 // Total is what was counted so far.
-func (s *Spending) Total() Tokens {
+func (s *Spending) Total() TokenCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total

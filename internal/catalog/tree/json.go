@@ -10,7 +10,7 @@ import (
 
 // readJSON builds the tree of a JSON text that is already known to be valid.
 // Repeated keys are kept; the reader reports them.
-func readJSON(raw []byte) (*Node, error) {
+func readJSON(raw []byte) (*Value, error) {
 	r := jsonReader{raw: raw, dec: json.NewDecoder(bytes.NewReader(raw))}
 	r.dec.UseNumber()
 	for i, c := range raw {
@@ -41,8 +41,8 @@ func (r *jsonReader) here() Position {
 	return Position{line + 1, offset - start + 1}
 }
 
-func (r *jsonReader) value(depth int) (*Node, error) {
-	n := &Node{At: r.here(), size: 1}
+func (r *jsonReader) value(depth int) (*Value, error) {
+	n := &Value{At: r.here(), size: 1}
 	token, err := r.dec.Token()
 	if err != nil {
 		return nil, unreadable(n.At, "is not valid JSON: %v", err)

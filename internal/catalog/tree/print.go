@@ -9,7 +9,7 @@ import (
 
 // JSON writes a tree as JSON with its keys in order. An empty indent
 // writes it without any white space.
-func JSON(n *Node, indent string) []byte {
+func JSON(n *Value, indent string) []byte {
 	var out bytes.Buffer
 	writeJSON(&out, n)
 	if indent == "" {
@@ -22,7 +22,7 @@ func JSON(n *Node, indent string) []byte {
 	return pretty.Bytes()
 }
 
-func writeJSON(out *bytes.Buffer, n *Node) {
+func writeJSON(out *bytes.Buffer, n *Value) {
 	switch n.Kind {
 	case NullKind:
 		out.WriteString("null")
@@ -64,7 +64,7 @@ func jsonText(s string) string {
 
 // YAML writes a table of lists as YAML: two spaces a level, an empty line between
 // the models and lines.
-func YAML(root *Node) []byte {
+func YAML(root *Value) []byte {
 	var out bytes.Buffer
 	for i, f := range root.Fields {
 		if i > 0 {
@@ -90,7 +90,7 @@ func YAML(root *Node) []byte {
 
 // writeTable writes the keys of a mapping, one a line. The first stands where
 // the cursor is when inline is set.
-func writeTable(out *bytes.Buffer, n *Node, indent string, inline bool) {
+func writeTable(out *bytes.Buffer, n *Value, indent string, inline bool) {
 	for i, f := range n.Fields {
 		if i > 0 || !inline {
 			out.WriteString(indent)
@@ -102,7 +102,7 @@ func writeTable(out *bytes.Buffer, n *Node, indent string, inline bool) {
 }
 
 // writeValue writes what follows a key or a dash, with the line's end.
-func writeValue(out *bytes.Buffer, n *Node, indent string) {
+func writeValue(out *bytes.Buffer, n *Value, indent string) {
 	switch {
 	case n.Kind == TableKind && !n.Flow && len(n.Fields) > 0:
 		out.WriteByte('\n')
@@ -122,14 +122,14 @@ func writeValue(out *bytes.Buffer, n *Node, indent string) {
 }
 
 // Flow writes a value on one line, as YAML.
-func Flow(n *Node) string {
+func Flow(n *Value) string {
 	var out bytes.Buffer
 	writeFlow(&out, n, false)
 	return out.String()
 }
 
 // writeFlow writes a value on one line.
-func writeFlow(out *bytes.Buffer, n *Node, inside bool) {
+func writeFlow(out *bytes.Buffer, n *Value, inside bool) {
 	switch n.Kind {
 	case NullKind:
 		out.WriteString("null")

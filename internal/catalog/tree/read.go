@@ -7,8 +7,8 @@ import (
 )
 
 // Read reads a text: as JSON when it is valid JSON, else as YAML. The error is
-// an *Error.
-func Read(raw []byte) (*Node, error) {
+// a *SyntaxError.
+func Read(raw []byte) (*Value, error) {
 	if at := invalidUTF8(raw); at >= 0 {
 		line := bytes.Count(raw[:at], []byte("\n"))
 		column := at - bytes.LastIndexByte(raw[:at], '\n')

@@ -14,14 +14,14 @@ import (
 	"strconv"
 )
 
-// Node is a piece of a document's text, the same whether it was YAML or JSON.
+// Value is a piece of a document's text, the same whether it was YAML or JSON.
 // Scalars keep their text, so that prices are read exactly. A tree is not
 // changed once it is built: aliases share nodes.
-type Node struct {
+type Value struct {
 	Kind   Kind
-	Text   string  // of a plain or quoted scalar
-	Items  []*Node // of a list
-	Fields []Field // of a table, in the order of the text
+	Text   string   // of a plain or quoted scalar
+	Items  []*Value // of a list
+	Fields []Field  // of a table, in the order of the text
 	At     Position
 	Flow   bool // print on one line
 	size   int  // nodes in this tree, aliases counted as often as they appear
@@ -31,7 +31,7 @@ type Node struct {
 type Field struct {
 	Name  string
 	At    Position
-	Value *Node
+	Value *Value
 }
 
 // Position is a place in a text, counted from 1; zero: the text as a whole.
@@ -45,18 +45,18 @@ func (p Position) String() string {
 	return fmt.Sprintf("line %d, column %d", p.Line, p.Column)
 }
 
-// Error is why a text is no document at all.
-type Error struct {
+// SyntaxError is why a text is no document at all.
+type SyntaxError struct {
 	At      Position
 	Message string
 }
 
 // Error implements error.
-func (e *Error) Error() string { return e.At.String() + ": " + e.Message }
+func (e *SyntaxError) Error() string { return e.At.String() + ": " + e.Message }
 
 // unreadable makes an Error.
 func unreadable(at Position, format string, args ...any) error {
-	return &Error{At: at, Message: fmt.Sprintf(format, args...)}
+	return &SyntaxError{At: at, Message: fmt.Sprintf(format, args...)}
 }
 
 // Kind is what a node is.
@@ -85,7 +85,7 @@ func (k Kind) String() string {
 }
 
 // Get returns the value of a key, nil when there is none or it is null.
-func (n *Node) Get(name string) *Node {
+func (n *Value) Get(name string) *Value {
 	for _, f := range n.Fields {
 		if f.Name == name && f.Value.Kind != NullKind {
 			return f.Value
@@ -95,27 +95,27 @@ func (n *Node) Get(name string) *Node {
 }
 
 // Plain is a scalar that is printed without quotes.
-func Plain(text string) *Node { return &Node{Kind: PlainKind, Text: text} }
+func Plain(text string) *Value { return &Value{Kind: PlainKind, Text: text} }
 
 // Quoted is a text.
-func Quoted(text string) *Node { return &Node{Kind: QuotedKind, Text: text} }
+func Quoted(text string) *Value { return &Value{Kind: QuotedKind, Text: text} }
 
 // Number is a whole number.
-func Number(n int64) *Node { return Plain(strconv.FormatInt(n, 10)) }
+func Number(n int64) *Value { return Plain(strconv.FormatInt(n, 10)) }
 
 // List is a list, one entry a line.
-func List(items ...*Node) *Node { return &Node{Kind: ListKind, Items: items} }
+func List(items ...*Value) *Value { return &Value{Kind: ListKind, Items: items} }
 
 // Table is a mapping without keys yet.
-func Table() *Node { return &Node{Kind: TableKind} }
+func Table() *Value { return &Value{Kind: TableKind} }
 
 // Set appends a key.
-func (n *Node) Set(name string, value *Node) {
+func (n *Value) Set(name string, value *Value) {
 	n.Fields = append(n.Fields, Field{Name: name, Value: value})
 }
 
 // Inline marks a node to be printed on one line.
-func (n *Node) Inline() *Node {
+func (n *Value) Inline() *Value {
 	n.Flow = true
 	return n
 }

@@ -48,7 +48,7 @@ func TestUnreadableTextsSayWhere(t *testing.T) {
 		strings.Repeat("- ", 1000) + "x": "nested deeper than 32",
 	} {
 		_, err := Read([]byte(text))
-		var unreadable *Error
+		var unreadable *SyntaxError
 		if !errors.As(err, &unreadable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %s", text, err, want)
 		}

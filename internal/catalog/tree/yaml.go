@@ -18,10 +18,10 @@ const (
 	maxNodes = 500_000
 )
 
-// readYAML builds the tree of one YAML document. Its errors are *Error. Plain
+// readYAML builds the tree of one YAML document. Its errors are *SyntaxError. Plain
 // anchors, aliases and merge keys work; tags and directives are refused, since
 // nothing in a catalog needs them.
-func readYAML(raw []byte) (n *Node, err error) {
+func readYAML(raw []byte) (n *Value, err error) {
 	defer func() {
 		// The parser reads what anybody may upload; a defect in it refuses the
 		// document and must not take the Node down.
@@ -37,7 +37,7 @@ func readYAML(raw []byte) (n *Node, err error) {
 	if err != nil {
 		return nil, syntaxFault(err)
 	}
-	r := yamlReader{anchors: map[string]*Node{}}
+	r := yamlReader{anchors: map[string]*Value{}}
 	for _, doc := range file.Docs {
 		if doc.Body == nil || doc.Body.Type() == ast.CommentGroupType {
 			continue
@@ -50,7 +50,7 @@ func readYAML(raw []byte) (n *Node, err error) {
 		}
 	}
 	if n == nil {
-		return nil, &Error{Message: "is empty: it must hold models and lines"}
+		return nil, &SyntaxError{Message: "is empty: it must hold models and lines"}
 	}
 	return n, nil
 }
@@ -105,11 +105,11 @@ func place(n ast.Node) Position {
 }
 
 type yamlReader struct {
-	anchors map[string]*Node
+	anchors map[string]*Value
 	nodes   int // built so far, aliases expanded
 }
 
-func (r *yamlReader) value(a ast.Node, depth int) (*Node, error) {
+func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	at := place(a)
 	if depth > maxDepth {
 		return nil, unreadable(at, "is nested deeper than %d levels", maxDepth)
@@ -117,7 +117,7 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Node, error) {
 	if r.nodes++; r.nodes > maxNodes {
 		return nil, unreadable(at, "holds more than %d values", maxNodes)
 	}
-	n := &Node{At: at, size: 1}
+	n := &Value{At: at, size: 1}
 	switch v := a.(type) {
 	case nil, *ast.NullNode:
 	case *ast.StringNode:
@@ -160,7 +160,7 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Node, error) {
 
 // alias returns the Node of an anchor that stands before it, and counts it in
 // full.
-func (r *yamlReader) alias(v *ast.AliasNode) (*Node, error) {
+func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
 	if !ok {
@@ -175,7 +175,7 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Node, error) {
 // table reads a mapping. What is written in it beats what `<<` merges into it,
 // an earlier merge beats a later; merged keys stand where their `<<` stands,
 // since the order of resolution tiers has a meaning.
-func (r *yamlReader) table(n *Node, values []*ast.MappingValueNode, depth int) (*Node, error) {
+func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) (*Value, error) {
 	n.Kind = TableKind
 	written := map[string]bool{}
 	for _, entry := range values {
@@ -216,14 +216,14 @@ func (r *yamlReader) table(n *Node, values []*ast.MappingValueNode, depth int) (
 }
 
 // add appends a field and counts it.
-func (n *Node) add(f Field) {
+func (n *Value) add(f Field) {
 	n.Fields = append(n.Fields, f)
 	n.size += 1 + f.Value.size
 }
 
 // mergeable returns the fields that `<<` brings in: of a mapping or of a list
 // of mappings.
-func mergeable(value *Node) ([]Field, error) {
+func mergeable(value *Value) ([]Field, error) {
 	switch value.Kind {
 	case TableKind:
 		return value.Fields, nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bounds are what Inspect lets pass. The zero value is right for references.
-type Bounds struct {
+// Policy is what Inspect lets pass. The zero value is right for references.
+type Policy struct {
 	// Kinds are welcome (KindImage, KindVideo); none: both.
 	Kinds []string
 	// ImageSize and VideoSize are bytes at most; 0: 30 MiB and 100 MiB.
@@ -27,17 +27,17 @@ const (
 	usualSide      = 16_384
 )
 
-// Refusal is the error about a file that a user sent.
-type Refusal struct {
+// FileError is the error about a file that a user sent.
+type FileError struct {
 	// Text is for the user: it says what is wrong and what to do. It begins with
 	// a capital and names no field.
 	Text string
 }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Text }
+func (r *FileError) Error() string { return r.Text }
 
-func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error { return &FileError{fmt.Sprintf(format, args...)} }
 
 // welcome names what is kept, by kinds, in sentences for users.
 func welcome(kinds []string) string {
@@ -55,8 +55,8 @@ func welcome(kinds []string) string {
 // nothing: the size is what the file's headers say, so that a small file which
 // stands for a huge picture is refused by them. It also refuses what ends early
 // and what would be something else, such as a page or an archive, to another
-// program. The error is always a *Refusal.
-func Inspect(data []byte, b Bounds) (contentType string, width, height int, err error) {
+// program. The error is always a *FileError.
+func Inspect(data []byte, b Policy) (contentType string, width, height int, err error) {
 	if len(b.Kinds) == 0 {
 		b.Kinds = []string{KindImage, KindVideo}
 	}
@@ -112,7 +112,7 @@ func inspectKind(head []byte, contentType, kind string, kinds []string) error {
 }
 
 // inspectSize refuses files of too many bytes.
-func inspectSize(size int64, kind string, b Bounds) error {
+func inspectSize(size int64, kind string, b Policy) error {
 	limit := positive(b.ImageSize, usualImageSize)
 	if kind == KindVideo {
 		limit = positive(b.VideoSize, usualVideoSize)
@@ -124,7 +124,7 @@ func inspectSize(size int64, kind string, b Bounds) error {
 }
 
 // inspectPixels refuses pictures that would be huge once decoded.
-func inspectPixels(width, height int, b Bounds) error {
+func inspectPixels(width, height int, b Policy) error {
 	side, pixels := positive(int64(b.Side), usualSide), positive(b.Pixels, usualPixels)
 	if int64(max(width, height)) > side || int64(width)*int64(height) > pixels {
 		return refuse("The image has %d x %d pixels. At most %d on a side and %d in all are taken: send a smaller one.", width, height,

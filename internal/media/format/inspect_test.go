@@ -32,7 +32,7 @@ func hugePNG(width, height uint32) []byte {
 func TestInspectKnowsEveryFormat(t *testing.T) {
 	t.Parallel()
 	for contentType, data := range formattest.Samples(t) {
-		got, width, height, err := Inspect(data, Bounds{})
+		got, width, height, err := Inspect(data, Policy{})
 		if err != nil || got != contentType {
 			t.Errorf("%s: taken for %q (%v)", contentType, got, err)
 		}
@@ -69,7 +69,7 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 		{"a clip as players take it", fakestudio.Clip(), "video/mp4", 0, 0},
 		{"the longest side", hugePNG(16384, 6000), "image/png", 16384, 6000},
 	} {
-		contentType, width, height, err := Inspect(c.data, Bounds{})
+		contentType, width, height, err := Inspect(c.data, Policy{})
 		if err != nil || contentType != c.contentType || width != c.width || height != c.height {
 			t.Errorf("%s: %s %d x %d (%v), want %s %d x %d", c.name, contentType, width, height, err, c.contentType, c.width, c.height)
 		}
@@ -90,61 +90,61 @@ func TestInspectRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		data   []byte
-		bounds Bounds
+		bounds Policy
 		want   string // in the text
 	}{
-		{"nothing", nil, Bounds{}, "is empty"},
-		{"an SVG", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`), Bounds{}, "SVG"},
-		{"a page", []byte("\n <!DOCTYPE HTML><script>alert(1)</script>"), Bounds{}, "HTML"},
-		{"an error in JSON", []byte(`{"error":"gone"}`), Bounds{}, "JSON"},
-		{"a PDF", []byte("%PDF-1.7\n"), Bounds{}, "PDF"},
-		{"a HEIC", formattest.Box("ftyp", "heic\x00\x00\x00\x00mif1heic"), Bounds{}, "HEIC"},
-		{"an AVIF", formattest.Box("ftyp", "avif\x00\x00\x00\x00mif1avif"), Bounds{}, "AVIF"},
-		{"sound", formattest.Box("ftyp", "M4A \x00\x00\x00\x00"), Bounds{}, "sound"},
-		{"a BMP", []byte("BM" + strings.Repeat("\x00", 60)), Bounds{}, "BMP"},
-		{"a TIFF", []byte("II*\x00" + strings.Repeat("\x00", 60)), Bounds{}, "TIFF"},
-		{"a Matroska", formattest.WebM("matroska", "\x88clusters"), Bounds{}, "Matroska"},
-		{"an AVI", []byte("RIFF\x00\x00\x00\x00AVI LIST"), Bounds{}, "AVI"},
-		{"a ZIP", zip, Bounds{}, "ZIP"},
-		{"base64", []byte("iVBORw0KGgo="), Bounds{}, "no known kind"},
-		{"a data URI", []byte("data:image/png;base64,iVBORw0KGgo="), Bounds{}, "data URI"},
-		{"the signature of a PNG alone", png[:8], Bounds{}, "cut off"},
-		{"a PNG without its end", png[:len(png)-1], Bounds{}, "cut off"},
-		{"a PNG without its header", formattest.Join(png[:8], png[33:]), Bounds{}, "cut off"},
-		{"a PNG of no size", hugePNG(0, 5), Bounds{}, "cut off"},
-		{"a JPEG without its end", jpeg[:len(jpeg)-1], Bounds{}, "cut off"},
-		{"a JPEG without a picture", []byte("\xff\xd8\xff\xd9"), Bounds{}, "cut off"},
-		{"a GIF without its end", gif[:len(gif)-1], Bounds{}, "cut off"},
-		{"a GIF that is a script", []byte("GIF89a/*\x0a\x00\x00\x00\x00*/=1;alert(1)//"), Bounds{}, "cut off"},
-		{"a WebP without its end", formattest.LossyWebP(t)[:40], Bounds{}, "cut off"},
-		{"an MP4 without its end", mp4[:len(mp4)-1], Bounds{}, "cut off"},
-		{"an MP4 without its tables", formattest.Join(formattest.Box("ftyp", "isom\x00\x00\x02\x00"), formattest.Box("mdat", "frames")), Bounds{}, "cut off"},
-		{"an MP4 of a box alone", formattest.Box("ftyp", "isom\x00\x00\x02\x00"), Bounds{}, "cut off"},
-		{"a WebM without its end", formattest.WebM("webm", "\x89clusters"), Bounds{}, "cut off"},
-		{"a WebM without content", formattest.WebM("webm", "")[:30], Bounds{}, "cut off"},
-		{"a wide bomb", hugePNG(16385, 1), Bounds{}, "16385 x 1 pixels"},
-		{"a high bomb", hugePNG(1, 2_000_000_000), Bounds{}, "2000000000 pixels"},
-		{"a square bomb", hugePNG(16384, 16384), Bounds{}, "100000000 in all"},
-		{"a WebP bomb", formattest.ExtendedWebP(1<<24, 1<<24), Bounds{}, "pixels"},
-		{"a GIF bomb", formattest.Join([]byte("GIF89a\xff\xff\xff\xff\x00\x00\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
-		{"a GIF whose image is larger than its screen", formattest.Join([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x00"), []byte("\x3b")), Bounds{}, "65535 x 65535"},
-		{"a JPEG bomb", jpegOf(t, 65535, 65535), Bounds{}, "65535 x 65535"},
-		{"a JPEG that turns into a bomb", formattest.Join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Bounds{}, "60000 x 60000"},
-		{"a PNG and a page", formattest.Join(png, []byte("<html><script>alert(1)</script>")), Bounds{}, "also something else"},
-		{"a page in the head of a PNG", formattest.Join(png[:33], pngText("<sCript>alert(1)</script>"), png[33:]), Bounds{}, "also something else"},
-		{"a PDF in the head of a JPEG", formattest.Join(jpeg[:2], []byte("\xff\xfe\x00\x0a%PDF-1.4"), jpeg[2:]), Bounds{}, "also something else"},
-		{"a JPEG and an archive", formattest.Join(jpeg, zip), Bounds{}, "also something else"},
-		{"a GIF and an archive behind filling", formattest.Join(gif, make([]byte, 5000), zip), Bounds{}, "also something else"},
-		{"a WebP and an archive", formattest.Join(formattest.LossyWebP(t), []byte("Rar!\x1a\x07\x00")), Bounds{}, "also something else"},
-		{"more bytes than are taken", png, Bounds{ImageSize: int64(len(png)) - 1}, "bytes, more than the"},
-		{"more bytes of a video than are taken", mp4, Bounds{VideoSize: 5}, "bytes, more than the 5"},
-		{"more pixels than are taken", png, Bounds{Pixels: 83}, "12 x 7 pixels"},
-		{"a longer side than is taken", png, Bounds{Side: 11}, "12 x 7 pixels"},
-		{"a video where an image is wanted", mp4, Bounds{Kinds: []string{KindImage}}, "video/mp4. Send a PNG, JPEG, WebP or GIF image."},
-		{"an image where a video is wanted", png, Bounds{Kinds: []string{KindVideo}}, "image/png. Send an MP4, WebM or MOV video."},
+		{"nothing", nil, Policy{}, "is empty"},
+		{"an SVG", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`), Policy{}, "SVG"},
+		{"a page", []byte("\n <!DOCTYPE HTML><script>alert(1)</script>"), Policy{}, "HTML"},
+		{"an error in JSON", []byte(`{"error":"gone"}`), Policy{}, "JSON"},
+		{"a PDF", []byte("%PDF-1.7\n"), Policy{}, "PDF"},
+		{"a HEIC", formattest.Box("ftyp", "heic\x00\x00\x00\x00mif1heic"), Policy{}, "HEIC"},
+		{"an AVIF", formattest.Box("ftyp", "avif\x00\x00\x00\x00mif1avif"), Policy{}, "AVIF"},
+		{"sound", formattest.Box("ftyp", "M4A \x00\x00\x00\x00"), Policy{}, "sound"},
+		{"a BMP", []byte("BM" + strings.Repeat("\x00", 60)), Policy{}, "BMP"},
+		{"a TIFF", []byte("II*\x00" + strings.Repeat("\x00", 60)), Policy{}, "TIFF"},
+		{"a Matroska", formattest.WebM("matroska", "\x88clusters"), Policy{}, "Matroska"},
+		{"an AVI", []byte("RIFF\x00\x00\x00\x00AVI LIST"), Policy{}, "AVI"},
+		{"a ZIP", zip, Policy{}, "ZIP"},
+		{"base64", []byte("iVBORw0KGgo="), Policy{}, "no known kind"},
+		{"a data URI", []byte("data:image/png;base64,iVBORw0KGgo="), Policy{}, "data URI"},
+		{"the signature of a PNG alone", png[:8], Policy{}, "cut off"},
+		{"a PNG without its end", png[:len(png)-1], Policy{}, "cut off"},
+		{"a PNG without its header", formattest.Join(png[:8], png[33:]), Policy{}, "cut off"},
+		{"a PNG of no size", hugePNG(0, 5), Policy{}, "cut off"},
+		{"a JPEG without its end", jpeg[:len(jpeg)-1], Policy{}, "cut off"},
+		{"a JPEG without a picture", []byte("\xff\xd8\xff\xd9"), Policy{}, "cut off"},
+		{"a GIF without its end", gif[:len(gif)-1], Policy{}, "cut off"},
+		{"a GIF that is a script", []byte("GIF89a/*\x0a\x00\x00\x00\x00*/=1;alert(1)//"), Policy{}, "cut off"},
+		{"a WebP without its end", formattest.LossyWebP(t)[:40], Policy{}, "cut off"},
+		{"an MP4 without its end", mp4[:len(mp4)-1], Policy{}, "cut off"},
+		{"an MP4 without its tables", formattest.Join(formattest.Box("ftyp", "isom\x00\x00\x02\x00"), formattest.Box("mdat", "frames")), Policy{}, "cut off"},
+		{"an MP4 of a box alone", formattest.Box("ftyp", "isom\x00\x00\x02\x00"), Policy{}, "cut off"},
+		{"a WebM without its end", formattest.WebM("webm", "\x89clusters"), Policy{}, "cut off"},
+		{"a WebM without content", formattest.WebM("webm", "")[:30], Policy{}, "cut off"},
+		{"a wide bomb", hugePNG(16385, 1), Policy{}, "16385 x 1 pixels"},
+		{"a high bomb", hugePNG(1, 2_000_000_000), Policy{}, "2000000000 pixels"},
+		{"a square bomb", hugePNG(16384, 16384), Policy{}, "100000000 in all"},
+		{"a WebP bomb", formattest.ExtendedWebP(1<<24, 1<<24), Policy{}, "pixels"},
+		{"a GIF bomb", formattest.Join([]byte("GIF89a\xff\xff\xff\xff\x00\x00\x00"), []byte("\x3b")), Policy{}, "65535 x 65535"},
+		{"a GIF whose image is larger than its screen", formattest.Join([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x00"), []byte("\x3b")), Policy{}, "65535 x 65535"},
+		{"a JPEG bomb", jpegOf(t, 65535, 65535), Policy{}, "65535 x 65535"},
+		{"a JPEG that turns into a bomb", formattest.Join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Policy{}, "60000 x 60000"},
+		{"a PNG and a page", formattest.Join(png, []byte("<html><script>alert(1)</script>")), Policy{}, "also something else"},
+		{"a page in the head of a PNG", formattest.Join(png[:33], pngText("<sCript>alert(1)</script>"), png[33:]), Policy{}, "also something else"},
+		{"a PDF in the head of a JPEG", formattest.Join(jpeg[:2], []byte("\xff\xfe\x00\x0a%PDF-1.4"), jpeg[2:]), Policy{}, "also something else"},
+		{"a JPEG and an archive", formattest.Join(jpeg, zip), Policy{}, "also something else"},
+		{"a GIF and an archive behind filling", formattest.Join(gif, make([]byte, 5000), zip), Policy{}, "also something else"},
+		{"a WebP and an archive", formattest.Join(formattest.LossyWebP(t), []byte("Rar!\x1a\x07\x00")), Policy{}, "also something else"},
+		{"more bytes than are taken", png, Policy{ImageSize: int64(len(png)) - 1}, "bytes, more than the"},
+		{"more bytes of a video than are taken", mp4, Policy{VideoSize: 5}, "bytes, more than the 5"},
+		{"more pixels than are taken", png, Policy{Pixels: 83}, "12 x 7 pixels"},
+		{"a longer side than is taken", png, Policy{Side: 11}, "12 x 7 pixels"},
+		{"a video where an image is wanted", mp4, Policy{Kinds: []string{KindImage}}, "video/mp4. Send a PNG, JPEG, WebP or GIF image."},
+		{"an image where a video is wanted", png, Policy{Kinds: []string{KindVideo}}, "image/png. Send an MP4, WebM or MOV video."},
 	} {
 		contentType, width, height, err := Inspect(c.data, c.bounds)
-		var refusal *Refusal
+		var refusal *FileError
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want) {
 			t.Errorf("%s: %v, want a refusal with %q", c.name, err, c.want)
 		}
@@ -152,10 +152,10 @@ func TestInspectRefuses(t *testing.T) {
 			t.Errorf("%s: refused and yet %s %d x %d", c.name, contentType, width, height)
 		}
 	}
-	if _, _, _, err := Inspect(png, Bounds{ImageSize: int64(len(png)), Pixels: 84, Side: 12}); err != nil {
+	if _, _, _, err := Inspect(png, Policy{ImageSize: int64(len(png)), Pixels: 84, Side: 12}); err != nil {
 		t.Errorf("at the bounds: %v", err)
 	}
-	if _, _, _, err := Inspect(formattest.Join(png, make([]byte, usualImageSize)), Bounds{}); err == nil {
+	if _, _, _, err := Inspect(formattest.Join(png, make([]byte, usualImageSize)), Policy{}); err == nil {
 		t.Error("an image of more than 30 MiB passes")
 	}
 }
@@ -199,9 +199,9 @@ func FuzzInspect(f *testing.F) {
 		f.Add(seed, uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
-		contentType, width, height, err := Inspect(data, Bounds{})
+		contentType, width, height, err := Inspect(data, Policy{})
 		if err != nil {
-			var refusal *Refusal
+			var refusal *FileError
 			if !errors.As(err, &refusal) || refusal.Text == "" || !utf8.ValidString(refusal.Text) {
 				t.Fatalf("error %v", err)
 			}

@@ -61,7 +61,7 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	line            *exchange.Line
+	line            *exchange.Client
 	messages, count *url.URL
 	key             []string
 }
@@ -87,7 +87,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Chat implements chatcall.Adapter for the messages form.
-func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	if c.Form != wire.FormMessages {
 		return nil, wrongForm(c)
 	}

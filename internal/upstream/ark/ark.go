@@ -84,7 +84,7 @@ func readOptions(options map[string]any) (imageRole string, err error) {
 // the prompt, so that a task found by its time could be another job's.
 type Adapter struct {
 	chatcall.NoChat
-	line      *exchange.Line
+	line      *exchange.Client
 	header    http.Header
 	key       string
 	imageRole string
@@ -123,7 +123,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
 	}
@@ -141,13 +141,13 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 
 // Fetch implements jobcall.Generator: results are links that need no credential.
 // They hold for a day, and a clip's next poll brings a fresh one.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 
 // post is a submission to a path below the base address.
-func (a *Adapter) post(body []byte, path ...string) exchange.Request {
-	return exchange.Request{Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: body, Limit: maxAnswer}
+func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
+	return exchange.JobCall{Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: body, Limit: maxAnswer}
 }
 
 // picture says a reference that is a picture in Ark's words: its address, or

@@ -25,7 +25,7 @@ var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 
 // film submits a clip.
-func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := a.clipBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.Progress, 
 		t.Lost = true // it runs, under a name that we do not know
 		return nil, t
 	}
-	return &jobcall.Progress{Ticket: ticket}, nil
+	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
 
 // clipBody says what is asked for.
@@ -139,12 +139,12 @@ func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 }
 
 // task is a request about a clip that was accepted.
-func (a *Adapter) task(method, ticket string) exchange.Request {
-	return exchange.Request{Method: method, URL: a.line.URL("contents", "generations", "tasks", ticket), Header: a.header, Limit: maxAnswer}
+func (a *Adapter) task(method, ticket string) exchange.JobCall {
+	return exchange.JobCall{Method: method, URL: a.line.URL("contents", "generations", "tasks", ticket), Header: a.header, Limit: maxAnswer}
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
@@ -167,7 +167,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // readTask reads how a task is doing. A status that Ark may invent is taken for
 // one of a task that goes on: the line's longest wait ends it.
-func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.Progress, *upstream.JobFailure) {
+func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {
 	case "":
@@ -177,7 +177,7 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.Progress, *u
 		if video.Type != gjson.String || video.Str == "" {
 			return nil, upstream.Nothing(kind, "succeeded without a clip")
 		}
-		return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: video.Str}}}, nil
+		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: video.Str}}}, nil
 	case "failed":
 		return nil, ended(kind, task.Get("error"))
 	case "cancelled":
@@ -185,7 +185,7 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.Progress, *u
 	case "expired":
 		return nil, upstream.Expired(kind, "the provider gave the task up")
 	default:
-		return &jobcall.Progress{Ticket: ticket}, nil
+		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
 }
 

@@ -35,7 +35,7 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 // What some of the calls brought is a good answer with fewer pictures; the
 // troubles of the others are then left, since the job has ended well. Without
 // any picture the trouble that is the hardest to mend is the answer.
-func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.Progress,
 	if failure != nil {
 		return nil, failure
 	}
-	return &jobcall.Progress{Done: true, Results: results[:min(len(results), w.Count)]}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results[:min(len(results), w.Count)]}, nil
 }
 
 // pictureBody says what one call asks for.

@@ -39,9 +39,9 @@ type Call struct {
 	IdempotencyKey string
 }
 
-// Answer is a 2xx answer whose head looks right: JSON for a plain call, an
+// Response is a 2xx answer whose head looks right: JSON for a plain call, an
 // event stream for a streamed one. What its body says is not judged yet.
-type Answer struct {
+type Response struct {
 	// Body must be closed, once, also after an error and also by a caller that
 	// does not want the rest: closing cancels what is still running at the
 	// provider. Its read errors become a *upstream.Failure through upstream.Interrupted.
@@ -58,7 +58,7 @@ type Adapter interface {
 	// Chat sends one chat request in the call's form. It returns when the head
 	// of the answer is there. The error is always a *upstream.Failure. The context
 	// bounds the whole exchange, the reading of the body included.
-	Chat(ctx context.Context, c Call) (*Answer, error)
+	Chat(ctx context.Context, c Call) (*Response, error)
 }
 
 // TokenCounter is implemented by adapters whose provider counts the tokens of
@@ -73,6 +73,6 @@ type TokenCounter interface {
 type NoChat struct{}
 
 // Chat implements Adapter: it always fails.
-func (NoChat) Chat(context.Context, Call) (*Answer, error) {
+func (NoChat) Chat(context.Context, Call) (*Response, error) {
 	return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("the provider has no chat"))
 }

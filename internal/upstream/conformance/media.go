@@ -175,7 +175,7 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 }
 
 // submitted submits a task that goes well.
-func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.Progress {
+func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.TaskStatus {
 	t.Helper()
 	p, err := jobcall.Submit(t.Context(), g, w)
 	if err != nil {
@@ -187,7 +187,7 @@ func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.Progr
 
 // accepted fails the test if the answer to a submission is not one that the
 // caller could go on with.
-func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.Progress) {
+func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.TaskStatus) {
 	t.Helper()
 	if blocks := g.Blocks(w); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
 		len(p.Results) > w.Count || p.Wait < 0 {
@@ -220,7 +220,7 @@ func (p Making) done(t *testing.T) {
 }
 
 // polled polls a task that was accepted to its good end.
-func polled(t testing.TB, g jobcall.Generator, w jobcall.Task, made *jobcall.Progress) *jobcall.Progress {
+func polled(t testing.TB, g jobcall.Generator, w jobcall.Task, made *jobcall.TaskStatus) *jobcall.TaskStatus {
 	t.Helper()
 	for range 20 {
 		if made.Done {

@@ -96,7 +96,7 @@ func readOptions(raw map[string]any) (options, error) {
 // call whose answer was lost.
 type Adapter struct {
 	chatcall.NoChat
-	line    *exchange.Line
+	line    *exchange.Client
 	key     string
 	options options
 	header  http.Header
@@ -136,7 +136,7 @@ func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		endpoint string
 		ask      request
@@ -165,7 +165,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	post := exchange.Request{Method: http.MethodPost, URL: a.line.URL(path(endpoint)...), Header: a.async, Body: body, Limit: maxAnswer}
+	post := exchange.JobCall{Method: http.MethodPost, URL: a.line.URL(path(endpoint)...), Header: a.async, Body: body, Limit: maxAnswer}
 	if endpoint == multimodal {
 		post.Header = a.header
 	}
@@ -178,18 +178,18 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 		if trouble != nil {
 			return nil, a.hide(trouble)
 		}
-		return &jobcall.Progress{Done: true, Results: results}, nil
+		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	}
 	ticket := output.Get("task_id").String()
 	if !exchange.Ticket(ticket) {
 		return nil, nameless()
 	}
-	return &jobcall.Progress{Ticket: ticket}, nil
+	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
 
 // Fetch implements jobcall.Generator: results are links that need no credential.
 // They hold for a day.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	return a.line.Download(ctx, r.Ref, nil)
 }
 

@@ -313,7 +313,7 @@ func TestSomePicturesBlocked(t *testing.T) {
 }
 
 // end submits a work and polls it to its end.
-func end(t *testing.T, a *dashscope.Adapter, w jobcall.Task) (*jobcall.Progress, error) {
+func end(t *testing.T, a *dashscope.Adapter, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {

@@ -12,11 +12,13 @@ import (
 )
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("tasks", ticket), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.line.URL("tasks", ticket), Header: a.header, Limit: maxAnswer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +41,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // readTask reads how a task is doing. A status that DashScope may invent is
 // taken for one of a task that goes on: the line's longest wait ends it.
-func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.Progress, *upstream.JobFailure) {
-	done := &jobcall.Progress{Ticket: ticket, Done: true}
+func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
+	done := &jobcall.TaskStatus{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
 		if w.Kind == upstream.KindImage {
@@ -64,7 +66,7 @@ func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.Prog
 	case "UNKNOWN":
 		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
 	}
-	return &jobcall.Progress{Ticket: ticket}, nil
+	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
 
 // Cancel implements jobcall.Generator. DashScope cancels what waits; what runs it
@@ -73,7 +75,9 @@ func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) err
 	if !exchange.Ticket(ticket) {
 		return nil
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("tasks", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL("tasks", ticket, "cancel"), Header: a.header, Limit: maxAnswer,
+	})
 	if err != nil {
 		return err
 	}

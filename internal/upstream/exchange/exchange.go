@@ -50,9 +50,9 @@ const (
 // lines is the only one to decide about a repetition.
 const idempotencyHeader = "idempotency-key"
 
-// Line is a line's way to its provider. It is safe for concurrent use and
+// Client is a line's way to its provider. It is safe for concurrent use and
 // holds nothing that must be closed.
-type Line struct {
+type Client struct {
 	transport http.RoundTripper
 	strangers http.RoundTripper // to other hosts; nil: no way there
 	base      *url.URL
@@ -65,7 +65,7 @@ type Line struct {
 // NewTransport makes the one to use. It fails when the address is no http(s)
 // URL with a host, or has credentials or a query in it, and for options that
 // are not the provider's.
-func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper) (*Line, error) {
+func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper) (*Client, error) {
 	base := t.BaseURL
 	if base == "" {
 		base = provider.DefaultBaseURL
@@ -81,7 +81,7 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 	if u.Path == "" {
 		u.Path = "/" // what is joined to an empty path has no slash before it
 	}
-	return &Line{
+	return &Client{
 		transport: transport, strangers: t.Strangers, base: u, secret: t.Key,
 		source: upstream.Source{Provider: t.Provider, BaseURL: base},
 	}, nil
@@ -89,11 +89,11 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 
 // URL returns an address below the line's base address. Calls share it, so it
 // must not be changed once it was used.
-func (l *Line) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
+func (l *Client) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
 
 // Own reads an address that the provider gave and tells whether it is on the
 // line's own host, so that the credential may go there.
-func (l *Line) Own(address string) (*url.URL, bool) {
+func (l *Client) Own(address string) (*url.URL, bool) {
 	u, err := url.Parse(address)
 	if err != nil || !l.owns(u) {
 		return nil, false
@@ -103,13 +103,13 @@ func (l *Line) Own(address string) (*url.URL, bool) {
 
 // owns tells whether an address has the scheme, host and port of the line's base
 // address, and no user of its own.
-func (l *Line) owns(u *url.URL) bool {
+func (l *Client) owns(u *url.URL) bool {
 	return u.Scheme == l.base.Scheme && strings.EqualFold(u.Hostname(), l.base.Hostname()) && port(u) == port(l.base) && u.User == nil
 }
 
 // isHost tells whether an address is on the line's own host, on whatever port:
 // files are often served by a server of their own there.
-func (l *Line) isHost(u *url.URL) bool {
+func (l *Client) isHost(u *url.URL) bool {
 	return strings.EqualFold(u.Hostname(), l.base.Hostname()) && u.User == nil
 }
 
@@ -152,7 +152,7 @@ type Post struct {
 
 // Send sends a call and judges the head of the answer. The error is always a
 // *upstream.Failure without the line's credential in it.
-func (l *Line) Send(ctx context.Context, p Post) (*chatcall.Answer, error) {
+func (l *Client) Send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	resp, err := l.transport.RoundTrip(l.request(ctx, p))
 	if err != nil {
@@ -168,13 +168,13 @@ func (l *Line) Send(ctx context.Context, p Post) (*chatcall.Answer, error) {
 	if p.Call.Stream {
 		from.ends.words = p.Ends
 	}
-	return &chatcall.Answer{Body: from, ContentType: resp.Header.Get("Content-Type"), Stream: p.Call.Stream}, nil
+	return &chatcall.Response{Body: from, ContentType: resp.Header.Get("Content-Type"), Stream: p.Call.Stream}, nil
 }
 
 // Ask sends a call that is answered by one small document, and returns that.
 // Errors inside it are failures too, and so is a document of more than limit
 // bytes. The error is always a *upstream.Failure.
-func (l *Line) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
+func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
 	answer, err := l.Send(ctx, p)
 	if err != nil {
@@ -199,7 +199,7 @@ func (l *Line) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 
 // request builds the HTTP request. The URL is shared by all calls; transports
 // do not change it.
-func (l *Line) request(ctx context.Context, p Post) *http.Request {
+func (l *Client) request(ctx context.Context, p Post) *http.Request {
 	accept := "application/json"
 	if p.Call.Stream {
 		accept = "text/event-stream"
@@ -232,7 +232,7 @@ func (l *Line) request(ctx context.Context, p Post) *http.Request {
 
 // judge reads the head of an answer: nil for one that looks right, else the
 // failure, for which it reads a bounded part of the body.
-func (l *Line) judge(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
+func (l *Client) judge(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
 	if ok && rightType(contentType, call.Stream) && plain(resp.Header) {
@@ -255,7 +255,7 @@ func (l *Line) judge(resp *http.Response, from *body, call chatcall.Call) *upstr
 }
 
 // from is who answers a call.
-func (l *Line) from(call chatcall.Call) upstream.Source {
+func (l *Client) from(call chatcall.Call) upstream.Source {
 	s := l.source
 	s.Model = call.Model
 	return s

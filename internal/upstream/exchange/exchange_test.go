@@ -75,7 +75,7 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
 		}
 		said := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
-		if f := (&Line{}).judge(resp, said, chatcall.Call{}); f.RetryAfter != 30*time.Second {
+		if f := (&Client{}).judge(resp, said, chatcall.Call{}); f.RetryAfter != 30*time.Second {
 			t.Errorf("wait of %s, want 30s", f.RetryAfter)
 		}
 	})
@@ -88,25 +88,21 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 	for _, test := range []struct {
 		form  wire.Form
 		usage string
-		want  upstream.Tokens
+		want  upstream.TokenCounts
 	}{
-		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`,
-			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`,
-			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`,
-			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`,
-			upstream.Tokens{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormChat, `"usage":{"prompt_tokens":70}`, upstream.Tokens{Prompt: 70}},
-		{wire.FormChat, `"usage":{"prompt_tokens":-70,"completion_tokens":-7}`, upstream.Tokens{}},
-		{wire.FormChat, `"usage":"none"`, upstream.Tokens{}},
-		{wire.FormChat, `"param":null`, upstream.Tokens{}},
+		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormChat, `"usage":{"prompt_tokens":70}`, upstream.TokenCounts{Prompt: 70}},
+		{wire.FormChat, `"usage":{"prompt_tokens":-70,"completion_tokens":-7}`, upstream.TokenCounts{}},
+		{wire.FormChat, `"usage":"none"`, upstream.TokenCounts{}},
+		{wire.FormChat, `"param":null`, upstream.TokenCounts{}},
 	} {
 		for _, status := range []int{400, 429, 500} {
 			said := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}}
-			if f := (&Line{}).judge(resp, said, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
+			if f := (&Client{}).judge(resp, said, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
 				t.Errorf("%d with %s: %+v; want %+v", status, test.usage, f, test.want)
 			}
 		}
@@ -236,15 +232,15 @@ func TestWorkTellsWhatItUsed(t *testing.T) {
 			t.Context())): `{"usageMetadata":{"promptTokenCount":8,"cachedContentTokenCount":3,"candidatesTokenCount":1290}}`,
 	} {
 		bodies <- body
-		if _, err := line.Submit(ctx, Request{Method: http.MethodPost, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
+		if _, err := line.Submit(ctx, JobCall{Method: http.MethodPost, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	bodies <- `{"usage":{"completion_tokens":100,"total_tokens":100}}`
-	if _, err := line.Query(spending.In(t.Context()), Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
+	if _, err := line.Query(spending.In(t.Context()), JobCall{Method: http.MethodGet, URL: line.URL("x"), Limit: 1 << 10}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := spending.Total(), (upstream.Tokens{Prompt: 18, Cached: 3, Completion: 5390}); got != want {
+	if got, want := spending.Total(), (upstream.TokenCounts{Prompt: 18, Cached: 3, Completion: 5390}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }
@@ -263,7 +259,7 @@ func TestHostileDocuments(t *testing.T) {
 		"depth":  `{"id":` + strings.Repeat("[", 2<<20),
 		"number": `{"data":[` + strings.Repeat("{},", 500_000) + `{}]}`,
 	} {
-		r := Request{Method: http.MethodGet, URL: line.URL("x"), Limit: 16 << 20}
+		r := JobCall{Method: http.MethodGet, URL: line.URL("x"), Limit: 16 << 20}
 		bodies <- body
 		if reply, err := line.Query(t.Context(), r); err == nil {
 			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))

@@ -14,11 +14,11 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Form is a multipart/form-data body whose files are read while they are sent,
+// Multipart is a multipart/form-data body whose files are read while they are sent,
 // so that none is ever whole in memory. Its length is known beforehand. Fields
 // and files go out in the order in which they were added. It is built by one
 // goroutine and only read once it is sent.
-type Form struct {
+type Multipart struct {
 	framing  bytes.Buffer // since the last file
 	writer   *multipart.Writer
 	segments []segment
@@ -34,19 +34,19 @@ type segment struct {
 }
 
 // NewForm makes an empty form.
-func NewForm() *Form {
-	f := &Form{}
+func NewForm() *Multipart {
+	f := &Multipart{}
 	f.writer = multipart.NewWriter(&f.framing)
 	return f
 }
 
 // Field adds a field with a value.
-func (f *Form) Field(name, value string) {
+func (f *Multipart) Field(name, value string) {
 	_ = f.writer.WriteField(name, value) // into a buffer: cannot fail
 }
 
 // File adds a file: the bytes of a reference, under a file name.
-func (f *Form) File(name, filename string, r jobcall.Reference) {
+func (f *Multipart) File(name, filename string, r jobcall.Reference) {
 	head := textproto.MIMEHeader{}
 	head.Set("Content-Disposition", multipart.FileContentDisposition(name, filename))
 	head.Set("Content-Type", r.Type)
@@ -57,14 +57,14 @@ func (f *Form) File(name, filename string, r jobcall.Reference) {
 }
 
 // flush makes a segment of the framing so far.
-func (f *Form) flush() {
+func (f *Multipart) flush() {
 	f.length += int64(f.framing.Len())
 	f.segments = append(f.segments, segment{text: f.framing.String()})
 	f.framing.Reset()
 }
 
 // attach makes the form the body of a request.
-func (f *Form) attach(ctx context.Context, req *http.Request) {
+func (f *Multipart) attach(ctx context.Context, req *http.Request) {
 	if !f.ended {
 		f.ended = true
 		_ = f.writer.Close() // into a buffer: cannot fail

@@ -19,7 +19,7 @@ import (
 )
 
 // formLine is a line to a server.
-func formLine(t *testing.T, handle http.HandlerFunc) *exchange.Line {
+func formLine(t *testing.T, handle http.HandlerFunc) *exchange.Client {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	transport := exchange.NewTransport()
@@ -74,7 +74,7 @@ func TestForm(t *testing.T) {
 	form.Field("last", "ü")
 	form.File("mask", "m.png", file(strings.Repeat("z", 5000), &open))
 	for range 2 { // a form can be sent again
-		reply, err := line.Submit(t.Context(), exchange.Request{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
+		reply, err := line.Submit(t.Context(), exchange.JobCall{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
 		if err != nil || !reply.Good() {
 			t.Fatal(reply, err)
 		}
@@ -119,7 +119,7 @@ func TestFormUnread(t *testing.T) {
 		form := exchange.NewForm()
 		form.Field("prompt", "x")
 		form.File("image", "1.png", r)
-		_, err := line.Submit(t.Context(), exchange.Request{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
+		_, err := line.Submit(t.Context(), exchange.JobCall{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
 		if m := upstream.AsJobFailure(err); m.Lost || m.Health != upstream.HealthNone || m.Next != upstream.NextLater {
 			t.Errorf("%s: %+v", name, m)
 		}
@@ -138,7 +138,7 @@ func TestFormCut(t *testing.T) {
 	var open atomic.Int64
 	form := exchange.NewForm()
 	form.File("image", "1.png", file(strings.Repeat("z", 1<<16), &open))
-	_, err := line.Submit(t.Context(), exchange.Request{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
+	_, err := line.Submit(t.Context(), exchange.JobCall{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
 	if m := upstream.AsJobFailure(err); !m.Lost || m.Health != upstream.HealthFail {
 		t.Errorf("%+v", m)
 	}

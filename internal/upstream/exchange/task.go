@@ -20,9 +20,9 @@ import (
 // for each entry of its lists; real ones have a few hundred values.
 const maxValues = 50_000
 
-// Request is one call about an image or video job. Its answer is a document
+// JobCall is one call about an image or video job. Its answer is a document
 // that is read whole, whatever its status.
-type Request struct {
+type JobCall struct {
 	Method string // GET, POST, PUT or DELETE
 	// URL is where it goes; from Line.URL, or an address below it that the
 	// provider gave.
@@ -34,7 +34,7 @@ type Request struct {
 	Body        []byte
 	ContentType string // empty: application/json
 	// Form is sent in place of Body if it is not nil.
-	Form *Form
+	Form *Multipart
 	// Limit is the longest answer that is read, in bytes.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
@@ -72,7 +72,7 @@ func (r *Reply) Unknown() bool {
 // Submit sends a submission. The error is a *upstream.JobFailure: the answer did not
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
 // upstream.Unread.
-func (l *Line) Submit(ctx context.Context, r Request) (*Reply, error) {
+func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if own := (unread{}); errors.As(err, &own) {
 		return nil, upstream.Unread(own.err).Redact(l.secret)
@@ -85,7 +85,7 @@ func (l *Line) Submit(ctx context.Context, r Request) (*Reply, error) {
 
 // Query sends a question about a task. The error is a *upstream.JobFailure with
 // NextPoll.
-func (l *Line) Query(ctx context.Context, r Request) (*Reply, error) {
+func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
@@ -104,7 +104,7 @@ func (r *Reply) Silent() *upstream.JobFailure {
 	return r.Redact(upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll))
 }
 
-func (l *Line) do(ctx context.Context, r Request) (*Reply, error) {
+func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	header := http.Header{"Accept": {"application/json"}, "User-Agent": {userAgent}}
@@ -166,7 +166,7 @@ var errStrange = errors.New("the result is on a host that is not the line's own"
 // credential in it, goes to the line's own host and port alone, and other hosts
 // are reached by the line's Strangers. Redirects are followed, since hosts of
 // results send to their storage. The error is a *upstream.JobFailure with NextPoll.
-func (l *Line) Download(ctx context.Context, address string, header http.Header) (*jobcall.File, error) {
+func (l *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
 	failed := func(f *upstream.Failure) error {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
 	}
@@ -195,7 +195,7 @@ func (l *Line) Download(ctx context.Context, address string, header http.Header)
 			return nil, failed(upstream.Interrupted(ctx, err))
 		}
 		if resp.StatusCode == http.StatusOK {
-			return &jobcall.File{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil
+			return &jobcall.Download{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil
 		}
 		resp.Body.Close()
 		if resp.StatusCode < 300 || resp.StatusCode > 399 {

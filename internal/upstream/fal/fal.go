@@ -76,7 +76,7 @@ func usual() input.Words {
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	chatcall.NoChat
-	line    *exchange.Line
+	line    *exchange.Client
 	options *input.Options
 	secret  string
 	header  http.Header
@@ -112,7 +112,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 
 // Submit implements jobcall.Generator. The queue takes any body; what a model has
 // against it is said by the result.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	style := a.options.Style(w, usual())
 	if !modelID.MatchString(style.Model) {
 		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
@@ -129,7 +129,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.line.Submit(ctx, exchange.Request{
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.line.URL(style.Model), Header: a.submits, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 		trouble.Lost = true // it said yes, only not to what
 		return nil, trouble
 	}
-	return &jobcall.Progress{Ticket: t.String()}, nil
+	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }
 
 // inline returns how many bytes of a work's references have to go inline.
@@ -163,12 +163,14 @@ func inline(w jobcall.Task) int64 {
 
 // Poll implements jobcall.Generator: it asks for the status, and of a completed
 // request for the result.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	t, ok := readTicket(text)
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.header, Limit: maxAnswer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +182,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	}
 	switch status := gjson.GetBytes(reply.Body, "status").String(); status {
 	case "IN_QUEUE", "IN_PROGRESS":
-		return &jobcall.Progress{Ticket: text}, nil
+		return &jobcall.TaskStatus{Ticket: text}, nil
 	case "COMPLETED":
 		return a.result(ctx, w, t, text)
 	default:
@@ -189,8 +191,10 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 }
 
 // result asks for the result of a completed request.
-func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text string) (*jobcall.Progress, error) {
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer})
+func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text string) (*jobcall.TaskStatus, error) {
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -201,12 +205,12 @@ func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text str
 	if trouble != nil {
 		return nil, trouble.Redact(a.secret)
 	}
-	return &jobcall.Progress{Ticket: text, Done: true, Results: results}, nil
+	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results}, nil
 }
 
 // Fetch implements jobcall.Generator. Files lie on a host of their own, where no
 // credential is needed.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
@@ -217,7 +221,9 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, text string) error
 	if !ok {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.header, Limit: maxAnswer,
+	})
 	switch {
 	case err != nil:
 		return err

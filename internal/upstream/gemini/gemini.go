@@ -49,7 +49,7 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	line   *exchange.Line
+	line   *exchange.Client
 	header http.Header
 	key    string
 }
@@ -72,7 +72,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Chat implements chatcall.Adapter for the Gemini form.
-func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	method := "generateContent"
 	if c.Stream {
 		method = "streamGenerateContent"

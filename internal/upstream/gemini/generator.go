@@ -36,7 +36,7 @@ const (
 func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
 // Submit implements jobcall.Generator. Images are one call each.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return a.makeImages(ctx, w)
@@ -49,7 +49,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 }
 
 // Poll implements jobcall.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if w.Kind != upstream.KindVideo {
 		return nil, noTicket()
 	}
@@ -61,9 +61,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // Fetch implements jobcall.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	if len(r.Data) > 0 {
-		return &jobcall.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
 	return a.line.Download(ctx, r.Ref, a.header)
 }

@@ -38,7 +38,7 @@ var imagePlaces = place{
 }
 
 // makeImages asks for images, one a call.
-func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	count := max(w.Count, 1)
 	if count > maxImages {
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes up to %d", count, maxImages)
@@ -57,7 +57,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Prog
 	if failure != nil {
 		return nil, failure
 	}
-	return &jobcall.Progress{Done: true, Results: results}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
 // makeImage is one call. Again says whether another one may fare better: not
@@ -65,7 +65,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Prog
 func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, body []byte) (
 	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
-	reply, err := a.line.Submit(ctx, exchange.Request{
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
 	})
 	if err != nil {

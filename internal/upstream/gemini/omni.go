@@ -31,12 +31,14 @@ var omniPlaces = place{
 }
 
 // submitOmni begins an interaction in the background.
-func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, trouble := omniBody(ctx, w)
 	if trouble != nil {
 		return nil, trouble
 	}
-	reply, err := a.line.Submit(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("interactions"), Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL("interactions"), Header: a.header, Body: body, Limit: maxAnswer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +105,13 @@ func (a *Adapter) interaction(ticket, method string) *url.URL {
 }
 
 // pollOmni asks for an interaction.
-func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isInteraction(ticket) {
 		return nil, noTicket()
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.interaction(ticket, ""), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.interaction(ticket, ""), Header: a.header, Limit: maxAnswer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +123,7 @@ func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (
 }
 
 // readInteraction judges what the provider says of an interaction.
-func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.Progress, *upstream.JobFailure) {
+func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	said, ok := document(reply)
 	if !ok {
 		return nil, reply.Silent()
@@ -133,7 +137,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.Progr
 	}
 	switch status := said.Get("status").String(); status {
 	case "queued", "in_progress":
-		return &jobcall.Progress{Ticket: ticket}, nil
+		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case "completed":
 		return readSteps(said, kind, ticket)
 	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
@@ -152,7 +156,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.Progr
 
 // readSteps finds the clip of a completed interaction. One that has none is a
 // refusal: the model then says why in words, if at all.
-func readSteps(said gjson.Result, kind, ticket string) (*jobcall.Progress, *upstream.JobFailure) {
+func readSteps(said gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	var words []string
 	for _, step := range said.Get("steps").Array() {
 		if step.Get("type").Str != "model_output" {
@@ -162,7 +166,7 @@ func readSteps(said gjson.Result, kind, ticket string) (*jobcall.Progress, *upst
 			switch content.Get("type").Str {
 			case "video":
 				if r, ok := readClip(content); ok {
-					return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
+					return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
 				}
 			case "text":
 				words = append(words, content.Get("text").String())
@@ -181,7 +185,9 @@ func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
 	if !isInteraction(ticket) {
 		return noTicket()
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPost, URL: a.interaction(ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.interaction(ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer,
+	})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ var veoPlaces = place{
 }
 
 // submitVeo begins an operation.
-func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	at, f := a.address(resource(w.Model), "predictLongRunning")
 	if f != nil {
 		return nil, misnamed(f)
@@ -41,7 +41,7 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.Progr
 	if trouble != nil {
 		return nil, trouble
 	}
-	reply, err := a.line.Submit(ctx, exchange.Request{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +50,13 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.Progr
 
 // accepted reads the ticket from the answer to a submission: the member of this
 // name, which has to be one that isTicket knows.
-func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.Progress, error) {
+func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
 	if !reply.Good() {
 		return nil, refused(reply, kind).Redact(a.key)
 	}
 	said, _ := document(reply)
 	if ticket := said.Get(member).String(); isTicket(ticket) {
-		return &jobcall.Progress{Ticket: ticket}, nil
+		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
 	trouble := refused(reply, kind).Redact(a.key)
 	// A 2xx that names nothing may have begun something all the same, unless it
@@ -153,11 +153,11 @@ func isPath(name string) bool {
 }
 
 // pollVeo asks for an operation.
-func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isOperation(ticket) {
 		return nil, noTicket()
 	}
-	r := exchange.Request{Method: http.MethodGet, Header: a.header, Limit: maxAnswer}
+	r := exchange.JobCall{Method: http.MethodGet, Header: a.header, Limit: maxAnswer}
 	var f *upstream.Failure
 	if strings.HasPrefix(ticket, ofVertex) {
 		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, w.Reading
@@ -181,7 +181,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*
 }
 
 // readOperation judges what the provider says of an operation.
-func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.Progress, *upstream.JobFailure) {
+func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	said, ok := document(reply)
 	switch {
 	case ok && reply.Status == http.StatusNotFound:
@@ -191,7 +191,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.Progres
 	case !said.Get("name").Exists() && !said.Get("done").Exists():
 		return nil, reply.Silent()
 	case !said.Get("done").Bool():
-		return &jobcall.Progress{Ticket: ticket}, nil
+		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case said.Get("error").IsObject():
 		return nil, ended(kind, said.Get("error"))
 	}
@@ -202,7 +202,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.Progres
 	for _, list := range []string{"generatedSamples", "videos"} {
 		for _, sample := range response.Get(list).Array() {
 			if r, ok := readClip(sample); ok {
-				return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
+				return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
 			}
 		}
 	}

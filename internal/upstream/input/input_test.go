@@ -52,7 +52,7 @@ type writer struct {
 
 func (r *writer) ParamRule(jobcall.Task) jobcall.ParamRule { return r.style.ParamRule() }
 
-func (r *writer) Submit(ctx context.Context, w jobcall.Task) (_ *jobcall.Progress, err error) {
+func (r *writer) Submit(ctx context.Context, w jobcall.Task) (_ *jobcall.TaskStatus, err error) {
 	r.body, err = r.style.Write(ctx, w, r.carry)
 	return nil, err
 }

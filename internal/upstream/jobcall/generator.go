@@ -92,8 +92,8 @@ func TierSide(tier string) (side int, ok bool) {
 	return 0, false
 }
 
-// Progress is what a provider says of a task that has not failed.
-type Progress struct {
+// TaskStatus is what a provider says of a task that has not failed.
+type TaskStatus struct {
 	// Ticket names the task at the provider from its acceptance on. It is all
 	// that Poll needs, on any node. Empty when the provider answers at once.
 	Ticket string
@@ -117,8 +117,8 @@ type Result struct {
 	Data []byte `json:"-"`
 }
 
-// File is a result that is being downloaded.
-type File struct {
+// Download is a result that is being downloaded.
+type Download struct {
 	// Body must be closed, once. Its read errors are those of the connection.
 	Body io.ReadCloser
 	// Type is the content type as the host says it; empty if it does not.
@@ -141,13 +141,13 @@ type Generator interface {
 	// Submit asks for the task, in one call. It is never repeated by the
 	// adapter. Callers use the package's function Submit. A upstream.JobFailure with Lost set means that the provider may have
 	// accepted it all the same.
-	Submit(ctx context.Context, w Task) (*Progress, error)
+	Submit(ctx context.Context, w Task) (*TaskStatus, error)
 	// Poll asks how a task is doing. A upstream.JobFailure with upstream.NextPoll says nothing about
 	// the task: ask again later.
-	Poll(ctx context.Context, w Task, ticket string) (*Progress, error)
+	Poll(ctx context.Context, w Task, ticket string) (*TaskStatus, error)
 	// Fetch opens a result. A upstream.JobFailure with upstream.NextPoll means that asking again may
 	// bring a fresh address.
-	Fetch(ctx context.Context, w Task, r Result) (*File, error)
+	Fetch(ctx context.Context, w Task, r Result) (*Download, error)
 	// Cancel tells the provider that nobody waits any more. It is a courtesy:
 	// its error changes nothing. Providers that cannot do it return nil.
 	Cancel(ctx context.Context, w Task, ticket string) error

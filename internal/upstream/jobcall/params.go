@@ -31,7 +31,7 @@ func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: n
 // Submit submits a task to a generator: the one way there. What the generator's
 // rule does not let pass makes the task Unsuitable, before any call, so that
 // nothing is dropped in silence and nothing gets round the price.
-func Submit(ctx context.Context, g Generator, w Task) (*Progress, error) {
+func Submit(ctx context.Context, g Generator, w Task) (*TaskStatus, error) {
 	if w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo {
 		return nil, upstream.Unsuitable(w.Kind, "no provider makes a %.80q", w.Kind)
 	}

@@ -20,9 +20,9 @@ type ruled struct {
 
 func (r *ruled) ParamRule(Task) ParamRule { return r.rule }
 
-func (r *ruled) Submit(_ context.Context, w Task) (*Progress, error) {
+func (r *ruled) Submit(_ context.Context, w Task) (*TaskStatus, error) {
 	r.got = &w
-	return &Progress{Ticket: "t"}, nil
+	return &TaskStatus{Ticket: "t"}, nil
 }
 
 func TestSubmitChecksParams(t *testing.T) {

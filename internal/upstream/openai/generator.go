@@ -45,7 +45,7 @@ func ownFields() []string {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	switch w.Kind {
 	case upstream.KindImage:
 		return a.makeImages(ctx, w)
@@ -57,9 +57,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 
 // Fetch implements jobcall.Generator. The key goes along where the result is on
 // the line's own host, as clips are.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	if len(r.Data) > 0 {
-		return &jobcall.File{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
 	return a.line.Download(ctx, r.Ref, a.header)
 }
@@ -84,7 +84,7 @@ func (f fields) set(name string, value any) {
 
 // form puts the fields into a form, in the order of their names, as the
 // official clients write them: lists as `name[]`, objects as `name[member]`.
-func (f fields) form() *exchange.Form {
+func (f fields) form() *exchange.Multipart {
 	form := exchange.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		addField(form, name, gjson.ParseBytes(f[name]))
@@ -96,7 +96,7 @@ func (f fields) form() *exchange.Form {
 // is sent as JSON.
 const maxDepth = 4
 
-func addField(form *exchange.Form, name string, value gjson.Result) {
+func addField(form *exchange.Multipart, name string, value gjson.Result) {
 	depth := strings.Count(name, "[")
 	switch {
 	case value.Type == gjson.Null:

@@ -28,8 +28,8 @@ const (
 
 // makeImages asks for images and reads them from the answer: generations, or
 // edits where there are references.
-func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
-	r := exchange.Request{
+func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	r := exchange.JobCall{
 		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
 		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
 	}
@@ -65,11 +65,11 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Prog
 	if trouble != nil {
 		return nil, trouble.Redact(a.key)
 	}
-	return &jobcall.Progress{Done: true, Results: results}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
 // editForm is the form of an edit.
-func editForm(f fields, w jobcall.Task) (*exchange.Form, *upstream.JobFailure) {
+func editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upstream.JobFailure) {
 	if familyOf(w.Model) == familyAspect {
 		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
 	}

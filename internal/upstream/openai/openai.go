@@ -48,7 +48,7 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	line      *exchange.Line
+	line      *exchange.Client
 	endpoints map[wire.Form]endpoint
 	header    http.Header
 	key       string
@@ -73,7 +73,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Chat implements chatcall.Adapter for the forms that Info names.
-func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	to, ok := a.endpoints[c.Form]
 	if !ok {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))

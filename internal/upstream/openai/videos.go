@@ -24,7 +24,7 @@ import (
 const maxWait = time.Minute
 
 // submitVideo asks for a clip.
-func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	f := begin(w)
 	if trouble := shapeVideo(f, w); trouble != nil {
 		return nil, trouble
@@ -33,7 +33,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Pro
 	for _, r := range w.References {
 		form.File("input_reference", fileName("reference", r), r)
 	}
-	reply, err := a.line.Submit(ctx, exchange.Request{
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.keyed(w.Key), Form: form, Limit: maxAnswer,
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Pro
 		trouble.Lost = !e.IsObject() && e.Str == ""
 		return nil, trouble
 	}
-	return &jobcall.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: wait(reply.Header)}, nil
 }
 
 // shapeVideo checks a clip's references and sets its size and length.
@@ -114,12 +114,12 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 }
 
 // Poll implements jobcall.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	at, trouble := a.video(w, ticket)
 	if trouble != nil {
 		return nil, trouble
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // readVideo judges what the provider says of a clip. content is where the clip
 // will be.
-func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Progress, *upstream.JobFailure) {
+func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Silent()
 	}
@@ -145,9 +145,9 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Pr
 	said := gjson.ParseBytes(reply.Body)
 	switch status := said.Get("status").String(); status {
 	case "queued", "in_progress", "pending", "processing", "running":
-		return &jobcall.Progress{Ticket: ticket, Wait: wait(reply.Header)}, nil
+		return &jobcall.TaskStatus{Ticket: ticket, Wait: wait(reply.Header)}, nil
 	case "completed", "succeeded":
-		return &jobcall.Progress{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: content, Type: "video/mp4"}}}, nil
+		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: content, Type: "video/mp4"}}}, nil
 	case "failed", "cancelled", "canceled":
 		e := said.Get("error")
 		if e.Type == gjson.String {
@@ -170,7 +170,7 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 	if trouble != nil {
 		return trouble
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return err
 	}

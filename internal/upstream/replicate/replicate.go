@@ -78,7 +78,7 @@ func usual() input.Words {
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	chatcall.NoChat
-	line    *exchange.Line
+	line    *exchange.Client
 	options *input.Options
 	secret  string
 	header  http.Header
@@ -110,7 +110,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 
 // Submit implements jobcall.Generator. Large references without an address are
 // uploaded first, each in a call of its own; a failure there is no lost answer.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	style := a.options.Style(w, usual())
 	to, version, ok := a.place(style.Model)
 	if !ok {
@@ -132,7 +132,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "the body cannot be written: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, exchange.Request{Method: http.MethodPost, URL: to, Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: to, Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 		trouble.Lost = true // it said yes, only not to what
 		return nil, trouble
 	}
-	return &jobcall.Progress{Ticket: id}, nil
+	return &jobcall.TaskStatus{Ticket: id}, nil
 }
 
 // place returns where a model's predictions are made, and the version if the
@@ -165,11 +165,13 @@ func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !predictionID.MatchString(ticket) {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodGet, URL: a.line.URL("predictions", ticket), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.line.URL("predictions", ticket), Header: a.header, Limit: maxAnswer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -182,13 +184,13 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	said := gjson.ParseBytes(reply.Body)
 	switch said.Get("status").String() {
 	case "starting", "processing":
-		return &jobcall.Progress{Ticket: ticket}, nil
+		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case "succeeded":
 		results, trouble := output(w, said)
 		if trouble != nil {
 			return nil, trouble.Redact(a.secret)
 		}
-		return &jobcall.Progress{Ticket: ticket, Done: true, Results: results}, nil
+		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
 		return nil, failed(w.Kind, said.Get("error").String()).Redact(a.secret)
 	case "canceled":
@@ -201,7 +203,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 }
 
 // Fetch implements jobcall.Generator.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
@@ -211,7 +213,9 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.Request{Method: http.MethodPost, URL: a.line.URL("predictions", ticket, "cancel"), Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL("predictions", ticket, "cancel"), Header: a.header, Limit: maxAnswer,
+	})
 	switch {
 	case err != nil:
 		return err

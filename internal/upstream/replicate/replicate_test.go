@@ -90,7 +90,7 @@ func inline(data []byte) jobcall.Reference {
 }
 
 // finish polls until the work ends.
-func finish(t *testing.T, a *replicate.Adapter, w jobcall.Task, ticket string) (*jobcall.Progress, error) {
+func finish(t *testing.T, a *replicate.Adapter, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	for range 10 {
 		p, err := a.Poll(t.Context(), w, ticket)

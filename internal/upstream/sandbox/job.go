@@ -35,7 +35,7 @@ func (a *Adapter) Blocks(w jobcall.Task) bool {
 func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress, error) {
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
@@ -49,7 +49,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 	now := time.Now()
 	if !a.Blocks(w) {
 		it := ticket{accepted: now.UnixMilli(), trouble: trouble, name: nameOf(w.Key)}
-		return &jobcall.Progress{Ticket: it.String(), Wait: a.wait(it, now)}, nil
+		return &jobcall.TaskStatus{Ticket: it.String(), Wait: a.wait(it, now)}, nil
 	}
 	if trouble == failNever {
 		<-ctx.Done()
@@ -63,12 +63,12 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.Progress
 	}
 	// A link of a blocking call cannot be asked for again, so a bad one becomes
 	// good.
-	return &jobcall.Progress{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
 }
 
 // Poll implements jobcall.Generator. All that it knows is in the ticket, so any
 // process may ask.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall.Progress, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
@@ -82,7 +82,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall
 	now := time.Now()
 	done := it.done(a.options.delay)
 	if it.trouble == failNever || now.Before(done) {
-		return &jobcall.Progress{Ticket: of, Wait: a.wait(it, now)}, nil
+		return &jobcall.TaskStatus{Ticket: of, Wait: a.wait(it, now)}, nil
 	}
 	if t := atEnd(w.Kind, it.trouble); t != nil {
 		return nil, t
@@ -91,13 +91,13 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall
 	if now.Before(done.Add(a.nap())) {
 		good = never
 	}
-	return &jobcall.Progress{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
+	return &jobcall.TaskStatus{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
 }
 
 // Fetch implements jobcall.Generator: it draws the result. The same work and
 // result are the same bytes, on every node.
-func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.File, error) {
-	broken := func(f *upstream.Failure) (*jobcall.File, error) {
+func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	broken := func(f *upstream.Failure) (*jobcall.Download, error) {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 	it, ok := readLink(r.Ref)
@@ -125,7 +125,7 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 	if err != nil {
 		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
 	}
-	f := &jobcall.File{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
+	f := &jobcall.Download{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
 	if it.broken {
 		f.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data[:len(data)/2]), brokenReader{}))
 	}

@@ -67,7 +67,7 @@ func New(t upstream.Target) (*Adapter, error) {
 }
 
 // Chat implements chatcall.Adapter for all chat forms.
-func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, error) {
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	if !slices.Contains(Info().Forms, c.Form) {
 		return nil, unspoken(c.Form)
 	}
@@ -84,12 +84,12 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Answer, 
 	now := time.Now()
 	ans.id, ans.created, ans.ended = answerID(c), now.Unix(), now.Add(took).Unix()
 	if c.Stream {
-		return &chatcall.Answer{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
+		return &chatcall.Response{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
 	}
 	if err := pause(ctx, nil, took); err != nil {
 		return nil, upstream.Interrupted(ctx, err)
 	}
-	return &chatcall.Answer{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
+	return &chatcall.Response{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
 }
 
 // CountTokens implements chatcall.TokenCounter for the messages form. It is a

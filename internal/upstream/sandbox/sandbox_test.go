@@ -33,11 +33,11 @@ func open(t *testing.T, options map[string]any) *sandbox.Adapter {
 	return a
 }
 
-func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*chatcall.Answer, error) {
+func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*chatcall.Response, error) {
 	return call(ctx, a, wire.FormChat, stream, body)
 }
 
-func call(ctx context.Context, a *sandbox.Adapter, form wire.Form, stream bool, body string) (*chatcall.Answer, error) {
+func call(ctx context.Context, a *sandbox.Adapter, form wire.Form, stream bool, body string) (*chatcall.Response, error) {
 	return a.Chat(ctx, chatcall.Call{Form: form, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
 }
 

@@ -1,0 +1,76 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sameEverywhere are the exported type names that several rooms may have, with
+// the reason: one word for one thing, which each room has its own of.
+var sameEverywhere = map[string]string{
+	"Options":   "what a room's constructor is given",
+	"Reference": "an image or video that a job works from: as a submission names it, and as a provider gets it",
+	"Usage":     "what a request used: as a provider says it, and as an account's totals hold it",
+}
+
+// doubled are the names that still stand for different things, with their rooms.
+// A room that gives one up takes it from here; nothing is added.
+var doubled = map[string][]string{
+	"Answer":     {"app", "wire"},
+	"Attempt":    {"job", "line", "webhook"},
+	"Call":       {"chat", "upstream"},
+	"Candidate":  {"line", "wire"},
+	"Change":     {"account", "line"},
+	"Document":   {"catalog", "egress", "wire"},
+	"Outcome":    {"ledger", "wire"},
+	"Refusal":    {"egress", "ledger", "wire"},
+	"Report":     {"line", "wire"},
+	"Row":        {"fault", "store"},
+	"Submission": {"job", "wire"},
+}
+
+// TestOneTypeNameInOneRoom: an exported type name says which thing is meant,
+// wherever it is read.
+func TestOneTypeNameInOneRoom(t *testing.T) {
+	t.Parallel()
+	owners := map[string]map[string]bool{}
+	for _, f := range source(t).files {
+		if f.test || testOnly(f.folder) {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range group.Specs {
+				if name := spec.(*ast.TypeSpec).Name.Name; ast.IsExported(name) {
+					if owners[name] == nil {
+						owners[name] = map[string]bool{}
+					}
+					owners[name][strings.TrimPrefix(f.room, "internal/")] = true
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(owners)) {
+		rooms := slices.Sorted(maps.Keys(owners[name]))
+		if len(rooms) > 1 && sameEverywhere[name] == "" && !slices.Equal(rooms, doubled[name]) {
+			t.Errorf("%s is a type of %s: one name, one thing; find another word", name, strings.Join(rooms, ", "))
+		}
+	}
+	for name, rooms := range doubled {
+		if !slices.Equal(rooms, slices.Sorted(maps.Keys(owners[name]))) {
+			t.Errorf("%s is no longer a type of %s: correct doubled", name, strings.Join(rooms, ", "))
+		}
+	}
+	for name := range sameEverywhere {
+		if len(owners[name]) < 2 {
+			t.Errorf("%s is a type of one room: sameEverywhere does not need it", name)
+		}
+	}
+}
