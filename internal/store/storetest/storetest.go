@@ -30,8 +30,13 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 // EachWith is Each with options, for a clock of the test's own.
 func EachWith(t *testing.T, opts store.Options, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
-	EachURL(t, func(t *testing.T, url string) {
-		test(t, Open(t, url, opts))
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, Open(t, SQLite(t), opts))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, Open(t, migratedPostgreSQL(t), opts))
 	})
 }
 
@@ -49,11 +54,15 @@ func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 	})
 }
 
-// Open opens and migrates a database; it is closed when the test ends.
+// Open opens and migrates a database; it is closed when the test ends. A file of
+// SQLite that is not there yet is a copy of one that was migrated.
 func Open(t testing.TB, url string, opts store.Options) *store.DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		seed(t, path)
+	}
 	db, err := store.Open(ctx, url, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +78,24 @@ func Open(t testing.TB, url string, opts store.Options) *store.DB {
 	return db
 }
 
+// seed makes the file of a migrated database, unless it is there.
+func seed(t testing.TB, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); err == nil {
+		return
+	}
+	content, err := liteTemplate()
+	if err != nil {
+		t.Fatalf("make the template of SQLite files: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // SQLite returns the address of a file that does not exist yet.
 func SQLite(t testing.TB) string {
 	t.Helper()
@@ -78,6 +105,25 @@ func SQLite(t testing.TB) string {
 // PostgreSQL creates an empty database and returns its address. Without a
 // server the test fails: it is never skipped.
 func PostgreSQL(t testing.TB) string {
+	t.Helper()
+	return createPostgreSQL(t, "")
+}
+
+// migratedPostgreSQL creates a database that is migrated.
+func migratedPostgreSQL(t testing.TB) string {
+	t.Helper()
+	if os.Getenv(EnvPostgres) == "" {
+		return PostgreSQL(t) // which says what is missing
+	}
+	template, err := serverTemplate()
+	if err != nil {
+		t.Fatalf("make the template of PostgreSQL databases: %v", err)
+	}
+	return createPostgreSQL(t, " TEMPLATE "+template)
+}
+
+// createPostgreSQL creates a database that is dropped when the test ends.
+func createPostgreSQL(t testing.TB, like string) string {
 	t.Helper()
 	server := os.Getenv(EnvPostgres)
 	if server == "" {
@@ -93,7 +139,7 @@ func PostgreSQL(t testing.TB) string {
 	}
 	admin.SetMaxOpenConns(1)
 	name := strings.ToLower(id.New("test_"))
-	if _, err := admin.Exec(`CREATE DATABASE ` + name); err != nil {
+	if _, err := admin.Exec(`CREATE DATABASE ` + name + like); err != nil {
 		t.Fatalf("create a test database: %v", err)
 	}
 	t.Cleanup(func() {

@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/store"
+)
+
+// To migrate a database takes longer than most tests that want one, so they get
+// copies of one that was migrated: of a file, made once a process, and of a
+// database of PostgreSQL, made once a server.
+
+// templateTime bounds the making of a template, or the wait for another
+// process that makes it.
+const templateTime = 2 * time.Minute
+
+// templateLock is the advisory lock, in the server's first database, of the
+// process that makes the template.
+const templateLock = 7_020_312
+
+// liteTemplate is the content of a migrated SQLite file.
+var liteTemplate = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "storetest")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "template.db")
+	if err := migrate("sqlite:" + path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// serverTemplate is the name of a migrated database on the server of EnvPostgres.
+// The name changes with the migrations: a server may outlive them.
+var serverTemplate = sync.OnceValues(func() (name string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), templateTime)
+	defer cancel()
+	migrations, err := migrationsHash()
+	if err != nil {
+		return "", err
+	}
+	name = "migrated_" + migrations
+	address, err := url.Parse(os.Getenv(EnvPostgres))
+	if err != nil {
+		return "", err
+	}
+	admin, err := sql.Open("pgx", address.String())
+	if err != nil {
+		return "", err
+	}
+	defer admin.Close()
+	conn, err := admin.Conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() // and with it the lock
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, templateLock); err != nil {
+		return "", err
+	}
+	var found bool
+	if err := conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`, name).Scan(&found); err != nil {
+		return "", err
+	}
+	if found {
+		return name, nil
+	}
+	unfinished := strings.ToLower(id.New("template_"))
+	if _, err := conn.ExecContext(ctx, `CREATE DATABASE `+unfinished); err != nil {
+		return "", err
+	}
+	address.Path = "/" + unfinished
+	if err := migrate(address.String()); err != nil {
+		return "", err
+	}
+	_, err = conn.ExecContext(ctx, `ALTER DATABASE `+unfinished+` RENAME TO `+name)
+	return name, err
+})
+
+// migrate migrates the empty database at an address.
+func migrate(address string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), templateTime)
+	defer cancel()
+	db, err := store.Open(ctx, address, store.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Migrate(ctx), db.Close())
+}
+
+// migrationsHash names the migrations by their content.
+func migrationsHash() (string, error) {
+	_, self, _, _ := runtime.Caller(0)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(self), "..", "migrations", "*.sql"))
+	if err != nil || len(files) == 0 {
+		return "", fmt.Errorf("no migrations beside %s: %w", self, err)
+	}
+	sum := sha256.New()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", filepath.Base(file), len(text), text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
