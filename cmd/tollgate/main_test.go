@@ -196,7 +196,7 @@ const question = `{"model":"swift-1","messages":[{"role":"user","content":"Hello
 // account, credit, key, a chat, limits, and the books at the end.
 func TestLifeOfAService(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		dir := t.TempDir()
 		db := "--database=" + url
 		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), db); got.code != 0 || !strings.Contains(got.out, "revision 1 is current now") {

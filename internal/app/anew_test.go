@@ -75,7 +75,7 @@ lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled:
 // insist.
 func TestRequeueIsDoneOnce(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"'}"))
 		defer p.stop(t)
 		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)

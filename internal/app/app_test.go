@@ -100,7 +100,7 @@ func (p *served) stop(t *testing.T) {
 
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		s := testSettings(t, url, "")
 		first := serve(t, s)
 		if got, want := first.err.String(), "listening on http://"+first.door.address()+"\n"; !strings.Contains(got, want) {
@@ -173,7 +173,7 @@ func demoIsAlone(t *testing.T, s *Settings) {
 // one of them does it.
 func TestFirstStartOfManyNodes(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		s := testSettings(t, url, "")
 		db := storetest.Open(t, url, store.Options{})
 		var wg sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 // of the same address is served all the while, and few rows and lines are left.
 func TestAFloodOfWrongKeys(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"'}"))
 		defer p.stop(t)
 		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(p.out.String())

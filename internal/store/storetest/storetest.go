@@ -30,27 +30,34 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 // EachWith is Each with options, for a clock of the test's own.
 func EachWith(t *testing.T, opts store.Options, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, Open(t, SQLite(t), opts))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, Open(t, migratedPostgreSQL(t), opts))
+	EachURL(t, func(t *testing.T, url string) {
+		test(t, Open(t, url, opts))
 	})
 }
 
-// EachURL runs a test on the addresses of two fresh, empty databases that are
-// removed when it ends.
+// EachURL runs a test on the addresses of two fresh databases that are migrated,
+// and are removed when it ends.
 func EachURL(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	each(t, migratedSQLite, migratedPostgreSQL, test)
+}
+
+// EachEmpty is EachURL for tests of what a start makes of nothing: the databases
+// are not migrated.
+func EachEmpty(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	each(t, SQLite, PostgreSQL, test)
+}
+
+func each(t *testing.T, sqlite, postgres func(testing.TB) string, test func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, SQLite(t))
+		test(t, sqlite(t))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, PostgreSQL(t))
+		test(t, postgres(t))
 	})
 }
 
@@ -94,6 +101,14 @@ func seed(t testing.TB, path string) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// migratedSQLite returns the address of a file that is migrated.
+func migratedSQLite(t testing.TB) string {
+	t.Helper()
+	address := SQLite(t)
+	seed(t, strings.TrimPrefix(address, "sqlite:"))
+	return address
 }
 
 // SQLite returns the address of a file that does not exist yet.
