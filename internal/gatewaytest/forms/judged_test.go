@@ -179,15 +179,23 @@ func leftFormScenes(t testing.TB) []scene.Story {
 					s := in.Speaker(t, f)
 					ctx, leave := context.WithCancel(t.Context())
 					defer leave()
-					r, err := http.NewRequestWithContext(ctx, "POST", f.Process.URL+in.Path(), strings.NewReader(scene.Request(in, model, true, nil)))
-					if err != nil {
-						t.Fatal(err)
-					}
-					r.Header.Set("Authorization", "Bearer "+s.Key)
-					answer, err := f.Client.Do(r)
-					if err != nil {
-						t.Fatal(err)
-					}
+					var answer *http.Response
+					var err error
+					scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.Speaker.Post
+						body := strings.NewReader(scene.Request(in, model, true, nil))
+						r, err := http.NewRequestWithContext(ctx, "POST", f.Process.URL+in.Path(), body)
+						if err != nil {
+							t.Fatal(err)
+						}
+						r.Header.Set("Authorization", "Bearer "+s.Key)
+						if answer, err = f.Client.Do(r); err != nil {
+							t.Fatal(err)
+						}
+						if answer.StatusCode == http.StatusServiceUnavailable {
+							_ = answer.Body.Close()
+						}
+						return answer.StatusCode != http.StatusServiceUnavailable
+					})
 					defer answer.Body.Close()
 					got := ""
 					for buffer := make([]byte, 4096); err == nil; {
