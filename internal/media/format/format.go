@@ -21,7 +21,7 @@ const (
 	KindVideo = "video"
 )
 
-// ErrBroken: the bytes end early or contradict themselves.
+// ErrBroken is of bytes that end early or contradict themselves.
 var ErrBroken = errors.New("the file is cut off or damaged")
 
 // format is one kind of file that is kept.

@@ -274,6 +274,7 @@ func (p Chatting) strange(t *testing.T) {
 		"error without end":  {Status: 500, Body: string(make([]byte, 1<<20)), End: fakeprovider.Stall},
 	} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
+			reply := reply
 			if c.Stream && name == "compressed" {
 				reply.Events = []string{"x"}
 			}
@@ -303,7 +304,7 @@ func (p Chatting) malformed(t *testing.T) {
 			p.each(t, func(t *testing.T, c chatcall.Call) {
 				a := open(t, p.Provider, saying(t, document(status, body)), nil)
 				if answer, err := a.Chat(t.Context(), c); err != nil {
-					failed(t, name, err)
+					_ = failed(t, name, err)
 				} else if answer.Body.Close(); status != http.StatusOK || c.Stream {
 					t.Errorf("%s with %d is an answer", name, status)
 				}
@@ -311,7 +312,7 @@ func (p Chatting) malformed(t *testing.T) {
 					if n, err := counter.CountTokens(t.Context(), c); err == nil {
 						t.Errorf("%s with %d is %d tokens", name, status, n)
 					} else {
-						failed(t, name, err)
+						_ = failed(t, name, err)
 					}
 				}
 			})

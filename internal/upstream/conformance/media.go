@@ -370,7 +370,7 @@ func (p Making) cancels(t *testing.T) {
 		made := submitted(t, g, w)
 		for _, ticket := range []string{made.Ticket, made.Ticket, p.Ticket(w), "", ".."} {
 			if err := g.Cancel(t.Context(), w, ticket); err != nil {
-				failedJob(t, "cancel", err)
+				_ = failedJob(t, "cancel", err)
 			}
 		}
 		if studio == nil {
@@ -383,7 +383,7 @@ func (p Making) cancels(t *testing.T) {
 		}
 		studio.Close()
 		if err := g.Cancel(t.Context(), w, made.Ticket); err != nil {
-			failedJob(t, "cancel", err)
+			_ = failedJob(t, "cancel", err)
 		}
 	})
 }
@@ -506,7 +506,7 @@ func (p Making) tickets(t *testing.T) {
 				t.Errorf("%.20q would be asked about again", ticket)
 			}
 			if err := g.Cancel(t.Context(), w, ticket); err != nil {
-				failedJob(t, ticket, err)
+				_ = failedJob(t, ticket, err)
 			}
 		}
 	})
@@ -532,12 +532,12 @@ func (p Making) malformed(t *testing.T) {
 					return
 				}
 				if made, err := g.Poll(t.Context(), w, p.Ticket(w)); err != nil {
-					failedJob(t, name, err)
+					_ = failedJob(t, name, err)
 				} else if made.Ticket != p.Ticket(w) || made.Done != (len(made.Results) > 0) || len(made.Results) > w.Count {
 					t.Errorf("%s with %d: %+v", name, status, made)
 				}
 				if err := g.Cancel(t.Context(), w, p.Ticket(w)); err != nil {
-					failedJob(t, name, err)
+					_ = failedJob(t, name, err)
 				}
 			})
 		}
@@ -552,7 +552,7 @@ func (p Making) endless(t *testing.T) {
 			g := p.generator(t, saying(t, endless(status, left)), nil)
 			w.Count = 1
 			_, err := jobcall.Submit(t.Context(), g, w)
-			failedJob(t, "submit", err)
+			_ = failedJob(t, "submit", err)
 			await(t, left)
 			if g.Blocks(w) {
 				continue
