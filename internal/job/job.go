@@ -81,7 +81,7 @@ type Jobs struct {
 	polls, fetches, reads chan struct{}
 
 	stepsSeen  int64               // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	writer     *groupcommit.Writer // of the workers' steps
+	writer     *groupcommit.Batcher // of the workers' steps
 	submitting keyedMutex          // by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start

@@ -46,7 +46,7 @@ func TestNodeDeclaredDeadWakes(t *testing.T) {
 			t.Errorf("%+v; want one charge of 1 and the progress of 0.25", st)
 		}
 		nodes, err := node.List(ctx, db)
-		nodes = slices.DeleteFunc(nodes, func(n node.Row) bool { return n.Dead })
+		nodes = slices.DeleteFunc(nodes, func(n node.Record) bool { return n.Dead })
 		if err != nil || len(nodes) != 1 {
 			t.Errorf("living nodes %v, %v; want the new life alone", nodes, err)
 		}

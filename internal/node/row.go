@@ -36,8 +36,8 @@ func Heartbeat(ctx context.Context, db *store.DB, epoch string) error {
 	})
 }
 
-// Row is the row of one epoch.
-type Row struct {
+// Record is the row of one epoch.
+type Record struct {
 	Epoch string
 	Beat  int64 // grows with each heartbeat; no clock is compared across machines
 	Dead  bool
@@ -45,8 +45,8 @@ type Row struct {
 
 // List returns the rows of all epochs that are known, in their order: the living,
 // and those that died within linger.
-func List(ctx context.Context, db *store.DB) ([]Row, error) {
-	var rows []Row
+func List(ctx context.Context, db *store.DB) ([]Record, error) {
+	var rows []Record
 	err := db.View(ctx, func(tx *store.Tx) (err error) {
 		rows, err = listTx(tx)
 		return err
@@ -57,15 +57,15 @@ func List(ctx context.Context, db *store.DB) ([]Row, error) {
 	return rows, nil
 }
 
-func listTx(tx *store.Tx) ([]Row, error) {
+func listTx(tx *store.Tx) ([]Record, error) {
 	rows, err := tx.Query(`SELECT epoch, beat, dead FROM node ORDER BY epoch`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var all []Row
+	var all []Record
 	for rows.Next() {
-		var r Row
+		var r Record
 		var dead int64
 		if err := rows.Scan(&r.Epoch, &r.Beat, &dead); err != nil {
 			return nil, err

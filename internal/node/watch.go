@@ -17,13 +17,13 @@ type seenBeat struct {
 // stale returns the nodes whose heartbeat has not changed for a lease. A look
 // that comes more than half a lease after the one before begins afresh: while
 // the database was away, nobody could renew.
-func (w *watch) stale(rows []Row, self string, lease time.Duration, now time.Time) []Row {
+func (w *watch) stale(rows []Record, self string, lease time.Duration, now time.Time) []Record {
 	if w.last.IsZero() || now.Sub(w.last) > lease/2 {
 		w.seen = map[string]seenBeat{}
 	}
 	w.last = now
 	seen := make(map[string]seenBeat, len(rows))
-	var stale []Row
+	var stale []Record
 	for _, row := range rows {
 		if row.Epoch == self || row.Dead {
 			continue

@@ -12,9 +12,9 @@ func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
 	at := time.Unix(1000, 0)
 	look := func(after time.Duration, beats ...int64) int {
 		at = at.Add(after)
-		var nodes []Row
+		var nodes []Record
 		for i, beat := range beats {
-			nodes = append(nodes, Row{Epoch: string(rune('a' + i)), Beat: beat})
+			nodes = append(nodes, Record{Epoch: string(rune('a' + i)), Beat: beat})
 		}
 		return len(w.stale(nodes, "self", lease, at))
 	}

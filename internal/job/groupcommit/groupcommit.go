@@ -18,11 +18,11 @@ import (
 // maxGroup bounds the steps of one transaction.
 const maxGroup = 64
 
-// Writer writes the steps of a node's workers. Those that wait at the same time go
+// Batcher writes the steps of a node's workers. Those that wait at the same time go
 // into one transaction, so that thousands of workers take one write connection
 // between them and one commit for many of their steps, and the ledger does not
 // wait behind each of them. Of the workers that wait, one writes for all.
-type Writer struct {
+type Batcher struct {
 	db *store.DB
 
 	mu      sync.Mutex
@@ -40,11 +40,11 @@ type waiter struct {
 }
 
 // New makes a writer of a database.
-func New(db *store.DB) *Writer { return &Writer{db: db} }
+func New(db *store.DB) *Batcher { return &Batcher{db: db} }
 
 // Write writes a step, as store.DB.Update does. The step may run after ctx has
 // ended, though Write has returned.
-func (w *Writer) Write(ctx context.Context, step func(tx *store.Tx) error) error {
+func (w *Batcher) Write(ctx context.Context, step func(tx *store.Tx) error) error {
 	l := &waiter{step: step, done: make(chan struct{}), lead: make(chan struct{})}
 	w.mu.Lock()
 	w.waiting = append(w.waiting, l)
@@ -79,7 +79,7 @@ func (w *Writer) Write(ctx context.Context, step func(tx *store.Tx) error) error
 
 // lead writes what waits, once, and hands the lead on. The leader is among the
 // first that wait, unless it has left.
-func (w *Writer) lead() {
+func (w *Batcher) lead() {
 	w.mu.Lock()
 	var group []*waiter
 	for len(w.waiting) > 0 && len(group) < maxGroup {
@@ -105,7 +105,7 @@ func (w *Writer) lead() {
 
 // writeGroup writes some steps in one transaction. When that fails, each is tried
 // by itself, so that one that cannot be written does not keep the others.
-func (w *Writer) writeGroup(group []*waiter) {
+func (w *Batcher) writeGroup(group []*waiter) {
 	err := w.update(group)
 	for i, l := range group {
 		if l.err = err; err != nil && len(group) > 1 {
@@ -120,7 +120,7 @@ var ErrPanicked = errors.New("a step panicked")
 
 // update writes steps in one transaction. A panic is the step's own: the worker
 // that writes for it goes on.
-func (w *Writer) update(group []*waiter) (err error) {
+func (w *Batcher) update(group []*waiter) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("%w: %v at %s", ErrPanicked, cause, debug.Stack())
