@@ -135,7 +135,9 @@ func TestPicture(t *testing.T) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 	got := studio.Submissions()[0]
-	if want := `{"guidance_scale":2.50,"model":"seedream-4-5-251128","prompt":"a lighthouse","response_format":"url","seed":7,"size":"2560x1440","stream":false,"watermark":false}`; string(got.Body) != want {
+	want := `{"guidance_scale":2.50,"model":"seedream-4-5-251128","prompt":"a lighthouse","response_format":"url",` +
+		`"seed":7,"size":"2560x1440","stream":false,"watermark":false}`
+	if string(got.Body) != want {
 		t.Errorf("body\n%s, want\n%s", got.Body, want)
 	}
 	if got.Path != "/api/v3/images/generations" || got.Header.Get("Authorization") != "Bearer "+key {
@@ -224,7 +226,8 @@ func TestManyPictures(t *testing.T) {
 	for _, r := range p.Results {
 		refs[r.Ref] = true
 	}
-	if want := map[any]bool{2147483645.: true, 2147483646.: true, 2147483647.: true, 0.: true, 1.: true, 2.: true}; !reflect.DeepEqual(seeds, want) || len(refs) != 6 {
+	want := map[any]bool{2147483645.: true, 2147483646.: true, 2147483647.: true, 0.: true, 1.: true, 2.: true}
+	if !reflect.DeepEqual(seeds, want) || len(refs) != 6 {
 		t.Errorf("seeds %v, results %v", seeds, refs)
 	}
 }
@@ -276,9 +279,11 @@ func TestSet(t *testing.T) {
 }
 
 const (
-	textFlagged   = `{"error":{"code":"InputTextSensitiveContentDetected","message":"The input text may be sensitive.","param":"","type":"BadRequest"}}`
-	outputFlagged = `{"error":{"code":"OutputImageSensitiveContentDetected","message":"The output may be sensitive.","param":"","type":"BadRequest"}}`
-	overloaded    = `{"error":{"code":"ServerOverloaded","message":"busy","param":"","type":"TooManyRequests"}}`
+	textFlagged = `{"error":{"code":"InputTextSensitiveContentDetected","message":"The input text may be sensitive.","param":"",` +
+		`"type":"BadRequest"}}`
+	outputFlagged = `{"error":{"code":"OutputImageSensitiveContentDetected","message":"The output may be sensitive.","param":"",` +
+		`"type":"BadRequest"}}`
+	overloaded = `{"error":{"code":"ServerOverloaded","message":"busy","param":"","type":"TooManyRequests"}}`
 )
 
 // TestSomeCallsFail: what came is the answer; without any the worst trouble is.
@@ -297,13 +302,14 @@ func TestSomeCallsFail(t *testing.T) {
 		"one of four flagged": {how: []fakestudio.Behaviour{{}, refuse(400, outputFlagged)}, images: 5, calls: 6},
 		"all but one lost":    {how: []fakestudio.Behaviour{{LoseAnswer: true}, {LoseAnswer: true}, {LoseAnswer: true}, {}}, images: 1},
 		"all results flagged": {how: []fakestudio.Behaviour{refuse(400, outputFlagged), refuse(400, outputFlagged), refuse(400, outputFlagged),
-			refuse(400, outputFlagged), refuse(400, outputFlagged), refuse(400, outputFlagged)}, calls: 6, job: fault.ModerationBlocked, next: upstream.NextNone},
-		"prompt flagged": {how: []fakestudio.Behaviour{refuse(400, textFlagged), refuse(400, textFlagged), refuse(400, textFlagged), refuse(400, textFlagged)},
-			job: fault.ModerationBlocked, next: upstream.NextNone},
-		"busy, then flagged": {how: []fakestudio.Behaviour{refuse(429, overloaded), refuse(400, textFlagged), refuse(429, overloaded), {LoseAnswer: true}},
-			job: fault.ModerationBlocked, next: upstream.NextNone, lost: true},
-		"all busy": {how: []fakestudio.Behaviour{refuse(429, overloaded), refuse(429, overloaded), refuse(429, overloaded), refuse(429, overloaded)},
-			job: fault.UpstreamError, next: upstream.NextLater},
+			refuse(400, outputFlagged), refuse(400, outputFlagged), refuse(400, outputFlagged)},
+			calls: 6, job: fault.ModerationBlocked, next: upstream.NextNone},
+		"prompt flagged": {how: []fakestudio.Behaviour{refuse(400, textFlagged), refuse(400, textFlagged), refuse(400, textFlagged),
+			refuse(400, textFlagged)}, job: fault.ModerationBlocked, next: upstream.NextNone},
+		"busy, then flagged": {how: []fakestudio.Behaviour{refuse(429, overloaded), refuse(400, textFlagged), refuse(429, overloaded),
+			{LoseAnswer: true}}, job: fault.ModerationBlocked, next: upstream.NextNone, lost: true},
+		"all busy": {how: []fakestudio.Behaviour{refuse(429, overloaded), refuse(429, overloaded), refuse(429, overloaded),
+			refuse(429, overloaded)}, job: fault.UpstreamError, next: upstream.NextLater},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,7 +344,9 @@ func TestClip(t *testing.T) {
 	if err != nil || p.Ticket == "" || p.Done {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if want := `{"content":[{"type":"text","text":"waves"}],"duration":5,"generate_audio":false,"model":"dreamina-seedance-2-0-260128","ratio":"16:9","resolution":"720p","seed":3}`; string(studio.Submissions()[0].Body) != want {
+	want := `{"content":[{"type":"text","text":"waves"}],"duration":5,"generate_audio":false,"model":"dreamina-seedance-2-0-260128",` +
+		`"ratio":"16:9","resolution":"720p","seed":3}`
+	if string(studio.Submissions()[0].Body) != want {
 		t.Errorf("body\n%s, want\n%s", studio.Submissions()[0].Body, want)
 	}
 	// Any process may ask, also one that has not submitted.
@@ -368,14 +376,24 @@ func TestClipFromReferences(t *testing.T) {
 		change []func(*jobcall.Task)
 		want   string // of the content, the prompt left out; empty: unsuitable
 	}{
-		"one picture":   {change: []func(*jobcall.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"inline":        {change: []func(*jobcall.Task){refs(inline)}, want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
-		"two":           {change: []func(*jobcall.Task){refs(web, inline)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
-		"a video":       {change: []func(*jobcall.Task){refs(web, clip)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
-		"role given":    {role: "reference", change: []func(*jobcall.Task){refs(web)}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"ratio, old":    {change: []func(*jobcall.Task){refs(web), ratio("9:16")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"ratio, new":    {change: []func(*jobcall.Task){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"new, no ratio": {change: []func(*jobcall.Task){refs(web), model("dreamina-seedance-2-5-260628")}, want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"one picture": {change: []func(*jobcall.Task){refs(web)},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"inline": {change: []func(*jobcall.Task){refs(inline)},
+			want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
+		"two": {change: []func(*jobcall.Task){refs(web, inline)},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},` +
+				`{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
+		"a video": {change: []func(*jobcall.Task){refs(web, clip)},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},` +
+				`{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
+		"role given": {role: "reference", change: []func(*jobcall.Task){refs(web)},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"ratio, old": {change: []func(*jobcall.Task){refs(web), ratio("9:16")},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
+		"ratio, new": {change: []func(*jobcall.Task){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
+		"new, no ratio": {change: []func(*jobcall.Task){refs(web), model("dreamina-seedance-2-5-260628")},
+			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
 		"video inline":  {change: []func(*jobcall.Task){refs(hidden)}},
 		"three frames":  {role: "frame", change: []func(*jobcall.Task){refs(web, web, web)}},
 		"video a frame": {role: "frame", change: []func(*jobcall.Task){refs(clip)}},
@@ -436,7 +454,8 @@ func TestUnsuitable(t *testing.T) {
 		next upstream.Next
 		told string
 	}{
-		"mask":              {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"mask": {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError,
+			next: upstream.NextLine},
 		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
 		"large picture":     {w: image(refs(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
 		"large frame":       {w: video(refs(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
@@ -451,7 +470,8 @@ func TestUnsuitable(t *testing.T) {
 		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
+		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
+			!strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}
 	}

@@ -69,7 +69,8 @@ func TestCodes(t *testing.T) {
 		{400, "MissingParameter", "prompt", "m", parameter, parameter, refused, true},
 		{400, "OutofContextError", "", "m", parameter, parameter, refused, true},
 		{400, "InvalidParameter", "content[1].image_url", "download failed", material, material, refused, true},
-		{400, "InvalidParameter", "", "The parameter `content[0].video_url` specified in the request is not valid: cannot decode.", material, material, refused, true},
+		{400, "InvalidParameter", "", "The parameter `content[0].video_url` specified in the request is not valid: cannot decode.", material,
+			material, refused, true},
 		{400, "InvalidParameter.UnsupportedImageFormat", "content[1].image_url.url", "m", material, material, refused, true},
 		{400, "InvalidParameter", "content[0].video_url", "video_url is not supported by the model", parameter, parameter, refused, true},
 		{400, "InvalidImageURL.InvalidFormat", "", "m", material, material, refused, true},
@@ -218,7 +219,8 @@ func TestLostSubmissions(t *testing.T) {
 	if tr := trouble(t, err); tr.Next != upstream.NextSame || tr.Health != upstream.HealthHalf || tr.Job != fault.UpstreamError {
 		t.Errorf("no picture: %+v", tr)
 	}
-	if p, err := jobcall.Submit(t.Context(), saying(t, 200, `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`), image()); err != nil || len(p.Results) != 1 {
+	part := `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`
+	if p, err := jobcall.Submit(t.Context(), saying(t, 200, part), image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}
 }

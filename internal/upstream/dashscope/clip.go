@@ -165,7 +165,8 @@ func edits(model string) bool {
 // inline.
 func address(w jobcall.Task, r jobcall.Reference) (string, error) {
 	if r.URL == "" {
-		return "", upstream.Unsuitable(w.Kind, "dashscope's model %s fetches this reference from an address alone: the media host must be public", w.Model)
+		return "", upstream.Unsuitable(w.Kind,
+			"dashscope's model %s fetches this reference from an address alone: the media host must be public", w.Model)
 	}
 	return r.URL, nil
 }

@@ -14,8 +14,9 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: dashscope.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewDashScope(t) },
-		Tasks:    map[string]jobcall.Task{"pictures": image(count(3)), "pictures as a task": image(count(2), model("wan2.6-t2i")), "clip": video()},
-		Ticket:   func(jobcall.Task) string { return "t-1" },
-		Params:   `{"seed":41417}`,
+		Tasks: map[string]jobcall.Task{"pictures": image(count(3)), "pictures as a task": image(count(2), model("wan2.6-t2i")),
+			"clip": video()},
+		Ticket: func(jobcall.Task) string { return "t-1" },
+		Params: `{"seed":41417}`,
 	})
 }

@@ -29,7 +29,8 @@ func at(t testing.TB, address string, options map[string]any) *dashscope.Adapter
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	a, err := dashscope.New(upstream.Target{Line: "main", Provider: dashscope.Provider, BaseURL: address, Key: key, Options: options}, transport)
+	a, err := dashscope.New(upstream.Target{Line: "main", Provider: dashscope.Provider, BaseURL: address, Key: key,
+		Options: options}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +135,13 @@ func TestPicture(t *testing.T) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 	got := last(t, studio)
-	want := `{"model":"wan2.7-image","input":{"messages":[{"role":"user","content":[{"text":"a lighthouse"}]}]},"parameters":{"n":3,"negative_prompt":"fog","seed":7,"size":"1440*810","watermark":false}}`
+	want := `{"model":"wan2.7-image","input":{"messages":[{"role":"user","content":[{"text":"a lighthouse"}]}]},` +
+		`"parameters":{"n":3,"negative_prompt":"fog","seed":7,"size":"1440*810","watermark":false}}`
 	if string(got.Body) != want {
 		t.Errorf("body\n%s, want\n%s", got.Body, want)
 	}
-	if got.Path != "/api/v1/services/aigc/multimodal-generation/generation" || got.Header.Get("Authorization") != "Bearer "+key || got.Header.Get("X-DashScope-Async") != "" {
+	if got.Path != "/api/v1/services/aigc/multimodal-generation/generation" || got.Header.Get("Authorization") != "Bearer "+key ||
+		got.Header.Get("X-DashScope-Async") != "" {
 		t.Errorf("%s with %v", got.Path, got.Header)
 	}
 	studio.Expect(fakestudio.Behaviour{Images: 1}, fakestudio.Behaviour{Images: 5})
@@ -157,10 +160,13 @@ func TestPictureTask(t *testing.T) {
 		refs []jobcall.Reference
 		body string
 	}{
-		"wan2.2-t2i-flash": {nil, `{"model":"wan2.2-t2i-flash","input":{"negative_prompt":"fog","prompt":"a lighthouse"},"parameters":{"n":2,"size":"1440*810"}}`},
-		"wan2.6-t2i":       {nil, `{"model":"wan2.6-t2i","input":{"messages":[{"role":"user","content":[{"text":"a lighthouse"}]}]},"parameters":{"n":2,"negative_prompt":"fog","size":"1440*810"}}`},
+		"wan2.2-t2i-flash": {nil,
+			`{"model":"wan2.2-t2i-flash","input":{"negative_prompt":"fog","prompt":"a lighthouse"},"parameters":{"n":2,"size":"1440*810"}}`},
+		"wan2.6-t2i": {nil, `{"model":"wan2.6-t2i","input":{"messages":[{"role":"user","content":[{"text":"a lighthouse"}]}]},` +
+			`"parameters":{"n":2,"negative_prompt":"fog","size":"1440*810"}}`},
 		"wan2.5-i2i-preview": {[]jobcall.Reference{ref},
-			`{"model":"wan2.5-i2i-preview","input":{"images":["https://media.example/a.png"],"negative_prompt":"fog","prompt":"a lighthouse"},"parameters":{"n":2}}`},
+			`{"model":"wan2.5-i2i-preview","input":{"images":["https://media.example/a.png"],"negative_prompt":"fog","prompt":"a lighthouse"},` +
+				`"parameters":{"n":2}}`},
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +233,8 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("%s: %v", tt.model, err)
 			continue
 		}
-		if got := strings.TrimPrefix(last(t, studio).Path, "/api/v1/services/aigc/"); got != tt.want || a.Blocks(w) != strings.HasPrefix(got, "multi") {
+		if got := strings.TrimPrefix(last(t, studio).Path, "/api/v1/services/aigc/"); got != tt.want ||
+			a.Blocks(w) != strings.HasPrefix(got, "multi") {
 			t.Errorf("%s: %s, want %s", tt.model, got, tt.want)
 		}
 	}
@@ -279,7 +286,8 @@ func TestPictureFromPictures(t *testing.T) {
 	if _, err := jobcall.Submit(t.Context(), a, image(refs(web, inline))); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"model":"wan2.7-image","input":{"messages":[{"role":"user","content":[{"image":"https://media.example/a.png"},{"image":"data:image/webp;base64,ZGVm"},{"text":"a lighthouse"}]}]},"parameters":{"n":1,"size":"1K"}}`
+	want := `{"model":"wan2.7-image","input":{"messages":[{"role":"user","content":[{"image":"https://media.example/a.png"},` +
+		`{"image":"data:image/webp;base64,ZGVm"},{"text":"a lighthouse"}]}]},"parameters":{"n":1,"size":"1K"}}`
 	if got := string(last(t, studio).Body); got != want {
 		t.Errorf("body\n%s, want\n%s", got, want)
 	}
@@ -339,8 +347,10 @@ func TestClip(t *testing.T) {
 	if err != nil || len(p.Results) != 1 || studio.Polls() != 4 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	want := `{"model":"wan3.0-video","input":{"negative_prompt":"fog","prompt":"waves"},"parameters":{"duration":5,"ratio":"16:9","resolution":"720P","seed":3}}`
-	if got := last(t, studio); string(got.Body) != want || got.Path != "/api/v1/services/aigc/video-generation/video-synthesis" || got.Header.Get("X-DashScope-Async") != "enable" {
+	want := `{"model":"wan3.0-video","input":{"negative_prompt":"fog","prompt":"waves"},` +
+		`"parameters":{"duration":5,"ratio":"16:9","resolution":"720P","seed":3}}`
+	if got := last(t, studio); string(got.Body) != want || got.Path != "/api/v1/services/aigc/video-generation/video-synthesis" ||
+		got.Header.Get("X-DashScope-Async") != "enable" {
 		t.Errorf("%s\n%s, want\n%s", got.Path, got.Body, want)
 	}
 	if data, kind := fetched(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
@@ -376,25 +386,30 @@ func TestClipWords(t *testing.T) {
 		"three frames":        {role: "frame", change: change(refs(web, web, web))},
 		"i2v":                 {change: change(model("wan2.7-i2v"), refs(web)), want: `{"media":[` + first + `]} {"resolution":"720P"}`},
 		"i2v with a ratio":    {change: change(model("wan2.7-i2v"), refs(web), ratio("9:16"))},
-		"r2v":                 {change: change(model("wan2.7-r2v"), refs(web), ratio("9:16")), want: `{"media":[` + shown + `]} {"ratio":"9:16","resolution":"720P"}`},
-		"r2v, frames asked":   {role: "frame", change: change(model("wan2.7-r2v"), refs(web)), want: `{"media":[` + shown + `]} {"resolution":"720P"}`},
+		"r2v": {change: change(model("wan2.7-r2v"), refs(web), ratio("9:16")),
+			want: `{"media":[` + shown + `]} {"ratio":"9:16","resolution":"720P"}`},
+		"r2v, frames asked": {role: "frame", change: change(model("wan2.7-r2v"), refs(web)),
+			want: `{"media":[` + shown + `]} {"resolution":"720P"}`},
 		"edit": {change: change(model("happyhorse-1.0-video-edit"), refs(clip, web)),
 			want: `{"media":[{"type":"video","url":"https://media.example/a.mp4"},` + shown + `]} {"resolution":"720P"}`},
-		"t2v with pictures":   {change: change(model("happyhorse-1.1-t2v"), refs(web))},
-		"old i2v":             {change: change(model("wan2.6-i2v"), refs(inline)), want: `{"img_url":"data:image/jpeg;base64,ZGVm"} {"resolution":"720P"}`},
-		"old i2v, ratio":      {change: change(model("wan2.6-i2v"), refs(inline), ratio("1:1"))},
-		"old i2v, two":        {change: change(model("wan2.6-i2v"), refs(inline, web))},
-		"old i2v, none":       {change: change(model("wan2.6-i2v"))},
-		"old i2v, a video":    {change: change(model("wan2.6-i2v"), refs(clip))},
-		"old r2v":             {change: change(model("wan2.6-r2v"), refs(clip, web), ratio("9:16")), want: `{"reference_urls":["https://media.example/a.mp4","https://media.example/a.png"]} {"size":"720*1280"}`},
+		"t2v with pictures": {change: change(model("happyhorse-1.1-t2v"), refs(web))},
+		"old i2v": {change: change(model("wan2.6-i2v"), refs(inline)),
+			want: `{"img_url":"data:image/jpeg;base64,ZGVm"} {"resolution":"720P"}`},
+		"old i2v, ratio":   {change: change(model("wan2.6-i2v"), refs(inline), ratio("1:1"))},
+		"old i2v, two":     {change: change(model("wan2.6-i2v"), refs(inline, web))},
+		"old i2v, none":    {change: change(model("wan2.6-i2v"))},
+		"old i2v, a video": {change: change(model("wan2.6-i2v"), refs(clip))},
+		"old r2v": {change: change(model("wan2.6-r2v"), refs(clip, web), ratio("9:16")),
+			want: `{"reference_urls":["https://media.example/a.mp4","https://media.example/a.png"]} {"size":"720*1280"}`},
 		"old r2v, inline":     {change: change(model("wan2.6-r2v-flash"), refs(inline))},
 		"old t2v":             {change: change(model("wan2.5-t2v-preview"), tier("480p")), want: `{} {"size":"832*480"}`},
 		"old t2v, no ratio":   {change: change(model("wan2.6-t2v"), noRatio, tier("1080p")), want: `{} {"size":"1920*1080"}`},
 		"old t2v, odd ratio":  {change: change(model("wan2.6-t2v"), ratio("21:9")), want: `{} {"size":"1280*720"}`},
 		"old t2v, odd tier":   {change: change(model("wan2.6-t2v"), noRatio, tier("540p"))},
 		"old t2v, references": {change: change(model("wan2.6-t2v"), refs(web))},
-		"old t2v, pixels":     {change: change(model("wan2.6-t2v"), func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 960, 960, true }), want: `{} {"size":"960*960"}`},
-		"new, pixels":         {change: change(func(w *jobcall.Task) { w.Exact = true })},
+		"old t2v, pixels": {change: change(model("wan2.6-t2v"), func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 960, 960, true }),
+			want: `{} {"size":"960*960"}`},
+		"new, pixels": {change: change(func(w *jobcall.Task) { w.Exact = true })},
 		"two frames": {change: change(model("wan2.2-kf2v-flash"), refs(web, inline)),
 			want: `{"first_frame_url":"https://media.example/a.png","last_frame_url":"data:image/jpeg;base64,ZGVm"} {"resolution":"720P"}`},
 		"two frames, three": {change: change(model("wan2.2-kf2v-flash"), refs(web, web, web))},
@@ -465,7 +480,8 @@ func TestUnsuitable(t *testing.T) {
 		next upstream.Next
 		told string
 	}{
-		"mask":              {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError, next: upstream.NextLine},
+		"mask": {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError,
+			next: upstream.NextLine},
 		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
 		"text alone":        {w: image(refs(picture), model("wan2.2-t2i-plus")), job: fault.UpstreamError, next: upstream.NextLine},
 		"pictures alone":    {w: image(model("wan2.5-i2i-preview")), job: fault.UpstreamError, next: upstream.NextLine},
@@ -478,7 +494,8 @@ func TestUnsuitable(t *testing.T) {
 		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost || !strings.Contains(tr.Message, tt.told) {
+		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
+			!strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}
 	}

@@ -240,8 +240,10 @@ func TestCancel(t *testing.T) {
 
 // FuzzAnswers: whatever a provider says, there is a verdict or a result.
 func FuzzAnswers(f *testing.F) {
-	for _, seed := range []string{`{"output":{"task_id":"t-1","task_status":"PENDING"}}`, `{"output":{"task_status":"SUCCEEDED","video_url":"https://x.example/a.mp4"}}`,
-		`{"output":{"task_status":"SUCCEEDED","results":[{"url":"u"},{"code":"X"}]}}`, `{"output":{"choices":[{"message":{"content":[{"image":"u"}]}}]}}`,
+	for _, seed := range []string{`{"output":{"task_id":"t-1","task_status":"PENDING"}}`,
+		`{"output":{"task_status":"SUCCEEDED","video_url":"https://x.example/a.mp4"}}`,
+		`{"output":{"task_status":"SUCCEEDED","results":[{"url":"u"},{"code":"X"}]}}`,
+		`{"output":{"choices":[{"message":{"content":[{"image":"u"}]}}]}}`,
 		`{"code":"Throttling","message":"m"}`, `{"code":5}`, `{"output":[]}`, `{"output":{"code":"InvalidURL"}}`, `<html>`, `{`, ``} {
 		f.Add(200, seed)
 		f.Add(400, seed)

@@ -91,7 +91,8 @@ func TestRequest(t *testing.T) {
 			if got.Method != http.MethodPost || got.URI != tt.uri || string(got.Body) != string(c.Body) {
 				t.Errorf("%s %s %s", got.Method, got.URI, got.Body)
 			}
-			for name, value := range map[string]string{"X-Goog-Api-Key": key, "Accept": accept, "Content-Type": "application/json", "Anthropic-Beta": "", "Authorization": ""} {
+			for name, value := range map[string]string{"X-Goog-Api-Key": key, "Accept": accept, "Content-Type": "application/json",
+				"Anthropic-Beta": "", "Authorization": ""} {
 				if got.Header.Get(name) != value {
 					t.Errorf("header %s = %q, want %q", name, got.Header.Get(name), value)
 				}
@@ -118,10 +119,13 @@ func TestVerdicts(t *testing.T) {
 			code: fault.UpstreamUnavailable, health: upstream.HealthCredential},
 		"key blocked": {reply: fakeprovider.GeminiError(400, "INVALID_ARGUMENT", "x", fakeprovider.GeminiReason("API_KEY_SERVICE_BLOCKED")),
 			code: fault.UpstreamUnavailable, health: upstream.HealthCredential},
-		"billing":  {reply: fakeprovider.GeminiError(400, "FAILED_PRECONDITION", "x"), code: fault.UpstreamUnavailable, health: upstream.HealthCredential},
-		"leaked":   {reply: fakeprovider.GeminiError(403, "PERMISSION_DENIED", "x"), code: fault.UpstreamUnavailable, health: upstream.HealthCredential},
-		"model":    {reply: fakeprovider.GeminiError(404, "NOT_FOUND", "x"), code: fault.UpstreamUnavailable, health: upstream.HealthModel},
-		"overload": {reply: fakeprovider.GeminiError(503, "UNAVAILABLE", "The model is overloaded."), code: fault.UpstreamBusy, health: upstream.HealthCool},
+		"billing": {reply: fakeprovider.GeminiError(400, "FAILED_PRECONDITION", "x"), code: fault.UpstreamUnavailable,
+			health: upstream.HealthCredential},
+		"leaked": {reply: fakeprovider.GeminiError(403, "PERMISSION_DENIED", "x"), code: fault.UpstreamUnavailable,
+			health: upstream.HealthCredential},
+		"model": {reply: fakeprovider.GeminiError(404, "NOT_FOUND", "x"), code: fault.UpstreamUnavailable, health: upstream.HealthModel},
+		"overload": {reply: fakeprovider.GeminiError(503, "UNAVAILABLE", "The model is overloaded."), code: fault.UpstreamBusy,
+			health: upstream.HealthCool},
 		"internal": {reply: fakeprovider.GeminiError(500, "INTERNAL", "x"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
 		"deadline": {reply: fakeprovider.GeminiError(504, "DEADLINE_EXCEEDED", "x"), code: fault.UpstreamTimeout, health: upstream.HealthFail},
 		"exhausted": {reply: fakeprovider.GeminiError(429, "RESOURCE_EXHAUSTED", "x", fakeprovider.GeminiRetry("3.5s")),
@@ -167,7 +171,8 @@ func TestCountTokens(t *testing.T) {
 			}
 		})
 	}
-	for _, body := range []string{`{}`, `{"totalTokens":"many"}`, `{"totalTokens":-1}`, `[]`, `{"totalTokens":1,"x":"` + strings.Repeat("x", 70<<10) + `"}`} {
+	for _, body := range []string{`{}`, `{"totalTokens":"many"}`, `{"totalTokens":-1}`, `[]`,
+		`{"totalTokens":1,"x":"` + strings.Repeat("x", 70<<10) + `"}`} {
 		p := fakeprovider.New(t, fakeprovider.Reply{Body: body})
 		if n, err := open(t, p).CountTokens(t.Context(), call(false)); err == nil {
 			t.Errorf("%.40s: %d", body, n)

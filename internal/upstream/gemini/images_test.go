@@ -51,9 +51,10 @@ func freely(context.Context) (func(), error) { return func() {}, nil }
 
 // reference is a picture or clip to work from.
 func reference(kind string, data []byte) jobcall.Reference {
-	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: "https://media.example/1", Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), nil
-	}}
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: "https://media.example/1",
+		Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}}
 }
 
 // trouble asserts that err is a *upstream.JobFailure.
@@ -105,19 +106,26 @@ func TestImages(t *testing.T) {
 		work jobcall.Task
 		sent string // of the first call
 	}{
-		"one": {picture(), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K"},"responseModalities":["IMAGE"]}}`},
+		"one": {picture(),
+			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K"},` +
+				`"responseModalities":["IMAGE"]}}`},
 		"an edit": {picture(func(w *jobcall.Task) { w.References, w.Tier, w.Ratio = []jobcall.Reference{ref, ref}, "4K", "" }),
-			`{"contents":[{"parts":[{"text":"a fox"},{"inlineData":{"data":"…","mimeType":"image/png"}},{"inlineData":{"data":"…","mimeType":"image/png"}}],"role":"user"}],` +
+			`{"contents":[{"parts":[{"text":"a fox"},{"inlineData":{"data":"…","mimeType":"image/png"}},` +
+				`{"inlineData":{"data":"…","mimeType":"image/png"}}],"role":"user"}],` +
 				`"generationConfig":{"imageConfig":{"imageSize":"4K"},"responseModalities":["IMAGE"]}}`},
 		"the old model": {picture(func(w *jobcall.Task) { w.Model, w.Ratio = "models/gemini-2.5-flash-image", "21:9" }),
-			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"21:9"},"responseModalities":["IMAGE"]}}`},
+			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"21:9"},` +
+				`"responseModalities":["IMAGE"]}}`},
 		"a small one, very wide": {picture(func(w *jobcall.Task) { w.Tier, w.Ratio = "512p", "8:1" }),
-			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"8:1","imageSize":"512"},"responseModalities":["IMAGE"]}}`},
+			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"8:1","imageSize":"512"},` +
+				`"responseModalities":["IMAGE"]}}`},
 		"six with fields": {picture(func(w *jobcall.Task) {
 			w.Count = 6
-			w.Params = json.RawMessage(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT","safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)
-		}), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K","personGeneration":"ALLOW_ADULT"},` +
-			`"responseModalities":["IMAGE"],"temperature":0.5},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`},
+			w.Params = json.RawMessage(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT",` +
+				`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)
+		}), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K",` +
+			`"personGeneration":"ALLOW_ADULT"},"responseModalities":["IMAGE"],"temperature":0.5},` +
+			`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +185,8 @@ func fetched(t testing.TB, a *gemini.Adapter, w jobcall.Task, r jobcall.Result) 
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) }))
+	w := picture(func(w *jobcall.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) })
+	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +204,8 @@ func TestSeeds(t *testing.T) {
 func TestPartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{}, fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
+	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{},
+		fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
 	p, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 4 }))
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
@@ -207,7 +217,8 @@ func TestPartly(t *testing.T) {
 func TestNonePartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
+	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`},
+		fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
 	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 3 }))
 	want := blocked
 	want.lost = true
@@ -275,8 +286,10 @@ func TestImageTroubles(t *testing.T) {
 		how  fakestudio.Behaviour
 		want verdict
 	}{
-		"argument":  {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")}, unsuitable},
-		"key":       {fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
+		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")},
+			unsuitable},
+		"key": {fakestudio.Behaviour{Status: 400,
+			Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
 		"billing":   {fakestudio.Behaviour{Status: 400, Body: googleError(400, "FAILED_PRECONDITION", "x")}, cred},
 		"leaked":    {fakestudio.Behaviour{Status: 403, Body: googleError(403, "PERMISSION_DENIED", "x")}, cred},
 		"model":     {fakestudio.Behaviour{Status: 404, Body: googleError(404, "NOT_FOUND", "x")}, noModel},
@@ -288,10 +301,12 @@ func TestImageTroubles(t *testing.T) {
 		"prompt":    {fakestudio.Behaviour{Status: 200, Body: `{"promptFeedback":{"blockReason":"OTHER"}}`}, blocked},
 		"lost":      {fakestudio.Behaviour{LoseAnswer: true}, lost},
 		"text only": {fakestudio.Behaviour{Failed: `{"finishReason":"STOP","content":{"parts":[{"text":"I would rather not."}]}}`}, nothing},
-		"no base64": {fakestudio.Behaviour{Failed: `{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}}`}, nothing},
-		"empty":     {fakestudio.Behaviour{Status: 200, Body: `{}`}, nothing},
+		"no base64": {fakestudio.Behaviour{
+			Failed: `{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}}`}, nothing},
+		"empty": {fakestudio.Behaviour{Status: 200, Body: `{}`}, nothing},
 	}
-	for _, reason := range []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
+	for _, reason := range []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+		"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
 		table[reason] = struct {
 			how  fakestudio.Behaviour
 			want verdict
@@ -371,7 +386,8 @@ func scripted(f testing.TB) (*gemini.Adapter, func(body []byte, status int)) {
 		status int
 	)
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
 	})
 	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: "http://127.0.0.1/v1beta", Key: key}, transport)
 	if err != nil {

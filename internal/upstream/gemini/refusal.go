@@ -42,7 +42,8 @@ func argument(kind, message string) *upstream.JobFailure {
 }
 
 // policyWords are in refusals of Google's safety system.
-var policyWords = [...]string{"usage guideline", "violat", "responsible ai", "safety", "sensitive word", "sensitive or harmful", "prohibited use"}
+var policyWords = [...]string{"usage guideline", "violat", "responsible ai", "safety", "sensitive word", "sensitive or harmful",
+	"prohibited use"}
 
 // materialWords are in refusals of references that could not be read.
 var materialWords = [...]string{"process input image", "process input video", "image is not valid", "video is not valid", "decode"}

@@ -38,21 +38,29 @@ func TestVideos(t *testing.T) {
 		vertex bool
 		sent   string
 	}{
-		"omni": {work: clip(), sent: `{"background":true,"generation_config":{"video_config":{"task":"text_to_video"}},"input":[{"text":"a fox runs","type":"text"}],` +
-			`"model":"gemini-omni-1.1-flash","response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
+		"omni": {work: clip(),
+			sent: `{"background":true,"generation_config":{"video_config":{"task":"text_to_video"}},"input":[{"text":"a fox runs","type":"text"}],` +
+				`"model":"gemini-omni-1.1-flash",` +
+				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
 		"omni from a picture": {work: clip(func(w *jobcall.Task) {
 			w.Model, w.Prompt, w.Ratio, w.Tier, w.Seconds = "models/gemini-omni-1.1-flash", "", "", "4K", 0
 			w.References = []jobcall.Reference{png}
-		}), sent: `{"background":true,"generation_config":{"video_config":{"task":"image_to_video"}},"input":[{"data":"…","mime_type":"image/png","type":"image"}],` +
-			`"model":"gemini-omni-1.1-flash","response_format":{"delivery":"uri","resolution":"4k","type":"video"}}`},
+		}), sent: `{"background":true,"generation_config":{"video_config":{"task":"image_to_video"}},` +
+			`"input":[{"data":"…","mime_type":"image/png","type":"image"}],"model":"gemini-omni-1.1-flash",` +
+			`"response_format":{"delivery":"uri","resolution":"4k","type":"video"}}`},
 		"omni from pictures": {work: clip(func(w *jobcall.Task) {
-			w.References, w.Params = []jobcall.Reference{png, png}, json.RawMessage(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)
-		}), sent: `{"background":true,"generation_config":{"seed":7,"video_config":{"task":"reference_to_video"}},"input":[{"text":"a fox runs","type":"text"},` +
-			`{"data":"…","mime_type":"image/png","type":"image"},{"data":"…","mime_type":"image/png","type":"image"}],"model":"gemini-omni-1.1-flash",` +
-			`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"},"safety_settings":[{"category":"X","threshold":"Y"}]}`},
+			w.References = []jobcall.Reference{png, png}
+			w.Params = json.RawMessage(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)
+		}), sent: `{"background":true,"generation_config":{"seed":7,"video_config":{"task":"reference_to_video"}},` +
+			`"input":[{"text":"a fox runs","type":"text"},` +
+			`{"data":"…","mime_type":"image/png","type":"image"},{"data":"…","mime_type":"image/png","type":"image"}],` +
+			`"model":"gemini-omni-1.1-flash",` +
+			`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"},` +
+			`"safety_settings":[{"category":"X","threshold":"Y"}]}`},
 		"omni from a clip": {work: clip(func(w *jobcall.Task) { w.References = []jobcall.Reference{mp4, png} }),
 			sent: `{"background":true,"generation_config":{"video_config":{"task":"edit"}},"input":[{"text":"a fox runs","type":"text"},` +
-				`{"data":"…","mime_type":"video/mp4","type":"video"},{"data":"…","mime_type":"image/png","type":"image"}],"model":"gemini-omni-1.1-flash",` +
+				`{"data":"…","mime_type":"video/mp4","type":"video"},{"data":"…","mime_type":"image/png","type":"image"}],` +
+				`"model":"gemini-omni-1.1-flash",` +
 				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
 		"omni with a task": {work: clip(func(w *jobcall.Task) {
 			w.References, w.Params = []jobcall.Reference{mp4}, json.RawMessage(`{"task":"extend"}`)
@@ -60,16 +68,20 @@ func TestVideos(t *testing.T) {
 			sent: `{"background":true,"generation_config":{"video_config":{"task":"extend"}},"input":[{"text":"a fox runs","type":"text"},` +
 				`{"data":"…","mime_type":"video/mp4","type":"video"}],"model":"gemini-omni-1.1-flash",` +
 				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
-		"veo": {work: clip(veo), sent: `{"instances":[{"prompt":"a fox runs"}],"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
+		"veo": {work: clip(veo), sent: `{"instances":[{"prompt":"a fox runs"}],` +
+			`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
 		"veo from a picture": {work: clip(veo, func(w *jobcall.Task) {
 			w.References, w.Ratio, w.Seconds, w.Prompt = []jobcall.Reference{png}, "", 0, ""
 			w.Params = json.RawMessage(`{"negativePrompt":"dogs","generateAudio":false}`)
-		}), sent: `{"instances":[{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"prompt":""}],"parameters":{"generateAudio":false,"negativePrompt":"dogs","resolution":"720p","sampleCount":1}}`},
+		}), sent: `{"instances":[{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"prompt":""}],` +
+			`"parameters":{"generateAudio":false,"negativePrompt":"dogs","resolution":"720p","sampleCount":1}}`},
 		"veo from pictures": {work: clip(veo, func(w *jobcall.Task) { w.References, w.Tier = []jobcall.Reference{png, png}, "2160p" }),
-			sent: `{"instances":[{"prompt":"a fox runs","referenceImages":[{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"},` +
-				`{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"}]}],"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"4k","sampleCount":1}}`},
-		"veo on vertex": {work: clip(veo), vertex: true,
-			sent: `{"instances":[{"prompt":"a fox runs"}],"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
+			sent: `{"instances":[{"prompt":"a fox runs","referenceImages":[` +
+				`{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"},` +
+				`{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"}]}],` +
+				`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"4k","sampleCount":1}}`},
+		"veo on vertex": {work: clip(veo), vertex: true, sent: `{"instances":[{"prompt":"a fox runs"}],` +
+			`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +101,8 @@ func TestVideos(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 			sent := string(got.Body)
-			for _, path := range []string{"input.#.data", "instances.0.image.bytesBase64Encoded", "instances.0.referenceImages.#.image.bytesBase64Encoded"} {
+			for _, path := range []string{"input.#.data", "instances.0.image.bytesBase64Encoded",
+				"instances.0.referenceImages.#.image.bytesBase64Encoded"} {
 				for _, data := range gjson.Get(sent, path).Array() {
 					sent = strings.ReplaceAll(sent, data.Str, "…")
 				}
@@ -160,13 +173,17 @@ func TestVideoTroubles(t *testing.T) {
 		how  fakestudio.Behaviour
 		want verdict
 	}{
-		"argument":       {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "1080p needs 8 seconds.")}, field},
-		"policy":         {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "This prompt contains words that violate our usage guidelines.")}, policy},
-		"sound":          {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "The audio would violate our guidelines.")}, audio},
-		"reference":      {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")}, material},
-		"safety token":   {fakestudio.Behaviour{Status: 400, Body: googleError(400, "SAFETY", "no")}, policy},
-		"another token":  {fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":"PROHIBITED_CONTENT","message":"no"}}`}, policy},
-		"key":            {fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
+		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "1080p needs 8 seconds.")}, field},
+		"policy": {fakestudio.Behaviour{Status: 400,
+			Body: googleError(400, "INVALID_ARGUMENT", "This prompt contains words that violate our usage guidelines.")}, policy},
+		"sound": {fakestudio.Behaviour{Status: 400,
+			Body: googleError(400, "INVALID_ARGUMENT", "The audio would violate our guidelines.")}, audio},
+		"reference": {fakestudio.Behaviour{Status: 400,
+			Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")}, material},
+		"safety token":  {fakestudio.Behaviour{Status: 400, Body: googleError(400, "SAFETY", "no")}, policy},
+		"another token": {fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":"PROHIBITED_CONTENT","message":"no"}}`}, policy},
+		"key": {fakestudio.Behaviour{Status: 400,
+			Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
 		"billing":        {fakestudio.Behaviour{Status: 400, Body: googleError(400, "FAILED_PRECONDITION", "x")}, cred},
 		"model":          {fakestudio.Behaviour{Status: 404, Body: googleError(404, "NOT_FOUND", "x")}, noModel},
 		"exhausted":      {fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")}, busy},
@@ -209,23 +226,26 @@ func TestVideoEnds(t *testing.T) {
 	}
 	fails := func(failed string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: failed} }
 	veoRows := map[string]row{
-		"filtered":        {fails(`{"response":{"generateVideoResponse":{"raiMediaFilteredCount":1,"raiMediaFilteredReasons":["Sorry. Support codes: 1"]}}}`), again},
-		"sound":           {fails(`{"response":{"generateVideoResponse":{"raiMediaFilteredCount":1,"raiMediaFilteredReasons":["The audio could not be processed."]}}}`), audio},
-		"filtered on v":   {fails(`{"response":{"raiMediaFilteredCount":1}}`), again},
-		"nothing":         {fails(`{"response":{"generateVideoResponse":{}}}`), none},
-		"in a bucket":     {fails(`{"response":{"videos":[{"gcsUri":"gs://b/1.mp4"}]}}`), none},
-		"no base64":       {fails(`{"response":{"videos":[{"bytesBase64Encoded":"*"}]}}`), none},
-		"input refused":   {fails(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`), policy},
-		"argument":        {fails(`{"error":{"code":3,"message":"durationSeconds is out of bound"}}`), field},
-		"reference":       {fails(`{"error":{"code":3,"message":"Unable to process input image"}}`), material},
-		"deadline":        {fails(`{"error":{"code":4,"message":"x"}}`), timeout},
-		"permission":      {fails(`{"error":{"code":7,"message":"x"}}`), cred},
-		"exhausted":       {fails(`{"error":{"code":8,"message":"x"}}`), busy},
-		"internal":        {fails(`{"error":{"code":13,"message":"x"}}`), rendering},
-		"unavailable":     {fails(`{"error":{"code":14,"message":"x"}}`), rendering},
-		"empty error":     {fails(`{"error":{}}`), rendering},
-		"lost id":         {fakestudio.Behaviour{Lost: true}, unstable},
-		"a poll too many": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 9}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
+		"filtered": {fails(`{"response":{"generateVideoResponse":{"raiMediaFilteredCount":1,` +
+			`"raiMediaFilteredReasons":["Sorry. Support codes: 1"]}}}`), again},
+		"sound": {fails(`{"response":{"generateVideoResponse":{"raiMediaFilteredCount":1,` +
+			`"raiMediaFilteredReasons":["The audio could not be processed."]}}}`), audio},
+		"filtered on v": {fails(`{"response":{"raiMediaFilteredCount":1}}`), again},
+		"nothing":       {fails(`{"response":{"generateVideoResponse":{}}}`), none},
+		"in a bucket":   {fails(`{"response":{"videos":[{"gcsUri":"gs://b/1.mp4"}]}}`), none},
+		"no base64":     {fails(`{"response":{"videos":[{"bytesBase64Encoded":"*"}]}}`), none},
+		"input refused": {fails(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`), policy},
+		"argument":      {fails(`{"error":{"code":3,"message":"durationSeconds is out of bound"}}`), field},
+		"reference":     {fails(`{"error":{"code":3,"message":"Unable to process input image"}}`), material},
+		"deadline":      {fails(`{"error":{"code":4,"message":"x"}}`), timeout},
+		"permission":    {fails(`{"error":{"code":7,"message":"x"}}`), cred},
+		"exhausted":     {fails(`{"error":{"code":8,"message":"x"}}`), busy},
+		"internal":      {fails(`{"error":{"code":13,"message":"x"}}`), rendering},
+		"unavailable":   {fails(`{"error":{"code":14,"message":"x"}}`), rendering},
+		"empty error":   {fails(`{"error":{}}`), rendering},
+		"lost id":       {fakestudio.Behaviour{Lost: true}, unstable},
+		"a poll too many": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 9},
+			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
 	}
 	omniRows := map[string]row{
 		"refused in words": {fails(`{"steps":[{"type":"model_output","content":[{"type":"text","text":"I cannot make this."}]}]}`), policy},
@@ -243,8 +263,10 @@ func TestVideoEnds(t *testing.T) {
 		"budget":           {fails(`{"status":"budget_exceeded"}`), rendering},
 		"an odd status":    {fails(`{"status":"dreaming"}`), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail, false, ""}},
 		"lost id":          {fakestudio.Behaviour{Lost: true}, unstable},
-		"a poll too many":  {fakestudio.Behaviour{PollStatus: 500, PollStatusTimes: 9}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail, false, ""}},
-		"a poll with 400":  {fakestudio.Behaviour{PollStatus: 400, PollStatusTimes: 9}, verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthNone, false, ""}},
+		"a poll too many": {fakestudio.Behaviour{PollStatus: 500, PollStatusTimes: 9},
+			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail, false, ""}},
+		"a poll with 400": {fakestudio.Behaviour{PollStatus: 400, PollStatusTimes: 9},
+			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthNone, false, ""}},
 	}
 	for protocol, rows := range map[string]map[string]row{"veo": veoRows, "omni": omniRows} {
 		for name, tt := range rows {
@@ -299,7 +321,8 @@ func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	a := generator(t, studio.URL())
-	for _, ticket := range []string{"", "..", "a/b", "a/../operations/1", "a/operations/", "/operations/1", "a?b", "a b", strings.Repeat("a", 3000)} {
+	for _, ticket := range []string{"", "..", "a/b", "a/../operations/1", "a/operations/", "/operations/1", "a?b", "a b",
+		strings.Repeat("a", 3000)} {
 		for _, work := range []jobcall.Task{clip(), clip(veo)} {
 			_, err := a.Poll(t.Context(), work, ticket)
 			_ = trouble(t, err)
@@ -309,7 +332,9 @@ func TestStrangeTickets(t *testing.T) {
 }
 
 func FuzzVideos(f *testing.F) {
-	for _, seed := range []string{`{"name":"models/veo/operations/1","done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"http://x/files/1"}}]}}}`,
+	for _, seed := range []string{
+		`{"name":"models/veo/operations/1","done":true,` +
+			`"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"http://x/files/1"}}]}}}`,
 		`{"id":"1","status":"completed","steps":[{"type":"model_output","content":[{"type":"video","uri":"http://x/1"}]}]}`,
 		`{"done":true,"error":{"code":3,"message":"x"}}`, `{"status":"failed","errors":[1]}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
@@ -317,7 +342,8 @@ func FuzzVideos(f *testing.F) {
 	a, answer := scripted(f)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo), "projects/p/operations/1": clip(veo)} {
+		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo),
+			"projects/p/operations/1": clip(veo)} {
 			if p, err := jobcall.Submit(t.Context(), a, work); err != nil {
 				_ = trouble(t, err).Told()
 			} else if p.Ticket == "" || p.Done {

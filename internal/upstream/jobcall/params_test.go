@@ -50,7 +50,8 @@ func TestSubmitChecksParams(t *testing.T) {
 			_, err := Submit(t.Context(), g, Task{Kind: kind, Params: json.RawMessage(tt.params)})
 			var failure *upstream.JobFailure
 			switch {
-			case tt.want == "" && (!errors.As(err, &failure) || failure.Job != job || failure.Health != upstream.HealthNone || failure.Next != upstream.NextLine || g.got != nil):
+			case tt.want == "" && (!errors.As(err, &failure) || failure.Job != job || failure.Health != upstream.HealthNone ||
+				failure.Next != upstream.NextLine || g.got != nil):
 				t.Errorf("%s: %v, and the generator got %v", name, err, g.got)
 			case tt.want != "" && err != nil:
 				t.Errorf("%s: %v", name, err)

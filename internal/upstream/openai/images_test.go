@@ -115,7 +115,8 @@ func TestImages(t *testing.T) {
 			w.Model, w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "flux", "2K", true, "", 0, 0
 		}),
 			`{"model":"flux","n":1,"size":"2048x2048"}`, true},
-		"another vendor's only tier without a ratio": {picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
+		"another vendor's only tier without a ratio": {
+			picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
 			`{"model":"flux","n":1,"size":"4096x4096"}`, true},
 		"xAI": {picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
@@ -486,7 +487,8 @@ func TestReferenceGone(t *testing.T) {
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	for _, r := range []jobcall.Reference{short, gone} {
-		_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} }))
+		w := picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} })
+		_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
 		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}

@@ -38,7 +38,8 @@ func TestVideo(t *testing.T) {
 		"from a picture": {clip(func(w *jobcall.Task) {
 			w.References, w.Seconds = []jobcall.Reference{reference("image/png", fakestudio.Picture(1))}, 0
 			w.Params = json.RawMessage(`{"style":"noir"}`)
-		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"}, []string{"input_reference=reference.png"}},
+		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"},
+			[]string{"input_reference=reference.png"}},
 		"the nearest size": {clip(func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1080p", "9:16", 1080, 1920 }),
 			map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1024x1792", "seconds": "8"}, nil},
 		"another vendor": {clip(func(w *jobcall.Task) {

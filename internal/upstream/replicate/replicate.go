@@ -114,7 +114,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	style := a.options.Style(w, usual())
 	to, version, ok := a.place(style.Model)
 	if !ok {
-		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at Replicate: OWNER/NAME, OWNER/NAME:VERSION, VERSION or deployments/OWNER/NAME", style.Model)
+		return nil, upstream.Unsuitable(w.Kind,
+			"%q is no id of a model at Replicate: OWNER/NAME, OWNER/NAME:VERSION, VERSION or deployments/OWNER/NAME", style.Model)
 	}
 	if size := largest(w); size > maxFile {
 		return nil, upstream.Unsuitable(w.Kind, "a reference of %d bytes, at most %d can be uploaded", size, maxFile)

@@ -34,7 +34,8 @@ func open(t *testing.T, base string, options map[string]any) *replicate.Adapter 
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	a, err := replicate.New(upstream.Target{Line: "main", Provider: replicate.Provider, BaseURL: base, Key: secret, Options: options, Strangers: transport}, transport)
+	a, err := replicate.New(upstream.Target{Line: "main", Provider: replicate.Provider, BaseURL: base, Key: secret, Options: options,
+		Strangers: transport}, transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,8 @@ func TestClipIsMade(t *testing.T) {
 	studio := fakestudio.NewReplicate(t)
 	a, w := open(t, studio.URL(), nil), video()
 	large := bytes.Repeat([]byte("large"), 60_000)
-	w.References = []jobcall.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"}, inline(large)}
+	w.References = []jobcall.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"},
+		inline(large)}
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
@@ -219,14 +221,22 @@ func TestRefusedSubmissions(t *testing.T) {
 		body   string
 		want   [2]verdict // of an image, of a video
 	}{
-		"token":       {401, `{"title":"Unauthenticated","detail":"Bad token ` + secret + `","status":401}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
-		"billing":     {402, `{"title":"Insufficient credit","detail":"You have insufficient credit","status":402}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
-		"model":       {404, `{"title":"Not found","detail":"The requested resource could not be found.","status":404}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel})},
-		"throttled":   {429, `{"title":"Too many requests","detail":"Request was throttled. Expected available in 1 second.","status":429}`, same(verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool})},
-		"own fault":   {500, `{"title":"Internal","detail":"Oops","status":500}`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
-		"page":        {503, `<html>away</html>`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
-		"input":       {422, `{"title":"Input validation failed","detail":"- input.duration: must be one of 4, 8","status":422,"invalid_fields":[{"field":"input.duration"}]}`, [2]verdict{{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
-		"bad request": {400, `{"title":"Bad request","detail":"Malformed","status":400}`, [2]verdict{{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
+		"token": {401, `{"title":"Unauthenticated","detail":"Bad token ` + secret + `","status":401}`,
+			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
+		"billing": {402, `{"title":"Insufficient credit","detail":"You have insufficient credit","status":402}`,
+			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
+		"model": {404, `{"title":"Not found","detail":"The requested resource could not be found.","status":404}`,
+			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel})},
+		"throttled": {429, `{"title":"Too many requests","detail":"Request was throttled. Expected available in 1 second.","status":429}`,
+			same(verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool})},
+		"own fault": {500, `{"title":"Internal","detail":"Oops","status":500}`,
+			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
+		"page": {503, `<html>away</html>`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
+		"input": {422, `{"title":"Input validation failed","detail":"- input.duration: must be one of 4, 8","status":422,` +
+			`"invalid_fields":[{"field":"input.duration"}]}`, [2]verdict{
+			{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
+		"bad request": {400, `{"title":"Bad request","detail":"Malformed","status":400}`, [2]verdict{
+			{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -284,24 +294,35 @@ func TestFailedWorks(t *testing.T) {
 		image  verdict
 		video  verdict
 	}{
-		"sensitive":      {failed("The input or output was flagged as sensitive. Please try again with different inputs. (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
-		"sensitive clip": {failed("The output was flagged as sensitive (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
-		"code alone":     {failed("Rejected (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
-		"nsfw":           {failed("NSFW content detected. Try running it again, or try a different prompt."), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
-		"memory":         {failed("CUDA out of memory (E001)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"demand":         {failed("Service is currently unavailable due to high demand. Please try again later. (E003)"), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
-		"slow":           {failed("Request timed out (E004)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
-		"slow start":     {failed("E6716: timed out while starting"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
-		"interrupted":    {failed("Prediction interrupted; please retry (code: PA)"), verdict{fault.UpstreamError, same, fail}, verdict{fault.RenderFailed, same, fail}},
-		"picture":        {failed("cannot identify image file '/tmp/x'"), verdict{fault.UpstreamError, line, no}, verdict{fault.InvalidMaterial, line, no}},
-		"no reason":      {`{"status":"failed","error":null}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"credential":     {failed("weird " + secret), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"canceled":       {`{"status":"canceled"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"aborted":        {`{"status":"aborted"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
-		"nothing":        {`{"status":"succeeded","output":[]}`, verdict{fault.UpstreamError, same, half}, verdict{fault.RenderFailed, same, half}},
-		"a text":         {`{"status":"succeeded","output":"just words"}`, verdict{fault.UpstreamError, same, half}, verdict{fault.RenderFailed, same, half}},
-		"removed":        {`{"status":"succeeded","output":null,"data_removed":true}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.UpstreamUnstable, line, fail}},
-		"other status":   {`{"status":"dreaming"}`, verdict{fault.UpstreamError, upstream.NextPoll, fail}, verdict{fault.UpstreamError, upstream.NextPoll, fail}},
+		"sensitive": {failed("The input or output was flagged as sensitive. Please try again with different inputs. (E005)"),
+			verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
+		"sensitive clip": {failed("The output was flagged as sensitive (E005)"), verdict{fault.ModerationBlocked, none, no},
+			verdict{fault.ContentPolicy, same, no}},
+		"code alone": {failed("Rejected (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
+		"nsfw": {failed("NSFW content detected. Try running it again, or try a different prompt."),
+			verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
+		"memory": {failed("CUDA out of memory (E001)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"demand": {failed("Service is currently unavailable due to high demand. Please try again later. (E003)"),
+			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool},
+			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
+		"slow": {failed("Request timed out (E004)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"slow start": {failed("E6716: timed out while starting"), verdict{fault.UpstreamError, line, fail},
+			verdict{fault.RenderTimeout, line, fail}},
+		"interrupted": {failed("Prediction interrupted; please retry (code: PA)"), verdict{fault.UpstreamError, same, fail},
+			verdict{fault.RenderFailed, same, fail}},
+		"picture": {failed("cannot identify image file '/tmp/x'"), verdict{fault.UpstreamError, line, no},
+			verdict{fault.InvalidMaterial, line, no}},
+		"no reason":  {`{"status":"failed","error":null}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"credential": {failed("weird " + secret), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"canceled":   {`{"status":"canceled"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+		"aborted":    {`{"status":"aborted"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
+		"nothing":    {`{"status":"succeeded","output":[]}`, verdict{fault.UpstreamError, same, half}, verdict{fault.RenderFailed, same, half}},
+		"a text": {`{"status":"succeeded","output":"just words"}`, verdict{fault.UpstreamError, same, half},
+			verdict{fault.RenderFailed, same, half}},
+		"removed": {`{"status":"succeeded","output":null,"data_removed":true}`, verdict{fault.UpstreamError, line, fail},
+			verdict{fault.UpstreamUnstable, line, fail}},
+		"other status": {`{"status":"dreaming"}`, verdict{fault.UpstreamError, upstream.NextPoll, fail},
+			verdict{fault.UpstreamError, upstream.NextPoll, fail}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -358,7 +379,8 @@ func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	a, w := open(t, studio.URL(), nil), video()
-	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail, 401: upstream.HealthCredential} {
+	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail,
+		401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
 		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
@@ -428,10 +450,14 @@ func TestUploadsThatFail(t *testing.T) {
 		answer http.HandlerFunc
 		want   verdict
 	}{
-		"busy":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
-		"token":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}},
-		"no file": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
-		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+		"busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) },
+			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
+		"token": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) },
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}},
+		"no file": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) },
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -467,8 +493,9 @@ func TestUploadsThatFail(t *testing.T) {
 // FuzzPrediction: whatever comes, every error is a trouble, and a work that is
 // done has results that may be fetched.
 func FuzzPrediction(f *testing.F) {
-	for _, seed := range []string{`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`, `{"status":"failed","error":"(E005)"}`,
-		`{"status":"failed","error":{"a":1}}`, `{"status":"succeeded","output":[[[[[["https://x"]]]]]]}`, `{"detail":"x","status":404}`, `{"id":"` + "\x00" + `"}`, ``} {
+	for _, seed := range []string{`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`,
+		`{"status":"failed","error":"(E005)"}`, `{"status":"failed","error":{"a":1}}`,
+		`{"status":"succeeded","output":[[[[[["https://x"]]]]]]}`, `{"detail":"x","status":404}`, `{"id":"` + "\x00" + `"}`, ``} {
 		f.Add([]byte(seed), 200)
 		f.Add([]byte(seed), 404)
 	}

@@ -20,7 +20,8 @@ import (
 )
 
 func work(kind string) jobcall.Task {
-	w := jobcall.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256, Height: 256, Key: "sub_1"}
+	w := jobcall.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256,
+		Height: 256, Key: "sub_1"}
 	if kind == upstream.KindVideo {
 		w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "720p", "16:9", 320, 180, 1
 	}
@@ -402,7 +403,8 @@ func TestLeftWork(t *testing.T) {
 	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
 		t.Errorf("poll: %v", err)
 	}
-	if _, err := a.Fetch(ctx, work(upstream.KindVideo), jobcall.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
+	if _, err := a.Fetch(ctx, work(upstream.KindVideo), jobcall.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) ||
+		trouble.Next != upstream.NextPoll {
 		t.Errorf("fetch: %v", err)
 	}
 	if err := a.Cancel(t.Context(), w, "sandbox.1.well.0123456789ab"); err != nil {

@@ -28,11 +28,13 @@ func reference(contentType string, data []byte) jobcall.Reference {
 }
 
 func imageWork() jobcall.Task {
-	return jobcall.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024}
+	return jobcall.Task{Kind: upstream.KindImage, Model: "sandbox-image", Prompt: "A lighthouse in the fog", Count: 2, Tier: "1K",
+		Ratio: "1:1", Width: 1024, Height: 1024}
 }
 
 func videoWork() jobcall.Task {
-	return jobcall.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5}
+	return jobcall.Task{Kind: upstream.KindVideo, Model: "sandbox-video", Prompt: "A paper boat", Count: 1, Tier: "720p", Ratio: "16:9",
+		Width: 1280, Height: 720, Seconds: 5}
 }
 
 // drawn draws an image and decodes it.
@@ -210,7 +212,8 @@ func TestThumbnails(t *testing.T) {
 		{"a picture", reference("image/png", fakestudio.Picture(1)), image.Pt(100, 75), false},
 		{"too many pixels", reference("image/png", large.Bytes()), image.Pt(100, 100), true},
 		{"too long", jobcall.Reference{Type: "image/png", Size: maxReferenceBytes + 1}, image.Pt(100, 100), true},
-		{"longer than it says", reference("image/png", append(fakestudio.Picture(1), make([]byte, maxReferenceBytes)...)), image.Pt(100, 100), true},
+		{"longer than it says", reference("image/png", append(fakestudio.Picture(1), make([]byte, maxReferenceBytes)...)),
+			image.Pt(100, 100), true},
 		{"no picture", reference("image/jpeg", []byte("no picture")), image.Pt(100, 100), true},
 		{"a video", reference("video/mp4", fakestudio.Clip()), image.Pt(100, 100), true},
 		{"extended WebP", reference("image/webp", []byte("RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")),
@@ -233,7 +236,9 @@ func TestThumbnails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, ref := range map[string]jobcall.Reference{
 		"not there": {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return nil, broken }},
-		"cut":       {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(iotest.ErrReader(broken)), nil }},
+		"cut": {Type: "image/png", Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(iotest.ErrReader(broken)), nil
+		}},
 	} {
 		w := imageWork()
 		w.References = []jobcall.Reference{ref}
