@@ -26,7 +26,8 @@ func hugePNG(width, height uint32) []byte {
 		return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 	}
 	size := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, width), height)
-	return formattest.Join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(size, 8, 2, 0, 0, 0)), chunk("IDAT", []byte("\x78\x9c\x03\x00\x00\x00\x00\x01")), chunk("IEND", nil))
+	return formattest.Join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(size, 8, 2, 0, 0, 0)),
+		chunk("IDAT", []byte("\x78\x9c\x03\x00\x00\x00\x00\x01")), chunk("IEND", nil))
 }
 
 func TestInspectKnowsEveryFormat(t *testing.T) {
@@ -55,15 +56,23 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 	}{
 		{"lossless WebP", formattest.LosslessWebP(t), "image/webp", 1, 1},
 		{"extended WebP", formattest.ExtendedWebP(300, 200), "image/webp", 300, 200},
-		{"a JPEG with filling before a marker", bytes.Replace(formattest.Picture(t, "image/jpeg", 9, 8, 1), []byte("\xff\xdb"), []byte("\xff\xff\xff\xff\xdb"), 1), "image/jpeg", 9, 8},
-		{"a JPEG of a camera: another picture follows", formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 9, 8},
-		{"a JPEG of a phone: a clip follows", formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Samples(t)["video/mp4"]), "image/jpeg", 9, 8},
-		{"a JPEG with a thumbnail inside", thumbnailed(formattest.Picture(t, "image/jpeg", 90, 80, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
+		{"a JPEG with filling before a marker",
+			bytes.Replace(formattest.Picture(t, "image/jpeg", 9, 8, 1), []byte("\xff\xdb"), []byte("\xff\xff\xff\xff\xdb"), 1), "image/jpeg", 9, 8},
+		{"a JPEG of a camera: another picture follows",
+			formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 9, 8},
+		{"a JPEG of a phone: a clip follows",
+			formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Samples(t)["video/mp4"]), "image/jpeg", 9, 8},
+		{"a JPEG with a thumbnail inside",
+			thumbnailed(formattest.Picture(t, "image/jpeg", 90, 80, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
 		{"a PNG with zeros behind it", formattest.Join(formattest.Picture(t, "image/png", 9, 8, 1), make([]byte, 100)), "image/png", 9, 8},
-		{"a MOV from before there was ftyp", formattest.Join(formattest.Box("moov", "tables"), formattest.Box("mdat", "frames")), "video/quicktime", 0, 0},
-		{"an MP4 whose last box reaches to the end", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"), formattest.Box("moov", ""), []byte("\x00\x00\x00\x00mdatframes")), "video/mp4", 0, 0},
-		{"an MP4 with a length of 64 bits", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"), []byte("\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"), formattest.Box("moov", "")), "video/mp4", 0, 0},
-		{"an MP4 with something behind it", formattest.Join(formattest.Samples(t)["video/mp4"], []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09")), "video/mp4", 0, 0},
+		{"a MOV from before there was ftyp",
+			formattest.Join(formattest.Box("moov", "tables"), formattest.Box("mdat", "frames")), "video/quicktime", 0, 0},
+		{"an MP4 whose last box reaches to the end", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"),
+			formattest.Box("moov", ""), []byte("\x00\x00\x00\x00mdatframes")), "video/mp4", 0, 0},
+		{"an MP4 with a length of 64 bits", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"),
+			[]byte("\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"), formattest.Box("moov", "")), "video/mp4", 0, 0},
+		{"an MP4 with something behind it",
+			formattest.Join(formattest.Samples(t)["video/mp4"], []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09")), "video/mp4", 0, 0},
 		{"a live WebM", formattest.WebM("webm", "\x01\xff\xff\xff\xff\xff\xff\xffclusters"), "video/webm", 0, 0},
 		{"a live WebM with a short length", formattest.WebM("webm", "\xffclusters"), "video/webm", 0, 0},
 		{"a clip as players take it", fakestudio.Clip(), "video/mp4", 0, 0},
@@ -84,8 +93,8 @@ func thumbnailed(data, thumbnail []byte) []byte {
 
 func TestInspectRefuses(t *testing.T) {
 	t.Parallel()
-	png, jpeg, gif := formattest.Picture(t, "image/png", 12, 7, 1), formattest.Picture(t, "image/jpeg", 12, 7, 1), formattest.Picture(t, "image/gif", 12, 7, 1)
-	mp4 := formattest.Samples(t)["video/mp4"]
+	png, jpeg := formattest.Picture(t, "image/png", 12, 7, 1), formattest.Picture(t, "image/jpeg", 12, 7, 1)
+	gif, mp4 := formattest.Picture(t, "image/gif", 12, 7, 1), formattest.Samples(t)["video/mp4"]
 	zip := []byte("PK\x03\x04\x14\x00" + strings.Repeat("x", 2000) + "PK\x05\x06" + strings.Repeat("\x00", 18))
 	for _, c := range []struct {
 		name   string
@@ -183,7 +192,8 @@ func pngText(text string) []byte {
 func seeds(t testing.TB) [][]byte {
 	all := [][]byte{
 		nil, formattest.LosslessWebP(t), formattest.ExtendedWebP(20000, 20000), hugePNG(1<<31-1, 1<<31-1), []byte("<svg>"),
-		formattest.WebM("webm", "\x01\xff\xff\xff\xff\xff\xff\xff"), formattest.WebM("matroska", "\x80"), formattest.Box("ftyp", "heic"), formattest.Box("moov", ""),
+		formattest.WebM("webm", "\x01\xff\xff\xff\xff\xff\xff\xff"), formattest.WebM("matroska", "\x80"),
+		formattest.Box("ftyp", "heic"), formattest.Box("moov", ""),
 		[]byte("\x00\x00\x00\x01mdat\xff\xff\xff\xff\xff\xff\xff\xff"), []byte("\xff\xd8\xff\xff\xff\xc0\x00\x03"),
 	}
 	for _, data := range formattest.Samples(t) {
@@ -205,7 +215,8 @@ func FuzzInspect(f *testing.F) {
 			if !errors.As(err, &refusal) || refusal.Text == "" || !utf8.ValidString(refusal.Text) {
 				t.Fatalf("error %v", err)
 			}
-		} else if kind := KindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) || int64(width)*int64(height) > usualPixels {
+		} else if kind := KindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) ||
+			int64(width)*int64(height) > usualPixels {
 			t.Fatalf("passed as %s %d x %d", contentType, width, height)
 		}
 		if contentType := Sniff(data[:min(len(data), HeadSize)]); contentType != "" {
