@@ -32,7 +32,8 @@ func named(name string) http.Handler {
 
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
-	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil }, catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
+	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil },
+		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
 	log := slog.New(slog.DiscardHandler)
 	open := newFront(surfaces{api: named("api"), admin: named("admin"), media: named("media"), metrics: named("metrics"), ready: ready,
 		token: "secret", wrong: func(http.ResponseWriter, *http.Request) {}, log: log})

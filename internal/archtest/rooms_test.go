@@ -16,12 +16,14 @@ const anything = "anything"
 // ARCHITECTURE.md shows the same table to readers. A new arrow is a change of
 // the design: edit both in one commit and say why in it.
 var rooms = map[string][]string{
-	"cmd/tollgate":         {"app"},
-	"internal/app":         {anything},
-	"internal/api":         {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money", "store", "wire"},
-	"internal/admin":       {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "store", "webhook"},
-	"internal/chat":        {"catalog", "fault", "ledger", "line", "upstream", "wire"},
-	"internal/job":         {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "upstream", "webhook"},
+	"cmd/tollgate": {"app"},
+	"internal/app": {anything},
+	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money", "store",
+		"wire"},
+	"internal/admin": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "store", "webhook"},
+	"internal/chat":  {"catalog", "fault", "ledger", "line", "upstream", "wire"},
+	"internal/job": {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "upstream",
+		"webhook"},
 	"internal/webhook":     {"egress", "fault", "id", "loop", "money", "node", "store"},
 	"internal/media":       {"egress", "fault", "loop", "store"},
 	"internal/egress":      {"bounded"},
