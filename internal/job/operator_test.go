@@ -89,7 +89,8 @@ func TestList(t *testing.T) {
 		if all, _ := h.list(Filter{Limit: 10}); !slices.Equal(paged, all) {
 			t.Errorf("page by page %v, at once %v", paged, all)
 		}
-		if v, _, err := h.view(runs); err != nil || v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent || parse(t, v.Body).Status != statusProcessing {
+		if v, _, err := h.view(runs); err != nil || v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent ||
+			parse(t, v.Body).Status != statusProcessing {
 			t.Errorf("%+v %v", v, err)
 		}
 		if _, _, err := h.view(NewID()); !errors.Is(err, ErrNoJob) {

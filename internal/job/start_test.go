@@ -401,7 +401,8 @@ func TestLookPastTheStuck(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		first, second := &generator{blocks: true}, &generator{blocks: true}
 		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second", "timeouts: {total: 20s}\n  - id: second", 1))
+		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second",
+			"timeouts: {total: 20s}\n  - id: second", 1))
 		n := h.still()
 		h.bulk(n, lookAhead+10)
 		tr := traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})

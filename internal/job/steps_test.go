@@ -290,7 +290,9 @@ func TestPanic(t *testing.T) {
 func TestStepsAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{}})
+		h := newHouse(t, url, map[string]chatcall.Adapter{
+			"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{},
+		})
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")
