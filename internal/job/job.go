@@ -80,9 +80,9 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
-	stepsSeen  int64               // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
+	stepsSeen  int64                // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
 	writer     *groupcommit.Batcher // of the workers' steps
-	submitting keyedMutex          // by account and Idempotency-Key
+	submitting keyedMutex           // by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start
 	reported atomic.Int64  // when an absence of the database was logged last, in ns
