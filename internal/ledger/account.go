@@ -53,7 +53,8 @@ func ChangeAccountTx(tx *store.Tx, account string, c AccountChange) error {
 	if c.Disabled != nil {
 		state.Disabled = *c.Disabled
 	}
-	_, err = tx.Exec(`UPDATE ledger_account SET floor_nano = $1, disabled = $2 WHERE id = $3`, int64(state.Floor), flag(state.Disabled), account)
+	_, err = tx.Exec(`UPDATE ledger_account SET floor_nano = $1, disabled = $2 WHERE id = $3`, int64(state.Floor),
+		flag(state.Disabled), account)
 	return err
 }
 
@@ -93,7 +94,8 @@ type numberedState struct {
 }
 
 func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, error) {
-	rows, err := tx.Query(`SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1), store.List(accounts))
+	rows, err := tx.Query(`SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1),
+		store.List(accounts))
 	if err != nil {
 		return nil, err
 	}

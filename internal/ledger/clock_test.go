@@ -358,9 +358,12 @@ func (f *fixture) daysAdd() {
 	check("cost", sum(`SELECT account || ' ' || model AS name, day, day_cost_nano AS recorded, 0 AS computed FROM ledger_usage
 		UNION ALL SELECT account || ' ' || model, day, cost_nano, 0 FROM ledger_usage_day`,
 		`SELECT account || ' ' || model, day, 0, cost_nano FROM ledger_receipt WHERE outcome <> 4`))
-	check("days of the same thing twice", `SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
-		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = u.model AND d.day = u.day GROUP BY u.model, u.day
-		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_free u JOIN ledger_free_day d ON d.account = u.account AND d.model = u.model AND d.day = u.day GROUP BY u.model, u.day`)
+	check("days of the same thing twice",
+		`SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
+		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = `+
+			`u.model AND d.day = u.day GROUP BY u.model, u.day
+		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_free u JOIN ledger_free_day d ON d.account = u.account AND d.model = `+
+			`u.model AND d.day = u.day GROUP BY u.model, u.day`)
 }
 
 // TestLimitsAgreeWithAModel walks the clock at random, forward, back and over
@@ -433,7 +436,8 @@ func (w *walk) step() {
 	case n < 18:
 		w.c.pass(time.Duration(w.random.IntN(40)) * time.Second)
 	case n == 18 && w.wrong == 0:
-		w.wrong = []time.Duration{time.Hour, 12 * time.Hour, day, 2 * day, 40 * day, 400 * day, -time.Hour, -12 * time.Hour, -day, -40 * day, 2 * time.Second}[w.random.IntN(11)]
+		w.wrong = []time.Duration{time.Hour, 12 * time.Hour, day, 2 * day, 40 * day, 400 * day, -time.Hour, -12 * time.Hour, -day, -40 * day,
+			2 * time.Second}[w.random.IntN(11)]
 		w.c.add(w.wrong)
 	case n == 18:
 		w.c.add(-w.wrong)
@@ -548,7 +552,8 @@ func (w *walk) compare() {
 			}
 		}
 		if u := w.usage(account); u.Today.Cost != w.model.spent[at] || u.Today.Requests != requests {
-			w.t.Errorf("usage.today of %s is %s over %d requests, the model's %s over %d", account, u.Today.Cost, u.Today.Requests, w.model.spent[at], requests)
+			w.t.Errorf("usage.today of %s is %s over %d requests, the model's %s over %d", account, u.Today.Cost, u.Today.Requests,
+				w.model.spent[at], requests)
 		}
 	}
 	w.audited()

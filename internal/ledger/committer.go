@@ -211,7 +211,9 @@ func judgeFate(fate node.Fate, last int64) (verdict, error) {
 	case fate.Batch == last && fate.Dead:
 		return fenced, node.ErrFenced
 	case fate.Batch <= last: // the batch is not in these books, nor are some before it
-		return fenced, fmt.Errorf("this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last, fate.Batch)
+		return fenced, fmt.Errorf(
+			"this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last,
+			fate.Batch)
 	}
 	return vanished, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
 }

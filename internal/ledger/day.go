@@ -90,10 +90,14 @@ func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
 		SELECT account, model, day, day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage
 		WHERE `+db.In("account", 1)+` AND day <> $2 AND day_requests > 0 `+sumUsageDay, list, day)
 	q.Exec(nil, `UPDATE ledger_usage SET day = $1,
-		day_cost_nano = COALESCE((SELECT d.cost_nano FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
-		day_requests = COALESCE((SELECT d.requests FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
-		day_billed = COALESCE((SELECT d.billed FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
-		day_failed = COALESCE((SELECT d.failed FROM ledger_usage_day d WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0)
+		day_cost_nano = COALESCE((SELECT d.cost_nano FROM ledger_usage_day d
+			WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
+		day_requests = COALESCE((SELECT d.requests FROM ledger_usage_day d
+			WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
+		day_billed = COALESCE((SELECT d.billed FROM ledger_usage_day d
+			WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0),
+		day_failed = COALESCE((SELECT d.failed FROM ledger_usage_day d
+			WHERE d.account = ledger_usage.account AND d.model = ledger_usage.model AND d.day = $1), 0)
 		WHERE `+db.In("account", 2)+` AND day <> $1`, day, list)
 	q.Exec(nil, `DELETE FROM ledger_usage_day WHERE `+db.In("account", 1)+` AND day = $2`, list, day)
 }

@@ -40,7 +40,8 @@ func (c *committer) ended(ops []*op, v verdict, lost *batch, cause error) {
 
 // rejoin begins a new life of this node. What the former one held is taken over.
 func (c *committer) rejoin(cause error) {
-	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch, "cause", cause)
+	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch,
+		"cause", cause)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 		err := c.l.node.Rejoin(ctx)
@@ -91,7 +92,8 @@ func (c *committer) answerOutlived(ops []*op, b *batch, epoch string) {
 // admission to chat is refused either way: no sweep charges a request that did
 // not begin. Log rows are written again, and have no effect if they are there.
 func (c *committer) unknown(ops []*op, cause error) {
-	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops), "cause", cause)
+	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
+		"cause", cause)
 	var rows []*op
 	for _, o := range ops {
 		switch {

@@ -159,7 +159,8 @@ func TestServerThatEndsConnections(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 			_ = db.View(context.Background(), func(tx *store.Tx) error {
-				_, err := tx.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+				_, err := tx.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ` +
+					`pg_backend_pid()`)
 				return err
 			})
 		}

@@ -107,7 +107,8 @@ func TestLostCommitMeetsFence(t *testing.T) {
 
 			// Its end.
 			s.cutOff(committed, dies)
-			if ended, err := f.EndJob(ctx, hold, &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}}); err != nil || !ended {
+			if ended, err := f.EndJob(ctx, hold, &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}}); err !=
+				nil || !ended {
 				t.Error(ended, err)
 			}
 			charged += money.USD

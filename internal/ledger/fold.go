@@ -136,7 +136,8 @@ type foldChunkRows struct {
 }
 
 func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRows, error) {
-	rows, err := tx.Query(`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
+	rows, err := tx.Query(
+		`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
 		FROM ledger_receipt WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,8 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 		var tokens Tokens
 		var m foldMonth
 		var day, outcome int64
-		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion, &tokens.Images, &m.createdMS); err != nil {
+		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion,
+			&tokens.Images, &m.createdMS); err != nil {
 			return nil, err
 		}
 		chunk.ids, chunk.last = append(chunk.ids, receipt), max(chunk.last, day)
@@ -183,7 +185,8 @@ func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
 
 func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	for k, t := range c.totals {
-		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images)
+		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens,
+			completion_tokens, images)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 			ON CONFLICT (account, key, model) DO UPDATE SET
 			cost_nano = ledger_folded.cost_nano + excluded.cost_nano,

@@ -252,7 +252,8 @@ func TestHoldAndSettle(t *testing.T) {
 			t.Errorf("receipts: %+v", list)
 		}
 		u := f.usage("a")
-		if u.Total != u.ByModel[0].Totals || u.Total.Requests != 1 || u.Total.Billed != 1 || u.Today.Requests != 1 || u.Today.Cost != money.USD/4 {
+		if u.Total != u.ByModel[0].Totals || u.Total.Requests != 1 || u.Total.Billed != 1 || u.Today.Requests != 1 ||
+			u.Today.Cost != money.USD/4 {
 			t.Errorf("usage: %+v", u)
 		}
 		f.audited()

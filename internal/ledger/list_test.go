@@ -24,7 +24,8 @@ func fillLists(t *testing.T, db *store.DB) {
 			prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 			first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)` + numbers + `
 		SELECT 'req_' || CAST(100000 + i AS TEXT), 'a' || CAST(CASE WHEN i % 2 = 0 THEN 0 ELSE i % 199 END AS TEXT),
-			i - CASE WHEN i % 20 = 0 THEN 2 ELSE 0 END, 'k', CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'm' || CAST(i % 5 AS TEXT) END, 'e', 0, 1, CASE WHEN i % 20 = 0 THEN 4 ELSE 1 END,
+			i - CASE WHEN i % 20 = 0 THEN 2 ELSE 0 END, 'k', CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'm' || CAST(i % 5 AS TEXT) END, 'e', 0, ` +
+			`1, CASE WHEN i % 20 = 0 THEN 4 ELSE 1 END,
 			CASE WHEN i % 20 = 0 THEN 502 ELSE 200 END, '', CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'l' || CAST(i % 3 AS TEXT) END, '[]',
 			0, 0, 0, 0, i % 2, 0, 1, 0, 0, 0, 0, 0, 1, '' FROM n`,
 		`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)` + numbers + `

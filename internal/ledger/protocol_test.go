@@ -380,9 +380,11 @@ func TestProtocol(t *testing.T) {
 	}{
 		{"chat", chat, rules{}, nil},
 		{"job", job, rules{}, nil},
-		{"a dead node settles nothing", chat, rules{deadSettleNothing: true}, []string{"a charged error", "an operation that can never be committed"}},
+		{"a dead node settles nothing", chat, rules{deadSettleNothing: true},
+			[]string{"a charged error", "an operation that can never be committed"}},
 		{"a read resolves", chat, rules{readResolves: true}, []string{"a complete answer without its charge", "a hold that nobody ends"}},
-		{"a read resolves, and deadlines cancel", chat, rules{readResolves: true, cancelsCommit: true}, []string{"a complete answer without its charge", "a hold that nobody ends"}},
+		{"a read resolves, and deadlines cancel", chat, rules{readResolves: true, cancelsCommit: true},
+			[]string{"a complete answer without its charge", "a hold that nobody ends"}},
 		{"deadlines cancel, but a write resolves", chat, rules{cancelsCommit: true}, nil},
 		{"a job in doubt is refused", job, rules{doubtIsRefusal: true}, []string{"a charged error"}},
 		{"a read resolves a job", job, rules{readResolves: true}, []string{"an accepted job that is not there"}},

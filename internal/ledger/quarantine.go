@@ -107,7 +107,8 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 		if err != nil {
 			return err
 		}
-		n, err := tx.Exec(`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
+		n, err := tx.Exec(`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano,
+			created_ms, cause, at_ms)
 			SELECT id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, CAST($1 AS TEXT), CAST($2 AS BIGINT)
 			FROM ledger_hold WHERE id = $3`, cause.Error(), now, hold)
 		if err != nil {
@@ -153,7 +154,8 @@ func freePlaceTx(tx *store.Tx, hold, account string) error {
 // sumHeldTx sets what an account and a key show as held to the sum of their open
 // holds. The account is locked.
 func sumHeldTx(tx *store.Tx, account, key string) error {
-	if _, err := tx.Exec(`UPDATE ledger_account SET held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.account = $1)
+	if _, err := tx.Exec(
+		`UPDATE ledger_account SET held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.account = $1)
 		WHERE id = $1`, account); err != nil {
 		return err
 	}

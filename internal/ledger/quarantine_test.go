@@ -114,7 +114,8 @@ func TestRefusalThatPasses(t *testing.T) {
 		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
 			t.Fatal(err)
 		}
-		setUp, takeDown := []string{`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt BEGIN SELECT RAISE(ABORT, 'not yet'); END`}, []string{`DROP TRIGGER refuses`}
+		setUp, takeDown := []string{`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt BEGIN SELECT RAISE(ABORT, 'not yet'); END`},
+			[]string{`DROP TRIGGER refuses`}
 		if db.Dialect() == store.PostgreSQL {
 			setUp = []string{`CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'not yet'; END $$ LANGUAGE plpgsql`,
 				`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt FOR EACH ROW EXECUTE FUNCTION refuse()`}

@@ -143,12 +143,16 @@ func (b *batch) scanHold(row store.Row) error {
 // What a batch writes of each table.
 var (
 	updateAccounts = store.Update("ledger_account", "id text, balance_nano bigint, held_nano bigint, seq bigint, day bigint")
-	updateKeys     = store.Update("ledger_key", `id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
+	updateKeys     = store.Update("ledger_key",
+		`id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
 		hits bigint, last_used_ms bigint`)
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
-	insertHolds = store.Insert("ledger_hold", `id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
-		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '', job text`, "")
-	updateProgress = store.Update("ledger_hold", `id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
+	insertHolds = store.Insert("ledger_hold",
+		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
+		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '',
+			job text`, "")
+	updateProgress = store.Update("ledger_hold",
+		`id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
 		line text`)
 )
 

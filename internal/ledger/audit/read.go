@@ -188,7 +188,8 @@ func (b *Books) readFolded() error {
 		}
 		for i := range r[:7] {
 			if r[i] < 0 {
-				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i], Recorded: fmt.Sprint(r[i])})
+				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i],
+					Recorded: fmt.Sprint(r[i])})
 			}
 		}
 		a := b.account(account, "sums of deleted receipts")
@@ -244,7 +245,8 @@ func (b *Books) readHolds() error {
 		}
 		b.Checked("holds", 1)
 		return nil
-	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens FROM ledger_hold`)
+	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens
+		FROM ledger_hold`)
 }
 
 func (b *Books) readEntries() error {
