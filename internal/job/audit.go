@@ -135,7 +135,8 @@ func (a *jobAudit) running(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
+	rows, err := tx.Query(
+		`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
 		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
 	if err != nil {
 		return err
