@@ -12,8 +12,10 @@ import (
 // FuzzChunks: where the follower sees the end of a body, net/http sees it too,
 // however the bytes come; and a plain body is never given up.
 func FuzzChunks(f *testing.F) {
-	for _, body := range []string{"0\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n", "a\r\n0123456789\r\nB\r\n01234567890\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-		"2;x=y\r\n{}\r\n0\r\n\r\n", "02\r\n{}\r\n0\r\n\r\n", "2\n{}\n0\n\n", "2\r\n{}\r\n0\r\nX: y\r\n\r\n", "ffffffffffffffff\r\n", "7fffffffffffffff\r\nx",
+	for _, body := range []string{"0\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n",
+		"a\r\n0123456789\r\nB\r\n01234567890\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+		"2;x=y\r\n{}\r\n0\r\n\r\n", "02\r\n{}\r\n0\r\n\r\n", "2\n{}\n0\n\n", "2\r\n{}\r\n0\r\nX: y\r\n\r\n", "ffffffffffffffff\r\n",
+		"7fffffffffffffff\r\nx",
 		"2\r\n{}\r\n0\r\r\n", "2\r\n{}0\r\n\r\n", "2\r\n{}\r\n\r\n", "\r\n0\r\n\r\n", "0x2\r\n{}\r\n0\r\n\r\n", "2\r\r\n{}\r\n0\r\n\r\n"} {
 		f.Add(body, 3)
 	}

@@ -44,21 +44,26 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 		stream bool
 		want   upstream.TokenCounts
 	}{
-		"error status":                   {first: reply{failure: rejected}, want: used},
-		"error status, streamed":         {first: reply{failure: rejected}, stream: true, want: used},
-		"empty":                          {first: reply{pieces: []string{answer(`""`, ","+counted)}}, want: used},
-		"empty, no usage":                {first: reply{pieces: []string{answer(`""`, "")}}},
-		"error sentence":                 {first: reply{pieces: []string{answer(`"service overloaded"`, ","+counted)}}, want: used},
-		"error inside":                   {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + counted + `}`}}, want: used},
-		"no JSON":                        {first: reply{pieces: []string{"oops"}}},
-		"stream, empty":                  {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
-		"stream, empty with usage":       {first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
-		"stream, error sentence":         {first: reply{pieces: []string{role, said("service overloaded"), stop}}, stream: true, want: upstream.TokenCounts{Prompt: 8, Completion: 2}},
-		"stream, error behind a token":   {first: reply{pieces: []string{role + hello + failure}}, stream: true, want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
-		"stream, error behind usage":     {first: reply{pieces: []string{role + report + hello + failure}}, stream: true, want: used},
-		"stream, breaks behind a token":  {first: reply{pieces: []string{role, hello}, err: errors.New("reset")}, stream: true, want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
-		"stream, breaks before a token":  {first: reply{pieces: []string{role}, err: errors.New("reset")}, stream: true},
-		"stream, breaks behind a prompt": {first: reply{pieces: []string{`data: {"choices":[],"usage":{"prompt_tokens":70}}` + "\n\n"}}, stream: true, want: upstream.TokenCounts{Prompt: 70}},
+		"error status":           {first: reply{failure: rejected}, want: used},
+		"error status, streamed": {first: reply{failure: rejected}, stream: true, want: used},
+		"empty":                  {first: reply{pieces: []string{answer(`""`, ","+counted)}}, want: used},
+		"empty, no usage":        {first: reply{pieces: []string{answer(`""`, "")}}},
+		"error sentence":         {first: reply{pieces: []string{answer(`"service overloaded"`, ","+counted)}}, want: used},
+		"error inside":           {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + counted + `}`}}, want: used},
+		"no JSON":                {first: reply{pieces: []string{"oops"}}},
+		"stream, empty":          {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
+		"stream, empty with usage": {
+			first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
+		"stream, error sentence": {first: reply{pieces: []string{role, said("service overloaded"), stop}}, stream: true,
+			want: upstream.TokenCounts{Prompt: 8, Completion: 2}},
+		"stream, error behind a token": {first: reply{pieces: []string{role + hello + failure}}, stream: true,
+			want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
+		"stream, error behind usage": {first: reply{pieces: []string{role + report + hello + failure}}, stream: true, want: used},
+		"stream, breaks behind a token": {first: reply{pieces: []string{role, hello}, err: errors.New("reset")}, stream: true,
+			want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
+		"stream, breaks before a token": {first: reply{pieces: []string{role}, err: errors.New("reset")}, stream: true},
+		"stream, breaks behind a prompt": {first: reply{pieces: []string{`data: {"choices":[],"usage":{"prompt_tokens":70}}` + "\n\n"}},
+			stream: true, want: upstream.TokenCounts{Prompt: 70}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,8 +116,9 @@ func TestAnswersThatNobodyGot(t *testing.T) {
 		pieces []string
 		want   upstream.TokenCounts
 	}{
-		"whole":          {ask, []string{whole1}, used},
-		"a whole stream": {askStream, []string{role, begin, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}}, // the usage is not waited for
+		"whole": {ask, []string{whole1}, used},
+		// the usage is not waited for
+		"a whole stream": {askStream, []string{role, begin, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
 		"part of one":    {askStream, []string{role, begin}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,12 +40,20 @@ func TestAttemptsAreCounted(t *testing.T) {
 		first, second *generator
 		want          []upstream.TokenCounts
 	}{
-		"submission":                {&generator{hold: counting(openai, "")}, &generator{}, []upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"poll":                      {&generator{hold: counting("{}", google)}, &generator{}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290}}},
-		"refused":                   {&generator{hold: counting(openai, ""), submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{}, []upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
-		"failed after acceptance":   {&generator{hold: counting("{}", google), poll: failed}, &generator{}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {}}},
-		"failed on both":            {&generator{hold: counting("{}", google), poll: failed}, &generator{hold: counting("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {Prompt: 10, Cached: 4, Completion: 4000}}},
-		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed}, &generator{}, []upstream.TokenCounts{{}, {}}},
+		"submission": {&generator{hold: counting(openai, "")}, &generator{},
+			[]upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}}},
+		"poll": {&generator{hold: counting("{}", google)}, &generator{},
+			[]upstream.TokenCounts{{Prompt: 8, Completion: 1290}}},
+		"refused": {&generator{hold: counting(openai, ""),
+			submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{},
+			[]upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
+		"failed after acceptance": {&generator{hold: counting("{}", google), poll: failed}, &generator{},
+			[]upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {}}},
+		"failed on both": {&generator{hold: counting("{}", google), poll: failed},
+			&generator{hold: counting("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290},
+				{Prompt: 10, Cached: 4, Completion: 4000}}},
+		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
+			&generator{}, []upstream.TokenCounts{{}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -93,10 +93,14 @@ func TestSteps(t *testing.T) {
 		cost          money.Amount
 		submissions   [2]int
 	}{
-		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))}, code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
-		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))}, code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
-		{name: "moderated sound", kind: video, first: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))}, second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			code: fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
+		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))},
+			code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
+		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))},
+			code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
+		{name: "moderated sound", kind: video,
+			first:  &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			code:   fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
 		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*jobcall.TaskStatus, error) {
 			if n == 1 {
 				return nil, upstream.Moderated(video, "nudity", true)
@@ -130,16 +134,21 @@ func TestSteps(t *testing.T) {
 			cost: 3 * cent, submissions: [2]int{2, 0}},
 		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
-		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent,
+			submissions: [2]int{1, 1}},
+		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))},
+			second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
 		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
-		{name: "no ticket", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return &jobcall.TaskStatus{}, nil }}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "no ticket", kind: image,
+			first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return &jobcall.TaskStatus{}, nil }}, data: 1,
+			cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))},
+			data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.TaskStatus, error) {
 			if n < 4 {
 				return nil, later(errors.New("no route"))

@@ -402,7 +402,8 @@ type limits struct {
 }
 
 func newLimits() *limits {
-	return &limits{map[books.KeyDay]money.Amount{}, map[books.KeyDay]money.Amount{}, map[books.UsageKey]int64{}, map[books.UsageKey]int64{}, map[string][]int64{}}
+	return &limits{map[books.KeyDay]money.Amount{}, map[books.KeyDay]money.Amount{}, map[books.UsageKey]int64{}, map[books.UsageKey]int64{},
+		map[string][]int64{}}
 }
 
 // running is an admitted request of the walk.
@@ -545,7 +546,8 @@ func (w *walk) compare() {
 		if k := w.keyState(account); k.SpentToday != w.model.spent[at] {
 			w.t.Errorf("spent_today of %s is %s, the model's %s", account, k.SpentToday, w.model.spent[at])
 		}
-		requests := w.model.ended[books.UsageKey{Account: account, Model: "m", Day: today}] + w.model.ended[books.UsageKey{Account: account, Model: "gift", Day: today}]
+		requests := w.model.ended[books.UsageKey{Account: account, Model: "m", Day: today}] +
+			w.model.ended[books.UsageKey{Account: account, Model: "gift", Day: today}]
 		for _, r := range w.running {
 			if r.hold == nil && r.model.Account == account && r.model.Day == today {
 				requests++

@@ -32,7 +32,8 @@ func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
 	q.push(&op{kind: opEnd})
 	batch := q.take(nil)
 	if len(batch) != batchSize || batch[0].kind != opEnd || batch[2].account != "quiet" {
-		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind, batch[1].account, batch[2].account)
+		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind,
+			batch[1].account, batch[2].account)
 	}
 	q.close()
 	if rest := q.take(nil); len(rest) != 47 || rest[46].kind != opRefused {

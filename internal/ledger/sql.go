@@ -132,7 +132,8 @@ func (b *batch) scanHold(row store.Row) error {
 	var h books.HoldRow
 	var free int64
 	if err := row.Scan(&h.ID, &h.Epoch, &h.Account, &h.Key, &h.Model, &h.Endpoint, &h.Day, &h.Revision, &free,
-		(*int64)(&h.Amount), &h.CreatedMS, (*int64)(&h.Cost), &h.Tokens.Prompt, &h.Tokens.Cached, &h.Tokens.Completion, &h.Line, &h.Job); err != nil {
+		(*int64)(&h.Amount), &h.CreatedMS, (*int64)(&h.Cost), &h.Tokens.Prompt, &h.Tokens.Cached, &h.Tokens.Completion, &h.Line,
+		&h.Job); err != nil {
 		return err
 	}
 	h.Free = free != 0

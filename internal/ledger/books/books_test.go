@@ -42,7 +42,8 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 			realMS += max(0, moves)
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
 			case what <= 1 || len(open) == 0:
-				a := Admission{Request: fmt.Sprint("r", i), Account: "a", Key: rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"), KeyVersion: 1, Model: "m",
+				a := Admission{Request: fmt.Sprint("r", i), Account: "a", Model: "m", KeyVersion: 1,
+					Key:    rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"),
 					Amount: money.Amount(rapid.Int64Range(0, 200).Draw(t, "amount"))}
 				before, keyBefore := *b.Accounts["a"], *b.Keys[a.Key]
 				// The clock may go back: what came later was no later than now.
@@ -136,11 +137,13 @@ func TestRateDecisionIsExact(t *testing.T) {
 	for _, step := range []struct {
 		at   int64
 		want bool
-	}{{0, true}, {20_000, true}, {40_000, true}, {40_001, false}, {59_999, false}, {60_000, true}, {60_001, false}, {80_000, true}, {99_999, false}, {100_000, true}} {
+	}{{0, true}, {20_000, true}, {40_000, true}, {40_001, false}, {59_999, false}, {60_000, true}, {60_001, false}, {80_000, true},
+		{99_999, false}, {100_000, true}} {
 		if got := try(step.at); got != step.want {
 			t.Errorf("at %d ms: %v, want %v", step.at, got, step.want)
 		}
-		if told := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 && (told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
+		if told := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 &&
+			(told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
 			t.Errorf("at %d ms it says %v", step.at, told)
 		}
 	}

@@ -90,10 +90,14 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 		usage string
 		want  upstream.TokenCounts
 	}{
-		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
-		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`, upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormChat, `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`,
+			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormResponses, `"usage":{"input_tokens":70,"input_tokens_details":{"cached_tokens":40},"output_tokens":7}`,
+			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormMessages, `"usage":{"input_tokens":30,"cache_read_input_tokens":40,"output_tokens":7}`,
+			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`,
+			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
 		{wire.FormChat, `"usage":{"prompt_tokens":70}`, upstream.TokenCounts{Prompt: 70}},
 		{wire.FormChat, `"usage":{"prompt_tokens":-70,"completion_tokens":-7}`, upstream.TokenCounts{}},
 		{wire.FormChat, `"usage":"none"`, upstream.TokenCounts{}},
