@@ -68,7 +68,7 @@ func TestCollect(t *testing.T) {
 		}, code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
 		{name: "an image instead of a clip", kind: video,
 			fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return file(picture(), -1), nil },
-			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
+			code:  fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
 		{name: "one of three never comes", kind: image, count: 3, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
 			if strings.HasSuffix(r.Ref, "/1") {
 				return nil, gone()
