@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -94,6 +95,13 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.asked[way.name]++
 	h.mu.Unlock()
 	way.play(h, w, r)
+}
+
+// drawn tells how often each way was drawn so far: the gateway's own probes go on.
+func (h *hostile) drawn() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.asked)
 }
 
 // way is one way to misbehave.

@@ -266,14 +266,15 @@ func (s *soak) check() {
 		attempts, answers, images, later, broken, long, waited, quantile(took, 0.5), quantile(took, 0.99))
 	s.t.Logf("gateway: at most %d MiB, %d descriptors; %d looks at its lines", s.peak>>20, s.open, s.samples)
 	s.t.Logf("hostile callers: %v", tricks)
-	s.t.Logf("hostile providers: %v", s.hostile.asked)
+	drawn := s.hostile.drawn()
+	s.t.Logf("hostile providers: %v", drawn)
 	if attempts != answers+later+broken+long+waited {
 		s.t.Errorf("%d requests of good callers, %d answers", attempts, answers)
 	}
 	if later*laterShare > attempts {
 		s.t.Errorf("%d of %d requests were asked to come later", later, attempts)
 	}
-	if answers < goodCallers || images == 0 || s.samples == 0 || len(s.hostile.asked) < len(ways())/2 {
+	if answers < goodCallers || images == 0 || s.samples == 0 || len(drawn) < len(ways())/2 {
 		s.t.Error("the load did not reach the gateway")
 	}
 	if s.peak > memory {
