@@ -37,7 +37,7 @@ var liteTemplate = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a folder of temporary files
 	path := filepath.Join(dir, "template.db")
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
