@@ -11,45 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// longest is how many lines a product file may have; past it, it holds more
-// than one idea.
-const longest = 600
-
-// TestFilesAreOneIdea bounds the length of product files.
-func TestFilesAreOneIdea(t *testing.T) {
-	t.Parallel()
-	for _, f := range source(t).files {
-		if !f.test && f.lines > longest {
-			t.Errorf("%s: %d lines, at most %d: split it by idea", f.path, f.lines, longest)
-		}
-	}
-}
-
-// largest is how many lines of product code a package may have; past it, nobody
-// has it in mind as a whole.
-const largest = 4_000
-
-// larger are packages that have more, and how many they may not pass.
-var larger = map[string]int{
-	"internal/upstream/sandbox": 4_700, // what draws its images and videos is to be a package of its own
-}
-
-// TestPackagesCanBeKeptInMind bounds the product code of a package.
-func TestPackagesCanBeKeptInMind(t *testing.T) {
-	t.Parallel()
-	lines := map[string]int{}
-	for _, f := range source(t).files {
-		if !f.test && !testOnly(f.folder) {
-			lines[f.folder] += f.lines
-		}
-	}
-	for folder, n := range lines {
-		if n > max(largest, larger[folder]) {
-			t.Errorf("%s: %d lines, at most %d: split it at a seam that few names cross", folder, n, max(largest, larger[folder]))
-		}
-	}
-}
-
 // unwanted are the words that no file may hold, with what to do instead.
 var unwanted = []struct {
 	word    *regexp.Regexp
