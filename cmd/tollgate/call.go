@@ -86,7 +86,7 @@ func (p *process) ask(create bool, method, path string, list *paging, body field
 
 // refusal turns an error answer into an error that says what to do. A value that
 // is at fault came from the command line, whoever has found that out.
-func refusal(answer app.Answer) error {
+func refusal(answer app.OperatorAnswer) error {
 	var body struct {
 		Error struct {
 			Message string `json:"message"`

@@ -151,8 +151,8 @@ func addMoney(tx *store.Tx, list []Account) error {
 	return err
 }
 
-// Change is what may change about an account; nil leaves a field as it is.
-type Change struct {
+// Patch is what may change about an account; nil leaves a field as it is.
+type Patch struct {
 	Name     *string
 	Disabled *bool
 	Floor    *money.Amount
@@ -160,7 +160,7 @@ type Change struct {
 
 // ChangeTx changes an account and returns it as it is now. Disabling it stops
 // all its keys: tell the key cache with Keys.ForgetAccount after the commit.
-func ChangeTx(tx *store.Tx, account string, c Change) (Account, error) {
+func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	if c.Floor != nil {
 		if err := checkFloor(*c.Floor); err != nil {
 			return Account{}, err

@@ -62,12 +62,12 @@ func TestAccountLife(t *testing.T) {
 		}
 		name, yes, floor := "Grace", true, money.Amount(0)
 		b := update(t, db, func(tx *store.Tx) (Account, error) {
-			return ChangeTx(tx, a.ID, Change{Name: &name, Disabled: &yes, Floor: &floor})
+			return ChangeTx(tx, a.ID, Patch{Name: &name, Disabled: &yes, Floor: &floor})
 		})
 		if b.Name != "Grace" || !b.Money.Disabled || b.Money.Floor != 0 || b.Email != a.Email || b.CreatedMS != a.CreatedMS {
 			t.Errorf("changed to %+v", b)
 		}
-		c := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{}) })
+		c := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{}) })
 		if c != b {
 			t.Errorf("an empty change made %+v of %+v", c, b)
 		}
@@ -111,10 +111,10 @@ func TestAccountFaults(t *testing.T) {
 				return CreateTx(tx, Opening{Name: "x", Email: "TAKEN@example.com", PasswordHash: "$hash"})
 			}, fault.InvalidRequest, "email"},
 			"unknown":        {func(tx *store.Tx) (Account, error) { return GetTx(tx, "acct_none") }, fault.NotFound, ""},
-			"change unknown": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, "acct_none", Change{}) }, fault.NotFound, ""},
-			"rename blank": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Name: &blank}) },
+			"change unknown": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, "acct_none", Patch{}) }, fault.NotFound, ""},
+			"rename blank": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Name: &blank}) },
 				fault.InvalidRequest, "name"},
-			"raise floor": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Floor: &positive}) }, fault.InvalidRequest,
+			"raise floor": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Floor: &positive}) }, fault.InvalidRequest,
 				"overdraft_floor_usd"},
 		}
 		for name, test := range tests {

@@ -129,7 +129,7 @@ func TestKeysRefuse(t *testing.T) {
 		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) }); err != nil {
 			t.Fatal(err)
 		}
-		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Change{Disabled: ptr(true)}) })
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(true)}) })
 
 		// Another node's change is seen two seconds later, or when asked afresh.
 		_, err := w.Authenticate(context.Background(), disabled.secret, customer, true)
@@ -151,7 +151,7 @@ func TestKeysRefuse(t *testing.T) {
 
 		// What was refused works the moment it is good.
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = false })
-		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Change{Disabled: ptr(false)}) })
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(false)}) })
 		w.good(t, disabled, false)
 		w.good(t, orphan, false)
 	})
@@ -171,7 +171,7 @@ func TestKeysForget(t *testing.T) {
 		w.refused(t, k.secret)
 		w.good(t, other, false)
 		w.wantReads(t, 1)
-		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Change{Disabled: ptr(true)}) })
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Disabled: ptr(true)}) })
 		w.ForgetAccount(a.ID)
 		w.refused(t, other.secret)
 	})

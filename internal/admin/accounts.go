@@ -80,7 +80,7 @@ func (s *server) changeAccount(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ch account.Change
+	var ch account.Patch
 	if err := body.decode(optionalTextField("name", &ch.Name), flagField("disabled", &ch.Disabled),
 		moneyField("overdraft_floor_usd", &ch.Floor)); err != nil {
 		return nil, err

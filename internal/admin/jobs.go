@@ -15,18 +15,18 @@ import (
 // jobFields are what a job shows beside its public body. held_usd is what is
 // held for it: nothing once it has ended.
 type jobFields struct {
-	Account  string        `json:"account"`
-	Key      string        `json:"key"`
-	Request  string        `json:"request_id"`
-	Line     string        `json:"line,omitempty"`
-	Attempts []job.Attempt `json:"attempts"`
-	Steps    []stepAnswer  `json:"steps"`
-	Held     money.Amount  `json:"held_usd"`
-	Cost     money.Amount  `json:"cost_usd"`
-	Over     money.Amount  `json:"over_hold_usd"`
-	Started  int64         `json:"started,omitempty"`
-	Ended    int64         `json:"ended,omitempty"`
-	Node     string        `json:"node,omitempty"`
+	Account  string              `json:"account"`
+	Key      string              `json:"key"`
+	Request  string              `json:"request_id"`
+	Line     string              `json:"line,omitempty"`
+	Attempts []job.TracedAttempt `json:"attempts"`
+	Steps    []stepAnswer        `json:"steps"`
+	Held     money.Amount        `json:"held_usd"`
+	Cost     money.Amount        `json:"cost_usd"`
+	Over     money.Amount        `json:"over_hold_usd"`
+	Started  int64               `json:"started,omitempty"`
+	Ended    int64               `json:"ended,omitempty"`
+	Node     string              `json:"node,omitempty"`
 }
 
 // stepAnswer is one step of a job.
@@ -40,7 +40,7 @@ type stepAnswer struct {
 // showJob puts the operator's fields behind those of the public body.
 func showJob(v job.View) json.RawMessage {
 	if v.Attempts == nil {
-		v.Attempts = []job.Attempt{}
+		v.Attempts = []job.TracedAttempt{}
 	}
 	steps := make([]stepAnswer, len(v.Steps))
 	for i, s := range v.Steps {

@@ -48,7 +48,7 @@ func (d *desk) responses(x *exchange) error {
 func (d *desk) conduct(x *exchange, s surface) error {
 	var err error
 	for range judgements {
-		var call chat.Call
+		var call chat.AcceptedRequest
 		if call, err = d.judge(x, s); err == nil {
 			x.handed = true
 			err = d.Chat.Complete(x.Request.Context(), x, call)
@@ -70,8 +70,8 @@ func (d *desk) conduct(x *exchange, s surface) error {
 
 // judge judges body, model and fields of a chat request, in the order of
 // ARCHITECTURE.md, Order of checks.
-func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
-	var none chat.Call
+func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
+	var none chat.AcceptedRequest
 	body, err := x.Body(d.MaxBody)
 	if err != nil {
 		return none, err
@@ -94,7 +94,7 @@ func (d *desk) judge(x *exchange, s surface) (chat.Call, error) {
 	if name := session(x.Request.Header); name != "" {
 		request.Asking().Belongs(name)
 	}
-	return chat.Call{
+	return chat.AcceptedRequest{
 		Endpoint: x.Endpoint(), Form: s.form,
 		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
 		Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form), Received: x.Received,

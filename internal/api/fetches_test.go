@@ -324,7 +324,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		}
 		ends = append(ends, leave)
 	}
-	submission := &jobrequest.Submission{
+	submission := &jobrequest.Request{
 		References: []jobrequest.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
 	_, err := d.gather(t.Context(), "many", submission) // it has nothing to fetch with
 	if f := fault.Of(err); err == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter != busyRetryAfter {

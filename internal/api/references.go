@@ -60,7 +60,7 @@ func (k *references) discard() {
 // gather fetches, judges and keeps the references of a submission for a new job.
 // An error about a reference is invalid_request with its field; one of our own
 // is service_unavailable. After an error nothing is kept.
-func (d *desk) gather(ctx context.Context, account string, s *jobrequest.Submission) (*references, error) {
+func (d *desk) gather(ctx context.Context, account string, s *jobrequest.Request) (*references, error) {
 	k := &references{desk: d, job: job.NewID()}
 	wanted := s.References
 	if s.Mask != nil {
@@ -187,7 +187,7 @@ func (d *desk) bytesOf(ctx context.Context, r *jobrequest.Reference, grow func(i
 		limit.Size = videoReference
 	}
 	document, err := d.Guard.Get(ctx, r.Address, limit)
-	var refusal *egress.Refusal
+	var refusal *egress.AddressError
 	switch {
 	case err == nil:
 		return document.Body, nil

@@ -24,7 +24,7 @@ type submission interface {
 	// plan judges the fields and says what they come to.
 	plan(m *catalog.Model) (catalog.Plan, error)
 	// asks returns the fields, once plan has judged them.
-	asks() *jobrequest.Submission
+	asks() *jobrequest.Request
 }
 
 // imageSubmission is a submission of images. edit: the endpoint demands a
@@ -34,7 +34,7 @@ type imageSubmission struct {
 	edit bool
 }
 
-func (s imageSubmission) asks() *jobrequest.Submission { return &s.Submission }
+func (s imageSubmission) asks() *jobrequest.Request { return &s.Request }
 
 func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(s.edit); err != nil {
@@ -47,7 +47,7 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 // videoSubmission is a submission of a video.
 type videoSubmission struct{ *jobrequest.Video }
 
-func (s videoSubmission) asks() *jobrequest.Submission { return &s.Submission }
+func (s videoSubmission) asks() *jobrequest.Request { return &s.Request }
 
 func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(); err != nil {
@@ -99,7 +99,7 @@ func (d *desk) videoGenerations(x *exchange) error {
 // before.
 type judged struct {
 	job.Submission
-	asks     *jobrequest.Submission
+	asks     *jobrequest.Request
 	accepted []byte // the 202 body of the job that this Idempotency-Key has made
 }
 

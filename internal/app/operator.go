@@ -26,8 +26,8 @@ type Operator struct {
 	token   string // lives as long as this value
 }
 
-// Answer is what the operator API answered.
-type Answer struct {
+// OperatorAnswer is what the operator API answered.
+type OperatorAnswer struct {
 	Status int
 	Body   []byte
 }
@@ -53,17 +53,17 @@ func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, err
 
 // Do sends one request; path is below the operator API's base. The error of a
 // request that was answered, whatever the status, is nil.
-func (o *Operator) Do(ctx context.Context, method, path string, body []byte) (Answer, error) {
+func (o *Operator) Do(ctx context.Context, method, path string, body []byte) (OperatorAnswer, error) {
 	r, err := http.NewRequestWithContext(ctx, method, admin.Base+path, bytes.NewReader(body))
 	if err != nil {
-		return Answer{}, fmt.Errorf("ask the operator API: %w", err)
+		return OperatorAnswer{}, fmt.Errorf("ask the operator API: %w", err)
 	}
 	r.Header.Set("Authorization", "Bearer "+o.token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
 	w := &recorder{header: make(http.Header), status: http.StatusOK}
 	o.handler.ServeHTTP(w, r)
-	return Answer{w.status, w.body.Bytes()}, ctx.Err()
+	return OperatorAnswer{w.status, w.body.Bytes()}, ctx.Err()
 }
 
 // ReadUSD checks an amount of US dollars as a person wrote it, and returns it

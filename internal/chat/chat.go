@@ -113,9 +113,9 @@ func New(o Options) *Conductor {
 	return c
 }
 
-// Call is one chat request that passed the front desk: its key may use its
-// model, and its body passed Check.
-type Call struct {
+// AcceptedRequest is one chat request that passed the front desk: its key may
+// use its model, and its body passed Check.
+type AcceptedRequest struct {
 	// Endpoint is the path that the receipt names; Form is what the client
 	// speaks there.
 	Endpoint string
@@ -142,9 +142,9 @@ type Call struct {
 // connection has to be cut: the answer's end could not be settled, or the
 // client is gone. Otherwise it returns nil, also for a stream that broke off
 // and said so in its last event.
-func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Call) error {
+func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call AcceptedRequest) error {
 	x := &exchange{
-		Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
+		Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
 	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools}
 	if err := x.checkOffered(); err != nil {

@@ -17,8 +17,8 @@ const countWait = 10 * time.Second
 // CountTokens returns how many tokens a request's prompt has: the provider's
 // count where a line has one, else our own. It moves no money. The error is a
 // *fault.Error: the provider rejected the request, or no line may get it.
-func (c *Conductor) CountTokens(ctx context.Context, call Call) (int64, error) {
-	x := &exchange{Conductor: c, Call: call, asked: call.Body.Asking(), client: ctx}
+func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int64, error) {
+	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx}
 	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.asked.Routing); err != nil {
 		return 0, err
 	}

@@ -17,7 +17,7 @@ import (
 // exchange is one request on its way. One goroutine owns it.
 type exchange struct {
 	*Conductor
-	Call
+	AcceptedRequest
 	asked   *wire.Asked
 	client  context.Context // ends when the client leaves
 	w       http.ResponseWriter

@@ -131,7 +131,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 			// another.
 			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: open})})
 			model, _ := snapshot.Model("swift-1")
-			err = c.Complete(r.Context(), w, Call{
+			err = c.Complete(r.Context(), w, AcceptedRequest{
 				Endpoint: "/v1/chat/completions", Form: wire.FormChat,
 				Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,
 				Snapshot: snapshot, Model: model, Body: request, Received: time.Now(),

@@ -37,10 +37,10 @@ lines:
 }
 
 // formCall is the call of a client's form for a model on a line of a form.
-func formCall(t testing.TB, client, on wire.Form, stream bool) Call {
+func formCall(t testing.TB, client, on wire.Form, stream bool) AcceptedRequest {
 	t.Helper()
 	const said = `"messages":[{"role":"user","content":"hi"}]`
-	c := Call{Form: client, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: formSnapshot(t, on),
+	c := AcceptedRequest{Form: client, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: formSnapshot(t, on),
 		Received: time.Now()}
 	var err error
 	switch client {

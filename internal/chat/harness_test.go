@@ -350,7 +350,7 @@ func (tr *trial) run(body string) outcome {
 }
 
 // conduct conducts a call of any form.
-func (tr *trial) conduct(c Call) (out outcome) {
+func (tr *trial) conduct(c AcceptedRequest) (out outcome) {
 	tr.t.Helper()
 	opts := tr.opts
 	tr.lines = line.New(line.Options{
@@ -386,7 +386,7 @@ func (tr *trial) conduct(c Call) (out outcome) {
 }
 
 // call makes the call of a request body.
-func call(t testing.TB, s *catalog.Snapshot, body string) Call {
+func call(t testing.TB, s *catalog.Snapshot, body string) AcceptedRequest {
 	t.Helper()
 	r, err := completions.Open([]byte(body))
 	if err != nil {
@@ -403,8 +403,10 @@ func call(t testing.TB, s *catalog.Snapshot, body string) Call {
 	if !ok {
 		t.Fatalf("no model %s", id)
 	}
-	return Call{Endpoint: "/v1/chat/completions", Form: wire.FormChat, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1,
-		Snapshot: s, Model: m, Body: r, Received: time.Now()}
+	return AcceptedRequest{
+		Endpoint: "/v1/chat/completions", Form: wire.FormChat, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1,
+		Snapshot: s, Model: m, Body: r, Received: time.Now(),
+	}
 }
 
 // end is the one end of the trial's hold.

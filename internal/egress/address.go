@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// Refusal is why an address of a user, or what it answered, cannot be used.
-type Refusal struct {
+// AddressError is why an address of a user, or what it answered, cannot be used.
+type AddressError struct {
 	Text string // a sentence for the user that says what to do
 }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Text }
+func (r *AddressError) Error() string { return r.Text }
 
-func refuse(text string) error { return &Refusal{text} }
+func refuse(text string) error { return &AddressError{text} }
 
 // maxAddress is the longest address in characters (interface.md, Endpoints).
 const maxAddress = 2000
@@ -29,7 +29,7 @@ const (
 	maxLabel = 63
 )
 
-// Check returns an address of a user as a URL, or a *Refusal. An address is
+// Check returns an address of a user as a URL, or an *AddressError. An address is
 // absolute, http or https, with a host, without user or password, at most 2000
 // characters long, and names nothing that is known not to be public: no
 // address of a private network in any spelling, no name like localhost. Check
@@ -82,7 +82,7 @@ func checkPort(port string) error {
 	return nil
 }
 
-var errPrivate = &Refusal{"The address is not public. Give one that can be reached from the internet."}
+var errPrivate = &AddressError{"The address is not public. Give one that can be reached from the internet."}
 
 // checkHost refuses literals and well-known names that are not public.
 func (g *Guard) checkHost(u *url.URL) error {

@@ -91,7 +91,7 @@ func TestCheckRefusesWhatIsNotPublic(t *testing.T) {
 	}
 	for _, raw := range refused {
 		u, err := g.Check(raw)
-		var refusal *egress.Refusal
+		var refusal *egress.AddressError
 		switch {
 		case err == nil:
 			t.Errorf("%q was accepted as %v", raw, u)

@@ -149,7 +149,7 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 		if !errors.Is(err, egress.ErrNotPublic) || egress.Explain(err) != "the host has no public address" {
 			t.Errorf("%s at %s: %v", name, addr, err)
 		}
-		var refusal *egress.Refusal
+		var refusal *egress.AddressError
 		if _, err = g.Get(t.Context(), raw, egress.Limits{Size: 10, Within: 5 * time.Second}); !errors.As(err, &refusal) ||
 			strings.Contains(err.Error(), addr) {
 			t.Errorf("%s at %s: %v", name, addr, err)

@@ -143,7 +143,7 @@ func (g *Guard) Client(timeout time.Duration) *http.Client {
 // failed. It names no address: what a name resolves to inside of the
 // operator's network is nobody's business.
 func Explain(err error) string {
-	var refusal *Refusal
+	var refusal *AddressError
 	var dns *net.DNSError
 	var timeout interface{ Timeout() bool }
 	switch {

@@ -23,16 +23,16 @@ type Limits struct {
 	Grow func(bytes int64) error
 }
 
-// Document is what an address answered.
-type Document struct {
+// Fetched is what an address answered.
+type Fetched struct {
 	Body []byte
 	Type string // the Content-Type header as it came; a claim, not a fact
 }
 
 // Get fetches the document at an address of a user, once. Only a 200 is a
 // document: redirects are refused, as is a body over the limit. What the user
-// can repair is a *Refusal; the end of ctx is ctx's error. Nothing is kept.
-func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Document, error) {
+// can repair is an *AddressError; the end of ctx is ctx's error. Nothing is kept.
+func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, error) {
 	u, err := g.Check(address)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Document, e
 	case int64(len(body)) > l.Size:
 		return nil, tooLarge(l.Size)
 	}
-	return &Document{Body: body, Type: resp.Header.Get("Content-Type")}, nil
+	return &Fetched{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
 // judge refuses an answer that its head shows to be no document.

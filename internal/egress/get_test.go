@@ -83,7 +83,7 @@ func TestGet(t *testing.T) {
 			}
 			began := time.Now()
 			doc, err := egress.New(loopback).Get(t.Context(), s.URL+"/file", limits)
-			var refusal *egress.Refusal
+			var refusal *egress.AddressError
 			switch {
 			case c.ok && (err != nil || string(doc.Body) != c.want):
 				t.Errorf("%v, %v", doc, err)
@@ -125,7 +125,7 @@ func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
 		"http://10.0.0.1/":                        "not public",
 	} {
 		_, err := g.Get(t.Context(), address, egress.Limits{Size: 10, Within: 10 * time.Second})
-		var refusal *egress.Refusal
+		var refusal *egress.AddressError
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, want) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}

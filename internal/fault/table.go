@@ -44,8 +44,8 @@ const (
 	ClientClosed Code = "client_closed"
 )
 
-// Row is what the table says of one code.
-type Row struct {
+// TableRow is what the table says of one code.
+type TableRow struct {
 	Code   Code
 	Status int    // HTTP status
 	Type   string // error.type of the /v1 shape
@@ -54,7 +54,7 @@ type Row struct {
 
 // table is the one place that ties a code to a status and both types
 // (interface.md, Errors; types as ARCHITECTURE.md, Errors, says).
-var table = []Row{
+var table = []TableRow{
 	{MissingAPIKey, 401, "authentication_error", "authentication_error"},
 	{InvalidAPIKey, 401, "authentication_error", "authentication_error"},
 	{InsufficientQuota, 402, "insufficient_quota", "billing_error"},
@@ -91,14 +91,14 @@ var table = []Row{
 }
 
 // Table returns a copy of the table, for tests and for documents made from it.
-func Table() []Row { return append([]Row(nil), table...) }
+func Table() []TableRow { return append([]TableRow(nil), table...) }
 
 // Lookup returns the row of a code; false for a code that is a provider's own.
-func Lookup(code Code) (Row, bool) {
+func Lookup(code Code) (TableRow, bool) {
 	for _, row := range table {
 		if row.Code == code {
 			return row, true
 		}
 	}
-	return Row{}, false
+	return TableRow{}, false
 }

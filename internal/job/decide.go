@@ -135,7 +135,7 @@ func (t *trace) prefers(lines []string) []string {
 
 // fresh tells whether a job was not submitted to a line.
 func (t *trace) fresh(line string) bool {
-	return !slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Line == line && a.Next != nextLater })
+	return !slices.ContainsFunc(t.Attempts, func(a TracedAttempt) bool { return a.Line == line && a.Next != nextLater })
 }
 
 // telling is the error of a job that has no line left: what a provider said

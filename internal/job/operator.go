@@ -20,7 +20,7 @@ type View struct {
 	Request            string
 	Line               string // that has it, or did it
 	Steps              []Step
-	Attempts           []Attempt
+	Attempts           []TracedAttempt
 	Held, Cost         money.Amount
 	Over               money.Amount // what usage exceeded the hold by
 	StartedMS, EndedMS int64

@@ -81,8 +81,8 @@ func (p *progress) start(atMS int64) {
 
 // trace is how a job fared, for the operator and for what is decided next.
 type trace struct {
-	Steps    []Step    `json:"steps,omitempty"`
-	Attempts []Attempt `json:"attempts,omitempty"`
+	Steps    []Step          `json:"steps,omitempty"`
+	Attempts []TracedAttempt `json:"attempts,omitempty"`
 }
 
 // Step is one step of a job.
@@ -92,8 +92,8 @@ type Step struct {
 	Line string `json:"line,omitempty"`
 }
 
-// Attempt is one submission to a line.
-type Attempt struct {
+// TracedAttempt is one submission to a line.
+type TracedAttempt struct {
 	Line      string `json:"line"`
 	Submitted int64  `json:"submitted_ms"`
 	Ended     int64  `json:"ended_ms,omitempty"`
@@ -148,11 +148,11 @@ func (t *trace) begin(line string, atMS int64) {
 			}
 		}
 	}
-	t.Attempts = append(t.Attempts, Attempt{Line: line, Submitted: atMS})
+	t.Attempts = append(t.Attempts, TracedAttempt{Line: line, Submitted: atMS})
 }
 
 // current returns the attempt that runs, or ended last; nil: there was none.
-func (t *trace) current() *Attempt {
+func (t *trace) current() *TracedAttempt {
 	if len(t.Attempts) == 0 {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (t *trace) spent(tokens upstream.TokenCounts) {
 
 // clone returns a copy that changes apart from t.
 func (t *trace) clone() trace {
-	return trace{Steps: append([]Step(nil), t.Steps...), Attempts: append([]Attempt(nil), t.Attempts...)}
+	return trace{Steps: append([]Step(nil), t.Steps...), Attempts: append([]TracedAttempt(nil), t.Attempts...)}
 }
 
 // text encodes what is stored as JSON, without the NUL characters that providers

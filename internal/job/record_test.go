@@ -13,7 +13,7 @@ func FuzzText(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, said string) {
-		stored := text(trace{Attempts: []Attempt{{Line: "a", Message: said, Cause: said}}})
+		stored := text(trace{Attempts: []TracedAttempt{{Line: "a", Message: said, Cause: said}}})
 		if strings.ContainsRune(stored, 0) {
 			t.Fatalf("NUL in %q", stored)
 		}
@@ -51,7 +51,7 @@ func TestTraceBounds(t *testing.T) {
 		t.Errorf("%d steps, first %+v, last %+v", len(tr.Steps), tr.Steps[0], tr.Steps[len(tr.Steps)-1])
 	}
 	c := tr.clone()
-	c.Steps[0].At, c.Attempts = 99, append(c.Attempts, Attempt{})
+	c.Steps[0].At, c.Attempts = 99, append(c.Attempts, TracedAttempt{})
 	if tr.Steps[0].At == 99 || len(tr.Attempts) > 0 {
 		t.Error("a clone changes its original")
 	}

@@ -69,7 +69,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var logged []Attempt
+				var logged []TracedAttempt
 				err = h.db.View(t.Context(), func(tx *store.Tx) error {
 					receipts, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 1})
 					if err != nil || len(receipts) != 1 || receipts[0].ID != v.Request {
@@ -80,7 +80,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, attempts := range [][]Attempt{v.Attempts, logged} {
+				for _, attempts := range [][]TracedAttempt{v.Attempts, logged} {
 					if len(attempts) != len(test.want) {
 						t.Fatalf("attempts %+v; want %+v", attempts, test.want)
 					}

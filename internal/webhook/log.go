@@ -17,11 +17,11 @@ type Delivery struct {
 	State     string // pending, delivered or failed
 	CreatedMS int64
 	NextMS    int64 // when the next attempt is due; 0: there is none to come
-	Attempts  []Attempt
+	Attempts  []DeliveryAttempt
 }
 
-// Attempt is what came of sending an event once.
-type Attempt struct {
+// DeliveryAttempt is what came of sending an event once.
+type DeliveryAttempt struct {
 	AtMS   int64
 	Status int   // of the answer; 0: none
 	TookMS int64 // until the answer, or until there was none
@@ -124,7 +124,7 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 	defer rows.Close()
 	for rows.Next() {
 		var id string
-		var a Attempt
+		var a DeliveryAttempt
 		if err := rows.Scan(&id, &a.AtMS, &a.Status, &a.TookMS, &a.Error); err != nil {
 			return fmt.Errorf("read attempts: %w", err)
 		}

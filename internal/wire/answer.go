@@ -43,8 +43,8 @@ type Frame struct {
 	Err *ProviderError
 }
 
-// Outcome is what an answer that is not streamed amounts to, in any form.
-type Outcome struct {
+// Judgement is what an answer that is not streamed amounts to, in any form.
+type Judgement struct {
 	// Content is set when a choice holds text, a refusal, tool calls or images;
 	// Reasoning when one holds reasoning.
 	Content, Reasoning bool
@@ -59,4 +59,4 @@ type Outcome struct {
 }
 
 // Judged returns what an answer amounts to, whatever its form is.
-func (o *Outcome) Judged() *Outcome { return o }
+func (o *Judgement) Judged() *Judgement { return o }

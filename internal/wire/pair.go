@@ -63,7 +63,7 @@ type Meter interface {
 // Answer is an answer in the line's form that was not streamed.
 type Answer interface {
 	// Judged returns what the answer amounts to.
-	Judged() *Outcome
+	Judged() *Judgement
 	// Usage is what the provider reported; false when it did not count both the
 	// prompt and the completion.
 	Usage() (Usage, bool)

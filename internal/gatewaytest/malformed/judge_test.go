@@ -117,7 +117,7 @@ func judgeNative(a *reply) error {
 	if slices.Contains(unread, a.status) && body.Error.Type == "invalid_request_error" {
 		return severe(a.status, body.Error.Type)
 	}
-	if !slices.ContainsFunc(fault.Table(), func(row fault.Row) bool {
+	if !slices.ContainsFunc(fault.Table(), func(row fault.TableRow) bool {
 		status := row.Status
 		if row.Code == fault.ModelNotFound {
 			status = http.StatusNotFound // interface.md, Endpoints, rule 2

@@ -8,7 +8,7 @@ import (
 
 // answer is a chat completion that was not streamed.
 type answer struct {
-	wire.Outcome
+	wire.Judgement
 
 	body []byte
 	made form.Output

@@ -30,7 +30,7 @@ func (r *Request) Body(e wire.Edits) []byte {
 }
 
 // askUsage sets include_usage in the stream_options that the client sent.
-func askUsage(d *rawjson.Document) rawjson.Splice {
+func askUsage(d *rawjson.RequestBody) rawjson.Splice {
 	m := d.Find("stream_options")
 	options := d.Body[m.From:m.To]
 	last := 1 // behind the brace

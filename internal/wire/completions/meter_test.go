@@ -371,9 +371,9 @@ func TestUsageSpellings(t *testing.T) {
 			t.Errorf("%s: %+v; want %+v", raw, got, want)
 		}
 	}
-	prompt, completion := form.Report{Usage: wire.Usage{Prompt: 5}, CountedPrompt: true},
-		form.Report{Usage: wire.Usage{Completion: 5}, CountedCompletion: true}
-	for raw, want := range map[string]form.Report{
+	prompt, completion := form.UsageReport{Usage: wire.Usage{Prompt: 5}, CountedPrompt: true},
+		form.UsageReport{Usage: wire.Usage{Completion: 5}, CountedCompletion: true}
+	for raw, want := range map[string]form.UsageReport{
 		"": {}, "null": {}, "{}": {}, `"x"`: {}, `{"prompt_tokens":"5","completion_tokens":"1"}`: {}, `{"total_tokens":5}`: {},
 		`{"prompt_tokens":5}`: prompt, `{"prompt_tokens":5,"total_tokens":3}`: prompt, `{"prompt_tokens":5,"total_tokens":-3}`: prompt,
 		`{"prompt_tokens":5,"completion_tokens":-5}`: prompt,

@@ -9,7 +9,7 @@ import (
 
 // answer is an answer of the Gemini form that was not streamed.
 type answer struct {
-	wire.Outcome
+	wire.Judgement
 	meter *meter
 }
 
@@ -25,7 +25,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{meter: m, Outcome: wire.Outcome{
+	return &answer{meter: m, Judgement: wire.Judgement{
 		Content: m.made.Content, Reasoning: m.made.Reasoning,
 		Limited: m.limited, Filtered: m.filtered, Ended: m.Complete(), Err: f.Err,
 	}}, nil

@@ -91,7 +91,7 @@ func (m *meter) read(object []byte, f *wire.Frame) {
 	}
 }
 
-func (m *meter) readCandidate(c Candidate, f *wire.Frame) {
+func (m *meter) readCandidate(c Generated, f *wire.Frame) {
 	for _, part := range rawjson.Elements(c.Parts) {
 		part, before := ReadPart(part), m.made.Bytes
 		f.Token = notePart(&m.made, part) || f.Token

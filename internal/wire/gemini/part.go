@@ -25,8 +25,8 @@ func Object(data []byte) []byte {
 	return data
 }
 
-// Candidate is what an object says about one candidate.
-type Candidate struct {
+// Generated is what an object says about one candidate.
+type Generated struct {
 	Index int    // of the choice
 	Parts []byte // an array; nil: none
 	Kind  form.FinishKind
@@ -36,8 +36,8 @@ type Candidate struct {
 
 // ReadCandidate reads a candidate. Where it names no index, its position
 // is one; indexes that nobody can ask for count as the last.
-func ReadCandidate(raw []byte, position int) Candidate {
-	c := Candidate{Index: min(position, form.MaxChoices-1)}
+func ReadCandidate(raw []byte, position int) Generated {
+	c := Generated{Index: min(position, form.MaxChoices-1)}
 	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
 		case "index":
@@ -137,7 +137,7 @@ func isBlock(feedback []byte) bool {
 // thoughts are not part of the candidates. counted is false when it does not
 // count the candidates: events before the last often leave that out, and its
 // completion is that of the thoughts then.
-func readUsage(raw []byte) (u form.Report, counted bool) {
+func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 	var candidates, toolUse, total int64
 	for name, value := range rawjson.Members(raw) {
 		switch string(name) {

@@ -66,7 +66,7 @@ func OpenForm(contentType string, body []byte) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Image{Submission{doc: doc, form: f}}, nil
+	return &Image{Request{doc: doc, form: f}}, nil
 }
 
 // readForm reads all parts.
@@ -127,8 +127,8 @@ func isReferenceName(name string) bool { return name == "image" || name == "imag
 
 // document makes the object of JSON that the text fields stand for. All values
 // are strings.
-func (f *multipartForm) document() (*rawjson.Document, error) {
-	d := &rawjson.Document{}
+func (f *multipartForm) document() (*rawjson.RequestBody, error) {
+	d := &rawjson.RequestBody{}
 	var body bytes.Buffer
 	body.WriteByte('{')
 	for _, p := range f.parts {
@@ -158,7 +158,7 @@ func (f *multipartForm) document() (*rawjson.Document, error) {
 }
 
 // formReferences reads the references that a form has in one field.
-func (s *Submission) formReferences(f referenceField) error {
+func (s *Request) formReferences(f referenceField) error {
 	total, n := 0, 0
 	for _, p := range s.form.parts {
 		if p.name == f.name {

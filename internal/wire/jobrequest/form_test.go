@@ -72,7 +72,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("model %q, %v", model, err)
 	}
 	if r.Prompt != `a "hat"` || r.N != 2 || r.Size != "16:9" || r.Resolution != "" || r.Callback != "https://c/x" || r.Asked != 4 {
-		t.Errorf("%+v", r.Submission)
+		t.Errorf("%+v", r.Request)
 	}
 	got := ""
 	for _, ref := range r.References {
@@ -213,7 +213,7 @@ func FuzzForm(f *testing.F) {
 		if _, err := rawjson.Open(r.doc.Body); err != nil {
 			t.Fatalf("the fields of the form make %q: %v", r.doc.Body, err)
 		}
-		judge(t, &r.Submission, r.Check(true))
-		judge(t, &r.Submission, r.Check(false))
+		judge(t, &r.Request, r.Check(true))
+		judge(t, &r.Request, r.Check(false))
 	})
 }

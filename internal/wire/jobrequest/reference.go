@@ -87,7 +87,7 @@ func anyKind(name string) referenceField { return referenceField{name: name, vid
 
 // readReferences reads the references of the given fields. Asked counts them up
 // to the first fault.
-func (s *Submission) readReferences(fields ...referenceField) error {
+func (s *Request) readReferences(fields ...referenceField) error {
 	s.References, s.Asked, s.ReferencesParam = nil, 0, ""
 	for _, f := range fields {
 		var err error
@@ -110,7 +110,7 @@ func (s *Submission) readReferences(fields ...referenceField) error {
 }
 
 // addReference reads one reference: a string, or an object with its address.
-func (s *Submission) addReference(f referenceField, param string, raw []byte) error {
+func (s *Request) addReference(f referenceField, param string, raw []byte) error {
 	s.sawReference(f)
 	r := Reference{Param: param, Image: true, Video: f.video, typed: f.typed}
 	if raw[0] == '{' {
@@ -132,13 +132,13 @@ func (s *Submission) addReference(f referenceField, param string, raw []byte) er
 }
 
 // sawReference counts a reference.
-func (s *Submission) sawReference(f referenceField) {
+func (s *Request) sawReference(f referenceField) {
 	s.Asked++
 	s.ReferencesParam = cmp.Or(s.ReferencesParam, f.name)
 }
 
 // keep adds a reference, unless there are too many for any model.
-func (s *Submission) keep(r Reference) {
+func (s *Request) keep(r Reference) {
 	if len(s.References) < maxReferences {
 		s.References = append(s.References, r)
 	}
@@ -212,9 +212,9 @@ func (r *Reference) setText(text []byte) error {
 }
 
 // readMask reads `mask`, which needs an image that it belongs to.
-func (s *Submission) readMask() error {
+func (s *Request) readMask() error {
 	f := imageOnly("mask")
-	one := Submission{doc: s.doc, form: s.form}
+	one := Request{doc: s.doc, form: s.form}
 	if err := one.readReferences(f); err != nil {
 		return err
 	}

@@ -31,10 +31,10 @@ const (
 // take fewer.
 const maxReferences = 100
 
-// Submission is an image or video submission that passed the gate. What it asks
+// Request is an image or video submission that passed the gate. What it asks
 // for is set by the Check of its kind; until then it is zero.
-type Submission struct {
-	doc  *rawjson.Document
+type Request struct {
+	doc  *rawjson.RequestBody
 	form *multipartForm // of a multipart body: doc holds its text fields; else nil
 
 	// Prompt is the user's text; empty only for videos with references.
@@ -63,10 +63,10 @@ type Submission struct {
 }
 
 // Image is a submission of images.
-type Image struct{ Submission }
+type Image struct{ Request }
 
 // Video is a submission of a video.
-type Video struct{ Submission }
+type Video struct{ Request }
 
 // OpenImage passes the JSON body of an image submission through the gate, as
 // completions.Open does. The request keeps body; nobody may change it afterwards.
@@ -75,7 +75,7 @@ func OpenImage(body []byte) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Image{Submission{doc: doc}}, nil
+	return &Image{Request{doc: doc}}, nil
 }
 
 // OpenVideo passes the body of a video submission through the gate, as
@@ -85,12 +85,12 @@ func OpenVideo(body []byte) (*Video, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Video{Submission{doc: doc}}, nil
+	return &Video{Request{doc: doc}}, nil
 }
 
 // Model returns the model's id as the client sent it; model_not_found when it
 // is absent or not a string.
-func (s *Submission) Model() (string, error) {
+func (s *Request) Model() (string, error) {
 	raw := s.doc.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
 		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
@@ -101,7 +101,7 @@ func (s *Submission) Model() (string, error) {
 // Fingerprint tells whether two submissions are the same: it is of the endpoint
 // and of the bytes of the body, or of the parts of a multipart body, whose
 // boundary clients choose anew each time.
-func (s *Submission) Fingerprint(endpoint string) []byte {
+func (s *Request) Fingerprint(endpoint string) []byte {
 	h := sha256.New()
 	write := func(field []byte) { fmt.Fprintf(h, "%d:", len(field)); h.Write(field) }
 	write([]byte(endpoint))
@@ -181,7 +181,7 @@ func (r *Video) Check() error {
 }
 
 // readPrompt reads `prompt`.
-func (s *Submission) readPrompt(needed bool) error {
+func (s *Request) readPrompt(needed bool) error {
 	raw := s.doc.Raw("prompt")
 	if raw != nil && !rawjson.IsText(raw) {
 		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must be a string.")
@@ -199,7 +199,7 @@ func (s *Submission) readPrompt(needed bool) error {
 }
 
 // readDuration reads `duration`: a number, or `auto`.
-func (s *Submission) readDuration() error {
+func (s *Request) readDuration() error {
 	raw := s.doc.Raw("duration")
 	switch {
 	case raw == nil || rawjson.IsText(raw) && rawjson.Unquote(raw) == "auto":
@@ -213,7 +213,7 @@ func (s *Submission) readDuration() error {
 }
 
 // readRest reads what both kinds have.
-func (s *Submission) readRest() error {
+func (s *Request) readRest() error {
 	if raw := s.doc.Raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
 		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `stream` out, and poll the job or name a `callback_url`.")
 	}
@@ -223,7 +223,7 @@ func (s *Submission) readRest() error {
 }
 
 // word reads a field that must be a string; empty when it is absent.
-func (s *Submission) word(name string) (string, error) {
+func (s *Request) word(name string) (string, error) {
 	raw := s.doc.Raw(name)
 	if raw != nil && !rawjson.IsText(raw) {
 		return "", fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
@@ -232,7 +232,7 @@ func (s *Submission) word(name string) (string, error) {
 }
 
 // either reads a string field that has two spellings, and tells which was used.
-func (s *Submission) either(name, other string, code fault.Code) (value, param string, err error) {
+func (s *Request) either(name, other string, code fault.Code) (value, param string, err error) {
 	for _, spelling := range []string{name, other} {
 		raw := s.doc.Raw(spelling)
 		switch {
@@ -250,7 +250,7 @@ func (s *Submission) either(name, other string, code fault.Code) (value, param s
 
 // count reads a field that must be a positive integer; 0 when it is absent. In
 // a form numbers are text.
-func (s *Submission) count(name string) (int64, error) {
+func (s *Request) count(name string) (int64, error) {
 	raw := s.doc.Raw(name)
 	if s.form != nil && raw != nil {
 		if raw = []byte(rawjson.Unquote(raw)); len(raw) == 0 {
@@ -274,7 +274,7 @@ var owned = []string{
 }
 
 // checkCase refuses fields that are owned but for case.
-func (s *Submission) checkCase() error {
+func (s *Request) checkCase() error {
 	if s.form != nil {
 		for _, p := range s.form.parts {
 			if err := form.CheckName(p.name, owned); err != nil {
@@ -311,7 +311,7 @@ func (r *Video) Misnamed(params []string) error {
 // sent, but for those that are absent or that the gateway reads itself; nil when
 // there are none. Numbers and booleans of a form are those of JSON. It refuses
 // what refers to something stored at a provider, and more than 64 KiB.
-func (s *Submission) Params(names []string) (json.RawMessage, error) {
+func (s *Request) Params(names []string) (json.RawMessage, error) {
 	var out bytes.Buffer
 	for _, name := range names {
 		raw := s.doc.Raw(name)

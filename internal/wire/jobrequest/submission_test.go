@@ -55,7 +55,7 @@ func TestImageFields(t *testing.T) {
 	}
 	if r.Prompt != `a "hat"` || r.Size != "16:9" || r.Resolution != "2K" || r.N != 3 || r.Callback != "https://c/x" ||
 		r.CallbackParam != "callBackUrl" {
-		t.Errorf("%+v", r.Submission)
+		t.Errorf("%+v", r.Request)
 	}
 	var params []string
 	for _, ref := range r.References {
@@ -90,7 +90,7 @@ func TestVideoFields(t *testing.T) {
 	}
 	if r.Duration != "7.5" || r.Resolution != "1080p" || r.Ratio != "9:16" || r.RatioParam != "aspect_ratio" ||
 		r.CallbackParam != "callback_url" {
-		t.Errorf("%+v", r.Submission)
+		t.Errorf("%+v", r.Request)
 	}
 	want := "image image:true video:false|reference_images[0] image:true video:false|references[0] image:true video:true|" +
 		"references[1] image:false video:true|references[2] image:true video:false"
@@ -283,17 +283,17 @@ func FuzzSubmission(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, err := OpenImage(body); err == nil {
-			judge(t, &r.Submission, r.Check(true))
-			judge(t, &r.Submission, r.Check(false))
+			judge(t, &r.Request, r.Check(true))
+			judge(t, &r.Request, r.Check(false))
 		}
 		if r, err := OpenVideo(body); err == nil {
-			judge(t, &r.Submission, r.Check())
+			judge(t, &r.Request, r.Check())
 		}
 	})
 }
 
 // judge checks what holds of every submission.
-func judge(t *testing.T, s *Submission, err error) {
+func judge(t *testing.T, s *Request, err error) {
 	t.Helper()
 	clientsFault(t, err)
 	_, err = s.Model()

@@ -11,7 +11,7 @@ import (
 
 // answer is an answer of the messages form that was not streamed.
 type answer struct {
-	wire.Outcome
+	wire.Judgement
 
 	body  []byte
 	made  form.Output

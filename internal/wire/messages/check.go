@@ -201,7 +201,7 @@ const deepestBlock = 16
 // readContent adds a content value (a string, blocks, or one block) to the
 // bound of the prompt. It returns the path of what no line may get and what
 // refuses it, nil when there is nothing.
-func (r *Request) readContent(value []byte, depth int) (path string, refuse form.Refusal) {
+func (r *Request) readContent(value []byte, depth int) (path string, refuse form.FieldFault) {
 	switch {
 	case len(value) == 0 || value[0] == '"':
 	case depth > deepestBlock:
@@ -221,7 +221,7 @@ func (r *Request) readContent(value []byte, depth int) (path string, refuse form
 
 // readBlock is readContent for one block. The arguments of tool calls may be
 // named as the client likes, so nothing is looked for in them.
-func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.Refusal) {
+func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.FieldFault) {
 	if block[0] != '{' {
 		return "", nil
 	}
@@ -261,7 +261,7 @@ func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.R
 }
 
 // readImage counts an image. The bytes of an inline one do not count as text.
-func (r *Request) readImage(source []byte) (path string, refuse form.Refusal) {
+func (r *Request) readImage(source []byte) (path string, refuse form.FieldFault) {
 	if path, refuse = form.FindForeign(source, 0); refuse != nil {
 		return path, refuse
 	}
@@ -283,7 +283,7 @@ func (r *Request) readImage(source []byte) (path string, refuse form.Refusal) {
 
 // readDocument reads where a document comes from: only text and blocks are
 // bounded by their bytes.
-func (r *Request) readDocument(source []byte, depth int) (path string, refuse form.Refusal) {
+func (r *Request) readDocument(source []byte, depth int) (path string, refuse form.FieldFault) {
 	switch rawjson.Unquote(rawjson.Field(source, "type")) {
 	case "text":
 	case "content":

@@ -13,7 +13,7 @@ type Splice struct {
 
 // Edits are the edits of the top-level members of a body.
 type Edits struct {
-	Doc     *Document
+	Doc     *RequestBody
 	Splices []Splice
 	added   []byte   // members that the body lacks, each after a comma
 	dropped []string // members that the body has

@@ -29,8 +29,8 @@ type Member struct {
 	From, To int
 }
 
-// Document is a JSON object that passed the gate.
-type Document struct {
+// RequestBody is a JSON object that passed the gate.
+type RequestBody struct {
 	Body    []byte
 	Members []Member
 	from    int // the opening brace
@@ -38,7 +38,7 @@ type Document struct {
 
 // Raw returns the value of a top-level member, nil when it is absent or null
 // (null means absent).
-func (d *Document) Raw(name string) []byte {
+func (d *RequestBody) Raw(name string) []byte {
 	if m := d.Find(name); m != nil && d.Body[m.From] != 'n' {
 		return d.Body[m.From:m.To]
 	}
@@ -46,7 +46,7 @@ func (d *Document) Raw(name string) []byte {
 }
 
 // Find returns a top-level member, also one that is null.
-func (d *Document) Find(name string) *Member {
+func (d *RequestBody) Find(name string) *Member {
 	for i := range d.Members {
 		if string(d.Members[i].Name) == name {
 			return &d.Members[i]
@@ -60,7 +60,7 @@ func (d *Document) Find(name string) *Member {
 // unescaping) in any object of it. Other readers may take another of two equal
 // keys than we do, so a repeated key could pass one thing by our checks and
 // another to the provider.
-func Open(body []byte) (*Document, error) {
+func Open(body []byte) (*RequestBody, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is not valid UTF-8. Send JSON encoded in UTF-8, not compressed.")
 	}
@@ -97,7 +97,7 @@ func Open(body []byte) (*Document, error) {
 		return nil, fault.New(fault.InvalidRequest,
 			"An object of the request has more than %d keys, with those of the objects around it.", maxOpenKeys)
 	}
-	return &Document{Body: body, Members: g.members, from: g.space(0)}, nil
+	return &RequestBody{Body: body, Members: g.members, from: g.space(0)}, nil
 }
 
 // gate is the scanner with what it finds on its way.

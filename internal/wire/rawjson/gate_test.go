@@ -152,7 +152,7 @@ func TestOpenKeysAreBounded(t *testing.T) {
 	}
 }
 
-func errOf(_ *Document, err error) error { return err }
+func errOf(_ *RequestBody, err error) error { return err }
 
 func TestGateRecordsMembers(t *testing.T) {
 	t.Parallel()

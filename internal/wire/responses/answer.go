@@ -10,7 +10,7 @@ import (
 
 // answer is an answer of the responses form that was not streamed.
 type answer struct {
-	wire.Outcome
+	wire.Judgement
 
 	body []byte
 	made form.Output
@@ -97,7 +97,7 @@ type responseBody struct {
 	output     []byte // the array; nil when absent
 	failure    []byte // the error object; nil when absent
 
-	usage form.Report
+	usage form.UsageReport
 }
 
 func readResponse(object []byte) (r responseBody) {
@@ -125,7 +125,7 @@ func readResponse(object []byte) (r responseBody) {
 
 // readResponsesUsage is form.ReadUsage with the parts that were written to the
 // provider's cache for longer than the ordinary time, as this form tells them.
-func readResponsesUsage(raw []byte) form.Report {
+func readResponsesUsage(raw []byte) form.UsageReport {
 	u := form.ReadUsage(raw)
 	details := rawjson.Field(rawjson.Field(raw, "input_tokens_details"), "cache_write_tokens_details")
 	if long, found := rawjson.Count(rawjson.Field(details, "ttl_12h_tokens")); found {

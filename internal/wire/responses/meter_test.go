@@ -213,34 +213,35 @@ func TestReadResponsesAnswer(t *testing.T) {
 	const message = `{"type":"message","content":[{"type":"output_text","text":"Hello"}]}`
 	for name, test := range map[string]struct {
 		body  string
-		want  wire.Outcome
+		want  wire.Judgement
 		ended bool
 		text  string
 	}{
-		"text": {body("completed", `"output":[`+message+`]`), wire.Outcome{Content: true}, true, "Hello"},
+		"text": {body("completed", `"output":[`+message+`]`), wire.Judgement{Content: true}, true, "Hello"},
 		"refusal": {body("completed", `"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]`),
-			wire.Outcome{Content: true}, true, "no"},
+			wire.Judgement{Content: true}, true, "no"},
 		"call": {body("completed", `"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`),
-			wire.Outcome{Content: true}, true, "f{}"},
+			wire.Judgement{Content: true}, true, "f{}"},
 		"reasoning": {body("incomplete",
 			`"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]`),
-			wire.Outcome{Reasoning: true, Limited: true}, true, "a"},
+			wire.Judgement{Reasoning: true, Limited: true}, true, "a"},
 		"hidden": {body("completed",
-			`"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.Outcome{Content: true,
+			`"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.Judgement{Content: true,
 			Reasoning: true}, true, "Hello"},
-		"search alone": {body("completed", `"output":[{"type":"web_search_call","action":{"query":"q"}}]`), wire.Outcome{}, true, ""},
-		"image":        {body("completed", `"output":[{"type":"image_generation_call","result":"AAAA"}]`), wire.Outcome{Content: true}, true, ""},
-		"empty":        {body("completed", `"output":[]`), wire.Outcome{}, true, ""},
+		"search alone": {body("completed", `"output":[{"type":"web_search_call","action":{"query":"q"}}]`), wire.Judgement{}, true, ""},
+		"image": {body("completed", `"output":[{"type":"image_generation_call","result":"AAAA"}]`), wire.Judgement{Content: true}, true,
+			""},
+		"empty": {body("completed", `"output":[]`), wire.Judgement{}, true, ""},
 		"filtered": {body("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`),
-			wire.Outcome{Filtered: true}, true, ""},
-		"unfinished": {body("queued", `"output":[]`), wire.Outcome{}, false, ""},
-		"no status":  {`{"output":[` + message + `]}`, wire.Outcome{Content: true}, false, "Hello"},
+			wire.Judgement{Filtered: true}, true, ""},
+		"unfinished": {body("queued", `"output":[]`), wire.Judgement{}, false, ""},
+		"no status":  {`{"output":[` + message + `]}`, wire.Judgement{Content: true}, false, "Hello"},
 		"failed": {`{"status":"failed","error":{"code":"invalid_prompt","message":"m"}}`,
-			wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
-		"cancelled": {body("cancelled", `"output":[]`), wire.Outcome{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
-		"error":     {`{"error":"m"}`, wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
+			wire.Judgement{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
+		"cancelled": {body("cancelled", `"output":[]`), wire.Judgement{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
+		"error":     {`{"error":"m"}`, wire.Judgement{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
 		"code": {`{"code":"Throttling","message":"m"}`,
-			wire.Outcome{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
+			wire.Judgement{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
 	} {
 		a, err := ReadAnswer([]byte(test.body))
 		if err != nil {

@@ -108,7 +108,7 @@ func appendResponsesUsage(dst []byte, u wire.Usage) []byte {
 // appendEcho writes the members of a response that repeat the request, each
 // with a comma before it. Nothing is stored and nothing runs in the background,
 // whatever was asked.
-func appendEcho(dst []byte, d *rawjson.Document) []byte {
+func appendEcho(dst []byte, d *rawjson.RequestBody) []byte {
 	dst = append(dst, `,"background":false,"previous_response_id":null,"store":false`...)
 	for _, member := range [...]struct{ name, otherwise string }{
 		{"frequency_penalty", "0"},

@@ -11,14 +11,14 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Refusal makes the fault of a field, given its path.
-type Refusal func(param string) error
+// FieldFault makes the fault of a field, given its path.
+type FieldFault func(param string) error
 
 // FindForeign looks into a content part, or what stands for one, for what no
 // line may get: a reference to something stored at the provider (stored), or
 // audio, however it is wrapped. It returns the path and what refuses it,
 // nil where there is nothing.
-func FindForeign(value []byte, depth int) (at string, refuse Refusal) {
+func FindForeign(value []byte, depth int) (at string, refuse FieldFault) {
 	const deepest = 32 // deeper than any part that a provider knows
 	if depth > deepest || len(value) == 0 {
 		return "", nil

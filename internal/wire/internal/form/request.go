@@ -21,7 +21,7 @@ const bytesPerToken = 4
 type Request struct {
 	wire.Asked
 
-	Doc *rawjson.Document
+	Doc *rawjson.RequestBody
 	Key wire.ConversationKey // of the conversation
 }
 

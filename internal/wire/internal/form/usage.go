@@ -8,16 +8,16 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Report is one usage object. Counts that it does not tell are 0; counts of
+// UsageReport is one usage object. Counts that it does not tell are 0; counts of
 // zero are counts.
-type Report struct {
+type UsageReport struct {
 	wire.Usage
 	CountedPrompt, CountedCompletion bool // told
 }
 
 // ReadUsage reads a usage object of the chat-completions form in every
 // vendor's spelling.
-func ReadUsage(raw []byte) (u Report) {
+func ReadUsage(raw []byte) (u UsageReport) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return u
 	}
@@ -83,7 +83,7 @@ type Reports struct {
 
 // Take adds a report. last says that the answer has finished with it, or had
 // before.
-func (r *Reports) Take(u Report, last bool) {
+func (r *Reports) Take(u UsageReport, last bool) {
 	all := &r.Usage
 	r.prompt = r.prompt || u.CountedPrompt
 	if u.Completion > 0 || u.CountedCompletion && all.Completion == 0 {

@@ -42,7 +42,7 @@ func wholeAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 }
 
 // appendChoice writes a candidate as a choice.
-func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Candidate, index int) []byte {
+func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Generated, index int) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
 	dst = append(dst, `,"message":{"role":"assistant",`...)
 	var content, thoughts, calls, images []byte // the insides of strings and arrays

@@ -92,7 +92,7 @@ func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return dst
 }
 
-func (w *stream) appendCandidate(dst []byte, c gemini.Candidate) []byte {
+func (w *stream) appendCandidate(dst []byte, c gemini.Generated) []byte {
 	for len(w.choices) <= c.Index {
 		w.choices = append(w.choices, geminiChoice{})
 	}

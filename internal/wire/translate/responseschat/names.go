@@ -34,7 +34,7 @@ type chatTools struct {
 
 // chatToolsOf reads the tools. Its error names one that a chat line cannot
 // serve; the tools before that are there nevertheless.
-func chatToolsOf(d *rawjson.Document) (*chatTools, error) {
+func chatToolsOf(d *rawjson.RequestBody) (*chatTools, error) {
 	t := &chatTools{byName: make(map[toolName]*chatTool), byFunction: make(map[string]*chatTool)}
 	err := t.add(d.Raw("tools"), "", "tools")
 	for _, tool := range t.list { // those of the client's own naming first

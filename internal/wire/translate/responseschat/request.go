@@ -76,7 +76,7 @@ func notOnChat(param string) error {
 }
 
 // refusedByChat refuses what a chat line would silently leave undone.
-func refusedByChat(d *rawjson.Document) error {
+func refusedByChat(d *rawjson.RequestBody) error {
 	if raw := d.Raw("truncation"); raw != nil && rawjson.Unquote(raw) != "disabled" {
 		return notOnChat("truncation")
 	}
@@ -95,7 +95,7 @@ func refusedByChat(d *rawjson.Document) error {
 }
 
 // appendChatLogprobs asks for what `top_logprobs` and `include` ask for.
-func appendChatLogprobs(dst []byte, d *rawjson.Document) []byte {
+func appendChatLogprobs(dst []byte, d *rawjson.RequestBody) []byte {
 	top, _ := rawjson.Count(d.Raw("top_logprobs"))
 	wanted := top > 0
 	for _, name := range rawjson.Elements(d.Raw("include")) {
@@ -111,7 +111,7 @@ func appendChatLogprobs(dst []byte, d *rawjson.Document) []byte {
 }
 
 // appendChatFormat writes what `text` and `reasoning` ask for.
-func appendChatFormat(dst []byte, d *rawjson.Document) ([]byte, error) {
+func appendChatFormat(dst []byte, d *rawjson.RequestBody) ([]byte, error) {
 	text := d.Raw("text")
 	format := rawjson.Field(text, "format")
 	switch kind := rawjson.Unquote(rawjson.Field(format, "type")); {
@@ -171,7 +171,7 @@ type callAnswer struct {
 }
 
 // chatMessagesOf returns the messages that instructions and input make.
-func chatMessagesOf(d *rawjson.Document, tools *chatTools) ([]byte, error) {
+func chatMessagesOf(d *rawjson.RequestBody, tools *chatTools) ([]byte, error) {
 	m := chatMessages{tools: tools}
 	if instructions := d.Raw("instructions"); instructions != nil {
 		if !rawjson.IsText(instructions) {

@@ -37,7 +37,7 @@ func unwrapInput(arguments []byte) []byte {
 // appendChatTools writes tools, tool_choice and parallel_tool_calls. The last
 // two are refused by providers where there is no tool, so they go only with
 // one.
-func appendChatTools(dst []byte, d *rawjson.Document, tools *chatTools) ([]byte, error) {
+func appendChatTools(dst []byte, d *rawjson.RequestBody, tools *chatTools) ([]byte, error) {
 	choice := d.Raw("tool_choice")
 	allowed := func(*chatTool) bool { return true }
 	if rawjson.Unquote(rawjson.Field(choice, "type")) == "allowed_tools" {
