@@ -14,7 +14,7 @@ import (
 // memoryLimitEnv is the variable by which an operator sets the limit himself.
 const memoryLimitEnv = "GOMEMLIMIT"
 
-// boundMemory gives the runtime nine tenths of the memory that the process's
+// boundMemory gives the runtime four fifths of the memory that the process's
 // control group may have, unless the environment sets a limit, and returns
 // what the process may have, by the group or by that limit; 0: it has no bound.
 func boundMemory(lookup func(string) (string, bool)) int64 {
@@ -23,7 +23,7 @@ func boundMemory(lookup func(string) (string, bool)) int64 {
 		return smallest(most, debug.SetMemoryLimit(-1))
 	}
 	if most > 0 {
-		debug.SetMemoryLimit(most / 10 * 9)
+		debug.SetMemoryLimit(most / 5 * 4)
 	}
 	return most
 }
@@ -64,20 +64,20 @@ func groupMemory(read func(string) ([]byte, error)) int64 {
 }
 
 // answerMemory is the budget for answers on a node that may have so much memory,
-// 0 being any: a quarter of it, and never less than one answer or more than four.
+// 0 being any: a sixth of it, and never less than one answer or more than four.
 func answerMemory(s *Settings, memory int64) int64 {
 	if memory == 0 {
 		return 4 * s.MaxAnswer
 	}
-	return min(max(memory/4, s.MaxAnswer+1), 4*s.MaxAnswer)
+	return min(max(memory/6, s.MaxAnswer+1), 4*s.MaxAnswer)
 }
 
 // bodyMemory is the budget for request bodies and reference files on a node that
-// may have so much memory: a quarter of it, and never less than one of the
-// largest files. 0 leaves it to the gateway: memory has no bound.
+// may have so much memory: a fifth of it, and never less than one of the largest
+// files. 0 leaves it to the gateway: memory has no bound.
 func bodyMemory(memory int64) int64 {
 	if memory == 0 {
 		return 0
 	}
-	return max(memory/4, api.LargestReference+1)
+	return max(memory/5, api.LargestReference+1)
 }

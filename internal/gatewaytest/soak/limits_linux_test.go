@@ -24,7 +24,7 @@ func limited(t *testing.T, binary string, settings map[string]string) (command, 
 		script += fmt.Sprintf("echo $$ > %s/cgroup.procs\n", group)
 		told = "a control group of 512 MiB"
 	} else {
-		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 10 * 9) // what the gateway takes of a group
+		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // what the gateway takes of a group
 		told = "GOMEMLIMIT, since no control group can be made here"
 	}
 	command = filepath.Join(t.TempDir(), "limited")
