@@ -49,7 +49,7 @@ func (s Speaker) Post(path, body string, headers ...string) Heard {
 	var h Heard
 	Eventually(s.T, "the gateway takes a request", func() bool {
 		h = Call(s.T, s.Gateway, "POST", path, body, append([]string{"x-api-key", s.Key, "Authorization", "Bearer " + s.Key}, headers...)...)
-		return h.Status != 503 || !strings.Contains(h.Raw, "temporary problem")
+		return !h.overloaded()
 	})
 	return h
 }
@@ -86,6 +86,16 @@ func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string
 // Watch is Ask for a stream: then is called once, when a text has come.
 func (s Speaker) Watch(body, text string, then func()) Heard {
 	s.T.Helper()
+	var h Heard
+	Eventually(s.T, "the gateway takes a stream", func() bool {
+		h = s.watch(body, text, then)
+		return !h.overloaded()
+	})
+	return h
+}
+
+// watch makes one try.
+func (s Speaker) watch(body, text string, then func()) Heard {
 	r, err := http.NewRequestWithContext(s.T.Context(), "POST", s.Gateway.Process.URL+s.Form.Path(), strings.NewReader(body))
 	if err != nil {
 		s.T.Fatal(err)
@@ -108,6 +118,11 @@ func (s Speaker) Watch(body, text string, then func()) Heard {
 	}
 	h.Cut = !errors.Is(err, io.EOF)
 	return h
+}
+
+// overloaded tells whether a gateway has done nothing, for want of time.
+func (h Heard) overloaded() bool {
+	return h.Status == http.StatusServiceUnavailable && strings.Contains(h.Raw, "temporary problem")
 }
 
 // Charged checks what the receipt of an answer says, and that nothing else was
