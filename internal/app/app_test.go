@@ -39,6 +39,9 @@ func testSettings(t *testing.T, url, more string) *Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.Media == "file:data/media" { // the default is for where one works
+		s.Media = "file:" + t.TempDir()
+	}
 	return s
 }
 
