@@ -91,7 +91,10 @@ func benchChat(o options) error {
 		found := map[string][]round{}
 		for n := range o.rounds + 1 { // the first warms up
 			for i := range targets {
-				t := targets[(i+n)%len(targets)] // nobody always comes behind the same one
+				t := targets[i]
+				if n%2 == 1 { // nobody always comes behind the same one
+					t = targets[len(targets)-1-i]
+				}
 				r, err := measureChat(s, t, o.span)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", name, t.name, err)

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"strings"
-	"tollgate/internal/wire/internal/form"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/sse"
 )
 
