@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// metrics are the process's figures in the Prometheus form. Rooms report
-// through plain functions, so none of them knows Prometheus.
+// metrics are the process's figures in the Prometheus form, and those of rooms
+// that report through plain functions. Lines, jobs and webhooks have their own.
 type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
