@@ -2,7 +2,6 @@ package fault
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -76,14 +75,4 @@ func IsNative(path string) bool {
 
 // WriteNative answers a /native request with e (interface.md, Error object of
 // /native endpoints). There is never a Retry-After there.
-func (e *Error) WriteNative(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	if e.NoRetry {
-		h.Set("x-should-retry", "false")
-	}
-	out := append(e.NativeBody(), '\n')
-	h.Set("Content-Length", strconv.Itoa(len(out)))
-	w.WriteHeader(e.Status())
-	_, _ = w.Write(out) // the client may be gone; there is nobody else to tell
-}
+func (e *Error) WriteNative(w http.ResponseWriter) { e.send(w, e.NativeBody()) }

@@ -82,15 +82,20 @@ func (e *Error) Body() []byte {
 // Write answers a /v1 or operator request with e: status, headers and body.
 // `Retry-After` and `x-should-retry` appear only where e says so.
 func (e *Error) Write(w http.ResponseWriter) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(WholeSeconds(e.RetryAfter)))
+	}
+	e.send(w, e.Body())
+}
+
+// send answers with a body of one of the shapes.
+func (e *Error) send(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(WholeSeconds(e.RetryAfter)))
-	}
 	if e.NoRetry {
 		h.Set("x-should-retry", "false")
 	}
-	out := append(e.Body(), '\n')
+	out := append(body, '\n')
 	h.Set("Content-Length", strconv.Itoa(len(out)))
 	w.WriteHeader(e.Status())
 	_, _ = w.Write(out) // the client may be gone; there is nobody else to tell
