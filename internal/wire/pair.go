@@ -17,6 +17,8 @@ type Request interface {
 	Prompt(c *Counter, perImage int64) int64
 	// Estimate is a rough count of the same.
 	Estimate() int64
+	// HasTools tells whether it brings tools, whosever they are.
+	HasTools() bool
 }
 
 // Pair is how a request of a client's form meets a line of a form.
@@ -94,7 +96,19 @@ type Identity struct {
 	Model string
 	// Created is when the answer began, in Unix seconds.
 	Created int64
+	// Origin tells the account at the provider that answers from others: what it
+	// has encrypted goes back to no other. It holds no secret.
+	Origin string
 }
+
+const (
+	// SealMark begins what a client carries of a model's encrypted reasoning that
+	// is not of its own form: no line gets it but as what it holds.
+	SealMark = "tg1."
+	// LeastResponsesLimit is the smallest limit on output tokens that the
+	// responses form knows.
+	LeastResponsesLimit = 16
+)
 
 // Translation is what a request needs to become one of another form.
 type Translation struct {
@@ -104,4 +118,14 @@ type Translation struct {
 	MaxOutput int64
 	// Reasoning tells that the model thinks.
 	Reasoning bool
+	// Plain tells that the line has refused what is asked for beyond the client's
+	// words: reasoning encrypted, or summed up.
+	Plain bool
+	// OpenAI tells that the line's host is OpenAI's or Azure's, which know what
+	// compatible ones do not.
+	OpenAI bool
+	// Image fetches the image at an address, for a line that takes images inline
+	// alone: its media type and its bytes. The error is a *fault.Error. Nil:
+	// nobody fetches.
+	Image func(address string) (mime string, data []byte, err error)
 }

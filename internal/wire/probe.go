@@ -29,7 +29,18 @@ func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, 
 		if reasoning {
 			limit = "16"
 		}
-		return []byte(`{"contents":[{"role":"user","parts":[{"text":"ping"}]}],"generationConfig":{"maxOutputTokens":` + limit + `}}`), true
+		return []byte(`{"contents":[{"role":"user","parts":[{"text":"ping"}]}],"generationConfig":{"maxOutputTokens":` +
+			limit + `,"responseModalities":["TEXT"]}}`), true
 	}
 	return nil, false
+}
+
+// ProbeTools adds a tool to the body of a probe of the chat form: a model may take
+// none there. Bodies of other forms stay as they are.
+func ProbeTools(form Form, body []byte) []byte {
+	if form != FormChat {
+		return body
+	}
+	return append(body[:len(body)-1:len(body)-1],
+		`,"tools":[{"type":"function","function":{"name":"ping","parameters":{"type":"object","properties":{}}}}]}`...)
 }

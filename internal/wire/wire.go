@@ -5,7 +5,8 @@
 // bytes), this package, internal/form (what the readers of all forms share), a
 // folder a form (completions, messages, responses, gemini, with equally named
 // files: request, check, edit, meter, answer, editor, direct), usage, translate
-// with a folder a pair, and jobrequest (submissions of images and videos).
+// with a folder a pair (and what they share in its internal), and jobrequest
+// (submissions of images and videos).
 //
 // Invariants: nothing is read that has not passed the gate (strict JSON, UTF-8,
 // no repeated keys); a body or event is never decoded and encoded again, only the
@@ -31,7 +32,8 @@ const (
 )
 
 // Usage holds the counts of one answer, in tokens. Parts are included in their
-// wholes: Cached and both CacheWrites in Prompt, Reasoning in Completion. No
+// wholes: Cached, both CacheWrites and what its images and sound count in Prompt,
+// Reasoning and images and sound in Completion. No
 // count is negative or above maxCount.
 type Usage struct {
 	Prompt       int64
@@ -40,11 +42,19 @@ type Usage struct {
 	CacheWrite1h int64 // written to it for an hour
 	Completion   int64
 	Reasoning    int64
+	// Of the prompt, outside its cached part, and of the completion: the tokens
+	// of images and of sound.
+	PromptImage, PromptAudio         int64
+	CompletionImage, CompletionAudio int64
 	// ToolCalls counts the calls of hosted tools that the answer shows, by the
 	// names that Priced uses. Nil when there are none.
 	ToolCalls map[string]int64
 	// ServiceTier is the tier the provider says it answered with, or empty.
 	ServiceTier string
+	// CostNano is what the provider says that it takes itself, in nano-dollars,
+	// if HasCost.
+	CostNano int64
+	HasCost  bool
 }
 
 // Asked is what a request of any form asks for, as far as the gateway reads it.
@@ -95,6 +105,9 @@ type Edits struct {
 	// too; empty: where the client sent it.
 	Limit      int64
 	LimitField string
+	// SystemOnly tells of a line of chat completions that it knows no role
+	// developer: those messages become system's.
+	SystemOnly bool
 	// AskUsage makes a stream carry its usage, also when the client did not ask
 	// for it.
 	AskUsage bool

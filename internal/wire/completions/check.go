@@ -17,6 +17,7 @@ var fields = form.SharedFields(append(form.StoredFields(),
 	"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls",
 	"prompt_cache_key", "safety_identifier", "user", "response_format", "image_config", "reasoning_effort",
 	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
+	"verbosity", "moderation", "prompt_cache_options", "prompt_cache_retention",
 )...)
 
 // Check applies every rule about the fields of a chat-completions request and
@@ -106,7 +107,7 @@ func (r *Request) checkMessage(message []byte, index int) error {
 	if message[0] != '{' {
 		return fault.At(fault.InvalidMessages, fmt.Sprintf("messages[%d]", index), "Each message must be an object.")
 	}
-	var role, content, sound []byte
+	var role, content, sound, images []byte
 	for name, value := range rawjson.Members(message) {
 		switch string(name) {
 		case "role":
@@ -115,6 +116,8 @@ func (r *Request) checkMessage(message []byte, index int) error {
 			content = rawjson.Present(value)
 		case "audio":
 			sound = rawjson.Present(value)
+		case "images": // that an answer brought
+			images = rawjson.Present(value)
 		}
 	}
 	switch {
@@ -128,6 +131,11 @@ func (r *Request) checkMessage(message []byte, index int) error {
 	}
 	r.Key.Add(message)
 	r.Key.Over = r.Key.Over || string(role) == `"user"`
+	for k, image := range rawjson.Elements(images) {
+		if err := r.checkPart(image, index, k, "images"); err != nil {
+			return err
+		}
+	}
 	switch {
 	case content == nil || content[0] == '"':
 		return nil
@@ -136,7 +144,7 @@ func (r *Request) checkMessage(message []byte, index int) error {
 			"`content` must be a string, an array of parts or null.")
 	}
 	for k, part := range rawjson.Elements(content) {
-		if err := r.checkPart(part, index, k); err != nil {
+		if err := r.checkPart(part, index, k, "content"); err != nil {
 			return err
 		}
 	}
@@ -156,13 +164,13 @@ func isRole(raw []byte) bool {
 	return false
 }
 
-// checkPart checks one content part and adds it to the bound. What is neither
-// text nor image makes the prompt unbounded.
-func (r *Request) checkPart(part []byte, message, index int) error {
+// checkPart checks one part of a list of a message and adds it to the bound. What
+// is neither text nor image makes the prompt unbounded.
+func (r *Request) checkPart(part []byte, message, index int, list string) error {
 	if part[0] != '{' {
 		return nil
 	}
-	at := func(path string) string { return fmt.Sprintf("messages[%d].content[%d]%s", message, index, path) }
+	at := func(path string) string { return fmt.Sprintf("messages[%d].%s[%d]%s", message, list, index, path) }
 	kind := rawjson.Unquote(rawjson.Field(part, "type"))
 	switch kind {
 	case "input_audio", "audio", "audio_url":

@@ -216,6 +216,14 @@ func TestCheckReads(t *testing.T) {
 					Name: "web_search", MaxCalls: 0}, {Param: "plugins[0].id", Name: "web_search", MaxCalls: 0},
 					{Param: "plugins[1].id", Name: "file-parser", MaxCalls: 0}}
 			}},
+		"images of the assistant": {wiretest.AskingMessages(
+			`[{"role":"user","content":"x"},{"role":"assistant","content":"y","images":[` +
+				`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},` +
+				`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`),
+			func(r *Request, _ string) {
+				r.Bound.TextBytes -= int64(len(`"data:image/png;base64,AAAA"`))
+				r.Bound.Images = 2
+			}},
 		"image output": {wiretest.Asking(`"modalities":["text","image"]`),
 			func(r *Request, _ string) {
 				r.Options = []wire.Priced{{Param: "modalities", Name: "image", MaxCalls: 0}}

@@ -9,15 +9,20 @@ import (
 
 // Body returns the bytes for a line: the client's own, in its own order and
 // spacing, but for the owned fields. A `store` that is not false is sent as
-// false: nothing is kept at the provider. Call Check first. The result is the
+// false: nothing is kept at the provider; what a line of responses has sealed is
+// left out. Call Check first. The result is the
 // client's body itself when nothing changes; nobody may write to it.
 func (r *Request) Body(e wire.Edits) []byte {
 	d := r.Doc
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
+	r.Unsealed(&edits, "reasoning_details", false)
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
 		edits.Set("store", []byte("false"))
+	}
+	if e.SystemOnly {
+		r.renameDeveloper(&edits)
 	}
 	if r.Stream && e.AskUsage && !r.IncludeUsage {
 		if d.Raw("stream_options") == nil {
@@ -27,6 +32,24 @@ func (r *Request) Body(e wire.Edits) []byte {
 		}
 	}
 	return edits.Body()
+}
+
+// renameDeveloper makes the system's what a developer says.
+func (r *Request) renameDeveloper(edits *rawjson.Edits) {
+	list := r.Doc.Find("messages")
+	if list == nil {
+		return
+	}
+	messages := r.Doc.Body[list.From:list.To]
+	for from, to := range rawjson.Places(messages) {
+		message := messages[from:to]
+		for m := range rawjson.Spans(message) {
+			if string(m.Name) == "role" && rawjson.Unquote(message[m.From:m.To]) == "developer" {
+				at := list.From + from
+				edits.Splices = append(edits.Splices, rawjson.Splice{From: at + m.From, To: at + m.To, Text: []byte(`"system"`)})
+			}
+		}
+	}
 }
 
 // askUsage sets include_usage in the stream_options that the client sent.

@@ -123,7 +123,8 @@ func (c *editor) usageEvent(u wire.Usage) []byte {
 	return append(out, "}\n\n"...)
 }
 
-// AppendUsage writes a usage object of the chat-completions form.
+// AppendUsage writes a usage object of the chat-completions form. What images
+// and sound count is told where there is any.
 func AppendUsage(dst []byte, u wire.Usage) []byte {
 	number := func(name string, n int64) {
 		dst = rawjson.Put(dst, "", name, ":")
@@ -132,7 +133,16 @@ func AppendUsage(dst []byte, u wire.Usage) []byte {
 	number(`{"prompt_tokens"`, u.Prompt)
 	number(`,"completion_tokens"`, u.Completion)
 	number(`,"total_tokens"`, u.Prompt+u.Completion)
+	some := func(name string, n int64) {
+		if n > 0 {
+			number(name, n)
+		}
+	}
 	number(`,"prompt_tokens_details":{"cached_tokens"`, u.Cached)
+	some(`,"image_tokens"`, u.PromptImage)
+	some(`,"audio_tokens"`, u.PromptAudio)
 	number(`},"completion_tokens_details":{"reasoning_tokens"`, u.Reasoning)
+	some(`,"image_tokens"`, u.CompletionImage)
+	some(`,"audio_tokens"`, u.CompletionAudio)
 	return append(dst, "}}"...)
 }

@@ -24,5 +24,5 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
 	wiretest.ReadsOnly(t, 40, fields, "*.go", "../internal/form/*.go", "../translate/chatgemini/*.go",
-		"../translate/chatmessages/messages*.go")
+		"../translate/chatmessages/messages*.go", "../translate/chatresponses/*.go")
 }

@@ -336,6 +336,9 @@ func TestUsageSpellings(t *testing.T) {
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},` +
 			`"completion_tokens_details":{"reasoning_tokens":1}}`: {Prompt: 9,
 			Cached: 3, CacheWrite: 2, Completion: 4, Reasoning: 1},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"image_tokens":3,"audio_tokens":2},` +
+			`"completion_tokens_details":{"image_tokens":2,"audio_tokens":1}}`: {Prompt: 9, PromptImage: 3, PromptAudio: 2,
+			Completion: 4, CompletionImage: 2, CompletionAudio: 1},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6}`: {Prompt: 9,
 			Cached: 3, Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":3}`: {Prompt: 9,
@@ -438,6 +441,11 @@ func TestUsageEvent(t *testing.T) {
 			`"completion_tokens_details":{"reasoning_tokens":2}}}`)
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := string(AppendUsage(nil, wire.Usage{Prompt: 5, PromptImage: 1, PromptAudio: 2, Completion: 9, CompletionImage: 3,
+		CompletionAudio: 4})); got != `{"prompt_tokens":5,"completion_tokens":9,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":0,`+
+		`"image_tokens":1,"audio_tokens":2},"completion_tokens_details":{"reasoning_tokens":0,"image_tokens":3,"audio_tokens":4}}` {
+		t.Error(got)
 	}
 	again, _ := meterAll(t, got, 1)
 	if again.usage.Prompt != 5 || again.usage.Reasoning != 2 || again.marks != "U" {

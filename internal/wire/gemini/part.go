@@ -62,6 +62,8 @@ type Part struct {
 	Call    []byte // functionCall, an object
 	Inline  []byte // inlineData, an object
 	Thought bool   // the part belongs to the thoughts, not to the answer
+	// Signature is what the model wants to see again with the part, a string.
+	Signature []byte
 }
 
 // ReadPart reads a part.
@@ -79,6 +81,10 @@ func ReadPart(raw []byte) (p Part) {
 		case "inlineData":
 			if value[0] == '{' {
 				p.Inline = value
+			}
+		case "thoughtSignature":
+			if rawjson.IsText(value) && len(value) > 2 {
+				p.Signature = value
 			}
 		case "thought":
 			p.Thought = string(value) == "true"
@@ -153,10 +159,19 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 			u.Reasoning, _ = rawjson.Count(value)
 		case "totalTokenCount":
 			total, _ = rawjson.Count(value)
+		case "promptTokensDetails", "toolUsePromptTokensDetails":
+			image, audio := modalities(value)
+			u.PromptImage, u.PromptAudio = u.PromptImage+image, u.PromptAudio+audio
+		case "cacheTokensDetails": // those cost what cached tokens cost
+			image, audio := modalities(value)
+			u.PromptImage, u.PromptAudio = u.PromptImage-image, u.PromptAudio-audio
+		case "candidatesTokensDetails":
+			u.CompletionImage, u.CompletionAudio = modalities(value)
 		case "serviceTier":
 			u.ServiceTier = tierOf(value)
 		}
 	}
+	u.PromptImage, u.PromptAudio = max(u.PromptImage, 0), max(u.PromptAudio, 0)
 	if !u.CountedPrompt {
 		toolUse = 0
 	}
@@ -168,6 +183,21 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 	u.CountedCompletion = counted || u.Reasoning > 0
 	u.Cached = min(u.Cached, u.Prompt)
 	return u, counted
+}
+
+// modalities returns the tokens of images and of sound that a list of counts by
+// modality names.
+func modalities(details []byte) (image, audio int64) {
+	for _, one := range rawjson.Elements(details) {
+		n, _ := rawjson.Count(rawjson.Field(one, "tokenCount"))
+		switch string(rawjson.Field(one, "modality")) {
+		case `"IMAGE"`:
+			image = min(image+n, rawjson.MaxCount)
+		case `"AUDIO"`:
+			audio = min(audio+n, rawjson.MaxCount)
+		}
+	}
+	return image, audio
 }
 
 // tierOf returns a tier under the name that the other forms have for it.

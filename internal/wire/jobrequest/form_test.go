@@ -62,7 +62,8 @@ func TestForms(t *testing.T) {
 			false}, formField{"mask", "mask", true},
 		formField{"n", "2", false}, formField{"size", "16:9", false}, formField{"resolution", "", false},
 		formField{"callback_url", "https://c/x", false},
-		formField{"seed", "-12.5", false}, formField{"watermark", "false", false}, formField{"style", "12px", false},
+		formField{"seed", "-12", false},
+		formField{"guidance", "-12.5", false}, formField{"watermark", "false", false}, formField{"style", "12px", false},
 		formField{"tags[]", "a", false}, formField{"tags[]", "b", false},
 		formField{"extra", "ignored", true})
 	if err != nil {
@@ -92,8 +93,8 @@ func TestForms(t *testing.T) {
 	if data, err := r.Mask.Data(); string(data) != "mask" || err != nil {
 		t.Errorf("mask %q, %v", data, err)
 	}
-	params, err := r.Params([]string{"seed", "style", "watermark", "tags", "extra"})
-	if want := `{"seed":-12.5,"style":"12px","watermark":false}`; string(params) != want || err != nil {
+	params, err := r.Params([]string{"seed", "guidance", "style", "watermark", "tags", "extra"})
+	if want := `{"seed":-12,"guidance":-12.5,"style":"12px","watermark":false}`; string(params) != want || err != nil {
 		t.Errorf("params %s, %v; want %s", params, err, want)
 	}
 	single, err := edit(t, formField{"image", "one", true}, formField{"prompt", "x", false})

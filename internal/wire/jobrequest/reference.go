@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -21,11 +22,27 @@ type Reference struct {
 	// Address is the http(s) address that it is to be got from; empty: Data has
 	// it.
 	Address string
+	// Role is what it is for; empty: for the line to say.
+	Role string
 
 	typed bool   // an object may say that it is a video
+	clips bool   // it is of a video submission, where objects may say any role
 	text  []byte // base64, or a data URI
 	file  []byte // a file of a multipart form; nil: text holds it
 }
+
+// The roles of a video's references.
+const (
+	FirstFrame = "first_frame" // the clip begins with it
+	LastFrame  = "last_frame"  // the clip ends with it
+	Subject    = "reference"   // what the clip shows, or how it looks
+)
+
+// Roles lists the roles.
+func Roles() []string { return []string{FirstFrame, LastFrame, Subject} }
+
+// isFrame tells whether a role is that of one picture of the clip.
+func isFrame(role string) bool { return role == FirstFrame || role == LastFrame }
 
 // Data returns the bytes of a reference that came with the body. What is no
 // base64 is invalid_request.
@@ -75,13 +92,16 @@ func hasFold(text []byte, prefix string) bool {
 // referenceField is a field that may hold references.
 type referenceField struct {
 	name  string
-	video bool // videos too
-	typed bool // videos too, where an object says so
+	video bool   // videos too
+	typed bool   // videos too, where an object says so
+	role  string // what its references are for; empty: objects may say it
 }
 
 func imageOnly(name string) referenceField { return referenceField{name: name} }
 
 func unlessTyped(name string) referenceField { return referenceField{name: name, typed: true} }
+
+func frameOf(role string) referenceField { return referenceField{name: role, role: role} }
 
 func anyKind(name string) referenceField { return referenceField{name: name, video: true} }
 
@@ -112,7 +132,7 @@ func (s *Request) readReferences(fields ...referenceField) error {
 // addReference reads one reference: a string, or an object with its address.
 func (s *Request) addReference(f referenceField, param string, raw []byte) error {
 	s.sawReference(f)
-	r := Reference{Param: param, Image: true, Video: f.video, typed: f.typed}
+	r := Reference{Param: param, Image: true, Video: f.video, typed: f.typed, clips: s.clips, Role: f.role}
 	if raw[0] == '{' {
 		text, err := r.readObject(raw)
 		if err != nil {
@@ -151,6 +171,7 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 		return nil, form.Stored(r.Param + path)
 	}
 	var address []byte
+	own := r.Role
 	for name, value := range rawjson.Members(object) {
 		value = rawjson.Present(value)
 		switch {
@@ -161,6 +182,11 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`%s.type` must be %s.", r.Param, r.kinds())
 			}
 			r.Image, r.Video = kind == "image", kind == "video"
+		case string(name) == "role":
+			r.Role = rawjson.Unquote(value)
+			if !slices.Contains(r.roles(own), r.Role) {
+				return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`%s.role` must be %s.", r.Param, strings.Join(r.roles(own), ", "))
+			}
 		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.typed):
 			if !rawjson.IsText(value) {
 				return nil, fault.At(fault.InvalidRequest, r.Param, "`%s.%s` must be a string.", r.Param, name)
@@ -168,10 +194,59 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 			address = value
 		}
 	}
+	if isFrame(r.Role) && !r.Image {
+		return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`%s.role` is %s, which must be an image.", r.Param, r.Role)
+	}
 	if address == nil {
 		return nil, fault.At(fault.InvalidRequest, r.Param, "`%s` has no `url`: an http(s) address, a data URI or base64.", r.Param)
 	}
 	return address, nil
+}
+
+// roles names what r may be for: what its field says, or, for a video's, any.
+func (r *Reference) roles(own string) []string {
+	switch {
+	case own != "":
+		return []string{own}
+	case r.clips:
+		return Roles()
+	}
+	return []string{Subject}
+}
+
+// checkRoles holds the roles against each other. Where some references have one
+// the others are what the clip shows; where none has, the line says what they are.
+func (s *Request) checkRoles() error {
+	said := map[string]bool{}
+	for i := range s.References {
+		r := &s.References[i]
+		if isFrame(r.Role) {
+			if said[r.Role] {
+				return fault.At(fault.InvalidRequest, r.Param, "Send one `%s` only.", r.Role)
+			}
+			r.Video = false
+		}
+		said[r.Role] = true
+	}
+	delete(said, "")
+	for i := range s.References {
+		if r := &s.References[i]; len(said) > 0 && r.Role == "" {
+			r.Role = Subject
+		}
+	}
+	return nil
+}
+
+// RolesOfReferences are the roles of s's references in their order; nil: none
+// has any.
+func (s *Request) RolesOfReferences() []string {
+	var roles []string
+	for _, r := range s.References {
+		if r.Role != "" {
+			roles = append(roles, r.Role)
+		}
+	}
+	return roles // checkRoles gives each one or none
 }
 
 // kinds names what r may be.

@@ -36,6 +36,8 @@ const maxReferences = 100
 type Request struct {
 	doc  *rawjson.RequestBody
 	form *multipartForm // of a multipart body: doc holds its text fields; else nil
+	// clips says that it is a submission of a video.
+	clips bool
 
 	// Prompt is the user's text; empty only for videos with references.
 	Prompt string
@@ -56,6 +58,11 @@ type Request struct {
 	ReferencesParam string
 	// Mask is what of the first reference may change; nil: all.
 	Mask *Reference
+	// Audio says whether a clip is to have sound; nil: not said. Callers may set it
+	// to what the model has anyway before Params. Choices are the fields of
+	// ChoiceNames that were sent, checked.
+	Audio   *bool
+	Choices []string
 	// Callback is the address that wants the result, not judged yet but for its
 	// being a string, and CallbackParam how the user spells its field. Empty
 	// CallbackParam: there is none.
@@ -85,7 +92,7 @@ func OpenVideo(body []byte) (*Video, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Video{Request{doc: doc}}, nil
+	return &Video{Request{doc: doc, clips: true}}, nil
 }
 
 // Model returns the model's id as the client sent it; model_not_found when it
@@ -158,8 +165,12 @@ func (r *Video) Check() error {
 	if err := r.checkCase(); err != nil {
 		return err
 	}
-	err := r.readReferences(unlessTyped("image"), unlessTyped("images"), unlessTyped("reference_images"), anyKind("references"))
+	err := r.readReferences(frameOf(FirstFrame), frameOf(LastFrame), unlessTyped("image"), unlessTyped("images"),
+		unlessTyped("reference_images"), anyKind("references"))
 	if err != nil {
+		return err
+	}
+	if err := r.checkRoles(); err != nil {
 		return err
 	}
 	if err := r.readPrompt(r.Asked == 0); err != nil {
@@ -217,9 +228,52 @@ func (s *Request) readRest() error {
 	if raw := s.doc.Raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
 		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `stream` out, and poll the job or name a `callback_url`.")
 	}
+	if err := s.readChoices(); err != nil {
+		return err
+	}
 	var err error
 	s.Callback, s.CallbackParam, err = s.either("callback_url", "callBackUrl", fault.InvalidCallbackURL)
 	return err
+}
+
+// ChoiceNames are the further fields of submissions whose meaning is the same
+// for every model that lists them in its params: they are checked here, and what
+// a model does not list is refused.
+func ChoiceNames() []string { return []string{"seed", "negative_prompt"} }
+
+// readChoices reads `audio`, `seed` and `negative_prompt`.
+func (s *Request) readChoices() error {
+	s.Audio, s.Choices = nil, nil
+	for _, name := range append(ChoiceNames(), "audio") {
+		raw := s.doc.Raw(name)
+		if raw != nil && s.form != nil {
+			if raw = literal(raw); string(raw) == `""` {
+				raw = nil
+			}
+		}
+		if raw == nil {
+			continue
+		}
+		switch name {
+		case "audio":
+			on := string(raw) == "true"
+			if !on && string(raw) != "false" {
+				return fault.At(fault.InvalidRequest, name, "`audio` must be true or false.")
+			}
+			s.Audio = &on
+			continue
+		case "seed":
+			if _, ok := rawjson.Integer(raw); !ok || !isNumber(raw) {
+				return fault.At(fault.InvalidRequest, name, "`seed` must be an integer.")
+			}
+		default:
+			if !rawjson.IsText(raw) || strings.ContainsRune(rawjson.Unquote(raw), 0) {
+				return fault.At(fault.InvalidRequest, name, "`%s` must be a string without the character U+0000.", name)
+			}
+		}
+		s.Choices = append(s.Choices, name)
+	}
+	return nil
 }
 
 // word reads a field that must be a string; empty when it is absent.
@@ -271,6 +325,7 @@ func (s *Request) count(name string) (int64, error) {
 var owned = []string{
 	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
+	"first_frame", "last_frame", "audio",
 }
 
 // checkCase refuses fields that are owned but for case.
@@ -308,8 +363,8 @@ func (r *Video) Misnamed(params []string) error {
 }
 
 // Params returns the fields of the given names as one JSON object, as they were
-// sent, but for those that are absent or that the gateway reads itself; nil when
-// there are none. Numbers and booleans of a form are those of JSON. It refuses
+// sent, but for those that are absent or that the gateway reads itself, and
+// `audio` where Audio is set; nil when there are none. Numbers and booleans of a form are those of JSON. It refuses
 // what refers to something stored at a provider, and more than 64 KiB.
 func (s *Request) Params(names []string) (json.RawMessage, error) {
 	var out bytes.Buffer
@@ -339,6 +394,14 @@ func (s *Request) Params(names []string) (json.RawMessage, error) {
 		out.Write(quoted(name))
 		out.WriteByte(':')
 		out.Write(raw)
+	}
+	if s.Audio != nil {
+		before := byte(',')
+		if out.Len() == 0 {
+			before = '{'
+		}
+		out.WriteByte(before)
+		fmt.Fprintf(&out, `"audio":%t`, *s.Audio)
 	}
 	if out.Len() == 0 {
 		return nil, nil

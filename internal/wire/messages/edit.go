@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"slices"
 
 	"tollgate/internal/wire"
@@ -9,19 +10,40 @@ import (
 )
 
 // Body returns the bytes for a line: the client's own, in its own order and
-// spacing, but for the model and what is left of several limits. The result is
-// the client's body itself when nothing changes; nobody may write to it.
+// spacing, but for the model, what is left of several limits, what a line of
+// responses has sealed, which no other takes, and an end user whose name is an
+// e-mail address, which providers refuse. The result is the client's body itself
+// when nothing changes; nobody may write to it.
 func (r *Request) Body(e wire.Edits) []byte {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
+	r.Unsealed(&edits, "content", true)
 	r.SetLimit(&edits, "max_tokens", r.Limit)
+	r.hideUser(&edits)
 	return edits.Body()
+}
+
+// hideUser takes the e-mail address out of metadata.user_id.
+func (r *Request) hideUser(edits *rawjson.Edits) {
+	metadata := r.Doc.Find("metadata")
+	if metadata == nil {
+		return
+	}
+	object := r.Doc.Body[metadata.From:metadata.To]
+	for m := range rawjson.Spans(object) {
+		if value := object[m.From:m.To]; string(m.Name) == "user_id" && rawjson.IsText(value) {
+			if hidden := form.EndUser(value); !bytes.Equal(hidden, value) {
+				edits.Splices = append(edits.Splices, rawjson.Splice{From: metadata.From + m.From, To: metadata.From + m.To, Text: hidden})
+			}
+		}
+	}
 }
 
 // CountBody is Body for a line that only counts tokens: without the members
 // that requests have and counts refuse. None of them is part of the prompt.
 func (r *Request) CountBody(e wire.Edits) []byte {
 	edits := rawjson.Edits{Doc: r.Doc}
+	r.Unsealed(&edits, "content", true)
 	if r.Doc.Find("model") != nil {
 		edits.SetText("model", e.Model)
 	}
@@ -39,6 +61,5 @@ func isNotCounted(name string) bool {
 	case "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":
 		return true
 	}
-	limits := form.LimitFields()
-	return slices.Contains(limits[:], name)
+	return slices.Contains(form.LimitFields(), name)
 }

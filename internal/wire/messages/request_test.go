@@ -392,6 +392,31 @@ func TestMessagesCountBody(t *testing.T) {
 	}
 }
 
+// TestNoAddressOfAnEndUser: what looks like an e-mail address is hashed, and
+// nothing else of the body changes.
+func TestNoAddressOfAnEndUser(t *testing.T) {
+	t.Parallel()
+	const hash = "71d4f55f72fa128dfb468a1a3901507c804b74316488744d769d7f4b16696476"
+	for metadata, want := range map[string]string{
+		`{ "user_id" : "ann@example.com", "a":1 }`: `{ "user_id" : "` + hash + `", "a":1 }`,
+		`{"user_id":"\u0061nn@example.com"}`:       `{"user_id":"` + hash + `"}`,
+		`{"user_id":"user_1@device"}`:              ``,
+		`{"user_id":7}`:                            ``, `{"user_id":null}`: ``, `null`: ``, `{"other":"ann@example.com"}`: ``,
+		`["user_id","ann@example.com"]`: ``,
+	} {
+		if want == "" {
+			want = metadata
+		}
+		r, err := Open([]byte(`{"model":"m", "metadata":` + metadata + ` ,"max_tokens":5}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.Body(wire.Edits{Model: "v"})); got != `{"model":"v", "metadata":`+want+` ,"max_tokens":5}` {
+			t.Errorf("%s: %s", metadata, got)
+		}
+	}
+}
+
 // FuzzMessagesCountBody: whatever passed the gate, its count gets JSON with the
 // model and without what it refuses, and everything else as it was.
 func FuzzMessagesCountBody(f *testing.F) {

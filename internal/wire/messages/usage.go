@@ -17,6 +17,8 @@ type usageSum struct {
 	final                         bool // the output was counted from the finish on: it is the last word
 	tier                          string
 	calls                         map[string]int64 // of hosted tools; nil until one is named
+	cost                          int64            // nano-dollars, if hasCost
+	hasCost                       bool
 }
 
 // merge takes the counts that an object names; null says nothing. The counts
@@ -30,6 +32,9 @@ func (m *usageSum) merge(raw []byte, last bool) (output bool) {
 			*to = n
 		}
 		return ok
+	}
+	if cost, ok := form.ReadCost(raw); ok {
+		m.cost, m.hasCost = cost, true
 	}
 	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
@@ -85,7 +90,7 @@ func (m *usageSum) known() bool { return m.hasInput && m.final }
 // or may not have counted to the end.
 func (m *usageSum) result(shown map[string]int64) wire.Usage {
 	if !m.hasInput {
-		m = &usageSum{output: m.output, thinking: m.thinking, tier: m.tier, calls: m.calls}
+		m = &usageSum{output: m.output, thinking: m.thinking, tier: m.tier, calls: m.calls, cost: m.cost, hasCost: m.hasCost}
 	}
 	creation := m.creation
 	if !m.hasCreation {
@@ -96,6 +101,8 @@ func (m *usageSum) result(shown map[string]int64) wire.Usage {
 		Completion:   m.output,
 		CacheWrite1h: min(m.write1h, creation),
 		ServiceTier:  m.tier,
+		CostNano:     m.cost,
+		HasCost:      m.hasCost,
 	}
 	u.Cached = min(m.read, u.Prompt)
 	u.CacheWrite1h = min(u.CacheWrite1h, u.Prompt-u.Cached)

@@ -116,13 +116,26 @@ func Spans(object []byte) iter.Seq[Member] {
 // Elements walks an array.
 func Elements(array []byte) iter.Seq2[int, []byte] {
 	return func(yield func(index int, value []byte) bool) {
+		n := 0
+		for from, to := range Places(array) {
+			if !yield(n, array[from:to]) {
+				return
+			}
+			n++
+		}
+	}
+}
+
+// Places walks an array by where its elements begin and end.
+func Places(array []byte) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
 		if len(array) == 0 || array[0] != '[' {
 			return
 		}
-		for i, n := SkipSpace(array, 1), 0; i < len(array) && array[i] != ']'; n++ {
+		for i := SkipSpace(array, 1); i < len(array) && array[i] != ']'; {
 			from := i
 			to := skipValue(array, from)
-			if to <= from || !yield(n, array[from:to]) {
+			if to <= from || !yield(from, to) {
 				return
 			}
 			if i = SkipSpace(array, to); i >= len(array) || array[i] != ',' {

@@ -25,7 +25,7 @@ func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error)
 
 // Body implements Pair.
 func (r direct) Body(t wire.Translation) ([]byte, error) {
-	return r.Request.Body(t.Edits), nil
+	return r.Request.bodyFor(t), nil
 }
 
 // Direct is how the request meets a line of its own form.

@@ -275,3 +275,39 @@ func FuzzResponsesRequest(f *testing.F) {
 		}
 	})
 }
+
+// TestItemsWithoutWhatNobodyStored: a model that thinks is asked for what can be
+// sent back, and of what is sent back nothing refers to the provider's store.
+func TestItemsWithoutWhatNobodyStored(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		body, want       string
+		reasoning, plain bool
+	}{
+		{`{"input":"x"}`, `{"input":"x","store":false,"include":["reasoning.encrypted_content"]}`, true, false},
+		{`{"input":"x"}`, `{"input":"x","store":false}`, true, true},
+		{`{"input":"x"}`, `{"input":"x","store":false}`, false, false},
+		{`{"input":"x","include":["a"]}`, `{"input":"x","include":["a","reasoning.encrypted_content"],"store":false}`, true, false},
+		{`{"input":"x","include":null}`, `{"input":"x","include":["reasoning.encrypted_content"],"store":false}`, true, false},
+		{`{"input":"x","include":[ "reasoning.encrypted_content" ],"store":false}`,
+			`{"input":"x","include":[ "reasoning.encrypted_content" ],"store":false}`, true, false},
+		{`{"store":false,"input":[ {"role":"user","content":"x"}, {"type":"reasoning","id":"rs_1","summary":[]},` +
+			`{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"E"},{"id":"fc_1","type":"function_call","call_id":"c",` +
+			`"name":"f","arguments":"{\"id\": 1}"},{"type":"function_call_output","call_id":"c","output":"id"},` +
+			`{"type":"message","role":"assistant","id":"msg_1","content":[{"type":"output_text","text":"y"}]}]}`,
+			`{"store":false,"input":[{"role":"user","content":"x"},{"type":"reasoning","summary":[],"encrypted_content":"E"},` +
+				`{"type":"function_call","call_id":"c","name":"f","arguments":"{\"id\": 1}"},` +
+				`{"type":"function_call_output","call_id":"c","output":"id"},` +
+				`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"y"}]}]}`, false, false},
+		{`{"store":false,"input":[ {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h"}]}, ` +
+			`{"type":"shell_call","id":"sh_1"} ]}`,
+			`{"store":false,"input":[ {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h"}]}, ` +
+				`{"type":"shell_call","id":"sh_1"} ]}`, false, false},
+	} {
+		r := askResponses(t, c.body)
+		got, err := r.Direct(wire.Identity{}).Body(wire.Translation{Reasoning: c.reasoning, Plain: c.plain})
+		if err != nil || strings.Replace(string(got), `,"model":""`, "", 1) != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.body, got, c.want)
+		}
+	}
+}

@@ -65,6 +65,8 @@ func TestAudioIsRefusedHoweverItIsWrapped(t *testing.T) {
 		`{"type":"file","file":{"data":"AAAA","Mime_Type":"audio/wav"}}`:                       ".file.Mime_Type",
 		`{"type":"image_url","image_url":{"url":"data:audio/ogg;base64,AA"}}`:                  ".image_url.url",
 		`{"type":"image_url","image_url":{"url":"https://h/a/b.wav?x=1#y"}}`:                   ".image_url.url",
+		`{"type":"file","file":{"file_data":"data:application/ogg;base64,AA"}}`:                ".file.file_data",
+		`{"type":"file","file":{"data":"AAAA","mime_type":"application/ogg"}}`:                 ".file.mime_type",
 		`{"type":"input_file","file_url":"https://h/speech.m4a"}`:                              ".file_url",
 		`{"type":"input_file","filename":"a.wav","file_data":"AA"}`:                            ".filename",
 		`{"type":"nobody_knows","list":[1,{"input_audio":"AA"}]}`:                              ".list[1].input_audio",

@@ -43,6 +43,10 @@ func TestOneLimitGoesToALine(t *testing.T) {
 			"max_completion_tokens"},
 		"responses to chat": {func() ([]byte, error) { return responseschat.New(responses, wire.Identity{}).Body(in) },
 			"max_completion_tokens"},
+		"chat to responses": {func() ([]byte, error) { return New(chat, wire.FormResponses, wire.Identity{}).Body(in) },
+			"max_output_tokens"},
+		"messages to responses": {func() ([]byte, error) { return New(messages, wire.FormResponses, wire.Identity{}).Body(in) },
+			"max_output_tokens"},
 		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits), nil }, ""},
 	} {
 		sent, err := of.body()

@@ -16,6 +16,8 @@ import (
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate/chatgemini"
 	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/chatresponses"
+	"tollgate/internal/wire/translate/messagesresponses"
 	"tollgate/internal/wire/translate/responseschat"
 )
 
@@ -25,7 +27,7 @@ import (
 func Translates(client, line wire.Form) bool {
 	switch client {
 	case wire.FormChat:
-		return line == wire.FormMessages || line == wire.FormGemini
+		return line == wire.FormMessages || line == wire.FormGemini || line == wire.FormResponses
 	case wire.FormResponses, wire.FormMessages:
 		return line == wire.FormChat || line != client && Translates(wire.FormChat, line)
 	}
@@ -39,7 +41,11 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 	case *completions.Request:
 		return chatOn(r, form, id)
 	case *messages.Request:
-		if form != wire.FormMessages {
+		switch form {
+		case wire.FormMessages:
+		case wire.FormResponses:
+			return messagesresponses.New(r, id)
+		default:
 			return byChat(chatmessages.ToChat(r, id), wire.FormMessages, form, id)
 		}
 	case *responses.Request:
@@ -57,6 +63,17 @@ func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair 
 		return chatmessages.ToMessages(r, id)
 	case wire.FormGemini:
 		return chatgemini.New(r, id)
+	case wire.FormResponses:
+		return chatresponses.New(r, id)
 	}
 	return r.Direct(id)
+}
+
+// LeastLimit is the smallest limit on output tokens that a line of a form gets
+// from a client of another: a smaller one is raised to it.
+func LeastLimit(client, line wire.Form) int64 {
+	if line == wire.FormResponses && client != line {
+		return wire.LeastResponsesLimit
+	}
+	return 1
 }

@@ -13,7 +13,7 @@ import (
 // SharedFields are the top-level fields that the gateway reads, edits or refuses
 // in every form, and those of a form's own.
 func SharedFields(own ...string) []string {
-	return slices.Concat(limitFields[:], pricedFields[:], vendorTools, routingFields, own)
+	return slices.Concat(limitFields, []string{leastField}, pricedFields[:], vendorTools, routingFields, own)
 }
 
 // pricedFields have values that change what the provider charges.

@@ -52,6 +52,9 @@ var audioEndings = []string{
 	".mka", ".pcm", ".pcm16",
 }
 
+// ogg is the type of sound that does not say so.
+const ogg = "application/ogg"
+
 // holdsAudio tells whether a member of a part holds audio: by its own name, by a
 // type, by the head of a data address, or by the name of a file. Names are
 // compared without regard to case and underscores, as vendors spell them.
@@ -72,12 +75,12 @@ func holdsAudio(name, value []byte) bool {
 	}
 	head := textHead(value)
 	switch {
-	case strings.HasPrefix(head, "data:audio/"):
+	case strings.HasPrefix(head, "data:audio/") || strings.HasPrefix(head, "data:"+ogg):
 		return true
 	case word == "type":
 		return strings.Contains(head, "audio")
 	case word == "mediatype" || word == "mimetype" || word == "contenttype":
-		return strings.HasPrefix(head, "audio")
+		return strings.HasPrefix(head, "audio") || strings.HasPrefix(head, ogg)
 	case word == "format":
 		return strings.HasPrefix(head, "audio") || slices.Contains(audioEndings, "."+head)
 	case word == "filename" || strings.HasSuffix(word, "url") || strings.HasSuffix(word, "uri"):

@@ -4,16 +4,12 @@ import (
 	"strconv"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
 
-// limitFields are the names by which vendors take the limit on output tokens.
-// Each obeys some of them and ignores the others, or lets one win, so all that a
-// client sends are read, and the line gets the smallest in one field.
-var limitFields = [...]string{
-	"max_tokens", "max_completion_tokens", "max_output_tokens",
-	"max_new_tokens", "max_tokens_to_sample", "n_predict", "num_predict",
-}
+// limitFields are wire.LimitFields, made once.
+var limitFields = wire.LimitFields()
 
 // ReadLimit reads the client's limit, the smallest of those that it names.
 func (r *Request) ReadLimit() error {
@@ -34,9 +30,16 @@ func (r *Request) ReadLimit() error {
 	return nil
 }
 
+// leastField asks for an answer of at least so many tokens. Vendors that know it
+// set it against the limit, so it goes to none.
+const leastField = "min_tokens"
+
 // SetLimit leaves one limit in the body: limit, in the given field. 0 leaves
 // none.
 func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
+	if m.Doc.Find(leastField) != nil {
+		m.Drop(leastField)
+	}
 	for _, name := range limitFields {
 		found := m.Doc.Find(name)
 		switch {
@@ -53,5 +56,5 @@ func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
 	}
 }
 
-// LimitFields returns the names by which vendors take the limit on output tokens.
-func LimitFields() [len(limitFields)]string { return limitFields }
+// LimitFields returns wire.LimitFields. Callers must not change the slice.
+func LimitFields() []string { return limitFields }

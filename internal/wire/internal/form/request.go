@@ -34,6 +34,14 @@ func Open(body []byte) (Request, error) {
 // Has tells whether the client sent a field, be it null.
 func (r *Request) Has(field string) bool { return r.Doc.Find(field) != nil }
 
+// HasTools tells whether the client sent tools.
+func (r *Request) HasTools() bool {
+	for range rawjson.Elements(r.Doc.Raw("tools")) {
+		return true
+	}
+	return false
+}
+
 // Size returns the bytes of the body.
 func (r *Request) Size() int64 { return int64(len(r.Doc.Body)) }
 

@@ -2,7 +2,6 @@ package form
 
 import (
 	"maps"
-	"strings"
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
@@ -44,6 +43,8 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	}
 	u.Cached = min(u.Cached, u.Prompt)
 	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
+	u.PromptImage, _ = firstCount(details, "image_tokens")
+	u.PromptAudio, _ = firstCount(details, "audio_tokens")
 
 	outDetails := rawjson.Field(raw, "completion_tokens_details")
 	if outDetails == nil {
@@ -58,17 +59,12 @@ func ReadUsage(raw []byte) (u UsageReport) {
 		u.Completion += u.Reasoning
 	}
 	u.Reasoning = min(u.Reasoning, u.Completion)
+	u.CompletionImage, _ = firstCount(outDetails, "image_tokens")
+	u.CompletionAudio, _ = firstCount(outDetails, "audio_tokens")
 	u.ServiceTier = rawjson.Unquote(rawjson.Field(raw, "service_tier"))
+	u.CostNano, u.HasCost = ReadCost(raw)
 
-	for _, name := range []string{"server_tool_use", "server_tool_use_details"} {
-		for tool, calls := range rawjson.Members(rawjson.Field(raw, name)) {
-			if known := HostedTool(strings.TrimSuffix(string(tool), "_requests")); known != "" {
-				if n, ok := rawjson.Count(calls); ok && n > 0 {
-					u.AddCalls(known, n)
-				}
-			}
-		}
-	}
+	u.readCalls(raw)
 	return u
 }
 
@@ -100,12 +96,19 @@ func (r *Reports) Take(u UsageReport, last bool) {
 	keep(&all.CacheWrite1h, u.CacheWrite1h)
 	keep(&all.Completion, u.Completion)
 	keep(&all.Reasoning, u.Reasoning)
+	keep(&all.PromptImage, u.PromptImage)
+	keep(&all.PromptAudio, u.PromptAudio)
+	keep(&all.CompletionImage, u.CompletionImage)
+	keep(&all.CompletionAudio, u.CompletionAudio)
 	all.Cached = min(all.Cached, all.Prompt)
 	all.CacheWrite = min(all.CacheWrite, all.Prompt-all.Cached)
 	all.CacheWrite1h = min(all.CacheWrite1h, all.Prompt-all.Cached-all.CacheWrite)
 	all.Reasoning = min(all.Reasoning, all.Completion)
 	if u.ServiceTier != "" {
 		all.ServiceTier = u.ServiceTier
+	}
+	if u.HasCost {
+		all.CostNano, all.HasCost = u.CostNano, true
 	}
 	for name, n := range u.ToolCalls {
 		all.AddCalls(name, n-all.ToolCalls[name])

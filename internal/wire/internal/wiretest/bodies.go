@@ -51,7 +51,7 @@ func Rest(t *testing.T, body []byte) map[string]string {
 	out := make(map[string]string)
 	for name, value := range all {
 		switch name {
-		case "model", "store", "stream_options":
+		case "model", "store", "stream_options", "min_tokens":
 		default:
 			if slices.Contains(limits[:], name) {
 				continue

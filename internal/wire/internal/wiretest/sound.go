@@ -74,6 +74,10 @@ func SoundChat(stream []byte) error {
 							Name      *string
 							Arguments *string
 						}
+						Custom *struct {
+							Name  *string
+							Input *string
+						}
 					} `json:"tool_calls"`
 				}
 			}
@@ -105,10 +109,13 @@ func SoundChat(stream []byte) error {
 			return errors.New("a choice too many")
 		}
 		for _, call := range c.Choices[0].Delta.ToolCalls {
+			if custom := call.Custom; custom != nil { // alike, in other words
+				call.Function.Name, call.Function.Arguments = custom.Name, custom.Input
+			}
 			switch {
 			case call.Index == nil || *call.Index > calls || call.Function.Arguments == nil:
 				return errors.New("a call out of order")
-			case *call.Index == calls && (call.ID == "" || call.Type != "function" || call.Function.Name == nil):
+			case *call.Index == calls && (call.ID == "" || call.Type != wantedType(call.Custom != nil) || call.Function.Name == nil):
 				return errors.New("a call without id, type or name")
 			case *call.Index < calls && (call.ID != "" || call.Function.Name != nil):
 				return errors.New("a call begins twice")
@@ -119,6 +126,14 @@ func SoundChat(stream []byte) error {
 		finished = c.Choices[0].FinishReason != nil
 		return nil
 	})
+}
+
+// wantedType is the type of a call.
+func wantedType(custom bool) string {
+	if custom {
+		return "custom"
+	}
+	return "function"
 }
 
 // SoundMessages tells what is wrong with a messages stream: message_start

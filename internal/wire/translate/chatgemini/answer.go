@@ -56,11 +56,11 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Generated, index
 			*to = append(*to, part.Text[1:len(part.Text)-1]...)
 		}
 		if part.Call != nil {
-			calls = append(g.appendCall(append(calls, ",{"...), part.Call), '}')
+			calls = append(appendSignature(g.appendCall(append(calls, ",{"...), part.Call), part), '}')
 		}
 		if part.Inline != nil && !part.Thought {
 			if mime, data, ok := gemini.ReadImage(part.Inline); ok {
-				images = append(appendGeminiImage(append(images, ",{"...), mime, data), '}')
+				images = append(appendSignature(appendGeminiImage(append(images, ",{"...), mime, data), part), '}')
 			}
 		}
 	}
@@ -93,6 +93,15 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Generated, index
 func appendGeminiImage(dst, mime, data []byte) []byte {
 	dst = rawjson.Put(dst, `"type":"image_url","image_url":{"url":"data:`, mime, "")
 	return rawjson.Put(dst, ";base64,", data, `"}`)
+}
+
+// appendSignature writes the signature of a part behind the members of its call
+// or its image, where Google's own chat form has it: the model wants it back.
+func appendSignature(dst []byte, part gemini.Part) []byte {
+	if part.Signature == nil {
+		return dst
+	}
+	return rawjson.Put(dst, `,"extra_content":{"google":{"thought_signature":`, part.Signature, "}}")
 }
 
 // appendGeminiOdds writes a logprobsResult as the logprobs of a choice; nil

@@ -3,7 +3,6 @@ package chatgemini
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"tollgate/internal/wire/rawjson"
 )
@@ -12,7 +11,9 @@ import (
 // that follow each other become one turn. The results of a turn's calls stand
 // in one turn after it, as many as there were calls.
 type geminiConversation struct {
-	unsigned bool // the model takes calls without a signature
+	older bool // a model before Gemini 3: it takes calls without a signature, and fetches nothing
+
+	fetch func(address string) (mime string, data []byte, err error) // an image; nil: nobody does
 
 	system []byte // the inside of a string: all system texts; nil: none
 	turns  []byte // the inside of the array
@@ -31,9 +32,8 @@ type geminiCall struct {
 
 const (
 	// geminiBypass stands where the form demands the signature that a model
-	// gave with its call. Signatures are bound to a provider and do not
-	// survive the chat-completions form; the value is the documented one for
-	// histories that come from elsewhere.
+	// gave with its call, and the client returns none. The value is the
+	// documented one for histories that come from elsewhere.
 	geminiBypass = `"skip_thought_signature_validator"`
 	// geminiNoResult stands for a result that the client left out.
 	geminiNoResult = `{"result":"(no result)"}`
@@ -56,7 +56,7 @@ func (c *geminiConversation) add(message []byte, index int) error {
 		return c.addAssistant(message, content, index)
 	}
 	c.endCalls()
-	parts, err := geminiParts(nil, content, index)
+	parts, err := c.parts(nil, content, index)
 	if err != nil {
 		return err
 	}
@@ -100,12 +100,23 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 	if c.answered {
 		c.endCalls()
 	}
-	parts, err := geminiParts(nil, content, index)
+	parts, err := c.parts(nil, content, index)
 	if err != nil {
 		return err
 	}
 	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) && len(refusal) > 2 {
 		parts = rawjson.Put(parts, `,{"text":`, refusal, "}")
+	}
+	for k, image := range rawjson.Elements(rawjson.Field(message, "images")) {
+		part, err := c.image(image, fmt.Sprintf("messages[%d].images[%d].image_url", index, k))
+		if err != nil {
+			return err
+		}
+		parts = rawjson.Put(parts, ",", part[:len(part)-1], "")
+		if signature := c.signature(image, !c.older); signature != nil {
+			parts = rawjson.Put(parts, `,"thoughtSignature":`, signature, "")
+		}
+		parts = append(parts, '}')
 	}
 	for k, call := range rawjson.Elements(rawjson.Field(message, "tool_calls")) {
 		function := rawjson.Field(call, "function")
@@ -113,13 +124,13 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 			return cannotGemini(fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k),
 				"is required: this model takes calls of functions only.")
 		}
-		if parts, err = c.appendCall(parts, function, rawjson.Unquote(rawjson.Field(call, "id")),
+		if parts, err = c.appendCall(parts, call, function, rawjson.Unquote(rawjson.Field(call, "id")),
 			fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k)); err != nil {
 			return err
 		}
 	}
 	if function := rawjson.Field(message, "function_call"); function != nil {
-		if parts, err = c.appendCall(parts, function, "", fmt.Sprintf("messages[%d].function_call", index)); err != nil {
+		if parts, err = c.appendCall(parts, nil, function, "", fmt.Sprintf("messages[%d].function_call", index)); err != nil {
 			return err
 		}
 	}
@@ -127,8 +138,9 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 	return nil
 }
 
-// appendCall appends a call and notes that it waits for its result.
-func (c *geminiConversation) appendCall(parts, function []byte, id, param string) ([]byte, error) {
+// appendCall appends the call that tells a function, and notes that it waits for
+// its result.
+func (c *geminiConversation) appendCall(parts, told, function []byte, id, param string) ([]byte, error) {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
 		return nil, cannotGemini(param+".name", "is required.")
@@ -140,11 +152,30 @@ func (c *geminiConversation) appendCall(parts, function []byte, id, param string
 	call.add("name", string(name))
 	call.add("args", string(geminiArguments(rawjson.Field(function, "arguments"))))
 	parts = rawjson.Put(parts, `,{"functionCall":`, call.object(), "")
-	if !c.unsigned && len(c.calls) == 0 { // the first of a turn carries it
-		parts = rawjson.Put(parts, `,"thoughtSignature":`, geminiBypass, "")
+	first := len(c.calls) == 0 // of a turn: it has to be signed
+	if signature := c.signature(told, first && !c.older); signature != nil {
+		parts = rawjson.Put(parts, `,"thoughtSignature":`, signature, "")
 	}
 	c.calls = append(c.calls, geminiCall{id: id, name: name})
 	return append(parts, '}'), nil
+}
+
+// signature returns the signature that came with a call or an image, a JSON
+// string, from where Google's own chat form has it or where a client's library
+// keeps it; else, where the form demands one, what stands for it, or nil.
+func (c *geminiConversation) signature(told []byte, demanded bool) []byte {
+	for _, signature := range [][]byte{
+		rawjson.Field(rawjson.Field(rawjson.Field(told, "extra_content"), "google"), "thought_signature"),
+		rawjson.Field(rawjson.Field(told, "provider_specific_fields"), "thought_signature"),
+	} {
+		if rawjson.IsText(signature) && len(signature) > 2 {
+			return signature
+		}
+	}
+	if demanded {
+		return []byte(geminiBypass)
+	}
+	return nil
 }
 
 // geminiArguments returns the arguments of a call as an object, with the bytes
@@ -255,73 +286,4 @@ func (c *geminiConversation) turn(role string, parts []byte) {
 	c.turns = append(c.turns, parts[1:]...)
 	c.turns = append(c.turns, end...)
 	c.last = role
-}
-
-// geminiParts appends the parts of a message's content, each behind a comma.
-func geminiParts(dst, content []byte, index int) ([]byte, error) {
-	add := func(text []byte) {
-		if rawjson.IsText(text) && len(text) > 2 { // empty ones are refused there
-			dst = rawjson.Put(dst, `,{"text":`, text, "}")
-		}
-	}
-	if rawjson.IsText(content) {
-		add(content)
-		return dst, nil
-	}
-	for k, part := range rawjson.Elements(content) {
-		at := func(member string) string { return fmt.Sprintf("messages[%d].content[%d].%s", index, k, member) }
-		switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
-		case "text", "input_text", "output_text":
-			add(rawjson.Field(part, "text"))
-		case "refusal":
-			add(rawjson.Field(part, kind))
-		case "thinking", "redacted_thinking": // without its signature it means nothing
-		case "image_url", "input_image":
-			address := rawjson.Field(part, "image_url")
-			if address != nil && address[0] == '{' {
-				address = rawjson.Field(address, "url")
-			}
-			inline, err := geminiInline(address, at("image_url"), "image, such as data:image/png;base64,…")
-			if err != nil {
-				return nil, err
-			}
-			dst = rawjson.Put(dst, ",", inline, "")
-		case "file":
-			inline, err := geminiInline(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"),
-				"file, such as data:application/pdf;base64,…")
-			if err != nil {
-				return nil, err
-			}
-			dst = rawjson.Put(dst, ",", inline, "")
-		default:
-			return nil, cannotGemini(at("type"), "must be text, image_url or file for this model.")
-		}
-	}
-	return dst, nil
-}
-
-// geminiInline makes the part of an image or a file out of its data address, a
-// JSON string. Nobody fetches other addresses there.
-func geminiInline(address []byte, param, what string) ([]byte, error) {
-	if !rawjson.IsText(address) {
-		return nil, cannotGemini(param, "must be the data address of the "+what)
-	}
-	raw := address
-	head, data, found := bytes.Cut(raw[1:len(raw)-1], []byte(","))
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		raw = rawjson.Quote(rawjson.Unquote(raw))
-		head, data, found = bytes.Cut(raw[1:len(raw)-1], []byte(","))
-	}
-	const longest = 256 // of what stands before the data
-	scheme, kind, _ := strings.Cut(string(head[:min(len(head), longest)]), ":")
-	kind, encoded := strings.CutSuffix(strings.ToLower(kind), ";base64")
-	kind, _, _ = strings.Cut(kind, ";") // parameters
-	switch {
-	case !strings.EqualFold(scheme, "data"):
-		return nil, cannotGemini(param, "is an address, and this model takes files inline only. Send the data address of the "+what)
-	case !found || !encoded || kind == "" || len(data) == 0:
-		return nil, cannotGemini(param, "must be base64 with its type: the data address of the "+what)
-	}
-	out := rawjson.Put(nil, `{"inlineData":{"mimeType":"`, kind, `","data":"`)
-	return rawjson.Put(out, "", data, `"}}`), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/schema"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -18,7 +19,7 @@ func (r chatOnGemini) Body(t wire.Translation) ([]byte, error) {
 	if err := r.refuseForGemini(); err != nil {
 		return nil, err
 	}
-	conversation := geminiConversation{unsigned: isGeminiBefore3(t.Model)}
+	conversation := geminiConversation{older: generationOf(t.Model).before3(), fetch: t.Image}
 	for i, message := range rawjson.Elements(r.Doc.Raw("messages")) {
 		if err := conversation.add(message, i); err != nil {
 			return nil, err
@@ -180,7 +181,8 @@ func (r chatOnGemini) geminiStops(config *geminiFields) error {
 	return nil
 }
 
-// geminiFormat adds the form of the answer. The schema goes as it is.
+// geminiFormat adds the form of the answer. What the form ignores of a schema is
+// told in its descriptions.
 func (r chatOnGemini) geminiFormat(config *geminiFields) error {
 	raw := r.Doc.Raw("response_format")
 	if raw == nil {
@@ -192,8 +194,12 @@ func (r chatOnGemini) geminiFormat(config *geminiFields) error {
 		config.add("responseMimeType", `"application/json"`)
 	case "json_schema":
 		config.add("responseMimeType", `"application/json"`)
-		if schema := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema"); schema != nil {
-			config.add("responseJsonSchema", string(schema))
+		if asked := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema"); asked != nil {
+			adapted, err := schema.Gemini().For(asked, "response_format.json_schema.schema")
+			if err != nil {
+				return err
+			}
+			config.add("responseJsonSchema", string(adapted))
 		}
 	default:
 		return cannotGemini("response_format.type", "must be text, json_object or json_schema for this model.")
@@ -201,8 +207,8 @@ func (r chatOnGemini) geminiFormat(config *geminiFields) error {
 	return nil
 }
 
-// geminiModalities adds what the answer may hold. Text alone is what the form
-// does anyway.
+// geminiModalities adds what the answer may hold: text alone unless images are
+// asked for, since models that make them do so unasked, at another price.
 func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 	var text, image bool
 	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
@@ -216,6 +222,7 @@ func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 		}
 	}
 	if !image {
+		config.add("responseModalities", `["TEXT"]`)
 		return nil
 	}
 	if text {
@@ -233,48 +240,4 @@ func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 		config.add("imageConfig", string(images.object()))
 	}
 	return nil
-}
-
-// geminiThinking makes the thinkingConfig. Models before Gemini 3 take a
-// number of tokens, later ones a level. The thoughts of a model that thinks
-// are asked for: they are the first that a client sees of a long answer.
-func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields, err error) {
-	effort := r.Doc.Raw("reasoning_effort")
-	off := false
-	if effort != nil {
-		var level, budget string
-		switch rawjson.Unquote(effort) {
-		case "none":
-			level, budget, off = "MINIMAL", "0", true
-			if strings.Contains(t.Model, "pro") {
-				budget = "128" // the least; these cannot do without
-			}
-		case "minimal":
-			level, budget = "MINIMAL", "1024"
-		case "low":
-			level, budget = "LOW", "1024"
-		case "medium":
-			level, budget = "MEDIUM", "8192"
-		case "high", "xhigh", "max":
-			level, budget = "HIGH", "24576"
-		default:
-			return nil, cannotGemini("reasoning_effort", "must be none, minimal, low, medium or high.")
-		}
-		if isGeminiBefore3(t.Model) {
-			thinking.add("thinkingBudget", budget)
-		} else {
-			thinking.add("thinkingLevel", `"`+level+`"`)
-		}
-	}
-	if t.Reasoning && !off {
-		thinking.add("includeThoughts", "true")
-	}
-	return thinking, nil
-}
-
-// isGeminiBefore3 tells from its id whether a model is of a generation before
-// the third. Ids without a number (`gemini-flash-latest`) name the newest.
-func isGeminiBefore3(model string) bool {
-	_, version, found := strings.Cut(model, "gemini-")
-	return found && version != "" && (version[0] == '1' || version[0] == '2') && (len(version) == 1 || version[1] < '0' || version[1] > '9')
 }

@@ -124,7 +124,7 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 	if part.Call != nil {
 		dst = append(w.begin(dst, index), `"tool_calls":[{"index":`...)
 		dst = strconv.AppendInt(dst, int64(c.calls), 10)
-		dst = append(w.calls.appendCall(append(dst, ','), part.Call), "}]"...)
+		dst = append(appendSignature(w.calls.appendCall(append(dst, ','), part.Call), part), "}]"...)
 		dst = w.end(dst)
 		c.calls++
 	}
@@ -132,7 +132,7 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 		if mime, data, ok := gemini.ReadImage(part.Inline); ok {
 			dst = append(w.begin(dst, index), `"images":[{"index":`...)
 			dst = strconv.AppendInt(dst, int64(c.images), 10)
-			dst = append(appendGeminiImage(append(dst, ','), mime, data), "}]"...)
+			dst = append(appendSignature(appendGeminiImage(append(dst, ','), mime, data), part), "}]"...)
 			dst = w.end(dst)
 			c.images++
 		}

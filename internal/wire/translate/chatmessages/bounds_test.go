@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // someone is the identity of the answers in these tests.
@@ -94,14 +95,14 @@ func billed() wire.Usage {
 func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 	t.Parallel()
 	for _, u := range []wire.Usage{billed(), {Prompt: 5, Cached: 9, CacheWrite: 9}, {}} {
-		split := appendSplitUsage(nil, u)
+		split := piece.AppendMessagesUsage(nil, u)
 		input, _ := rawjson.Count(rawjson.Field(split, "input_tokens"))
 		read, _ := rawjson.Count(rawjson.Field(split, "cache_read_input_tokens"))
 		written, _ := rawjson.Count(rawjson.Field(split, "cache_creation_input_tokens"))
 		if input < 0 || input+read+written < u.Prompt || read != u.Cached || written != u.CacheWrite+u.CacheWrite1h {
 			t.Errorf("%+v is %s", u, split)
 		}
-		whole := form.ReadUsage(appendChatUsage(nil, u))
+		whole := form.ReadUsage(piece.AppendChatUsage(nil, u))
 		if !whole.CountedPrompt || !whole.CountedCompletion || whole.Prompt != u.Prompt || whole.Completion != u.Completion ||
 			whole.Reasoning != u.Reasoning {
 			t.Errorf("%+v is %+v", u, whole)

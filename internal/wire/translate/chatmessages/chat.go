@@ -5,7 +5,9 @@ import (
 	"strconv"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/schema"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // maxStops is how many stop sequences the chat form takes.
@@ -19,7 +21,7 @@ const maxStops = 4
 // *fault.Error with the field. A stream always asks for its usage. Call Check
 // first.
 func (r messagesOnChat) Body(t wire.Translation) ([]byte, error) {
-	if err := untranslated(r.Asking()); err != nil {
+	if err := piece.Untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {
@@ -98,20 +100,21 @@ func (r messagesOnChat) appendChatTools(out []byte, _ wire.Translation) ([]byte,
 		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
 			return nil, cannot(at+".type", "`%s.type`: this model takes the client's own tools only, of type custom.", at)
 		}
-		name, schema := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
+		name, parameters := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
 		switch {
 		case !rawjson.IsText(name) || len(name) == 2:
 			return nil, cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
-		case len(schema) == 0 || schema[0] != '{':
+		case len(parameters) == 0 || parameters[0] != '{':
 			return nil, cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
 		}
 		out = rawjson.Put(append(out, sep...), `{"type":"function","function":{"name":`, name, "")
 		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
 			out = rawjson.AppendMember(out, "description", text)
 		}
-		out = rawjson.AppendMember(out, "parameters", schema)
-		if strict := rawjson.Field(tool, "strict"); string(strict) == "true" {
-			out = rawjson.AppendMember(out, "strict", strict)
+		parameters, strict := strictly(schema.Strict(), parameters, tool)
+		out = rawjson.AppendMember(out, "parameters", parameters)
+		if strict {
+			out = rawjson.AppendMember(out, "strict", "true")
 		}
 		out = append(out, "}}"...)
 		sep = ","
@@ -180,7 +183,8 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 	return rawjson.AppendMember(out, "reasoning_effort", rawjson.Quote(effort)), nil
 }
 
-// appendChatFormat appends response_format.
+// appendChatFormat appends response_format. The schema goes as it is: it is not
+// held to word by word unless `strict` says so, for which the client has no word.
 func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte, error) {
 	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
 	if format == nil {
@@ -189,10 +193,10 @@ func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte
 	if format == nil {
 		return out, nil
 	}
-	schema := rawjson.Field(format, "schema")
-	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
+	asked := rawjson.Field(format, "schema")
+	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(asked) == 0 || asked[0] != '{' {
 		return nil, cannot(param, "`%s` must be of type json_schema, with a schema.", param)
 	}
 	out = append(out, `,"response_format":{"type":"json_schema","json_schema":{"name":"output"`...)
-	return append(rawjson.AppendMember(out, "schema", schema), `,"strict":true}}`...), nil
+	return append(rawjson.AppendMember(out, "schema", asked), "}}"...), nil
 }

@@ -3,15 +3,12 @@ package chatmessages
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
-
-// messageID is the id of a translated message.
-func messageID(id wire.Identity) string { return "msg_" + strings.TrimPrefix(id.Request, "req_") }
 
 // messagesAnswer returns a whole answer of the chat form as a message, with
 // u as its usage: the first choice's reasoning, text and calls, as blocks in
@@ -32,19 +29,19 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	}
 	said := readSaid(message)
 	var text, thought, calls []byte
-	eachThought(said.thought, 0, func(raw []byte) { thought = appendInside(thought, raw) })
+	eachThought(said.thought, 0, func(raw []byte) { thought = piece.AppendInside(thought, raw) })
 	eachContent(said.content, func(kind blockKind, raw []byte) {
 		switch {
 		case !rawjson.IsText(raw):
 		case kind == thoughtKind:
-			thought = appendInside(thought, raw)
+			thought = piece.AppendInside(thought, raw)
 		default:
-			text = appendInside(text, raw)
+			text = piece.AppendInside(text, raw)
 		}
 	})
 	refused := len(text) == 0 && len(rawjson.Inside(said.refusal)) > 0
 	if refused {
-		text = appendInside(text, said.refusal)
+		text = piece.AppendInside(text, said.refusal)
 	}
 	count := 0
 	for _, call := range rawjson.Elements(said.calls) {
@@ -57,7 +54,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	}
 	out := make([]byte, 0, len(body)+512)
 	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`,
-		rawjson.Quote(messageID(id)), rawjson.Quote(id.Model))
+		rawjson.Quote(piece.MessageID(id)), rawjson.Quote(id.Model))
 	if len(thought) > 0 {
 		out = rawjson.Put(out, `{"type":"thinking","thinking":"`, thought, `","signature":""},`)
 	}
@@ -67,23 +64,23 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	out = bytes.TrimSuffix(append(out, calls...), []byte(","))
 	reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
 	out = fmt.Appendf(out, `],"stop_reason":%s,"stop_sequence":null,"usage":`, rawjson.Quote(stopReason(reason, count > 0, refused)))
-	return append(appendSplitUsage(out, u), '}'), nil
+	return append(piece.AppendMessagesUsage(out, u), '}'), nil
 }
 
 // appendToolUse appends a call as a tool_use block, with a comma behind it.
 func appendToolUse(dst, rawID, function []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, toolUseID(rawID, id, k), "")
-	dst = rawjson.Put(dst, `,"name":"`, appendInside(nil, rawjson.Field(function, "name")), `","input":`)
-	return append(appendObject(dst, rawjson.Field(function, "arguments")), "},"...)
+	dst = rawjson.Put(dst, `,"name":"`, piece.AppendInside(nil, rawjson.Field(function, "name")), `","input":`)
+	return append(piece.AppendObject(dst, rawjson.Field(function, "arguments")), "},"...)
 }
 
 // toolUseID returns the id of the k-th call, as a JSON string that the form
 // allows: the client sends it back, perhaps to a line that is strict.
 func toolUseID(raw []byte, id wire.Identity, k int) []byte {
 	if text := rawjson.Unquote(raw); text != "" {
-		return rawjson.Quote(toolID(text))
+		return rawjson.Quote(piece.ToolID(text))
 	}
-	return rawjson.Quote(madeCallID(id, k))
+	return rawjson.Quote(piece.MadeCallID(id, k))
 }
 
 // stopReason returns the stop_reason for a finish_reason. Some vendors say stop
@@ -102,16 +99,4 @@ func stopReason(reason string, calls, refused bool) string {
 		return "refusal"
 	}
 	return "end_turn"
-}
-
-// appendSplitUsage writes a usage object of the messages form, where what was
-// read from a cache or written to it is not part of the input.
-func appendSplitUsage(dst []byte, u wire.Usage) []byte {
-	written := u.CacheWrite + u.CacheWrite1h
-	dst = fmt.Appendf(dst, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d`,
-		max(u.Prompt-u.Cached-written, 0), written, u.Cached, u.Completion)
-	if u.Reasoning > 0 {
-		dst = fmt.Appendf(dst, `,"output_tokens_details":{"thinking_tokens":%d}`, u.Reasoning)
-	}
-	return append(dst, '}')
 }

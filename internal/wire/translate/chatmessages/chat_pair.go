@@ -4,6 +4,7 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // ToChat is how a request of messages meets a line of chat completions.
@@ -28,3 +29,6 @@ func (r messagesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]by
 	out, err := messagesAnswer(raw, r.id, u)
 	return [3][]byte{out}, err
 }
+
+// cannot refuses what a line of another form has no word for.
+func cannot(param, format string, args ...any) error { return piece.Cannot(param, format, args...) }

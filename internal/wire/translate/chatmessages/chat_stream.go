@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // messagesStream writes a stream of the chat form as one of the messages form.
@@ -113,8 +114,8 @@ func (w *messagesStream) begin(dst []byte) []byte {
 	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 	dst = fmt.Appendf(dst,
 		`{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`,
-		rawjson.Quote(messageID(w.id)), rawjson.Quote(w.id.Model))
-	return append(appendSplitUsage(dst, wire.Usage{}), "}}\n\n"...)
+		rawjson.Quote(piece.MessageID(w.id)), rawjson.Quote(w.id.Model))
+	return append(piece.AppendMessagesUsage(dst, wire.Usage{}), "}}\n\n"...)
 }
 
 // message writes what a delta says.
@@ -196,7 +197,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 		w.queue = append(w.queue, c.block)
 	}
 	if c.name == nil && name != nil {
-		c.name = rawjson.Put(nil, `"`, appendInside(nil, name), `"`)
+		c.name = rawjson.Put(nil, `"`, piece.AppendInside(nil, name), `"`)
 	}
 	if c.sent == nil && id != "" {
 		c.id, c.sent = id, w.sentID(id, c.number)
@@ -207,7 +208,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	case arguments == nil || string(arguments) == `""` || c.written:
 		return dst
 	case !rawjson.IsText(arguments): // a whole object, where the form has its text
-		arguments = appendAsText(nil, arguments)
+		arguments = piece.AppendAsText(nil, arguments)
 	}
 	c.args.add(rawjson.Inside(arguments))
 	dst = w.grow(dst, c.block, arguments)
@@ -245,10 +246,10 @@ func (w *messagesStream) find(key int64, id string, named, numbered bool) *outCa
 // sentID returns the id that the client gets for a call, unlike those before
 // it.
 func (w *messagesStream) sentID(id string, number int) []byte {
-	sent := rawjson.Quote(toolID(id))
+	sent := rawjson.Quote(piece.ToolID(id))
 	for _, c := range w.calls {
 		if bytes.Equal(c.sent, sent) {
-			return rawjson.Quote(madeCallID(w.id, number))
+			return rawjson.Quote(piece.MadeCallID(w.id, number))
 		}
 	}
 	return sent
@@ -258,11 +259,11 @@ func (w *messagesStream) sentID(id string, number int) []byte {
 // open, else it waits.
 func (w *messagesStream) grow(dst []byte, b *outBlock, raw []byte) []byte {
 	if b.started {
-		dst = appendInside(w.delta(dst, b), raw)
+		dst = piece.AppendInside(w.delta(dst, b), raw)
 		return append(dst, "\"}}\n\n"...)
 	}
 	before := len(b.held)
-	b.held = appendInside(b.held, raw)
+	b.held = piece.AppendInside(b.held, raw)
 	if w.held += len(b.held) - before; w.held > maxHeldBlocks {
 		return w.give(dst)
 	}
@@ -310,7 +311,7 @@ func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 	case callKind:
 		c := b.call
 		if c.sent == nil {
-			c.sent = rawjson.Quote(madeCallID(w.id, c.number))
+			c.sent = rawjson.Quote(piece.MadeCallID(w.id, c.number))
 		}
 		if c.name == nil {
 			c.name = []byte(`""`)
@@ -372,7 +373,7 @@ func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 	reason := stopReason(w.reason, len(w.calls) > 0, w.refused)
 	dst = append(dst, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"...)
 	dst = rawjson.Put(dst, "", rawjson.Quote(reason), `,"stop_sequence":null},"usage":`)
-	dst = append(appendSplitUsage(dst, u), "}\n\n"...)
+	dst = append(piece.AppendMessagesUsage(dst, u), "}\n\n"...)
 	return append(dst, sse.MessageStop...)
 }
 

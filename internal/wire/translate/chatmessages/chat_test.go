@@ -85,7 +85,14 @@ func TestMessagesAsChatRows(t *testing.T) {
 		"large budget":  {nativeAsk(hi, `,"thinking":{"type":"enabled","budget_tokens":16384}`), thinks, "reasoning_effort", `"high"`},
 		"not thinking":  {nativeAsk(hi, `,"thinking":{"type":"enabled","budget_tokens":16384}`), plain, "reasoning_effort", ``},
 		"older format": {nativeAsk(hi, `,"output_format":{"type":"json_schema","schema":{"a":1}}`), plain,
-			"response_format", `{"type":"json_schema","json_schema":{"name":"output","schema":{"a":1},"strict":true}}`},
+			"response_format", `{"type":"json_schema","json_schema":{"name":"output","schema":{"a":1}}}`},
+		"strict tools": {nativeAsk(hi, `,"tools":[{"name":"f","strict":true,"input_schema":{"type":"object","properties":{"a":{"type":"string",`+
+			`"minLength":1}},"required":["a"]}},{"name":"g","strict":true,"input_schema":{"type":"object","properties":{"a":{}}}},`+
+			`{"name":"h","strict":false,"input_schema":{"type":"object"}}]`), plain, "tools",
+			`[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string",` +
+				`"description":"minLength: 1"}},"required":["a"],"additionalProperties":false},"strict":true}},` +
+				`{"type":"function","function":{"name":"g","parameters":{"type":"object","properties":{"a":{}}}}},` +
+				`{"type":"function","function":{"name":"h","parameters":{"type":"object"}}}]`},
 		"text document": {nativeAsk(
 			`[{"role":"user","content":[{"type":"document","title":"T","context":"C","source":{"type":"content","content":[{"type":"text",`+
 				`"text":"a"},{"type":"image","source":{"type":"url","url":"http://e.com"}}]}}]}]`,

@@ -3,9 +3,9 @@ package chatmessages
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // dialogue becomes the messages of a chat request: turns of one role are
@@ -41,6 +41,9 @@ const (
 	roleAssistant = "assistant"
 	roleTool      = "tool"
 )
+
+// longestID is how long the id of a call may be at all providers of the form.
+const longestID = 40
 
 // paragraph stands between texts that become one, as JSON has it.
 const paragraph = `\n\n`
@@ -142,7 +145,7 @@ func (d *dialogue) say(role string, parts ...chatPart) {
 
 // textPart makes a part of a JSON string; an empty one of a blank text.
 func textPart(raw []byte) chatPart {
-	if isBlank(raw) {
+	if piece.IsBlank(raw) {
 		return chatPart{}
 	}
 	return chatPart{text: rawjson.Inside(raw)}
@@ -196,27 +199,16 @@ func (d *dialogue) call(b []byte, at string) error {
 	if t.calls != nil {
 		t.calls = append(t.calls, ',')
 	}
-	sent := shortID(id)
+	sent := piece.ShortID(id, longestID)
 	t.calls = rawjson.Put(t.calls, `{"id":`, sent, "")
 	t.calls = rawjson.Put(t.calls, `,"type":"function","function":{"name":`, name, "")
 	input := rawjson.Field(b, "input")
 	if input == nil {
 		input = []byte("{}")
 	}
-	t.calls = append(appendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
+	t.calls = append(piece.AppendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
 	d.open = append(d.open, openCall{id: rawjson.Unquote(id), sent: string(sent)})
 	return nil
-}
-
-// shortID returns the id of a call, a JSON string, as short as all providers of
-// the form take it.
-func shortID(raw []byte) []byte {
-	const longest = 40
-	id := rawjson.Unquote(raw)
-	if len(id) <= longest {
-		return raw
-	}
-	return rawjson.Quote(fmt.Sprintf("%s_%08x", strings.ToValidUTF8(id[:longest-9], ""), hashOf(id)))
 }
 
 // hear adds a user's blocks.

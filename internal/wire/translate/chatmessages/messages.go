@@ -5,7 +5,10 @@ import (
 	"strconv"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/internal/schema"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 const (
@@ -33,7 +36,7 @@ func (r chatOnMessages) Body(t wire.Translation) ([]byte, error) {
 	if r.N > 1 {
 		return nil, cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
 	}
-	if err := untranslated(r.Asking()); err != nil {
+	if err := piece.Untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
 	tools, err := r.messagesTools()
@@ -51,7 +54,11 @@ func (r chatOnMessages) Body(t wire.Translation) ([]byte, error) {
 		return nil, err
 	}
 	limit := r.messagesLimit(t)
-	thought, err := r.thinking(t, limit, h.inLoop())
+	kind, _, err := r.toolChoice()
+	if err != nil {
+		return nil, err
+	}
+	thought, err := r.thinking(t, limit, h.inLoop(), len(tools.list) > 0 && (kind == "any" || kind == "tool"))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +164,7 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 		if !rawjson.IsText(stop) {
 			return cannot(param, "`%s` must be a string.", param)
 		}
-		if !isBlank(stop) {
+		if !piece.IsBlank(stop) {
 			list = rawjson.Put(list, ",", stop, "")
 		}
 		return nil
@@ -182,20 +189,20 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 	return append(list, ']'), nil
 }
 
-// messagesUser returns the client's name of its end user; nil when there is
-// none that the form takes.
+// messagesUser returns the client's name of its end user, without its address; nil
+// when there is none that the form takes.
 func (r chatOnMessages) messagesUser() []byte {
 	const longest = 256
 	for _, name := range []string{"safety_identifier", "user"} {
 		if raw := r.Doc.Raw(name); rawjson.IsText(raw) && len(raw) > 2 && len(raw) <= longest {
-			return raw
+			return form.EndUser(raw)
 		}
 	}
 	return nil
 }
 
 // outputFormat reads response_format. A JSON object without a schema is asked
-// for in words.
+// for in words. A schema is adapted to what the form takes.
 func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 	raw := r.Doc.Raw("response_format")
 	if raw == nil {
@@ -208,11 +215,16 @@ func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 		h.system = append(h.system, textBlock(rawjson.Quote(asObject)))
 		return nil, nil
 	case "json_schema":
-		schema := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
-		if len(schema) == 0 || schema[0] != '{' {
-			return nil, cannot("response_format.json_schema.schema", "`response_format.json_schema.schema` must be an object.")
+		const param = "response_format.json_schema.schema"
+		asked := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
+		if len(asked) == 0 || asked[0] != '{' {
+			return nil, cannot(param, "`%s` must be an object.", param)
 		}
-		return append(rawjson.AppendMember([]byte(`{"type":"json_schema"`), "schema", schema), '}'), nil
+		adapted, err := schema.Messages().For(asked, param)
+		if err != nil {
+			return nil, err
+		}
+		return append(rawjson.AppendMember([]byte(`{"type":"json_schema"`), "schema", adapted), '}'), nil
 	}
 	return nil, cannot("response_format.type", "`response_format.type` must be text, json_object or json_schema for this model.")
 }

@@ -3,21 +3,12 @@ package chatmessages
 import (
 	"bytes"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
-
-// chatID is the id of a translated chat completion.
-func chatID(id wire.Identity) string { return "chatcmpl-" + strings.TrimPrefix(id.Request, "req_") }
-
-// madeCallID is the id of a tool call that came without one.
-func madeCallID(id wire.Identity, n int) string {
-	return "call_" + toolID(strings.TrimPrefix(id.Request, "req_")) + "_" + strconv.Itoa(n)
-}
 
 // chatAnswer returns a whole answer of the messages form as a chat
 // completion, with u as its usage; ErrMalformed when body is no JSON object.
@@ -31,9 +22,9 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	for _, b := range rawjson.Elements(rawjson.Field(body, "content")) {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
-			text, said = appendInside(text, rawjson.Field(b, "text")), true
+			text, said = piece.AppendInside(text, rawjson.Field(b, "text")), true
 		case "thinking":
-			thought = appendInside(thought, rawjson.Field(b, "thinking"))
+			thought = piece.AppendInside(thought, rawjson.Field(b, "thinking"))
 		case "tool_use":
 			calls = appendCall(append(calls, ','), b, id, count)
 			count++
@@ -43,7 +34,7 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	out := make([]byte, 0, len(body)+512)
 	out = fmt.Appendf(out,
 		`{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
-		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
+		rawjson.Quote(piece.ChatID(id)), id.Created, rawjson.Quote(id.Model))
 	if said || count == 0 {
 		out = rawjson.Put(out, `"`, text, `"`)
 	} else {
@@ -58,16 +49,16 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 		out = append(rawjson.AppendMember(out, "tool_calls", calls), ']')
 	}
 	out = fmt.Appendf(out, `},"logprobs":null,"finish_reason":%s}],"usage":`, rawjson.Quote(reason))
-	return append(appendChatUsage(out, u), '}'), nil
+	return append(piece.AppendChatUsage(out, u), '}'), nil
 }
 
 // appendCall appends a tool_use block as the k-th call of a chat message.
 func appendCall(dst, b []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"id":`, callID(rawjson.Field(b, "id"), id, k), "")
-	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, appendInside(nil, rawjson.Field(b, "name")), "")
+	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, piece.AppendInside(nil, rawjson.Field(b, "name")), "")
 	dst = append(dst, `","arguments":`...)
 	if input := rawjson.Field(b, "input"); input != nil {
-		dst = appendAsText(dst, input)
+		dst = piece.AppendAsText(dst, input)
 	} else {
 		dst = append(dst, `"{}"`...)
 	}
@@ -79,7 +70,7 @@ func callID(raw []byte, id wire.Identity, k int) []byte {
 	if rawjson.IsSound(raw) && len(raw) > 2 {
 		return raw
 	}
-	return rawjson.Quote(madeCallID(id, k))
+	return rawjson.Quote(piece.MadeCallID(id, k))
 }
 
 // chatFinish returns the finish_reason for a stop_reason.
@@ -94,12 +85,4 @@ func chatFinish(reason string, calls bool) string {
 		return "tool_calls"
 	}
 	return "stop"
-}
-
-// appendChatUsage writes a usage object of the chat form that shows what was
-// written to the provider's cache, which costs more than what was not.
-func appendChatUsage(dst []byte, u wire.Usage) []byte {
-	return fmt.Appendf(dst, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
-		`"prompt_tokens_details":{"cached_tokens":%d,"cache_write_tokens":%d},"completion_tokens_details":{"reasoning_tokens":%d}}`,
-		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached, u.CacheWrite+u.CacheWrite1h, u.Reasoning)
 }

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // block is a content block or a tool of the messages form.
@@ -105,7 +106,7 @@ func addBlock(list []block, b block) []block {
 // textBlock makes a block of a JSON string; an empty one of a text that is
 // blank, which the form refuses.
 func textBlock(text []byte) block {
-	if isBlank(text) {
+	if piece.IsBlank(text) {
 		return block{}
 	}
 	return block{json: rawjson.AppendMember([]byte(`{"type":"text"`), "text", text)}
@@ -173,18 +174,11 @@ func imageBlock(address []byte, at string) (block, error) {
 			return sourceBlock("image", kind, data), nil
 		}
 		return block{}, cannot(at, "`%s`: this model takes images of type JPEG, PNG, GIF and WebP, in base64.", at)
-	case hasScheme(address):
+	case piece.HasScheme(address):
 		source := rawjson.AppendMember([]byte(`{"type":"url"`), "url", address)
 		return block{json: append(rawjson.AppendMember([]byte(`{"type":"image"`), "source", source), '}')}, nil
 	}
 	return block{}, cannot(at, "`%s` must be an https or a data address.", at)
-}
-
-// hasScheme tells whether a JSON string holds a web address.
-func hasScheme(address []byte) bool {
-	const longest = 32 // of a scheme, in any escapes of its slashes
-	start := strings.ToLower(strings.ReplaceAll(string(rawjson.Inside(address)[:min(len(rawjson.Inside(address)), longest)]), `\/`, `/`))
-	return strings.HasPrefix(start, "https://") || strings.HasPrefix(start, "http://")
 }
 
 // sourceBlock makes an image or a document of data in base64, which is the
@@ -222,7 +216,7 @@ func fileBlock(file []byte, at string) (block, error) {
 		return block{}, cannot(at+".file_data", "`%s.file_data` must be a PDF as a data address: `data:application/pdf;base64,…`.", at)
 	}
 	b := sourceBlock("document", kind, data)
-	if name := rawjson.Field(file, "filename"); rawjson.IsText(name) && !isBlank(name) {
+	if name := rawjson.Field(file, "filename"); rawjson.IsText(name) && !piece.IsBlank(name) {
 		b.json = rawjson.AppendMember(b.json, "title", name)
 	}
 	return b, nil

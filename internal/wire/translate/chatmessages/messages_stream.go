@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // chatStream writes a stream of the messages form as one of the chat form.
@@ -48,7 +49,7 @@ const maxOpenBlocks = 128
 func newChatStream(id wire.Identity, includeUsage bool) *chatStream {
 	w := &chatStream{id: id, usage: includeUsage}
 	w.head = fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
-		rawjson.Quote(chatID(id)), id.Created, rawjson.Quote(id.Model))
+		rawjson.Quote(piece.ChatID(id)), id.Created, rawjson.Quote(id.Model))
 	w.tail = []byte(`,"finish_reason":null}]` + w.nullUsage() + "}\n\n")
 	return w
 }
@@ -137,7 +138,7 @@ func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
 	dst = w.begin(dst)
 	dst = append(dst, w.head...)
 	dst = append(dst, before...)
-	dst = appendInside(dst, raw)
+	dst = piece.AppendInside(dst, raw)
 	return rawjson.Put(dst, `"}`, w.tail, "")
 }
 
@@ -168,10 +169,10 @@ func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	dst = append(w.begin(dst), w.head...)
 	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call,
 		callID(rawjson.Field(block, "id"), w.id, call))
-	dst = appendInside(dst, rawjson.Field(block, "name"))
+	dst = piece.AppendInside(dst, rawjson.Field(block, "name"))
 	dst = rawjson.Put(dst, `","arguments":""}}]}`, w.tail, "")
 	if whole {
-		dst = w.endArguments(appendEscaped(w.beginArguments(dst, call), input))
+		dst = w.endArguments(piece.AppendEscaped(w.beginArguments(dst, call), input))
 	}
 	return dst
 }
@@ -200,7 +201,7 @@ func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
 		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Inside(partial)) > 0 {
 			w.open[i].any = true
 			dst = w.beginArguments(dst, w.open[i].call)
-			dst = appendInside(dst, partial)
+			dst = piece.AppendInside(dst, partial)
 			return w.endArguments(dst)
 		}
 	}
@@ -254,8 +255,8 @@ func (w *chatStream) End(dst []byte, u wire.Usage) []byte {
 	w.ended = true
 	if w.usage {
 		dst = fmt.Appendf(dst, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[],"usage":`,
-			rawjson.Quote(chatID(w.id)), w.id.Created, rawjson.Quote(w.id.Model))
-		dst = append(appendChatUsage(dst, u), "}\n\n"...)
+			rawjson.Quote(piece.ChatID(w.id)), w.id.Created, rawjson.Quote(w.id.Model))
+		dst = append(piece.AppendChatUsage(dst, u), "}\n\n"...)
 	}
 	return append(dst, sse.Done...)
 }

@@ -65,7 +65,9 @@ func TestChatAsMessagesRows(t *testing.T) {
 			wiretest.Asking(`"seed":1,"logit_bias":{},"presence_penalty":1,"frequency_penalty":1,"logprobs":true,"verbosity":"low",` +
 				`"store":true,"service_tier":"auto","prediction":{}`),
 			"seed", ``},
-		"user":              {wiretest.Asking(`"user":"u"`), "metadata", `{"user_id":"u"}`},
+		"user": {wiretest.Asking(`"user":"u"`), "metadata", `{"user_id":"u"}`},
+		"address of a user": {wiretest.Asking(`"user":"ann\u0040example.com"`), "metadata",
+			`{"user_id":"71d4f55f72fa128dfb468a1a3901507c804b74316488744d769d7f4b16696476"}`},
 		"safety identifier": {wiretest.Asking(`"user":"u","safety_identifier":"s"`), "metadata", `{"user_id":"s"}`},
 		"long user":         {wiretest.Asking(`"user":"` + strings.Repeat("u", 300) + `"`), "metadata", ``},
 		"schema of an object": {wiretest.Asking(tool), "tools",
@@ -73,7 +75,15 @@ func TestChatAsMessagesRows(t *testing.T) {
 		"schema without type": {wiretest.Asking(`"functions":[{"name":"f","parameters":{ "properties":{}}}]`), "tools",
 			`[{"name":"f","input_schema":{"type":"object", "properties":{}}}]`},
 		"a tool without type": {wiretest.Asking(`"tools":[{"function":{"name":"f","description":"d","strict":true}}]`),
-			"tools", `[{"name":"f","description":"d","input_schema":{"type":"object","properties":{}},"strict":true}]`},
+			"tools", `[{"name":"f","description":"d","input_schema":{"type":"object","properties":{},"additionalProperties":false},"strict":true}]`},
+		"tools that cannot be held to": {wiretest.Asking(`"tools":[{"function":{"name":"f","strict":true,"parameters":` +
+			`{"type":"object","additionalProperties":{"type":"string"}}}},{"function":{"name":"g","parameters":{"minimum":1}}}]`),
+			"tools", `[{"name":"f","input_schema":{"type":"object","additionalProperties":{"type":"string"}}},` +
+				`{"name":"g","input_schema":{"type":"object","minimum":1}}]`},
+		"a schema of answers": {wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` +
+			`{"type":"object","properties":{"a":{"type":"integer","minimum":1,"maximum":5}}}}}`),
+			"output_config", `{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"integer",` +
+				`"description":"minimum: 1, maximum: 5"}},"additionalProperties":false}}}`},
 		"choice none":     {wiretest.Asking(tool + `,"tool_choice":"none"`), "tool_choice", `{"type":"none"}`},
 		"choice auto":     {wiretest.Asking(tool + `,"tool_choice":"auto"`), "tool_choice", `{"type":"auto"}`},
 		"choice required": {wiretest.Asking(tool + `,"tool_choice":"required"`), "tool_choice", `{"type":"any"}`},
@@ -154,7 +164,7 @@ func TestChatAsMessagesRows(t *testing.T) {
 func TestChatAsMessagesThinking(t *testing.T) {
 	t.Parallel()
 	const adaptive, disabled = `{"type":"adaptive"}`, `{"type":"disabled"}`
-	const auto, whole = `{"type":"auto"}`, `{"type":"any"}`
+	const auto = `{"type":"auto"}`
 	for name, test := range map[string]struct {
 		model, effort, more string
 		want                string // thinking, output_config, tool_choice, temperature
@@ -164,18 +174,18 @@ func TestChatAsMessagesThinking(t *testing.T) {
 		"newest, none":     {"claude-opus-5-5", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
 		"always thinking":  {"claude-fable-5-1", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
 		"by default":       {"vendor/claude-sonnet-5", "", "", "\n\n" + auto + "\n"},
-		"by default, none": {"claude-sonnet-5", "none", "", disabled + "\n\n" + whole + "\n"},
+		"by default, none": {"claude-sonnet-5", "none", "", disabled + "\n\n" + auto + "\n"},
 		"middle":           {"claude-sonnet-4.6", "max", "", adaptive + "\n" + `{"effort":"max"}` + "\n" + auto + "\n"},
-		"middle, unasked":  {"claude-sonnet-4-6", "", "", "\n\n" + whole + "\n" + "0.5"},
+		"middle, unasked":  {"claude-sonnet-4-6", "", "", "\n\n" + auto + "\n" + "0.5"},
 		"budget": {"claude-sonnet-4-5-20250929", "medium", `"max_tokens":20000,`,
 			`{"type":"enabled","budget_tokens":8192}` + "\n\n" + auto + "\n"},
 		"small budget": {"us.anthropic.claude-3-7-sonnet-20250219-v1:0", "xhigh", `"max_tokens":4096,`,
 			`{"type":"enabled","budget_tokens":2048}` + "\n\n" + auto + "\n"},
-		"no room":             {"claude-haiku-4-5", "low", `"max_tokens":100,`, "\n\n" + whole + "\n" + "0.5"},
-		"budget, none":        {"claude-haiku-4-5", "none", "", "\n\n" + whole + "\n" + "0.5"},
+		"no room":             {"claude-haiku-4-5", "low", `"max_tokens":100,`, "\n\n" + auto + "\n" + "0.5"},
+		"budget, none":        {"claude-haiku-4-5", "none", "", "\n\n" + auto + "\n" + "0.5"},
 		"another family":      {"kimi", "minimal", "", adaptive + "\n" + `{"effort":"low"}` + "\n" + auto + "\n0.5"},
-		"another, none":       {"kimi", "none", "", disabled + "\n\n" + whole + "\n0.5"},
-		"newer, not thinking": {"claude-opus-4-7", "", "", "\n\n" + whole + "\n"},
+		"another, none":       {"kimi", "none", "", disabled + "\n\n" + auto + "\n0.5"},
+		"newer, not thinking": {"claude-opus-4-7", "", "", "\n\n" + auto + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +194,7 @@ func TestChatAsMessagesThinking(t *testing.T) {
 				effort = `"reasoning_effort":"` + test.effort + `",`
 			}
 			body := wiretest.Asking(
-				test.more + effort + `"temperature":0.5,"tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}]`)
+				test.more + effort + `"temperature":0.5,"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}]`)
 			if got := asMessages(t, body, translation(test.model, true), "thinking", "output_config", "tool_choice",
 				"temperature"); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
@@ -206,6 +216,49 @@ func TestChatAsMessagesThinking(t *testing.T) {
 		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, goOn) == goesOn {
 			t.Errorf("%s: %s", model, got)
 		}
+	}
+}
+
+// TestAForcedToolStaysForced wherever the model can be kept from thinking.
+func TestAForcedToolStaysForced(t *testing.T) {
+	t.Parallel()
+	const disabled, whole, named, auto = `{"type":"disabled"}`, `{"type":"any"}`, `{"type":"tool","name":"f"}`, `{"type":"auto"}`
+	for name, test := range map[string]struct {
+		model, effort, choice string
+		reasoning             bool
+		want                  string // thinking, output_config, tool_choice, temperature
+	}{
+		"thinks by default": {"claude-sonnet-5", "", `"required"`, true, disabled + "\n\n" + whole + "\n"},
+		"asked to think": {"claude-sonnet-5-5", "medium", `"required"`, true,
+			disabled + "\n" + `{"effort":"medium"}` + "\n" + whole + "\n"},
+		"less effort without": {"claude-opus-5", "xhigh", `"required"`, true,
+			disabled + "\n" + `{"effort":"high"}` + "\n" + whole + "\n"},
+		"not said to think, does": {"claude-haiku-5-5", "", `"required"`, false, disabled + "\n\n" + whole + "\n"},
+		"by name": {"claude-sonnet-5", "", `{"type":"function",` +
+			`"function":{"name":"f"}}`, true, disabled + "\n\n" + named + "\n"},
+		"asked only": {"claude-opus-4-6", "high", `"required"`, true,
+			disabled + "\n" + `{"effort":"high"}` + "\n" + whole + "\n0.5"},
+		"asked only, unasked":        {"claude-opus-4-6", "", `"required"`, true, "\n\n" + whole + "\n0.5"},
+		"a budget":                   {"claude-sonnet-4-5", "high", `"required"`, true, "\n\n" + whole + "\n0.5"},
+		"another family":             {"deepseek-flash", "", `"required"`, true, disabled + "\n\n" + whole + "\n0.5"},
+		"another, thinks not":        {"vendor", "", `"required"`, false, "\n\n" + whole + "\n0.5"},
+		"always thinks":              {"claude-opus-5-5", "", `"required"`, true, "\n\n" + auto + "\n"},
+		"always thinks, not said so": {"claude-fable-5-1", "", `"required"`, false, "\n\n" + auto + "\n"},
+		"not forced":                 {"claude-sonnet-5", "", `"auto"`, true, "\n\n" + auto + "\n"},
+	} {
+		effort := ""
+		if test.effort != "" {
+			effort = `"reasoning_effort":"` + test.effort + `",`
+		}
+		body := wiretest.Asking(effort + `"temperature":0.5,"tool_choice":` + test.choice +
+			`,"tools":[{"type":"function","function":{"name":"f"}}]`)
+		if got := asMessages(t, body, translation(test.model, test.reasoning), "thinking", "output_config", "tool_choice",
+			"temperature"); got != test.want {
+			t.Errorf("%s: got  %q\nwant %q", name, got, test.want)
+		}
+	}
+	if got := asMessages(t, wiretest.Asking(`"tool_choice":"required"`), translation("claude-sonnet-5", true), "thinking"); got != "" {
+		t.Errorf("without tools: %s", got)
 	}
 }
 
@@ -240,7 +293,9 @@ func TestChatAsMessagesRefuses(t *testing.T) {
 		"messages[0].tool_calls[0].type":          wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"type":"custom","custom":{}}]}]`),
 		"messages[0].tool_calls[0].function.name": wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"function":{}}]}]`),
 		"messages[0].function_call.name":          wiretest.AskingMessages(`[{"role":"assistant","function_call":{}}]`),
-		"response_format.json_schema.schema":      wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
+		"response_format.json_schema.schema.additionalProperties": wiretest.Asking(
+			`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","additionalProperties":{"type":"null"}}}}`),
+		"response_format.json_schema.schema": wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
 		"tool_choice.allowed_tools.tools[0].type": wiretest.Asking(
 			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}`),
 	} {

@@ -31,8 +31,9 @@ type thought struct {
 // answers is only told the effort, if its generation knows the word: that
 // guides its answer too. inLoop is set when the history ends in results of tools: models
 // with budgets go on from there only with what they thought before, which a
-// chat request does not hold.
-func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop bool) (thought, error) {
+// chat request does not hold. Where a tool is forced, thinking is switched off
+// if it can be.
+func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced bool) (thought, error) {
 	raw := r.Doc.Raw("reasoning_effort")
 	effort := rawjson.Unquote(raw)
 	var budget int64
@@ -52,8 +53,9 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop bool) (
 	out := thought{sampling: g.number < 407, prefills: g.number < 406}
 	switch {
 	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinks nor knows effort
+		out.on = g.always
 	case !t.Reasoning:
-		out.effort = effort
+		out.on, out.effort = g.always, effort
 	case effort == "":
 		out.on = g.thinksUnasked()
 	case effort == "none" && g.always:
@@ -70,10 +72,28 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop bool) (
 		out.on, out.effort = true, effort
 		out.mode = []byte(`{"type":"adaptive"}`)
 	}
+	if forced && !g.always {
+		out.calm(g, t.Reasoning)
+	}
 	if out.on {
 		out.sampling, out.prefills = out.sampling && g.number == 0, false
 	}
 	return out, nil
+}
+
+// calm switches thinking off, for a model that would think or may. The newer ones
+// take no more than high effort then.
+func (o *thought) calm(g generation, reasoning bool) {
+	asked := o.mode != nil
+	o.on, o.mode = false, nil
+	switch {
+	case g.number > 0 && g.number < 406: // think only when asked to
+	case asked || g.thinksUnasked() && (reasoning || g.number > 0):
+		o.mode = []byte(`{"type":"disabled"}`)
+		if g.number >= 500 && (o.effort == "xhigh" || o.effort == "max") {
+			o.effort = "high"
+		}
+	}
 }
 
 // generation is what a model's id says about what it takes.

@@ -3,7 +3,9 @@ package chatmessages
 import (
 	"fmt"
 
+	"tollgate/internal/wire/internal/schema"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // messagesTools are the tools of a request in the messages form.
@@ -60,37 +62,34 @@ func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed
 	if text := rawjson.Field(function, "description"); rawjson.IsText(text) {
 		tool = rawjson.AppendMember(tool, "description", text)
 	}
-	schema := rawjson.Field(function, "parameters")
+	parameters := rawjson.Field(function, "parameters")
 	switch {
-	case schema == nil:
-		schema = []byte(`{"type":"object","properties":{}}`)
-	case schema[0] != '{':
+	case parameters == nil:
+		parameters = []byte(`{"type":"object","properties":{}}`)
+	case parameters[0] != '{':
 		return cannot(at+".parameters", "`%s.parameters` must be an object: a JSON schema.", at)
 	}
-	tool = rawjson.AppendMember(tool, "input_schema", ofObject(schema))
-	if strict := rawjson.Field(function, "strict"); string(strict) == "true" {
-		tool = rawjson.AppendMember(tool, "strict", strict)
+	parameters, strict := strictly(schema.Messages(), piece.OfObject(parameters), function)
+	tool = rawjson.AppendMember(tool, "input_schema", parameters)
+	if strict {
+		tool = rawjson.AppendMember(tool, "strict", "true")
 	}
 	t.list = append(t.list, block{json: tool, mark: mark})
 	t.names = append(t.names, rawjson.Unquote(name))
 	return nil
 }
 
-// ofObject returns a schema whose root says that it is an object.
-func ofObject(schema []byte) []byte {
-	for m := range rawjson.Spans(schema) {
-		if string(m.Name) == "type" {
-			if rawjson.Unquote(schema[m.From:m.To]) == "object" {
-				return schema
-			}
-			return rawjson.Spliced(schema, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"object"`)}})
-		}
+// strictly returns a tool's schema as a target takes it that is to hold the model
+// to it, where the client asked for that. A schema that cannot be held to there
+// stays as it is, and the model is trusted with it.
+func strictly(target *schema.Subset, asked, tool []byte) (parameters []byte, strict bool) {
+	if string(rawjson.Field(tool, "strict")) != "true" {
+		return asked, false
 	}
-	text := []byte(`"type":"object"`)
-	if at := rawjson.SkipSpace(schema, 1); at < len(schema) && schema[at] != '}' {
-		text = append(text, ',')
+	if adapted, err := target.For(asked, "parameters"); err == nil {
+		return adapted, true
 	}
-	return rawjson.Spliced(schema, []rawjson.Splice{{From: 1, To: 1, Text: text}})
+	return asked, false
 }
 
 // recall makes tools of the functions that the history calls: a history with

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // history becomes the turns of a messages request: the roles alternate, the
@@ -133,7 +134,7 @@ func (h *history) call(id string, function []byte, at string, mark breakpoint) e
 	}
 	json := rawjson.AppendMember([]byte(`{"type":"tool_use"`), "id", rawjson.Quote(c.sent))
 	json = rawjson.AppendMember(json, "name", name)
-	json = appendObject(append(json, `,"input":`...), rawjson.Field(function, "arguments"))
+	json = piece.AppendObject(append(json, `,"input":`...), rawjson.Field(function, "arguments"))
 	t.then = append(t.then, block{json: json, mark: mark})
 	h.open = append(h.open, c)
 	return nil
@@ -156,7 +157,7 @@ func (h *history) unique(id string) string {
 	if id == "" {
 		id = fmt.Sprintf("call_%d", h.calls)
 	}
-	id = toolID(id)
+	id = piece.ToolID(id)
 	for {
 		h.used[id]++
 		n := h.used[id]

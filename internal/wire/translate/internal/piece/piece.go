@@ -1,4 +1,12 @@
-package chatmessages
+// Package piece owns what translators share whatever their forms are: they build
+// JSON from pieces of the JSON that they read, give calls of tools ids that the
+// other form takes, and read the content blocks of messages.
+//
+// Invariants: texts and numbers are copied as they stand, never decoded and
+// encoded again, so that equal requests give equal bytes (which prompt caches live
+// on) and large numbers keep every digit; whatever the bytes, what is appended is
+// JSON.
+package piece
 
 import (
 	"bytes"
@@ -12,18 +20,13 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// What translations share: they build JSON from pieces of the JSON that they
-// read. Texts and numbers are copied as they stand, never decoded and encoded
-// again, so that equal requests give equal bytes (which prompt caches live on)
-// and large numbers keep every digit.
-
-// cannot refuses what a line of another form has no word for.
-func cannot(param, format string, args ...any) error {
+// Cannot refuses what a line of another form has no word for.
+func Cannot(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, format, args...)
 }
 
-// isBlank tells whether a JSON string holds white space alone, or nothing.
-func isBlank(raw []byte) bool {
+// IsBlank tells whether a JSON string holds white space alone, or nothing.
+func IsBlank(raw []byte) bool {
 	in := rawjson.Inside(raw)
 	for i := 0; i < len(in); i++ {
 		switch c := in[i]; {
@@ -44,11 +47,11 @@ func isBlank(raw []byte) bool {
 // the limit of JSON readers.
 const deepestArguments = 1000
 
-// appendObject appends the JSON object that raw holds, which is either an
+// AppendObject appends the JSON object that raw holds, which is either an
 // object or, as in the chat form, a string with the text of one. Nothing is an
 // empty object; other text goes into the member `_raw`, so that nothing is
 // lost of what a model said.
-func appendObject(dst, raw []byte) []byte {
+func AppendObject(dst, raw []byte) []byte {
 	text := raw
 	if rawjson.IsText(raw) {
 		text = []byte(rawjson.Unquote(raw))
@@ -58,14 +61,14 @@ func appendObject(dst, raw []byte) []byte {
 		return append(dst, "{}"...)
 	}
 	if text[from] != '{' || !utf8.Valid(text) || !rawjson.IsWithin(text[from:], deepestArguments) {
-		return append(appendAsText(append(dst, `{"_raw":`...), text), '}')
+		return append(AppendAsText(append(dst, `{"_raw":`...), text), '}')
 	}
 	return append(dst, bytes.TrimRight(text[from:], " \n\t\r")...)
 }
 
-// toolID returns the id of a tool call as the messages form allows it: letters,
+// ToolID returns the id of a tool call as the messages form allows it: letters,
 // digits, `_` and `-`. Other ids get a suffix that tells them apart.
-func toolID(id string) string {
+func ToolID(id string) string {
 	changed := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r
@@ -75,32 +78,32 @@ func toolID(id string) string {
 	if changed == id {
 		return id
 	}
-	return fmt.Sprintf("%s_%08x", changed, hashOf(id))
+	return fmt.Sprintf("%s_%08x", changed, HashOf(id))
 }
 
-// hashOf is a short hash of an id, the same on every node.
-func hashOf(id string) uint32 {
+// HashOf is a short hash of an id, the same on every node.
+func HashOf(id string) uint32 {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(id)) // never fails
 	return sum.Sum32()
 }
 
-// untranslated refuses what no translation keeps: a hosted tool, or a value
+// Untranslated refuses what no translation keeps: a hosted tool, or a value
 // that changes the price. Without it the client would pay for what it did not
 // get.
-func untranslated(a *wire.Asked) error {
+func Untranslated(a *wire.Asked) error {
 	if len(a.Tools) > 0 {
-		return cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
+		return Cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
 	}
 	if len(a.Options) > 0 {
-		return cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
+		return Cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
 	}
 	return nil
 }
 
-// appendEscaped appends text, as it would stand between the quotes of a JSON
+// AppendEscaped appends text, as it would stand between the quotes of a JSON
 // string. What is no UTF-8 is replaced.
-func appendEscaped(dst, text []byte) []byte {
+func AppendEscaped(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	for len(text) > 0 {
 		n := rawjson.Plain(text)
@@ -129,19 +132,19 @@ func appendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// appendAsText appends bytes as a JSON string.
-func appendAsText(dst, text []byte) []byte {
-	return append(appendEscaped(append(dst, '"'), text), '"')
+// AppendAsText appends bytes as a JSON string.
+func AppendAsText(dst, text []byte) []byte {
+	return append(AppendEscaped(append(dst, '"'), text), '"')
 }
 
-// appendInside appends the inside of a provider's JSON string as it stands, or
+// AppendInside appends the inside of a provider's JSON string as it stands, or
 // what can be saved of it when it is none. Other values count as their text.
-func appendInside(dst, raw []byte) []byte {
+func AppendInside(dst, raw []byte) []byte {
 	switch {
 	case rawjson.IsSound(raw):
 		return append(dst, raw[1:len(raw)-1]...)
 	case rawjson.IsText(raw):
-		return appendEscaped(dst, rawjson.AppendUnquoted(nil, raw[1:len(raw)-1]))
+		return AppendEscaped(dst, rawjson.AppendUnquoted(nil, raw[1:len(raw)-1]))
 	}
-	return appendEscaped(dst, raw)
+	return AppendEscaped(dst, raw)
 }

@@ -1,0 +1,78 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"tollgate/internal/wire/rawjson"
+)
+
+// cycle returns a reference by which a schema comes back to itself; empty: there
+// is none.
+func cycle(schema []byte) string {
+	leads := map[string][]string{"#": refs(nil, schema, true, 0)}
+	for _, list := range []string{"$defs", "definitions"} {
+		for name, definition := range rawjson.Members(rawjson.Field(schema, list)) {
+			leads["#/"+list+"/"+string(name)] = refs(nil, definition, false, 0)
+		}
+	}
+	done := map[string]bool{}
+	var back func(at string, way []string) string
+	back = func(at string, way []string) string {
+		switch {
+		case slices.Contains(way, at):
+			return at
+		case done[at]:
+			return ""
+		}
+		way = append(way, at)
+		for _, next := range leads[at] {
+			if found := back(next, way); found != "" {
+				return found
+			}
+		}
+		done[at] = true
+		return ""
+	}
+	// In the order of the text, so that equal schemas are refused in equal words.
+	if found := back("#", nil); found != "" {
+		return found
+	}
+	for _, list := range []string{"$defs", "definitions"} {
+		for name := range rawjson.Members(rawjson.Field(schema, list)) {
+			if found := back("#/"+list+"/"+string(name), nil); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// refs appends where a schema refers to, as the whole or a definition; those of
+// the root's definitions are not its own.
+func refs(to []string, value []byte, root bool, depth int) []string {
+	if depth > deepest || len(value) == 0 {
+		return to
+	}
+	switch value[0] {
+	case '{':
+		for name, inner := range rawjson.Members(value) {
+			switch {
+			case string(name) == "$ref" && rawjson.IsText(inner):
+				ref := rawjson.Unquote(inner)
+				if parts := strings.SplitN(ref, "/", 4); len(parts) == 4 {
+					ref = strings.Join(parts[:3], "/")
+				}
+				to = append(to, ref)
+			case root && (string(name) == "$defs" || string(name) == "definitions"):
+			default:
+				to = refs(to, inner, false, depth+1)
+			}
+		}
+	case '[':
+		for _, inner := range rawjson.Elements(value) {
+			to = refs(to, inner, false, depth+1)
+		}
+	}
+	return to
+}

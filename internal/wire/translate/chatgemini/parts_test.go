@@ -1,0 +1,157 @@
+package chatgemini
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/sse"
+)
+
+// A signature reaches the client where Google's own chat form has it, and comes
+// back from there: with a call, and with an image.
+func TestGeminiTrapSignaturesComeBack(t *testing.T) {
+	t.Parallel()
+	const (
+		call   = `{"functionCall":{"name":"f","id":"a","args":{}},"thoughtSignature":"U0lH"}`
+		second = `{"functionCall":{"name":"g","id":"b","args":{}}}`
+		image  = `{"inlineData":{"mimeType":"image/png","data":"AAAA"},"thoughtSignature":"UElD"}`
+		parts  = `{"text":"so","thoughtSignature":"VEVY"},` + image + `,` + call + `,` + second
+		answer = `{"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"STOP"}]}`
+	)
+	out, err := wholeAnswer([]byte(answer), someAnswer(), wire.Usage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	if err := json.Unmarshal(out, &whole); err != nil {
+		t.Fatal(err)
+	}
+	body, err := toGemini(t, `{"model":"m","messages":[`+hi+`,`+string(whole.Choices[0].Message)+`]}`,
+		wire.Translation{Edits: wire.Edits{Model: "gemini-3.8-flash"}})
+	for _, want := range []string{`{"text":"so"},{"inlineData":{"mimeType":"image/png","data":"AAAA"},"thoughtSignature":"UElD"}`,
+		`{"functionCall":{"id":"a","name":"f","args":{}},"thoughtSignature":"U0lH"},{"functionCall":{"id":"b","name":"g","args":{}}}`} {
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%v: no %s in %s\nof %s", err, want, body, out)
+		}
+	}
+	e := sse.Event{Data: []byte(answer)}
+	f, err := gemini.NewMeter(1).Read(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streamed := string(newStream(someAnswer(), false).Append(nil, e, f))
+	for _, want := range []string{`"extra_content":{"google":{"thought_signature":"U0lH"}}`,
+		`"extra_content":{"google":{"thought_signature":"UElD"}}`} {
+		if strings.Count(streamed, want) != 1 || strings.Count(string(out), want) != 1 {
+			t.Errorf("not once %s in %s\nor %s", want, streamed, out)
+		}
+	}
+}
+
+// Images that the assistant made go back as they came, signed or with the
+// stand-in where the model demands one.
+func TestGeminiTrapImagesOfTheAssistant(t *testing.T) {
+	t.Parallel()
+	const said = `{"role":"assistant","content":"there","images":[` +
+		`{"type":"image_url","index":0,"image_url":{"url":"data:image/png;base64,AAAA"}},` +
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,BBBB"},"extra_content":{"google":{"thought_signature":"Qg=="}}}]}`
+	for model, want := range map[string]string{
+		"gemini-3-pro-image": `{"text":"there"},{"inlineData":{"mimeType":"image/png","data":"AAAA"},` +
+			`"thoughtSignature":"skip_thought_signature_validator"},{"inlineData":{"mimeType":"image/png","data":"BBBB"},"thoughtSignature":"Qg=="}`,
+		"gemini-2.5-flash-image": `{"text":"there"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},` +
+			`{"inlineData":{"mimeType":"image/png","data":"BBBB"},"thoughtSignature":"Qg=="}`,
+	} {
+		body, err := toGemini(t, `{"model":"m","messages":[`+hi+`,`+said+`,`+hi+`]}`, wire.Translation{Edits: wire.Edits{Model: model}})
+		if err != nil || !strings.Contains(string(body), `{"role":"model","parts":[`+want+`]}`) {
+			t.Errorf("%s: %v: %s", model, err, body)
+		}
+	}
+}
+
+// Images by address go as one where the model fetches them.
+func TestGeminiTrapImagesByAddress(t *testing.T) {
+	t.Parallel()
+	for address, mime := range map[string]string{
+		"https://example.com/a.png": "image/png", "https://example.com/a.JPG?x=.png": "image/jpeg", "http://example.com/pic": "image/jpeg",
+		"https://example.com/a.webp#x": "image/webp", "https://example.com/a.heic": "image/heic", "https://example.com/a.mp4": "image/jpeg",
+	} {
+		_, body := sendGemini(t, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"`+address+`","detail":"low"}}]}`, "")
+		if want := `{"parts":[{"fileData":{"mimeType":"` + mime + `","fileUri":"` + address + `"}}]`; !strings.Contains(body, want[1:]) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
+	for _, address := range []string{
+		"https://generativelanguage.googleapis.com/v1beta/files/abc", "https://generativelanguage.googleapis.com./v1beta/files/abc",
+		"https://www.youtube.com/watch?v=x", "https://youtu.be/x", "gs://bucket/a.png",
+		"files/abc", "ftp://example.com/a.png", "https:///a.png", "",
+	} {
+		_, err := toGemini(t, `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":"`+address+`"}]}]}`,
+			wire.Translation{Edits: wire.Edits{Model: "gemini-3.8-flash"}})
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Param != "messages[0].content[0].image_url" {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// A model that fetches nothing gets what an address holds.
+func TestGeminiTrapImagesFetchedHere(t *testing.T) {
+	t.Parallel()
+	busy := fault.New(fault.ServiceUnavailable, "busy")
+	in := wire.Translation{Edits: wire.Edits{Model: "gemini-2.5-flash"}, Image: func(address string) (string, []byte, error) {
+		switch address {
+		case "https://example.com/a?b":
+			return "image/webp", []byte("bytes"), nil
+		case "https://example.com/busy":
+			return "", nil, busy
+		}
+		return "", nil, fault.New(fault.InvalidRequest, "It is gone.")
+	}}
+	ask := func(address string) ([]byte, error) {
+		return toGemini(t, `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":"`+address+`"}]}]}`, in)
+	}
+	if body, err := ask("https://example.com/a?b"); err != nil ||
+		!strings.Contains(string(body), `"parts":[{"inlineData":{"mimeType":"image/webp","data":"Ynl0ZXM="}}]`) {
+		t.Errorf("%v: %s", err, body)
+	}
+	var f *fault.Error
+	const param = "messages[0].content[0].image_url"
+	if _, err := ask("https://example.com/gone"); !errors.As(err, &f) || f.Param != param ||
+		f.Message != "`"+param+"` cannot be used: It is gone." {
+		t.Errorf("%v", err)
+	}
+	if _, err := ask("https://example.com/busy"); !errors.Is(err, busy) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Sound is refused however it is wrapped, also where the check before did not
+// see it.
+func TestGeminiTrapSound(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"audio/wav", "Audio/MPEG", "audio/ogg;codecs=opus", "application/ogg"} {
+		for _, part := range []string{`{"type":"image_url","image_url":{"url":"data:` + kind + `;base64,AAAA"}}`,
+			`{"type":"file","file":{"filename":"a.pdf","file_data":"data:` + kind + `;base64,AAAA"}}`} {
+			r, err := completions.Open([]byte(`{"model":"m","messages":[{"role":"user","content":[` + part + `]}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err = r.Check(); err == nil {
+				_, err = New(r, wire.Identity{}).Body(wire.Translation{})
+			}
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Param, "messages[0].content[0].") ||
+				!strings.Contains(f.Message, "audio") {
+				t.Errorf("%s: %v", part, err)
+			}
+		}
+	}
+}

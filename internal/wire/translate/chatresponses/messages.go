@@ -1,0 +1,210 @@
+package chatresponses
+
+import (
+	"fmt"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
+	"tollgate/internal/wire/translate/internal/piece"
+)
+
+// addMessage adds a message of the conversation.
+func addMessage(input *item.Input, message []byte, t wire.Translation, at string) error {
+	content := rawjson.Field(message, "content")
+	switch rawjson.Unquote(rawjson.Field(message, "role")) {
+	case "system", "developer":
+		return eachText(content, at, input.System)
+	case "assistant":
+		return addAssistant(input, message, content, at)
+	case "tool":
+		output, err := resultOf(content, t, at)
+		if err != nil {
+			return err
+		}
+		input.Result(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", output)
+		return nil
+	case "function":
+		output, err := resultOf(content, t, at)
+		if err != nil {
+			return err
+		}
+		input.Result("", rawjson.Unquote(rawjson.Field(message, "name")), output)
+		return nil
+	}
+	said, err := contentOf(content, t, at)
+	input.User(said)
+	return err
+}
+
+// eachText walks the texts of a message that may hold nothing else.
+func eachText(content []byte, at string, add func(text []byte)) error {
+	if rawjson.IsText(content) {
+		add(content)
+		return nil
+	}
+	for k, part := range rawjson.Elements(content) {
+		text := rawjson.Field(part, "text")
+		if !rawjson.IsText(text) {
+			at := fmt.Sprintf("%s.content[%d]", at, k)
+			return piece.Cannot(at, "`%s` must be text for this model.", at)
+		}
+		add(text)
+	}
+	return nil
+}
+
+// addAssistant adds what the model thought, said and called.
+func addAssistant(input *item.Input, message, content []byte, at string) error {
+	calls, older := rawjson.Field(message, "tool_calls"), rawjson.Field(message, "function_call")
+	for _, detail := range rawjson.Elements(rawjson.Field(message, "reasoning_details")) {
+		input.Reasoning(nil, rawjson.Inside(rawjson.Field(detail, "data")))
+	}
+	called := len(calls) > 2 || older != nil // not []
+	if rawjson.IsText(content) {
+		input.Said(content, called)
+	}
+	for k, part := range rawjson.Elements(content) {
+		switch {
+		case rawjson.IsText(rawjson.Field(part, "text")):
+			input.Said(rawjson.Field(part, "text"), called)
+		case rawjson.IsText(rawjson.Field(part, "refusal")):
+			input.Said(rawjson.Field(part, "refusal"), called)
+		default:
+			at := fmt.Sprintf("%s.content[%d]", at, k)
+			return piece.Cannot(at, "`%s` must be text for this model.", at)
+		}
+	}
+	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) { // as a text: parts of the assistant's need ids
+		input.Said(refusal, called)
+	}
+	for k, call := range rawjson.Elements(calls) {
+		at := fmt.Sprintf("%s.tool_calls[%d]", at, k)
+		if err := addCall(input, call, at); err != nil {
+			return err
+		}
+	}
+	if older != nil {
+		return input.Call("", rawjson.Field(older, "name"), argumentsOf(rawjson.Field(older, "arguments")), false, at+".function_call")
+	}
+	return nil
+}
+
+// addCall adds a call of a function or of a custom tool.
+func addCall(input *item.Input, call []byte, at string) error {
+	id := rawjson.Unquote(rawjson.Field(call, "id"))
+	if custom := rawjson.Field(call, "custom"); custom != nil {
+		text := rawjson.Field(custom, "input")
+		if !rawjson.IsText(text) {
+			text = []byte(`""`)
+		}
+		return input.Call(id, rawjson.Field(custom, "name"), text, true, at+".custom")
+	}
+	function := rawjson.Field(call, "function")
+	if function == nil {
+		return piece.Cannot(at+".type", "`%s.type` must be function or custom for this model.", at)
+	}
+	return input.Call(id, rawjson.Field(function, "name"), argumentsOf(rawjson.Field(function, "arguments")), false, at+".function")
+}
+
+// argumentsOf returns the arguments of a call as text, with the bytes that the
+// client sent.
+func argumentsOf(raw []byte) []byte {
+	switch {
+	case raw == nil || piece.IsBlank(raw) && rawjson.IsText(raw):
+		return []byte(`"{}"`)
+	case rawjson.IsText(raw):
+		return raw
+	}
+	return piece.AppendAsText(nil, raw)
+}
+
+// resultOf returns what a tool answered: one string where it is all text.
+func resultOf(content []byte, t wire.Translation, at string) ([]byte, error) {
+	if rawjson.IsText(content) || content == nil {
+		if content == nil {
+			content = []byte(`""`)
+		}
+		return content, nil
+	}
+	var text []byte
+	plain := true
+	for k, part := range rawjson.Elements(content) {
+		inside := rawjson.Inside(rawjson.Field(part, "text"))
+		if kind := rawjson.Unquote(rawjson.Field(part, "type")); kind != "text" {
+			plain = false
+		}
+		if k > 0 {
+			text = append(text, `\n`...)
+		}
+		text = append(text, inside...)
+	}
+	if plain {
+		return rawjson.Put(nil, `"`, text, `"`), nil
+	}
+	return contentOf(content, t, at)
+}
+
+// contentOf returns the content of a message of the user's; nil where it says
+// nothing.
+func contentOf(content []byte, t wire.Translation, at string) ([]byte, error) {
+	if rawjson.IsText(content) {
+		if piece.IsBlank(content) {
+			return nil, nil
+		}
+		return content, nil
+	}
+	var parts []byte
+	for k, part := range rawjson.Elements(content) {
+		before := len(parts)
+		var err error
+		if parts, err = appendPart(parts, part, fmt.Sprintf("%s.content[%d]", at, k)); err != nil {
+			return nil, err
+		}
+		if mark := rawjson.Field(part, "prompt_cache_breakpoint"); mark != nil && t.OpenAI && len(parts) > before {
+			parts = append(rawjson.AppendMember(parts[:len(parts)-1], "prompt_cache_breakpoint", mark), '}')
+		}
+	}
+	return item.Parts(parts), nil
+}
+
+// appendPart appends a part of a message of the user's, behind a comma.
+func appendPart(dst, part []byte, at string) ([]byte, error) {
+	switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
+	case "text":
+		text := rawjson.Field(part, "text")
+		if !rawjson.IsText(text) {
+			return nil, piece.Cannot(at+".text", "`%s.text` must be a string.", at)
+		}
+		if piece.IsBlank(text) {
+			return dst, nil
+		}
+		return item.AppendText(dst, rawjson.Inside(text)), nil
+	case "image_url":
+		image := rawjson.Field(part, "image_url")
+		address, detail := rawjson.Field(image, "url"), rawjson.Field(image, "detail")
+		if rawjson.IsText(image) {
+			address = image
+		}
+		if !rawjson.IsText(address) {
+			return nil, piece.Cannot(at+".image_url", "`%s.image_url` must hold `url`, a string.", at)
+		}
+		if !rawjson.IsText(detail) {
+			detail = []byte(`"auto"`)
+		}
+		return item.AppendImage(dst, address, detail), nil
+	case "file":
+		file := rawjson.Field(part, "file")
+		p := piece.Part{File: rawjson.Field(file, "file_data"), Name: rawjson.Field(file, "filename")}
+		if !rawjson.IsText(p.File) {
+			return nil, piece.Cannot(at+".file.file_data", "`%s.file.file_data` must be a string: the file as a data address.", at)
+		}
+		if !rawjson.IsText(p.Name) {
+			p.Name = []byte(`"document.pdf"`)
+		}
+		return item.AppendPart(dst, p), nil
+	default:
+		return nil, piece.Cannot(at+".type", "`%s.type`: this model takes text, images and files, not `%s`.", at, form.Shortened([]byte(kind)))
+	}
+}

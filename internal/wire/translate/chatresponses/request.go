@@ -1,0 +1,146 @@
+package chatresponses
+
+import (
+	"cmp"
+	"fmt"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
+	"tollgate/internal/wire/translate/internal/piece"
+)
+
+// Body returns the request in the responses form. Equal requests give equal
+// bytes, and a request that continues another begins with the same items. What
+// that form cannot do is refused with the path of the field; what only shades an
+// answer (`seed`, penalties, `logit_bias`) is left out, and so is what a model
+// that thinks does not take. Call Check first.
+func (r chatOnResponses) Body(t wire.Translation) ([]byte, error) {
+	if err := r.refuse(t); err != nil {
+		return nil, err
+	}
+	input := item.NewInput(t, r.id)
+	for i, message := range rawjson.Elements(r.Doc.Raw("messages")) {
+		if err := addMessage(input, message, t, fmt.Sprintf("messages[%d]", i)); err != nil {
+			return nil, err
+		}
+	}
+	format, err := r.format()
+	if err != nil {
+		return nil, err
+	}
+	effort, err := item.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
+	if err != nil {
+		return nil, err
+	}
+	list := input.End(string(rawjson.Field(format, "type")) == `"json_object"`)
+	out := make([]byte, 0, r.Size()+r.Size()/8+512)
+	out = rawjson.Put(out, `{"model":`, rawjson.Quote(t.Model), "")
+	out = rawjson.AppendMember(out, "input", list)
+	if out, err = r.appendTools(out); err != nil {
+		return nil, err
+	}
+	out = item.AppendLimit(out, cmp.Or(r.Limit, t.Limit))
+	out = r.appendSampling(out, t)
+	out = item.AppendFormat(out, format, r.Doc.Raw("verbosity"))
+	out = item.AppendReasoning(out, t, effort, false, r.asksLogprobs())
+	out = r.appendNames(out, t)
+	return item.AppendEnd(out, t, r.Stream), nil
+}
+
+// refuse refuses what changes an answer or its price and has no counterpart.
+func (r chatOnResponses) refuse(t wire.Translation) error {
+	if r.N > 1 {
+		return piece.Cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
+	}
+	asked := *r.Asking()
+	asked.Options = nil
+	for _, o := range r.Options {
+		if o.Param != "service_tier" { // has its own field
+			asked.Options = append(asked.Options, o)
+		}
+	}
+	if err := piece.Untranslated(&asked); err != nil {
+		return err
+	}
+	if r.Doc.Raw("moderation") != nil {
+		return piece.Cannot("moderation", "`moderation` is not offered for this model. Leave it out.")
+	}
+	if stop := r.Doc.Raw("stop"); len(stop) > 2 { // not "" or []
+		return piece.Cannot("stop", "`stop` is not offered for this model. Leave it out.")
+	}
+	if t.Reasoning && r.asksLogprobs() {
+		return piece.Cannot("logprobs", "`logprobs` is not offered for this model, which thinks. Leave it out.")
+	}
+	return nil
+}
+
+// appendSampling appends how the answer is sampled.
+func (r chatOnResponses) appendSampling(out []byte, t wire.Translation) []byte {
+	if t.Reasoning {
+		return out
+	}
+	for _, name := range []string{"temperature", "top_p"} {
+		if raw := r.Doc.Raw(name); raw != nil {
+			out = rawjson.AppendMember(out, name, raw)
+		}
+	}
+	if raw := r.Doc.Raw("top_logprobs"); raw != nil && r.asksLogprobs() {
+		out = rawjson.AppendMember(out, "top_logprobs", raw)
+	}
+	return out
+}
+
+// appendNames appends the tier, and by what the provider tells users and prompts
+// apart.
+func (r chatOnResponses) appendNames(out []byte, t wire.Translation) []byte {
+	if tier := r.Doc.Raw("service_tier"); tier != nil {
+		out = rawjson.AppendMember(out, "service_tier", tier)
+	}
+	user := rawjson.Unquote(r.Doc.Raw("safety_identifier"))
+	if user == "" {
+		user = rawjson.Unquote(r.Doc.Raw("user"))
+	}
+	out = item.AppendName(out, "safety_identifier", user)
+	out = item.AppendName(out, "prompt_cache_key", rawjson.Unquote(r.Doc.Raw("prompt_cache_key")))
+	if t.OpenAI {
+		for _, name := range []string{"prompt_cache_options", "prompt_cache_retention"} {
+			if raw := r.Doc.Raw(name); raw != nil {
+				out = rawjson.AppendMember(out, name, raw)
+			}
+		}
+	}
+	return out
+}
+
+// format returns the form of the answer's text; nil where it is text.
+func (r chatOnResponses) format() ([]byte, error) {
+	raw := r.Doc.Raw("response_format")
+	if raw == nil {
+		return nil, nil
+	}
+	switch rawjson.Unquote(rawjson.Field(raw, "type")) {
+	case "text":
+		return nil, nil
+	case "json_object":
+		return []byte(`{"type":"json_object"}`), nil
+	case "json_schema":
+	default:
+		return nil, piece.Cannot("response_format.type", "`response_format.type` must be text, json_object or json_schema for this model.")
+	}
+	asked := rawjson.Field(raw, "json_schema")
+	schema := rawjson.Field(asked, "schema")
+	if len(schema) == 0 || schema[0] != '{' {
+		return nil, piece.Cannot("response_format.json_schema.schema", "`response_format.json_schema.schema` must be an object.")
+	}
+	name := rawjson.Field(asked, "name")
+	if !rawjson.IsText(name) || len(name) == 2 {
+		name = []byte(`"output"`)
+	}
+	out := rawjson.Put(nil, `{"type":"json_schema","name":`, item.LineName(name), "")
+	if text := rawjson.Field(asked, "description"); rawjson.IsText(text) {
+		out = rawjson.AppendMember(out, "description", text)
+	}
+	out = rawjson.AppendMember(out, "schema", schema)
+	return fmt.Appendf(out, `,"strict":%v}`, string(rawjson.Field(asked, "strict")) == "true"), nil
+}

@@ -1,0 +1,101 @@
+package item
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
+)
+
+// AppendLimit appends the limit on output tokens, raised to what the form demands;
+// nothing without a limit.
+func AppendLimit(dst []byte, limit int64) []byte {
+	if limit <= 0 {
+		return dst
+	}
+	return rawjson.AppendMember(dst, "max_output_tokens", strconv.AppendInt(nil, max(limit, wire.LeastResponsesLimit), 10))
+}
+
+// AppendReasoning appends how a model that thinks is to think, and that what it
+// thought comes back encrypted. effort is empty and summary false where nobody
+// asked. logprobs asks for those too.
+func AppendReasoning(dst []byte, t wire.Translation, effort string, summary, logprobs bool) []byte {
+	summary = summary && !t.Plain
+	if t.Reasoning && (effort != "" || summary) {
+		var members []byte
+		if effort != "" {
+			members = rawjson.AppendMember(members, "effort", rawjson.Quote(effort))
+		}
+		if summary {
+			members = rawjson.AppendMember(members, "summary", `"auto"`)
+		}
+		dst = rawjson.Put(dst, `,"reasoning":{`, members[1:], "}")
+	}
+	switch {
+	case t.Reasoning && t.Plain:
+	case t.Reasoning:
+		return append(dst, `,"include":["reasoning.encrypted_content"]`...)
+	case logprobs:
+		return append(dst, `,"include":["message.output_text.logprobs"]`...)
+	}
+	return dst
+}
+
+// AppendEnd appends what every request says: nothing is stored. A stream does
+// without the padding that OpenAI's has otherwise.
+func AppendEnd(dst []byte, t wire.Translation, stream bool) []byte {
+	dst = append(dst, `,"store":false`...)
+	if stream {
+		dst = append(dst, `,"stream":true`...)
+		if t.OpenAI {
+			dst = append(dst, `,"stream_options":{"include_obfuscation":false}`...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// Effort checks an effort.
+func Effort(raw []byte, param string) (string, error) {
+	effort := rawjson.Unquote(raw)
+	switch effort {
+	case "none", "minimal", "low", "medium", "high", "xhigh", "max":
+	default:
+		if raw != nil {
+			return "", piece.Cannot(param, "`%s` must be one of none, minimal, low, medium, high, xhigh and max.", param)
+		}
+	}
+	return effort, nil
+}
+
+// AppendName appends a member that names a user or a conversation, if there is
+// one: a longer text than the form takes by its hash.
+func AppendName(dst []byte, member, name string) []byte {
+	const longest = 64
+	if name == "" {
+		return dst
+	}
+	if len(name) > longest {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:])
+	}
+	return rawjson.AppendMember(dst, member, rawjson.Quote(name))
+}
+
+// AppendFormat appends the form of the answer that is text: format and verbosity
+// are JSON, nil where absent.
+func AppendFormat(dst, format, verbosity []byte) []byte {
+	var members []byte
+	if format != nil {
+		members = rawjson.AppendMember(members, "format", format)
+	}
+	if verbosity != nil {
+		members = rawjson.AppendMember(members, "verbosity", verbosity)
+	}
+	if members == nil {
+		return dst
+	}
+	return rawjson.Put(dst, `,"text":{`, members[1:], "}")
+}

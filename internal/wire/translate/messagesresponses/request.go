@@ -1,0 +1,217 @@
+package messagesresponses
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
+	"tollgate/internal/wire/translate/internal/piece"
+)
+
+// Budgets of thinking from which on an effort is meant, in tokens.
+const (
+	lowBudget  = 4 << 10
+	highBudget = 16 << 10
+)
+
+// Body returns the request in the responses form. Equal requests give equal
+// bytes, and a request that continues another begins with the same items. Fields
+// without a counterpart are dropped; where that would change what the answer is,
+// or what it costs, the error is a *fault.Error with the field. Call Check first.
+func (r messagesOnResponses) Body(t wire.Translation) ([]byte, error) {
+	if err := piece.Untranslated(r.Asking()); err != nil {
+		return nil, err
+	}
+	if r.Doc.Raw("mcp_servers") != nil {
+		return nil, piece.Cannot("mcp_servers", "`mcp_servers` is not offered for this model. Leave it out.")
+	}
+	c := conversation{input: item.NewInput(t, r.id), blocks: piece.Blocks{URLs: t.OpenAI}}
+	if err := c.addSystem(r.Doc.Raw("system"), "system"); err != nil {
+		return nil, err
+	}
+	for i, message := range rawjson.Elements(r.Doc.Raw("messages")) {
+		if err := c.add(message, i); err != nil {
+			return nil, err
+		}
+	}
+	effort, summary, err := r.thinking()
+	if err != nil {
+		return nil, err
+	}
+	format, err := r.format()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, r.Size()+r.Size()/8+512)
+	out = rawjson.Put(out, `{"model":`, rawjson.Quote(t.Model), "")
+	out = rawjson.AppendMember(out, "input", c.input.End(false))
+	if out, err = r.appendTools(out); err != nil {
+		return nil, err
+	}
+	out = item.AppendLimit(out, cmp.Or(r.Limit, t.Limit))
+	for _, name := range []string{"temperature", "top_p"} {
+		if raw := r.Doc.Raw(name); raw != nil && !t.Reasoning {
+			out = rawjson.AppendMember(out, name, raw)
+		}
+	}
+	out = item.AppendFormat(out, format, nil)
+	out = item.AppendReasoning(out, t, effort, summary, false)
+	user := rawjson.Unquote(rawjson.Field(r.Doc.Raw("metadata"), "user_id"))
+	out = item.AppendName(out, "safety_identifier", user)
+	out = item.AppendName(out, "prompt_cache_key", sessionOf(user))
+	return item.AppendEnd(out, t, r.Stream), nil
+}
+
+// sessionOf returns the session that a user's id names, as coding agents have it:
+// JSON with a session_id, or words. A plain id names none, and would spoil the
+// cache as a key of it.
+func sessionOf(user string) string {
+	if session := rawjson.Unquote(rawjson.Field([]byte(user), "session_id")); rawjson.IsValid([]byte(user)) && session != "" {
+		return session
+	}
+	_, session, _ := strings.Cut(user, "_session_")
+	return session
+}
+
+// thinking reads how the model is to think, and whether its thoughts are shown.
+func (r messagesOnResponses) thinking() (effort string, summary bool, err error) {
+	if effort, err = item.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), "output_config.effort"); err != nil {
+		return "", false, err
+	}
+	thinking := r.Doc.Raw("thinking")
+	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); {
+	case kind == "disabled":
+		return "none", false, nil
+	case kind == "enabled" && effort == "":
+		budget, _ := rawjson.Integer(rawjson.Field(thinking, "budget_tokens"))
+		switch {
+		case budget < lowBudget:
+			effort = "low"
+		case budget < highBudget:
+			effort = "medium"
+		default:
+			effort = "high"
+		}
+	case kind != "enabled" && kind != "adaptive":
+		return effort, false, nil
+	}
+	return effort, rawjson.Unquote(rawjson.Field(thinking, "display")) != "omitted", nil
+}
+
+// appendTools appends the tools and the choice among them.
+func (r messagesOnResponses) appendTools(out []byte) ([]byte, error) {
+	var list []byte
+	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
+		at := fmt.Sprintf("tools[%d]", i)
+		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
+			return nil, piece.Cannot(at+".type", "`%s.type`: this model takes the client's own tools only, of type custom.", at)
+		}
+		t := item.Tool{
+			Name: rawjson.Field(tool, "name"), Description: rawjson.Field(tool, "description"),
+			Schema: rawjson.Field(tool, "input_schema"), Strict: string(rawjson.Field(tool, "strict")) == "true",
+		}
+		switch {
+		case !rawjson.IsText(t.Name) || len(t.Name) == 2:
+			return nil, piece.Cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
+		case len(t.Schema) == 0 || t.Schema[0] != '{':
+			return nil, piece.Cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
+		}
+		list = item.AppendFunction(list, t)
+	}
+	if list == nil {
+		return out, nil
+	}
+	return r.appendChoice(rawjson.AppendMember(out, "tools", item.Parts(list)))
+}
+
+func (r messagesOnResponses) appendChoice(out []byte) ([]byte, error) {
+	choice := r.Doc.Raw("tool_choice")
+	if choice == nil {
+		return out, nil
+	}
+	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); kind {
+	case "auto", "none":
+		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(kind))
+	case "any":
+		out = append(out, `,"tool_choice":"required"`...)
+	case "tool":
+		name := rawjson.Field(choice, "name")
+		if !rawjson.IsText(name) || len(name) == 2 {
+			return nil, piece.Cannot("tool_choice.name", "`tool_choice.name` must be a string: name the tool.")
+		}
+		out = item.AppendChoice(append(out, `,"tool_choice":`...), "function", name)
+	default:
+		return nil, piece.Cannot("tool_choice.type", "`tool_choice.type` must be auto, any, tool or none.")
+	}
+	if alone := rawjson.Field(choice, "disable_parallel_tool_use"); alone != nil {
+		out = fmt.Appendf(out, `,"parallel_tool_calls":%v`, string(alone) != "true")
+	}
+	return out, nil
+}
+
+// format returns the form of the answer's text; nil where it is text.
+func (r messagesOnResponses) format() ([]byte, error) {
+	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
+	if format == nil {
+		param, format = "output_format", r.Doc.Raw("output_format") // its name in a beta
+	}
+	if format == nil {
+		return nil, nil
+	}
+	schema := rawjson.Field(format, "schema")
+	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
+		return nil, piece.Cannot(param, "`%s` must be of type json_schema, with a schema.", param)
+	}
+	out := rawjson.AppendMember([]byte(`{"type":"json_schema","name":"output"`), "schema", schema)
+	return fmt.Appendf(out, `,"strict":%v}`, isStrict(schema, 0)), nil
+}
+
+// isStrict tells whether a schema is one that providers take as strict: each of
+// its objects demands all of its properties and allows no others.
+func isStrict(schema []byte, depth int) bool {
+	const deepest = 32
+	if depth > deepest {
+		return false
+	}
+	if len(schema) > 0 && schema[0] == '[' {
+		for _, inner := range rawjson.Elements(schema) {
+			if !isStrict(inner, depth+1) {
+				return false
+			}
+		}
+		return true
+	}
+	properties := rawjson.Field(schema, "properties")
+	if properties != nil || strings.Contains(string(rawjson.Field(schema, "type")), `"object"`) {
+		if string(rawjson.Field(schema, "additionalProperties")) != "false" {
+			return false
+		}
+		demanded := map[string]bool{}
+		for _, name := range rawjson.Elements(rawjson.Field(schema, "required")) {
+			demanded[rawjson.Unquote(name)] = true
+		}
+		for name := range rawjson.Members(properties) {
+			if !demanded[string(name)] {
+				return false
+			}
+		}
+	}
+	for name, inner := range rawjson.Members(schema) {
+		switch string(name) {
+		case "properties", "$defs", "definitions":
+			for _, one := range rawjson.Members(inner) {
+				if !isStrict(one, depth+1) {
+					return false
+				}
+			}
+		case "items", "anyOf", "oneOf", "allOf", "prefixItems":
+			if !isStrict(inner, depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,184 @@
+package messagesresponses
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
+	"tollgate/internal/wire/translate/internal/piece"
+)
+
+// conversation puts the turns of a messages request into items.
+type conversation struct {
+	input  *item.Input
+	blocks piece.Blocks
+}
+
+// billing begins a block that one coding agent puts before its system prompt; it
+// changes from request to request, and would spoil the provider's cache.
+const billing = "x-anthropic-billing-header:"
+
+// addSystem adds a system prompt, a string or text blocks.
+func (c *conversation) addSystem(content []byte, at string) error {
+	switch {
+	case content == nil:
+	case rawjson.IsText(content):
+		c.input.System(content)
+	case content[0] == '[':
+		for i, b := range rawjson.Elements(content) {
+			text := rawjson.Field(b, "text")
+			if !rawjson.IsText(text) {
+				return piece.Cannot(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
+			}
+			if !strings.HasPrefix(string(rawjson.Inside(text)), billing) {
+				c.input.System(text)
+			}
+		}
+	default:
+		return piece.Cannot(at, "`%s` must be a string or an array of text blocks.", at)
+	}
+	return nil
+}
+
+// add adds the message at index of the client's list.
+func (c *conversation) add(message []byte, index int) error {
+	at := fmt.Sprintf("messages[%d].content", index)
+	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
+	if content == nil || content[0] != '"' && content[0] != '[' {
+		return piece.Cannot(at, "`%s` must be a string or an array of blocks.", at)
+	}
+	switch role {
+	case "system":
+		return c.addSystem(content, at)
+	case "user":
+		if !rawjson.IsText(content) {
+			return c.hear(content, at)
+		}
+		if !piece.IsBlank(content) {
+			c.input.User(content)
+		}
+		return nil
+	case "assistant":
+		return c.answer(content, at)
+	}
+	return piece.Cannot(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
+}
+
+// answer adds an assistant's blocks in their order. Thoughts that this line did
+// not seal are left out, and what a provider's own tools did.
+func (c *conversation) answer(content []byte, at string) error {
+	if rawjson.IsText(content) {
+		c.input.Said(content, false)
+		return nil
+	}
+	calls := false
+	for _, b := range rawjson.Elements(content) {
+		calls = calls || rawjson.Unquote(rawjson.Field(b, "type")) == "tool_use"
+	}
+	for i, b := range rawjson.Elements(content) {
+		switch rawjson.Unquote(rawjson.Field(b, "type")) {
+		case "text":
+			if text := rawjson.Field(b, "text"); rawjson.IsText(text) {
+				c.input.Said(text, calls)
+			}
+		case "thinking":
+			c.input.Reasoning(rawjson.Inside(rawjson.Field(b, "thinking")), rawjson.Inside(rawjson.Field(b, "signature")))
+		case "redacted_thinking":
+			c.input.Reasoning(nil, rawjson.Inside(rawjson.Field(b, "data")))
+		case "tool_use":
+			if err := c.call(b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// call adds a call of a tool.
+func (c *conversation) call(b []byte, at string) error {
+	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
+	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
+		return piece.Cannot(at, "`%s` needs `id` and `name`, as strings.", at)
+	}
+	input := rawjson.Field(b, "input")
+	if input == nil {
+		input = []byte("{}")
+	}
+	return c.input.Call(rawjson.Unquote(id), name, piece.AppendAsText(nil, input), false, at)
+}
+
+// hear adds a user's blocks: the results of tools, then all else as one message.
+func (c *conversation) hear(content []byte, at string) error {
+	var said []byte
+	texts := 0
+	var text []byte
+	for i, b := range rawjson.Elements(content) {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		if rawjson.Unquote(rawjson.Field(b, "type")) == "tool_result" {
+			output, err := c.result(b, at)
+			if err != nil {
+				return err
+			}
+			c.input.Result(rawjson.Unquote(rawjson.Field(b, "tool_use_id")), "", output)
+			continue
+		}
+		parts, err := c.blocks.Parts(b, at)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if len(p.Text) > 0 {
+				texts, text = texts+1, p.Text
+			}
+			said = item.AppendPart(said, p)
+		}
+	}
+	if texts == 1 && len(said) == len(item.AppendText(nil, text)) { // a string is taken everywhere
+		c.input.User(rawjson.Put(nil, `"`, text, `"`))
+		return nil
+	}
+	c.input.User(item.Parts(said))
+	return nil
+}
+
+// result returns what a tool answered: one string where it is all text, else
+// parts.
+func (c *conversation) result(b []byte, at string) ([]byte, error) {
+	content := rawjson.Field(b, "content")
+	var parts []piece.Part
+	if rawjson.IsText(content) {
+		parts = append(parts, piece.Part{Text: rawjson.Inside(content)})
+	}
+	for i, inner := range rawjson.Elements(content) {
+		more, err := c.blocks.Parts(inner, fmt.Sprintf("%s.content[%d]", at, i))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, more...)
+	}
+	failed := string(rawjson.Field(b, "is_error")) == "true"
+	if failed {
+		const failure = "Error: "
+		if len(parts) == 0 || parts[0].Text == nil {
+			parts = append([]piece.Part{{}}, parts...)
+		}
+		parts[0].Text = append([]byte(failure), parts[0].Text...)
+	}
+	var text, list []byte
+	plain := true
+	for _, p := range parts {
+		list = item.AppendPart(list, p)
+		plain = plain && p.Image == nil && p.File == nil && p.FileURL == nil
+		if len(p.Text) > 0 {
+			if text != nil {
+				text = append(text, `\n`...)
+			}
+			text = append(text, p.Text...)
+		}
+	}
+	if plain {
+		return rawjson.Put(nil, `"`, text, `"`), nil
+	}
+	return item.Parts(list), nil
+}

@@ -1,0 +1,48 @@
+package translate
+
+import (
+	"strings"
+
+	"tollgate/internal/wire"
+)
+
+// ClientParam returns the client's name of a field of a line's form that a
+// provider has found fault with; the path itself where the two call it alike, or
+// where it is not known what the client calls it. asked is the client's request.
+func ClientParam(client, line wire.Form, asked *wire.Asked, param string) string {
+	if line != wire.FormResponses || client == line {
+		return param
+	}
+	isChat := client == wire.FormChat
+	either := func(chat, messages string) string {
+		if isChat {
+			return chat
+		}
+		return messages
+	}
+	field := param
+	if i := strings.IndexAny(field, ".["); i >= 0 {
+		field = field[:i]
+	}
+	switch {
+	case field == "input":
+		return "messages"
+	case field == "max_output_tokens" && asked.LimitParam != "":
+		return asked.LimitParam
+	case field == "reasoning":
+		return either("reasoning_effort", "output_config.effort")
+	case strings.HasPrefix(param, "text.format"):
+		return either("response_format", "output_config.format")
+	case param == "text.verbosity" && isChat:
+		return "verbosity"
+	case field == "tools":
+		tool, member, found := strings.Cut(param, ".")
+		switch {
+		case found && isChat:
+			return tool + ".function." + member
+		case found && strings.HasPrefix(member, "parameters"):
+			return tool + ".input_schema" + strings.TrimPrefix(member, "parameters")
+		}
+	}
+	return param
+}

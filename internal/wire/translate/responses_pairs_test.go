@@ -1,0 +1,244 @@
+package translate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/responses"
+
+	"golang.org/x/tools/txtar"
+)
+
+// origin is where the answers of the responses lines in these tests come from.
+const origin = "openai\nhttps://api.openai.com\n${KEY}"
+
+// fromResponses is the identity of an answer of such a line.
+func fromResponses() wire.Identity {
+	id := someone()
+	id.Origin = origin
+	return id
+}
+
+// onResponses is how a request of either form meets a line of responses.
+func onResponses(t testing.TB, request string, chat bool) wire.Pair {
+	if chat {
+		return New(chatAsked(t, request), wire.FormResponses, fromResponses())
+	}
+	return New(messagesAsked(t, request), wire.FormResponses, fromResponses())
+}
+
+// answersOfResponses is a pair of which only the answer counts.
+func answersOfResponses(chat bool) wire.Pair {
+	if chat {
+		r := &completions.Request{Request: form.Request{Asked: wire.Asked{N: 1, IncludeUsage: true}}}
+		return New(r, wire.FormResponses, fromResponses())
+	}
+	return New(&messages.Request{}, wire.FormResponses, fromResponses())
+}
+
+// toResponses is what a line of responses is asked with.
+func toResponses(words string) wire.Translation {
+	return wire.Translation{Edits: wire.Edits{Model: "gpt-x"}, MaxOutput: 8192,
+		Reasoning: strings.Contains(words, "reasoning"), OpenAI: strings.Contains(words, "openai")}
+}
+
+// TestResponsesScenarios plays requests and answers of both other forms on lines
+// of responses. A scenario's comment says which form the client speaks (`chat` or
+// `messages`) and what the line is (`reasoning`, `openai`); -update writes what
+// comes of it anew.
+func TestResponsesScenarios(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "responses", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			comment := string(archive.Comment)
+			given := map[string]string{}
+			for _, p := range archive.Files {
+				given[p.Name] = strings.TrimSpace(string(p.Data))
+			}
+			pair := onResponses(t, given["request"], strings.HasPrefix(comment, "chat"))
+			for i, p := range archive.Files {
+				var now string
+				switch p.Name {
+				case "sent":
+					now = responsesLineGets(t, pair, toResponses(comment))
+				case "got":
+					now = responsesAnswerFor(t, pair, given["answer"])
+				case "events":
+					now = responsesStreamFor(t, pair, given["stream"], strings.HasPrefix(comment, "chat"))
+				default:
+					continue
+				}
+				now = strings.TrimSpace(now) + "\n"
+				if now != string(p.Data) && !*update {
+					t.Errorf("%s\n%s\nwant\n%s", p.Name, now, p.Data)
+				}
+				archive.Files[i].Data = []byte(now)
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// responsesLineGets is the request as the line gets it, or the refusal.
+func responsesLineGets(t *testing.T, pair wire.Pair, in wire.Translation) string {
+	t.Helper()
+	body, err := pair.Body(in)
+	if err != nil {
+		code, param := wiretest.CodeOf(t, err)
+		return fmt.Sprintf("%s %s", code, param)
+	}
+	if wrong := soundInput(body); wrong != "" {
+		t.Errorf("%s in %s", wrong, body)
+	}
+	return string(body)
+}
+
+// responsesAnswerFor is a whole answer as the client gets it.
+func responsesAnswerFor(t *testing.T, pair wire.Pair, answer string) string {
+	t.Helper()
+	a, err := pair.Read([]byte(answer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces, err := pair.Render(a, []byte(answer), billed())
+	if err != nil || !rawjson.IsValid(pieces[0]) {
+		t.Fatalf("%v: %s", err, pieces[0])
+	}
+	return string(pieces[0])
+}
+
+// responsesStreamFor is a stream as the client gets it.
+func responsesStreamFor(t *testing.T, pair wire.Pair, stream string, chat bool) string {
+	t.Helper()
+	m, w := pair.Events()
+	got := flow([]byte(stream+"\n\n"), w, m, billed())
+	if err := soundFor(chat)(got); err != nil {
+		t.Errorf("%v in\n%s", err, got)
+	}
+	return string(got)
+}
+
+// soundFor is what checks a client's stream.
+func soundFor(chat bool) func([]byte) error {
+	if chat {
+		return wiretest.SoundChat
+	}
+	return wiretest.SoundMessages
+}
+
+// soundInput tells what providers of the responses form refuse about a request: no
+// item has an id, every call is answered, directly behind the calls of its turn,
+// by the item of its type, ids of calls differ and have 64 characters at most, no
+// text is blank, what was thought has something behind it, the assistant has not
+// the last word, and nothing is stored.
+func soundInput(body []byte) string {
+	r, err := responses.Open(body)
+	if err == nil {
+		err = r.Check()
+	}
+	if err != nil {
+		return err.Error()
+	}
+	if string(r.Doc.Raw("store")) != "false" {
+		return "it is stored"
+	}
+	if limit, ok := rawjson.Integer(r.Doc.Raw("max_output_tokens")); ok && limit < 16 {
+		return "the limit is too small"
+	}
+	open, seen := map[string]string{}, map[string]bool{}
+	last, answering := "", false
+	for _, item := range rawjson.Elements(r.Doc.Raw("input")) {
+		kind, id := rawjson.Unquote(rawjson.Field(item, "type")), rawjson.Unquote(rawjson.Field(item, "call_id"))
+		if rawjson.Field(item, "id") != nil {
+			return "an item has an id"
+		}
+		if kind == "" {
+			kind = rawjson.Unquote(rawjson.Field(item, "role"))
+		}
+		switch kind {
+		case "function_call", "custom_tool_call":
+			if seen[id] || id == "" || len(id) > 64 {
+				return "a bad id of a call: " + id
+			}
+			if kind == "function_call" && !rawjson.IsText(rawjson.Field(item, "arguments")) {
+				return "a call without arguments"
+			}
+			open[id], seen[id] = kind+"_output", true
+		case "function_call_output", "custom_tool_call_output":
+			if open[id] != kind {
+				return "a result of nothing"
+			}
+			delete(open, id)
+		case "reasoning":
+			if rawjson.Field(item, "encrypted_content") == nil || rawjson.Field(item, "summary") == nil {
+				return "what was thought is not whole"
+			}
+		case "user", "system", "developer":
+			if len(open) > 0 {
+				return "calls are open"
+			}
+			if last == "reasoning" {
+				return "nothing follows what was thought"
+			}
+			if wrong := soundContent(rawjson.Field(item, "content")); wrong != "" {
+				return wrong
+			}
+		case "assistant":
+			if len(open) > 0 && answering {
+				return "calls are open"
+			}
+		default:
+			return "an unknown item: " + kind
+		}
+		answering = strings.HasSuffix(kind, "_output")
+		last = kind
+	}
+	if len(open) > 0 || last == "assistant" || last == "reasoning" || last == "" {
+		return "no good end"
+	}
+	return ""
+}
+
+func soundContent(content []byte) string {
+	if rawjson.IsText(content) && strings.TrimSpace(rawjson.Unquote(content)) == "" {
+		return "a blank text"
+	}
+	for _, part := range rawjson.Elements(content) {
+		switch rawjson.Unquote(rawjson.Field(part, "type")) {
+		case "input_text":
+			if strings.TrimSpace(rawjson.Unquote(rawjson.Field(part, "text"))) == "" {
+				return "a blank text"
+			}
+		case "input_image":
+			if !rawjson.IsText(rawjson.Field(part, "image_url")) || !rawjson.IsText(rawjson.Field(part, "detail")) {
+				return "an image without address or detail"
+			}
+		case "input_file":
+		default:
+			return "an unknown part"
+		}
+	}
+	return ""
+}
