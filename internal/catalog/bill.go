@@ -73,8 +73,8 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 			break // thresholds ascend: no longer band is in reach either
 		}
 		var s money.Sum
-		s.Tokens(min(prompt, longest), rates.dearestInput(), factor)
-		s.Tokens(output, rates.Output, factor)
+		s.Tokens(min(prompt, longest), m.dearestPrompt(rates, b), factor)
+		s.Tokens(output, m.dearestAnswer(rates, c), factor)
 		for _, tool := range c.Tools {
 			calls := tool.MaxCalls
 			if calls <= 0 {
@@ -88,34 +88,55 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 }
 
 // Cost is what an answer costs by the usage that its provider reports: the
-// rates of the answer's own prompt length, cached and cache-written parts at
-// their rates, the factor of the tier that the provider answered with if it
+// rates of the answer's own prompt length, cached and cache-written parts and
+// images and sound at their rates, the factor of the tier that the provider answered with if it
 // says so and that tier is priced, else of the one requested, and the hosted
 // tool calls that the answer shows. It is rounded once. Usage that contradicts
 // itself (parts larger than their whole, negative counts) is read as what is
 // possible; the cost is never negative.
 func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
-	prompt := clamp(u.Prompt, maxUnits)
-	rest := prompt
-	part := func(tokens int64) int64 {
-		tokens = clamp(tokens, rest)
-		rest -= tokens
-		return tokens
-	}
-	write1h, write, cached := part(u.CacheWrite1h), part(u.CacheWrite), part(u.Cached)
-
-	factor := m.factor(c, u.ServiceTier)
-	rates := m.ratesFor(prompt)
+	factor, rates := m.factor(c, u.ServiceTier), m.ratesFor(clamp(u.Prompt, maxUnits))
+	p := partsOf(u)
 	var s money.Sum
-	s.Tokens(rest, rates.Input, factor)
-	s.Tokens(cached, rates.CachedInput, factor)
-	s.Tokens(write, rates.CacheWrite, factor)
-	s.Tokens(write1h, rates.CacheWrite1h, factor)
-	s.Tokens(clamp(u.Completion, maxUnits), rates.Output, factor)
+	s.Tokens(p.images, m.promptRate(modalityImage, rates), factor)
+	s.Tokens(p.sound, m.promptRate(modalityAudio, rates), factor)
+	s.Tokens(p.drawn, m.answerRate(modalityImage, rates, c), factor)
+	s.Tokens(p.sung, m.answerRate(modalityAudio, rates, c), factor)
+	p.images, p.sound, p.drawn, p.sung = 0, 0, 0, 0
+	rates.charge(&s, p, factor)
 	for name, calls := range u.ToolCalls {
 		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], money.One)
 	}
 	return s.Round()
+}
+
+// parts are the tokens of a usage, each in one part of its prompt or its answer.
+type parts struct {
+	write1h, write, cached, images, sound, prompt int64
+	drawn, sung, answer                           int64
+}
+
+// partsOf reads usage that contradicts itself as what is possible.
+func partsOf(u wire.Usage) (p parts) {
+	part := func(of *int64, tokens int64) int64 {
+		tokens = clamp(tokens, *of)
+		*of -= tokens
+		return tokens
+	}
+	p.prompt, p.answer = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)
+	p.write1h, p.write, p.cached = part(&p.prompt, u.CacheWrite1h), part(&p.prompt, u.CacheWrite), part(&p.prompt, u.Cached)
+	p.images, p.sound = part(&p.prompt, u.PromptImage), part(&p.prompt, u.PromptAudio)
+	p.drawn, p.sung = part(&p.answer, u.CompletionImage), part(&p.answer, u.CompletionAudio)
+	return p
+}
+
+// charge adds tokens to a bill, images and sound at the price of text.
+func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
+	s.Tokens(p.prompt+p.images+p.sound, v.Input, factor)
+	s.Tokens(p.cached, v.CachedInput, factor)
+	s.Tokens(p.write, v.CacheWrite, factor)
+	s.Tokens(p.write1h, v.CacheWrite1h, factor)
+	s.Tokens(p.answer+p.drawn+p.sung, v.Output, factor)
 }
 
 // CheckPriced refuses a request that chose an option or a hosted tool without
@@ -140,10 +161,12 @@ func (m *Model) CheckPriced(c Choice) error {
 	return nil
 }
 
-// base reports whether a value of an option is another name for leaving it
-// out, as providers answer and some clients send.
+// base reports whether a value of an option changes no rate: another name for
+// leaving it out, as providers answer and some clients send, or a modality with a
+// price of its own.
 func (m *Model) base(option, value string) bool {
-	return option == serviceTier && (value == "default" || value == "standard")
+	return option == serviceTier && (value == "default" || value == "standard") ||
+		option == modalities && m.Price.Modalities[value].Output != nil
 }
 
 // band returns the rates of price band i, -1 being the first, and the longest

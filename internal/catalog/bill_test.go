@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,7 +101,7 @@ func TestCost(t *testing.T) {
 		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Choice{}, "0.0001975"},
 		{"threshold is not above", wire.Usage{Prompt: 200_000}, Choice{}, "0.05"},
 		{"above", wire.Usage{Prompt: 200_001, Completion: 1}, Choice{}, "0.1000035"},
-		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Choice{}, "0.1000005"},
+		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Choice{}, "0.01000005"},
 		{"tier requested", wire.Usage{Prompt: 1000}, priority, "0.0005"},
 		{"tier answered", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, priority, "0.000125"},
 		{"answered at the ordinary tier", wire.Usage{Prompt: 1000, ServiceTier: "default"}, priority, "0.00025"},
@@ -127,6 +128,9 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		var c Choice
+		if rapid.Bool().Draw(t, "asks for images") {
+			c.Options = append(c.Options, wire.Priced{Param: "modalities", Name: "image"})
+		}
 		for _, option := range []string{"service_tier", "speed"} {
 			if rapid.Bool().Draw(t, "uses "+option) {
 				value := rapid.SampledFrom([]string{"default", "priority", "flex", "unpriced"}).Draw(t, option)
@@ -159,7 +163,16 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 			CacheWrite1h: rapid.Int64Range(-10, prompt+10).Draw(t, "write 1h"),
 			Completion:   rapid.Int64Range(0, each*n).Draw(t, "completion"),
 			ToolCalls:    calls,
-			ServiceTier:  rapid.SampledFrom([]string{"", "default", "priority", "flex", "scale"}).Draw(t, "answered"),
+
+			CompletionImage: rapid.Int64Range(-10, each*n+10).Draw(t, "image"),
+			CompletionAudio: rapid.Int64Range(-10, each*n+10).Draw(t, "audio"),
+			ServiceTier:     rapid.SampledFrom([]string{"", "default", "priority", "flex", "scale"}).Draw(t, "answered"),
+		}
+		if bound.Images > 0 || bound.Unbounded {
+			usage.PromptImage = rapid.Int64Range(-10, prompt+10).Draw(t, "image in the prompt")
+		}
+		if bound.Unbounded {
+			usage.PromptAudio = rapid.Int64Range(-10, prompt+10).Draw(t, "sound in the prompt")
 		}
 		cost, held := m.Cost(usage, c), m.HighestCost(bound, limit, n, c)
 		if cost < 0 || cost > held {
@@ -190,6 +203,13 @@ func drawModel(t *rapid.T) *Model {
 	for range rapid.IntRange(0, 3).Draw(t, "bands") {
 		threshold += rapid.Int64Range(1, 200_000).Draw(t, "threshold")
 		m.Price.Above = append(m.Price.Above, Above{threshold, rates("rate above")})
+	}
+	own := rapid.Map(price, func(p money.Price) *money.Price { return &p })
+	m.Price.Modalities = map[string]ModalityRates{}
+	for _, name := range []string{"image", "audio"} {
+		if rapid.Bool().Draw(t, "prices "+name) {
+			m.Price.Modalities[name] = ModalityRates{own.Draw(t, "input"), own.Draw(t, "output")}
+		}
 	}
 	factor := rapid.Map(rapid.Int64Range(0, 5*int64(money.One)), func(v int64) money.Factor { return money.Factor(v) })
 	m.Price.Options = map[string]map[string]money.Factor{
@@ -238,6 +258,36 @@ func TestOutputLimit(t *testing.T) {
 	}{{m, 0, 100, 100}, {m, 50, 50, 0}, {m, 500, 500, 0}, {m, 5000, 1000, 0}, {plain, 0, 1000, 0}, {plain, 5000, 1000, 0}} {
 		if held, sent := tt.m.OutputLimit(tt.limit); held != tt.held || sent != tt.sent {
 			t.Errorf("limit %d: held %d, sent %d; want %d, %d", tt.limit, held, sent, tt.held, tt.sent)
+		}
+	}
+}
+
+// TestCachedTokensOfLongPrompts: what a band leaves out costs what the base
+// price asks for it, in proportion to the input.
+func TestCachedTokensOfLongPrompts(t *testing.T) {
+	t.Parallel()
+	const base = "{input: 1.25, output: 10, cached_input: 0.125, cache_write: 1.5625, cache_write_1h: 2.5, " +
+		"above: [{prompt_tokens: 9, output: 1, %s}]}"
+	band := func(text string) string { return fmt.Sprintf(base, text) }
+	for price, want := range map[string][4]money.Price{ // input, cached, written, written for an hour
+		band("input: 2.5"): {2_500_000_000, 250_000_000, 3_125_000_000, 5_000_000_000},
+		band("input: 2.5, cached_input: 1, cache_write_1h: 0"): {2_500_000_000, 1_000_000_000, 3_125_000_000, 0},
+		band("input: 2.5, cache_write: 4"):                     {2_500_000_000, 250_000_000, 4_000_000_000, 5_000_000_000},
+		band("input: 0"):                                       {},
+		band("input: 0.000000004"):                             {4, 0, 5, 8},
+		band("input: 0.000000005"):                             {5, 1, 6, 10}, // half up
+		// Without rates of their own in the base either, all cost as input does.
+		"{input: 1, output: 1, above: [{prompt_tokens: 9, input: 2, output: 1}]}": {2e9, 2e9, 2e9, 2e9},
+		// To a base that costs nothing there is no proportion.
+		"{input: 0, output: 1, cached_input: 1, above: [{prompt_tokens: 9, input: 2, output: 1}]}": {2e9, 2e9, 2e9, 2e9},
+	} {
+		doc := mustParse(t, "models: [{id: a, kind: chat, context_window: 9, max_output_tokens: 9, price: "+price+"}]\nlines: []")
+		again := mustParse(t, string(doc.YAML()))
+		for _, d := range []*Document{doc, again} {
+			r := d.Models[0].Price.Above[0].Rates
+			if got := [4]money.Price{r.Input, r.CachedInput, r.CacheWrite, r.CacheWrite1h}; got != want || !Equal(d, doc) {
+				t.Errorf("%s: %s, want %s in\n%s", price, got, want, d.YAML())
+			}
 		}
 	}
 }

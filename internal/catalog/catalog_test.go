@@ -2,8 +2,10 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,9 +22,21 @@ func testProviders() map[string]Provider {
 			NeedsKey: true, NeedsBaseURL: true,
 		},
 		"chatonly": {Kinds: []Kind{KindChat}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://chat.example/v1"},
+		"cloud": {
+			Kinds: []Kind{KindChat, KindImage}, Forms: []wire.Form{wire.FormChat, wire.FormMessages}, DefaultBaseURL: "https://cloud.example",
+			NeedsKey: true, Keyless: func(o map[string]any) bool { return o["auth"] == "host" }, NeedsForms: true,
+			CheckOptions: func(map[string]any) error { return nil },
+		},
 		"sandbox": {
-			Kinds: []Kind{KindChat, KindImage, KindVideo},
-			Forms: []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
+			Kinds:      []Kind{KindChat, KindImage, KindVideo},
+			Forms:      []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
+			KeyHeaders: []string{"X-Sand-Key"},
+			CheckField: func(l *LineSpec, m *Model, field string, _ bool) error {
+				if field == "size" {
+					return fmt.Errorf("is the adapter's own for %s model %s", m.Kind, l.Models[m.ID])
+				}
+				return nil
+			},
 			CheckOptions: func(o map[string]any) error {
 				if _, ok := o["nonsense"]; ok {
 					return errors.New("nonsense is not an option of the sandbox")
@@ -72,7 +86,8 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 	}
 	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 ||
 		p.CacheWrite1h != 500_000_000 ||
-		len(p.Above) != 1 || p.Above[0].PromptTokens != 200000 || p.Above[0].CachedInput != 500_000_000 ||
+		len(p.Above) != 1 || p.Above[0].PromptTokens != 200000 || p.Above[0].CachedInput != 50_000_000 ||
+		p.Above[0].CacheWrite != 625_000_000 || p.Above[0].CacheWrite1h != 1_000_000_000 ||
 		p.Options["service_tier"]["flex"] != money.One/2 || p.Tools["web_search"] != 10_000_000 {
 		t.Errorf("price of lark-1: %+v", p)
 	}
@@ -91,7 +106,6 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 		said = append(said, w.String())
 	}
 	want := []string{
-		"models[0].price.above[0]: names no cached_input: cached tokens of these prompts cost as much as input",
 		"models[1]: model brush-1 is open but no enabled line serves it",
 		"models[2]: model clip-1 is open but no enabled line serves it",
 	}
@@ -100,31 +114,26 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 	}
 }
 
-// TestFormsThatNoLineAnswers are warned of: every call there would fail.
-func TestFormsThatNoLineAnswers(t *testing.T) {
+// TestEveryFormIsAnswered: there is no pair of forms that cannot meet, so no
+// catalog has a form that its lines cannot answer.
+func TestEveryFormIsAnswered(t *testing.T) {
 	t.Parallel()
-	for forms, want := range map[string]string{
-		"{forms: [chat, responses], on: [chat]}": "",
-		"{forms: [responses], on: [responses]}":  "",
-		"{forms: [chat, responses], on: [responses]}": "models[0].forms: model m has the form chat, but no enabled line of it speaks chat or " +
-			"a form that it is translated into",
-		"{forms: [messages], on: [responses]}": "models[0].forms: model m has the form messages, but no enabled line of it speaks messages or " +
-			"a form that it is translated into",
+	for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
+		for _, line := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini} {
+			got := slices.Collect((&Line{LineSpec: LineSpec{Forms: []wire.Form{line}}}).FormsFor(client))
+			if !slices.Equal(got, []wire.Form{line}) {
+				t.Errorf("%s on %s: %q is spoken", client, line, got)
+			}
+		}
+	}
+	both := &Line{LineSpec: LineSpec{Forms: []wire.Form{wire.FormResponses, wire.FormChat}}}
+	for client, want := range map[wire.Form][]wire.Form{
+		wire.FormChat:      {wire.FormChat, wire.FormResponses},
+		wire.FormResponses: {wire.FormResponses, wire.FormChat},
+		wire.FormMessages:  {wire.FormResponses, wire.FormChat},
 	} {
-		model, line, _ := strings.Cut(strings.Trim(forms, "{}"), ", on: ")
-		_, warnings, err := Parse([]byte(`
-models: [{id: m, kind: chat, `+model+`, context_window: 9, max_output_tokens: 9, price: {input: 0, output: 0}}]
-lines: [{id: l, provider: openai, base_url: "https://x.test", api_key: "${KEY}", models: {m: v}, forms: `+line+`}]
-`), testProviders())
-		if err != nil {
-			t.Fatal(err)
-		}
-		said := ""
-		for _, w := range warnings {
-			said += w.String()
-		}
-		if said != want {
-			t.Errorf("%s: warned %q", forms, said)
+		if got := slices.Collect(both.FormsFor(client)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q is spoken, want %q", client, got, want)
 		}
 	}
 }

@@ -73,10 +73,23 @@ type Model struct {
 	PerClip       bool   // video: tiers are priced by the clip, not by the second
 	Ratios        []string
 	MaxReferences int64
+	Roles         []string  // video: what references may be for (jobrequest.Roles); none: submissions name none
+	Audio         Sound     // video
 	Params        []string  // further fields that submissions may send to the line
 	MaxImages     int64     // image: never 0
 	Durations     Durations // video
 }
+
+// Sound says whether a video model's clips have sound.
+type Sound string
+
+// The values of Sound.
+const (
+	SoundUnsaid   Sound = ""         // the line's choice; submissions may not name it
+	SoundOn       Sound = "true"     // always
+	SoundOff      Sound = "false"    // never
+	SoundOptional Sound = "optional" // the submission's choice
+)
 
 // Owner is `owned_by` as the model list shows it (interface.md, Model list).
 func (m *Model) Owner() string {
@@ -98,15 +111,15 @@ func (m *Model) Speaks(form wire.Form) bool {
 
 // ChatPrice is what a chat model costs.
 type ChatPrice struct {
-	Rates                                      // for a prompt of any length ...
-	Above   []Above                            // ... unless it is longer than one of these, ascending
-	Options map[string]map[string]money.Factor // field -> value -> factor on all rates
-	Tools   map[string]money.Price             // hosted tool -> price of one call
+	Rates                                         // for a prompt of any length ...
+	Above      []Above                            // ... unless it is longer than one of these, ascending
+	Modalities map[string]ModalityRates           // image, audio -> what their tokens cost at any length
+	Options    map[string]map[string]money.Factor // field -> value -> factor on all rates
+	Tools      map[string]money.Price             // hosted tool -> price of one call
 }
 
 // Rates are prices per million tokens. All are set: a rate that the document
-// leaves out has its default, input for cached_input and cache_write, and
-// cache_write for cache_write_1h.
+// leaves out has its default (usual).
 type Rates struct {
 	Input        money.Price
 	Output       money.Price
@@ -115,9 +128,20 @@ type Rates struct {
 	CacheWrite1h money.Price // cache writes that live an hour
 }
 
+// usual returns what rates are that a document leaves out: input for cached_input
+// and cache_write, cache_write for cache_write_1h, and for longer prompts those
+// of the base price in proportion to the input.
+func (v *Rates) usual(base *Rates) Rates {
+	if base == nil {
+		return Rates{Input: v.Input, Output: v.Output, CachedInput: v.Input, CacheWrite: v.Input, CacheWrite1h: v.CacheWrite}
+	}
+	of := func(p money.Price) money.Price { return p.Proportion(v.Input, base.Input) }
+	return Rates{Input: v.Input, Output: v.Output, CachedInput: of(base.CachedInput), CacheWrite: of(base.CacheWrite),
+		CacheWrite1h: of(base.CacheWrite1h)}
+}
+
 // Above is the complete price list of a request whose prompt has more than
-// PromptTokens tokens. Rates that it leaves out have the same defaults as
-// those of the price itself, taken from its own input.
+// PromptTokens tokens.
 type Above struct {
 	PromptTokens int64
 	Rates
@@ -150,19 +174,28 @@ func (d Durations) Default() int64 {
 // LineSpec is one line as the operator wrote it: a way to a provider for some
 // models.
 type LineSpec struct {
-	ID             string
-	Provider       string            // a key of the providers given to Parse
-	BaseURL        string            // empty: the provider's own
-	APIKey         string            // a reference `${NAME}`; empty: none
-	Models         map[string]string // our model id -> the provider's, at least one
-	Forms          []wire.Form       // nil: all that the provider has
-	Priority       int               // lower is tried first
-	Weight         int               // share among lines of equal priority, at least 1
-	MaxConcurrent  int               // 0: no cap
-	Timeouts       Timeouts
-	LimitField     LimitField     // empty: see Line.ReadsLimit
-	IgnoresLimit   bool           // the vendor obeys no limit on output tokens
+	ID            string
+	Provider      string            // a key of the providers given to Parse
+	BaseURL       string            // empty: the provider's own
+	APIKey        string            // a reference `${NAME}` or `${file:PATH}`; empty: none
+	Models        map[string]string // our model id -> the provider's, at least one
+	Forms         []wire.Form       // nil: all that the provider has
+	Priority      int               // lower is tried first
+	Weight        int               // share among lines of equal priority, at least 1
+	MaxConcurrent int               // 0: no cap
+	Timeouts      Timeouts
+	LimitField    LimitField // empty: see Line.ReadsLimit
+	IgnoresLimit  bool       // the vendor obeys no limit on output tokens
+	// Headers are sent with every call, by canonical name; references in their
+	// values (`${NAME}`, `${file:PATH}`) are resolved on each node.
+	Headers map[string]string
+	// Set are top-level fields with fixed values, which are like those of Options;
+	// they win over the client's. Omit are fields that are never sent; nil: the
+	// default of its host, empty: none.
+	Set            map[string]any
+	Omit           []string
 	Pass           []string       // routing fields (wire.RoutingFields) that it gets
+	Costs          Costs          // what the provider takes
 	Options        map[string]any // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       // regular expressions in RE2 syntax
 	Enabled        bool
@@ -212,8 +245,25 @@ type Provider struct {
 	DefaultBaseURL string      // used by lines without base_url
 	NeedsBaseURL   bool        // a line must say base_url
 	NeedsKey       bool        // a line must say api_key
+	// Keyless tells of options with which a line gets its credential in another
+	// way than by api_key, although NeedsKey; nil: there are none.
+	Keyless func(options map[string]any) bool
+	// NeedsForms says that a line with chat models must say forms.
+	NeedsForms bool
 	// CheckOptions judges a line's options; nil accepts none.
 	CheckOptions func(map[string]any) error
+	// KeyHeaders are the headers that credentials go in, by canonical name, beside
+	// Authorization.
+	KeyHeaders []string
+	// CheckField tells why no line with these options can have a fixed value for a
+	// field of an image or video model, by the provider's id, or omit it; nil
+	// accepts all.
+	CheckField func(l *LineSpec, m *Model, field string, omit bool) error
+}
+
+// keyed tells whether a line with some options must say api_key.
+func (p *Provider) keyed(options map[string]any) bool {
+	return p.NeedsKey && (p.Keyless == nil || !p.Keyless(options))
 }
 
 // Values that stand for what a document leaves out.
@@ -249,6 +299,8 @@ const (
 	maxTimeout     = 24 * time.Hour
 	maxURL         = 2000
 	maxVendorID    = 256
-	maxOptions     = 64 // values at one level of a line's options
+	maxHeaders     = 32
+	maxHeaderValue = 4096 // bytes
+	maxOptions     = 64   // values at one level of a line's options
 	maxFaultsShown = 100
 )

@@ -87,6 +87,15 @@ func (m *Model) tree() *tree.Value {
 			setCount(n, "max_images", m.MaxImages, defaultMaxImages)
 		}
 		setCount(n, "max_references", m.MaxReferences, 0)
+		if len(m.Roles) > 0 {
+			n.Set("roles", words(m.Roles))
+		}
+		switch m.Audio {
+		case SoundOn, SoundOff:
+			n.Set("audio", tree.Plain(string(m.Audio)))
+		case SoundOptional:
+			n.Set("audio", tree.Quoted(string(m.Audio)))
+		}
 		if len(m.Params) > 0 {
 			n.Set("params", words(m.Params))
 		}
@@ -97,17 +106,18 @@ func (m *Model) tree() *tree.Value {
 
 func (p *ChatPrice) tree() *tree.Value {
 	n := tree.Table()
-	p.Rates.put(n)
+	p.Rates.put(n, nil)
 	if len(p.Above) > 0 {
 		above := tree.List()
 		for _, a := range p.Above {
 			at := tree.Table()
 			at.Set("prompt_tokens", tree.Number(a.PromptTokens))
-			a.Rates.put(at)
+			a.Rates.put(at, &p.Rates)
 			above.Items = append(above.Items, at.Inline())
 		}
 		n.Set("above", above)
 	}
+	putModalities(n, p.Modalities)
 	if len(p.Options) > 0 {
 		options := tree.Table()
 		for _, name := range slices.Sorted(maps.Keys(p.Options)) {
@@ -130,7 +140,8 @@ func (p *ChatPrice) tree() *tree.Value {
 }
 
 // put writes the rates that are not what their defaults would make them.
-func (v *Rates) put(n *tree.Value) {
+func (v *Rates) put(n *tree.Value, base *Rates) {
+	usual := v.usual(base)
 	set := func(key string, price, fallback money.Price) {
 		if price != fallback {
 			n.Set(key, tree.Plain(price.String()))
@@ -138,9 +149,9 @@ func (v *Rates) put(n *tree.Value) {
 	}
 	n.Set("input", tree.Plain(v.Input.String()))
 	n.Set("output", tree.Plain(v.Output.String()))
-	set("cached_input", v.CachedInput, v.Input)
-	set("cache_write", v.CacheWrite, v.Input)
-	set("cache_write_1h", v.CacheWrite1h, v.CacheWrite)
+	set("cached_input", v.CachedInput, usual.CachedInput)
+	set("cache_write", v.CacheWrite, usual.CacheWrite)
+	set("cache_write_1h", v.CacheWrite1h, usual.CacheWrite1h)
 }
 
 func (l *LineSpec) tree() *tree.Value {
@@ -182,8 +193,24 @@ func (l *LineSpec) tree() *tree.Value {
 	if l.IgnoresLimit {
 		n.Set("ignores_limit", tree.Plain("true"))
 	}
+	if len(l.Headers) > 0 {
+		headers := tree.Table()
+		for _, name := range slices.Sorted(maps.Keys(l.Headers)) {
+			headers.Set(name, tree.Quoted(l.Headers[name]))
+		}
+		n.Set("headers", headers.Inline())
+	}
+	if len(l.Set) > 0 {
+		n.Set("set", free(l.Set))
+	}
+	if l.Omit != nil {
+		n.Set("omit", words(l.Omit))
+	}
 	if len(l.Pass) > 0 {
 		n.Set("pass", words(l.Pass))
+	}
+	if cost := l.Costs.tree(); cost != nil {
+		n.Set("cost", cost)
 	}
 	if len(l.Options) > 0 {
 		n.Set("options", free(l.Options))

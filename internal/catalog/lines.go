@@ -14,17 +14,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// keyReference is what api_key may be: the name of a variable, never a value.
-var keyReference = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]{0,127}\}$`)
-
 // jsonNumber is a plain scalar that stands for a number.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// lines reads all lines into doc and returns, for the models that an enabled
-// line serves, the forms that those lines speak. known holds the readable
-// models by id, named every id of the file.
-func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string][]wire.Form {
-	served := map[string][]wire.Form{}
+// lines reads all lines into doc and returns the models that an enabled line
+// serves. known holds the readable models by id, named every id of the file.
+func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
+	served := map[string]bool{}
 	firstAt := map[string]string{}
 	for i, n := range t.list("lines", maxLines) {
 		path := fmt.Sprintf("lines[%d]", i)
@@ -39,12 +35,8 @@ func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named m
 			firstAt[l.ID] = path
 		}
 		if l.Enabled {
-			forms := l.Forms
-			if forms == nil {
-				forms = r.providers[l.Provider].Forms
-			}
 			for id := range l.Models {
-				served[id] = append(served[id], forms...)
+				served[id] = true
 			}
 		}
 		doc.Lines = append(doc.Lines, l)
@@ -66,14 +58,11 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	}
 	l.BaseURL = t.text("base_url", maxURL)
 	r.checkBaseURL(t, l.BaseURL, supported && provider.NeedsBaseURL && !r.lenient)
-	l.APIKey = t.text("api_key", 200)
-	switch {
-	case t.get("api_key") != nil && !keyReference.MatchString(l.APIKey):
+	l.APIKey = t.text("api_key", maxKeyReference)
+	if t.get("api_key") != nil && !keyReference.MatchString(l.APIKey) {
 		// The message must not repeat the value: it is probably a secret.
-		t.fault("api_key", "must name a variable of the environment as ${NAME}: a key itself is never stored")
+		t.fault("api_key", "must name a variable of the environment as ${NAME}, or a file as ${file:PATH}: a key itself is never stored")
 		l.APIKey = ""
-	case l.APIKey == "" && supported && provider.NeedsKey && !r.lenient:
-		t.fault("api_key", "is required for provider %s: the name of a variable, ${NAME}", l.Provider)
 	}
 	l.Models = r.lineModels(t, l.Provider, provider, supported, known, named)
 	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
@@ -83,6 +72,9 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	l.Forms = r.forms(t, forms, what)
 	if n := t.get("forms"); n != nil && n.Kind == tree.ListKind && len(n.Items) == 0 {
 		t.fault("forms", "must name at least one form; leave it out for all that the provider has")
+	} else if n == nil && provider.NeedsForms && !r.lenient && chats(&l, known) {
+		t.fault("forms", "is required for chat models of provider %s, since it depends on the model which of %s they speak",
+			l.Provider, join(provider.Forms))
 	}
 	l.Priority = int(t.count("priority", 0, maxRank, defaultPriority))
 	l.Weight = int(t.count("weight", 1, maxRank, defaultWeight))
@@ -95,12 +87,40 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	}
 	l.LimitField = r.limitField(t)
 	l.IgnoresLimit = t.boolean("ignores_limit", false)
-	l.Pass = r.passed(t)
+	l.Headers = r.headers(t, provider)
 	l.Options = r.options(t, provider, supported)
+	r.checkKey(t, &l, provider, supported)
+	own := asResponses(&l, forms, known)
+	l.Set = r.fixed(t, &l, provider, known, own)
+	l.Omit = r.omitted(t, &l, provider, known, own)
+	l.Pass = r.passed(t)
+	l.Costs = r.costs(t, &l, known)
 	l.ErrorSentences = r.sentences(t)
 	l.Enabled = t.boolean("enabled", true)
 	t.close()
 	return l
+}
+
+// chats tells whether a line has chat models.
+func chats(l *LineSpec, known map[string]*Model) bool {
+	for id := range l.Models {
+		if m := known[id]; m != nil && m.Kind == KindChat {
+			return true
+		}
+	}
+	return false
+}
+
+// checkKey reports a line whose credential is missing, or of no use.
+func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bool) {
+	given := t.get("api_key") != nil
+	switch {
+	case !supported || r.lenient:
+	case !given && provider.keyed(l.Options):
+		t.fault("api_key", "is required for provider %s: the name of a variable, ${NAME}, or of a file, ${file:PATH}", l.Provider)
+	case given && provider.NeedsKey && !provider.keyed(l.Options):
+		t.fault("api_key", "has no meaning with these options: the line gets its credential in another way")
+	}
 }
 
 // limitField reads where a line reads its limit. A field of a later version is

@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/jobrequest"
-	"tollgate/internal/wire/translate"
 )
 
 // Shapes of names. They are compiled once and never changed.
@@ -29,7 +28,7 @@ var (
 	chatKeys  = []string{"forms", "reasoning", "context_window", "max_output_tokens", "default_output_tokens", "max_image_tokens"}
 	mediaKeys = []string{"ratios", "max_references", "params"}
 	imageKeys = []string{"max_images"}
-	videoKeys = []string{"per_clip", "durations"}
+	videoKeys = []string{"per_clip", "durations", "roles", "audio"}
 )
 
 // document reads the whole.
@@ -66,29 +65,12 @@ func (r *reader) document(root *tree.Value) *Document {
 	served := r.lines(t, doc, models, firstAt)
 	for i := range doc.Models {
 		m := &doc.Models[i]
-		forms, ok := served[m.ID]
-		switch {
-		case m.State != StateOpen:
-		case !ok:
+		if m.State == StateOpen && !served[m.ID] {
 			r.warn(firstAt[m.ID], "model %s is open but no enabled line serves it", m.ID)
-		default:
-			r.warnForms(firstAt[m.ID], m, forms)
 		}
 	}
 	t.close()
 	return doc
-}
-
-// warnForms warns of forms of a model that none of its lines can answer, since
-// they speak others that the form is not translated into.
-func (r *reader) warnForms(path string, m *Model, spoken []wire.Form) {
-	for _, form := range m.Forms {
-		able := slices.ContainsFunc(spoken, func(line wire.Form) bool { return line == form || translate.Translates(form, line) })
-		if !able && len(spoken) > 0 {
-			r.warn(path+".forms", "model %s has the form %s, but no enabled line of it speaks %s or a form that it is translated into", m.ID,
-				form, form)
-		}
-	}
 }
 
 // model reads one model. It reports false when the model is to be left out.
@@ -208,7 +190,7 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 	if t == nil {
 		return ChatPrice{}
 	}
-	p := ChatPrice{Rates: r.rates(t)}
+	p := ChatPrice{Rates: r.rates(t, nil)}
 	var before int64
 	for i, n := range t.list("above", maxAbove) {
 		at := r.table(fmt.Sprintf("%s[%d]", t.at("above"), i), n)
@@ -222,13 +204,11 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 			at.fault("prompt_tokens", "must be larger than that of the entry before, %d", before)
 		}
 		before = max(before, a.PromptTokens)
-		a.Rates = r.rates(at)
-		if t.get("cached_input") != nil && at.get("cached_input") == nil {
-			r.warn(at.path, "names no cached_input: cached tokens of these prompts cost as much as input")
-		}
+		a.Rates = r.rates(at, &p.Rates)
 		at.close()
 		p.Above = append(p.Above, a)
 	}
+	p.Modalities = r.modalities(t)
 	p.Options = r.factors(t)
 	if n := t.get("tools"); n != nil {
 		if tools := r.table(t.at("tools"), n); tools != nil {
@@ -246,8 +226,9 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 	return p
 }
 
-// rates reads the five rates of a price list and fills in the defaults.
-func (r *reader) rates(t *table) Rates {
+// rates reads the five rates of a price list and fills in the defaults, those of
+// longer prompts by the base price.
+func (r *reader) rates(t *table, base *Rates) Rates {
 	var v Rates
 	given := map[string]bool{}
 	for i, to := range []*money.Price{&v.Input, &v.Output, &v.CachedInput, &v.CacheWrite, &v.CacheWrite1h} {
@@ -261,14 +242,15 @@ func (r *reader) rates(t *table) Rates {
 		}
 		*to, given[key] = r.price(t.at(key), n)
 	}
+	usual := v.usual(base)
 	if !given["cached_input"] {
-		v.CachedInput = v.Input
+		v.CachedInput = usual.CachedInput
 	}
 	if !given["cache_write"] {
-		v.CacheWrite = v.Input
+		v.CacheWrite = usual.CacheWrite
 	}
 	if !given["cache_write_1h"] {
-		v.CacheWrite1h = v.CacheWrite
+		v.CacheWrite1h = v.usual(base).CacheWrite1h
 	}
 	return v
 }
@@ -340,6 +322,9 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	m.Ratios = t.names("ratios", ratioName, `a ratio in quotes such as "16:9"`)
 	m.MaxReferences = t.count("max_references", 0, maxPieces, 0)
 	m.Params = t.names("params", fieldName, "the name of a field")
+	if m.Kind == KindVideo {
+		r.vocabulary(t, m)
+	}
 	for i, name := range m.Params {
 		if jobrequest.OwnsParam(name) {
 			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a field that submissions have anyway: it does not go to the line as it is", name)
@@ -348,6 +333,33 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	if m.FreeDailyRequests > 0 && slices.ContainsFunc(m.Tiers, func(tier Tier) bool { return tier.Price > 0 }) {
 		r.warnPricedQuota(t, m)
 	}
+}
+
+// vocabulary reads what a video model offers of roles and sound. `audio` among
+// the params, which had it before it was a key of its own, is optional sound.
+func (r *reader) vocabulary(t *table, m *Model) {
+	for i, n := range t.list("roles", maxList) {
+		path := fmt.Sprintf("%s[%d]", t.at("roles"), i)
+		switch {
+		case !slices.Contains(jobrequest.Roles(), n.Text) && r.lenient:
+			r.leaveOut(path, "is not known to this version and was left out")
+		case !slices.Contains(jobrequest.Roles(), n.Text):
+			r.fault(path, n, "must be one of %s", join(jobrequest.Roles()))
+		case slices.Contains(m.Roles, n.Text):
+			r.fault(path, n, "is given twice")
+		default:
+			m.Roles = append(m.Roles, n.Text)
+		}
+	}
+	if len(m.Roles) > 0 && m.MaxReferences == 0 {
+		t.fault("roles", "are those of references, of which the model takes none: set max_references")
+	}
+	if t.get("audio") != nil {
+		m.Audio = choice(t, "audio", SoundOptional, SoundOn, SoundOff, SoundOptional)
+	} else if slices.Contains(m.Params, "audio") {
+		m.Audio = SoundOptional
+	}
+	m.Params = slices.DeleteFunc(m.Params, func(name string) bool { return name == "audio" })
 }
 
 // tiers reads prices by resolution tier, in the order of the text.

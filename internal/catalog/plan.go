@@ -46,6 +46,7 @@ type ImageAsk struct {
 	References int    // how many references came with it
 	// ReferencesParam is the field that holds them, for refusals; empty: image.
 	ReferencesParam string
+	Choices
 }
 
 // VideoAsk is what a video submission asks for, as far as the catalog decides
@@ -58,6 +59,59 @@ type VideoAsk struct {
 	References int    // how many references came with it
 	// ReferencesParam is the field that holds them, for refusals; empty: image.
 	ReferencesParam string
+	Choices
+}
+
+// Choices are what a submission says that only some models offer.
+type Choices struct {
+	// Audio says whether the clip is to have sound; nil: not said.
+	Audio *bool
+	// Params are those of jobrequest.ChoiceNames that it has.
+	Params []string
+	// Roles are those of its references by the field that says them.
+	Roles []Role
+}
+
+// Role is what a reference is for, and the field that says it.
+type Role struct{ Name, Param string }
+
+// checkChoices refuses what the model does not offer, with the field as param.
+func (m *Model) checkChoices(c Choices) error {
+	for _, name := range c.Params {
+		if !slices.Contains(m.Params, name) {
+			return fault.At(fault.InvalidRequest, name, "Model %s takes no `%s`. Leave it out, or use another model.", m.ID, name)
+		}
+	}
+	for _, role := range c.Roles {
+		switch {
+		case slices.Contains(m.Roles, role.Name):
+		case len(m.Roles) == 0:
+			return fault.At(fault.InvalidRequest, role.Param, "Model %s takes no roles of references. Leave them out, or use another model.", m.ID)
+		default:
+			return fault.At(fault.InvalidRequest, role.Param, "Model %s takes no %s. Its roles of references are %s.", m.ID, role.Name,
+				strings.Join(m.Roles, ", "))
+		}
+	}
+	if c.Audio == nil || m.Audio == SoundOptional {
+		return nil
+	}
+	switch fixed := Sound(strconv.FormatBool(*c.Audio)); {
+	case m.Audio == SoundUnsaid:
+		return fault.At(fault.InvalidRequest, "audio", "Model %s takes no `audio`. Leave it out, or use another model.", m.ID)
+	case m.Audio != fixed:
+		return fault.At(fault.InvalidRequest, "audio", "`audio` is always %s for model %s. Leave it out, or use another model.", m.Audio, m.ID)
+	}
+	return nil
+}
+
+// Sounds is whether the model's line is told to make sound: as the submission
+// says it, or as the model always has it; nil: it is not told.
+func (m *Model) Sounds(said *bool) *bool {
+	if m.Audio == SoundOn || m.Audio == SoundOff {
+		on := m.Audio == SoundOn
+		return &on
+	}
+	return said
 }
 
 // PlanImage decides what an image submission comes to. The error is a 400:
@@ -83,6 +137,9 @@ func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
 		return p, err
 	}
 	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
+		return p, err
+	}
+	if err := m.checkChoices(a.Choices); err != nil {
 		return p, err
 	}
 	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
@@ -180,6 +237,9 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
 		return p, err
 	}
+	if err := m.checkChoices(a.Choices); err != nil {
+		return p, err
+	}
 	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
 		p.Ratio = m.Ratios[0]
 	}
@@ -197,13 +257,20 @@ func (m *Model) PlanCost(p Plan, delivered int64) money.Amount {
 	if !ok {
 		return math.MaxInt64
 	}
+	units := m.units(p, delivered)
+	var s money.Sum
+	s.Each(units, tier.Price, money.One)
+	return s.Round()
+}
+
+// units is what is priced of a plan of which so much was delivered: images,
+// clips, or seconds.
+func (m *Model) units(p Plan, delivered int64) int64 {
 	units := clamp(delivered, clamp(p.Count, maxUnits))
 	if m.Kind == KindVideo && !m.PerClip {
 		units = min(units, 1) * clamp(p.Seconds, maxUnits)
 	}
-	var s money.Sum
-	s.Each(units, tier.Price, money.One)
-	return s.Round()
+	return units
 }
 
 // isDefault tells whether a field was left to its default.

@@ -1,14 +1,17 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
-	"net/url"
+	"iter"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate"
 )
 
 // Snapshot is one revision as a node serves from it: indexed, with the node's
@@ -31,16 +34,68 @@ type Line struct {
 	// can. It names variables, never values.
 	Out string
 
-	asSent    bool          // its host obeys a limit in either field
-	key       func() string // a function, so that printing a line cannot show it
+	origin    string         // see Origin
+	asSent    bool           // its host obeys a limit in either field
+	secret    func() secrets // a function, so that printing a line cannot show it
+	fixed     map[string]json.RawMessage
+	omits     []string
 	sentences []*regexp.Regexp
 }
 
+// secrets are what a node knows of a line and shows to nobody but its provider.
+type secrets struct {
+	key     string
+	header  http.Header
+	resolve []string // what of the header stood elsewhere
+}
+
 // Key returns the line's credential, empty when it has none.
-func (l *Line) Key() string { return l.key() }
+func (l *Line) Key() string { return l.secret().key }
+
+// Header returns what goes with every call, references resolved. Callers must
+// not change it.
+func (l *Line) Header() http.Header { return l.secret().header }
+
+// Secrets returns what must be shown to nobody but the line's provider.
+func (l *Line) Secrets() []string {
+	s := l.secret()
+	return append([]string{s.key}, s.resolve...)
+}
+
+// Fixed returns the top-level fields that the line gets with the same values in
+// every request, as JSON. Callers must not change the map.
+func (l *Line) Fixed() map[string]json.RawMessage { return l.fixed }
+
+// Omits returns the top-level fields that the line never gets. Callers must not
+// change the slice.
+func (l *Line) Omits() []string { return l.omits }
 
 // Speaks reports whether the line takes a form natively.
 func (l *Line) Speaks(form wire.Form) bool { return slices.Contains(l.Forms, form) }
+
+// FormsFor are the forms in which the line can be asked what a client asks in
+// its: that one first if the line has it, then those that it can be put into.
+func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
+	return func(yield func(wire.Form) bool) {
+		if l.Speaks(client) && !yield(client) {
+			return
+		}
+		for _, form := range l.Forms {
+			if translate.Translates(client, form) && !yield(form) {
+				return
+			}
+		}
+	}
+}
+
+// formFor is the first of FormsFor; empty: there is none.
+func (l *Line) formFor(client wire.Form) (first wire.Form) {
+	l.FormsFor(client)(func(form wire.Form) bool {
+		first = form
+		return false
+	})
+	return first
+}
 
 // Times returns the line's timeouts for a model, defaults filled in.
 func (l *Line) Times(m *Model) Timeouts { return l.Timeouts.Defaults(m.Reasoning) }
@@ -63,14 +118,7 @@ func (l *Line) ReadsLimit(m *Model) LimitField {
 
 // obeysBothLimits tells whether a base address is one of OpenAI's or Azure's.
 func obeysBothLimits(base string) bool {
-	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
-	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	return slices.ContainsFunc([]string{".openai.com", ".azure.com", ".azure.us", ".azure.cn"}, func(domain string) bool {
-		return strings.HasSuffix(host, domain)
-	})
+	return isHostOf(base, "openai.com", "azure.com", "azure.us", "azure.cn")
 }
 
 // Takes reports whether the line may get a request of a client's form with the
@@ -136,7 +184,7 @@ func (s *Snapshot) servable(models map[string]string, p Provider) map[string]str
 
 // newLine resolves what a line leaves to its provider and its node.
 func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (string, bool)) *Line {
-	l := &Line{LineSpec: spec, key: func() string { return "" }}
+	l := &Line{LineSpec: spec, secret: func() secrets { return secrets{} }}
 	provider, ok := providers[spec.Provider]
 	if !ok {
 		l.Out = fmt.Sprintf("provider %s is not known to this version", spec.Provider)
@@ -145,6 +193,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	if l.BaseURL == "" {
 		l.BaseURL = provider.DefaultBaseURL
 	}
+	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + l.APIKey
 	l.asSent = obeysBothLimits(l.BaseURL)
 	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
 	if len(l.Forms) == 0 {
@@ -158,19 +207,24 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 		}
 		l.sentences = append(l.sentences, re)
 	}
+	l.fixed, l.omits = values(spec.Set), omits(&spec, l.BaseURL)
+	var own secrets
 	switch {
 	case spec.APIKey != "":
-		name := strings.TrimSuffix(strings.TrimPrefix(spec.APIKey, "${"), "}")
-		value, _ := lookup(name)
-		if value = strings.TrimSpace(value); value == "" {
-			l.Out = fmt.Sprintf("the variable %s is not set on this node", name)
+		value, why := resolve(strings.TrimSuffix(strings.TrimPrefix(spec.APIKey, "${"), "}"), lookup)
+		if why != "" {
+			l.Out = why
 			return l
 		}
-		l.key = func() string { return value }
-	case provider.NeedsKey:
+		own.key = value
+	case provider.keyed(spec.Options):
 		l.Out = "the line has no api_key"
 	case l.BaseURL == "" && provider.NeedsBaseURL:
 		l.Out = "the line has no base_url"
+	}
+	if l.Out == "" {
+		own.header, own.resolve, l.Out = resolveHeaders(spec.Headers, lookup)
+		l.secret = func() secrets { return own }
 	}
 	return l
 }
@@ -191,14 +245,27 @@ func (s *Snapshot) Models() []*Model { return s.models }
 func (s *Snapshot) Lines(model string) []*Line { return s.serve[model] }
 
 // HeldLimit returns the limit on output tokens that a hold for the model may go
-// by: the client's (0: none), but max_output_tokens where a line that may be
-// asked obeys no limit.
-func (s *Snapshot) HeldLimit(m *Model, limit int64) int64 {
-	if slices.ContainsFunc(s.serve[m.ID], func(l *Line) bool { return l.IgnoresLimit }) {
-		return m.MaxOutputTokens
+// by: the client's (0: none), raised to the smallest that a line which may be
+// asked gets, but max_output_tokens where such a line obeys no limit. form is the
+// client's.
+func (s *Snapshot) HeldLimit(m *Model, form wire.Form, limit int64) int64 {
+	for _, l := range s.serve[m.ID] {
+		if l.IgnoresLimit {
+			return m.MaxOutputTokens
+		}
+		if limit > 0 {
+			limit = max(limit, translate.LeastLimit(form, l.formFor(form)))
+		}
 	}
 	return limit
 }
+
+// IsOpenAI tells whether the line's host is OpenAI's or Azure's.
+func (l *Line) IsOpenAI() bool { return l.asSent }
+
+// Origin tells the account that the line has at its provider from others, without
+// its credential.
+func (l *Line) Origin() string { return l.origin }
 
 // CheckRouting refuses routing fields that no line of the model passes together:
 // what the client chooses by them has no price here. The error is a 400

@@ -72,18 +72,42 @@ func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
 	a, _ := s.Model("a")
 	b, _ := s.Model("b")
 	for limit, want := range map[int64][2]int64{0: {100, 0}, 5: {100, 5}, 500: {100, 500}} {
-		if got := [2]int64{s.HeldLimit(a, limit), s.HeldLimit(b, limit)}; got != want {
+		if got := [2]int64{s.HeldLimit(a, wire.FormResponses, limit), s.HeldLimit(b, wire.FormResponses, limit)}; got != want {
 			t.Errorf("limit %d: %v, want %v", limit, got, want)
 		}
 	}
 	defaulted := *a
 	defaulted.DefaultOutputTokens = 10
-	if held, _ := defaulted.OutputLimit(s.HeldLimit(&defaulted, 0)); held != 100 {
+	if held, _ := defaulted.OutputLimit(s.HeldLimit(&defaulted, wire.FormChat, 0)); held != 100 {
 		t.Errorf("a default limit that nobody obeys bounds the hold: %d", held)
 	}
 	off := strings.Replace(served, "enabled: false", "enabled: false, ignores_limit: true", 1)
-	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HeldLimit(a, 5); got != 5 {
+	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HeldLimit(a, wire.FormResponses, 5); got != 5 {
 		t.Errorf("a line that is off counts: %d", got)
+	}
+}
+
+// TestARaisedLimitIsHeld: what a line of responses gets at least is what is held.
+func TestARaisedLimitIsHeld(t *testing.T) {
+	t.Parallel()
+	doc := `
+models: [{id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}]
+lines: [{id: l, provider: openai, api_key: "${KEY}", base_url: "https://x.test", models: {a: x}, forms: [%s]}]`
+	for _, c := range []struct {
+		forms  string
+		client wire.Form
+		limit  int64
+		want   int64
+	}{
+		{"responses", wire.FormChat, 1, 16}, {"responses", wire.FormMessages, 15, 16}, {"responses", wire.FormChat, 17, 17},
+		{"responses", wire.FormChat, 0, 0}, {"responses", wire.FormResponses, 1, 1}, {"chat", wire.FormChat, 1, 1},
+		{"chat, responses", wire.FormMessages, 1, 1}, {"responses, chat", wire.FormMessages, 1, 16},
+	} {
+		s := NewSnapshot(1, mustParse(t, fmt.Sprintf(doc, c.forms)), testProviders(), environment(nil))
+		m, _ := s.Model("a")
+		if got := s.HeldLimit(m, c.client, c.limit); got != c.want {
+			t.Errorf("%s on %s, limit %d: %d is held, want %d", c.client, c.forms, c.limit, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,176 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+
+	"tollgate/internal/catalog/tree"
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+// Costs are what a line's provider takes, as the operator knows it. They show
+// what a line earns and decide nothing.
+type Costs struct {
+	All    Cost            // of models that are not named
+	Models map[string]Cost // by our id
+}
+
+// Cost is what a provider takes for a model, or for all of a kind.
+type Cost struct {
+	Rates *Rates                 // chat; nil: not known
+	Tiers map[string]money.Price // images and video, in the unit of the model's price
+	Each  *money.Price           // the same for tiers that are not named; nil: not known
+}
+
+// none tells whether nothing is known.
+func (c Cost) none() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.Each == nil }
+
+// costs reads what a line's provider takes.
+func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
+	out := Costs{Models: map[string]Cost{}}
+	n := t.get("cost")
+	if n == nil {
+		return out
+	}
+	in := r.table(t.at("cost"), n)
+	if in == nil {
+		return out
+	}
+	all := tree.Table()
+	all.At = n.At
+	in.each(maxModels, func(name, path string, value *tree.Value) {
+		_, ours := l.Models[name]
+		switch isPart := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
+		case isPart && value.Kind != tree.TableKind:
+			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, At: value.At})
+		case !ours && r.lenient:
+			r.leaveOut(path, "is not known to this version and was left out")
+		case !ours:
+			r.fault(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
+		case value.Kind != tree.TableKind && known[name] != nil && known[name].Kind != KindChat:
+			if p, ok := r.price(path, value); ok {
+				out.Models[name] = Cost{Each: &p}
+			}
+		default:
+			if c := r.cost(path, value, known[name]); !c.none() {
+				out.Models[name] = c
+			}
+		}
+	})
+	if len(all.Fields) > 0 {
+		out.All = r.cost(t.at("cost"), all, nil)
+	}
+	return out
+}
+
+// cost reads rates or tiers; those of a model must be what it has.
+func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
+	var out Cost
+	t := r.table(path, n)
+	if t == nil {
+		return out
+	}
+	isChat, isMedia := m == nil || m.Kind == KindChat, m == nil || m.Kind != KindChat
+	if isChat && (m != nil || slices.ContainsFunc(ratesNames, func(name string) bool { return n.Get(name) != nil })) {
+		rates := r.rates(t, nil)
+		out.Rates = &rates
+	}
+	for _, f := range n.Fields {
+		if !isMedia || !tierName.MatchString(f.Name) {
+			continue
+		}
+		if _, ok := m.tierNamed(f.Name); m != nil && !ok {
+			continue // reported below
+		}
+		t.known[f.Name] = true
+		if p, ok := r.price(t.at(f.Name), f.Value); ok {
+			if out.Tiers == nil {
+				out.Tiers = map[string]money.Price{}
+			}
+			out.Tiers[f.Name] = p
+		}
+	}
+	t.close()
+	return out
+}
+
+// tierNamed returns the tier of exactly this name.
+func (m *Model) tierNamed(name string) (Tier, bool) {
+	if m == nil {
+		return Tier{}, false
+	}
+	i := slices.IndexFunc(m.Tiers, func(t Tier) bool { return t.Name == name })
+	if i < 0 {
+		return Tier{}, false
+	}
+	return m.Tiers[i], true
+}
+
+// tree is the costs as text would hold them; nil where none are known.
+func (c *Costs) tree() *tree.Value {
+	if c.All.none() && len(c.Models) == 0 {
+		return nil
+	}
+	out := tree.Table()
+	c.All.put(out)
+	for _, id := range slices.Sorted(maps.Keys(c.Models)) {
+		one := c.Models[id]
+		if one.Each != nil {
+			out.Set(id, tree.Plain(one.Each.String()))
+			continue
+		}
+		of := tree.Table()
+		one.put(of)
+		out.Set(id, of.Inline())
+	}
+	return out.Inline()
+}
+
+// put writes rates and tiers.
+func (c *Cost) put(n *tree.Value) {
+	if c.Rates != nil {
+		c.Rates.put(n, nil)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tiers)) {
+		n.Set(name, tree.Plain(c.Tiers[name].String()))
+	}
+}
+
+// costOf is what the provider takes for a model.
+func (l *Line) costOf(m *Model) Cost {
+	if c, ok := l.Costs.Models[m.ID]; ok {
+		return c
+	}
+	return l.Costs.All
+}
+
+// Cost returns what the line's provider takes for a usage: what it said itself,
+// or else what the catalog knows. False: nobody knows.
+func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
+	if u.HasCost {
+		return money.Amount(u.CostNano), true
+	}
+	rates := l.costOf(m).Rates
+	if rates == nil || u.Prompt <= 0 && u.Completion <= 0 {
+		return 0, false
+	}
+	var s money.Sum
+	rates.charge(&s, partsOf(u), money.One)
+	return s.Round(), true
+}
+
+// PlanCost is Cost for what was delivered of an image or video job.
+func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
+	c := l.costOf(m)
+	each, ok := c.Tiers[p.Tier]
+	if !ok && c.Each != nil {
+		each, ok = *c.Each, true
+	}
+	if !ok {
+		return 0, false
+	}
+	var s money.Sum
+	s.Each(m.units(p, delivered), each, money.One)
+	return s.Round(), true
+}

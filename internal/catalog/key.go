@@ -1,0 +1,48 @@
+package catalog
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// Bounds of references and of the files that they name, in bytes.
+const (
+	maxKeyReference = 1100
+	maxSecretFile   = 64 << 10
+)
+
+// keyReference is what api_key may be: the name of a variable or a file, never a
+// value.
+var keyReference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}$`)
+
+// resolve returns what a reference's name stands for on this node, without the
+// white space around it, or why it stands for nothing. Files are read anew with
+// each revision of the catalog.
+func resolve(name string, lookup func(string) (string, bool)) (value, why string) {
+	path, isFile := strings.CutPrefix(name, "file:")
+	if !isFile {
+		value, _ = lookup(name)
+		if value = strings.TrimSpace(value); value == "" {
+			return "", fmt.Sprintf("the variable %s is not set on this node", name)
+		}
+		return value, ""
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Sprintf("the file %s cannot be read on this node", path)
+	}
+	defer file.Close()
+	raw, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
+	switch value = strings.TrimSpace(string(raw)); {
+	case err != nil:
+		return "", fmt.Sprintf("the file %s cannot be read on this node", path)
+	case len(raw) > maxSecretFile:
+		return "", fmt.Sprintf("the file %s has more than %d bytes, so it is no secret", path, maxSecretFile)
+	case value == "":
+		return "", fmt.Sprintf("the file %s is empty on this node", path)
+	}
+	return value, ""
+}

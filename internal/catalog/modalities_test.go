@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+)
+
+// painter is a model whose images cost more than its words.
+func painter(t testing.TB, modalities string) (*Model, error) {
+	t.Helper()
+	doc, _, err := Parse([]byte(`{"models":[{"id":"m","kind":"chat","context_window":100000,"max_output_tokens":1000,"max_image_tokens":500,`+
+		`"price":{"input":1,"output":10,"cached_input":0.1,"modalities":`+modalities+`}}],"lines":[]}`), testProviders())
+	if err != nil {
+		return nil, err
+	}
+	again, _, err := Parse(doc.YAML(), testProviders())
+	if err != nil || string(again.canonical()) != string(doc.canonical()) {
+		t.Fatalf("%v: printed as %s", err, doc.YAML())
+	}
+	return &doc.Models[0], nil
+}
+
+func TestModalitiesCostTheirOwnRate(t *testing.T) {
+	t.Parallel()
+	m, err := painter(t, `{"image":{"input":2,"output":120},"audio":{"input":3,"output":5}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := painter(t, `{"image":40}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := Choice{Options: []wire.Priced{{Param: "modalities", Name: "image"}}}
+	mixed := wire.Usage{Prompt: 1000, Cached: 100, PromptImage: 200, PromptAudio: 300,
+		Completion: 100, CompletionImage: 60, CompletionAudio: 10}
+	for _, tt := range []struct {
+		name   string
+		m      *Model
+		usage  wire.Usage
+		choice Choice
+		want   string // USD
+	}{
+		// 400 x 1 + 100 x 0.1 + 200 x 2 + 300 x 3 + 30 x 10 + 60 x 120 + 10 x 5
+		{"asked for", m, mixed, images, "0.00926"},
+		// 60 x 10 in the place of 60 x 120
+		{"not asked for: no dearer than text", m, mixed, Choice{}, "0.00266"},
+		// Audio has no price here: 900 x 1 + 100 x 0.1 + 40 x 10 + 60 x 40
+		{"a price of answers alone", plain, mixed, images, "0.00371"},
+		{"more parts than whole", m, wire.Usage{Prompt: 10, PromptImage: 100, PromptAudio: 100, Completion: 10, CompletionImage: 100,
+			CompletionAudio: 100}, images, "0.00122"}, // 10 x 2 + 10 x 120
+		{"negative parts", m, wire.Usage{Prompt: 10, PromptImage: -1, Completion: 10, CompletionImage: -1}, images, "0.00011"},
+	} {
+		if got := tt.m.Cost(tt.usage, tt.choice); got.String() != tt.want {
+			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestHoldsKnowModalities(t *testing.T) {
+	t.Parallel()
+	m, err := painter(t, `{"image":{"input":2,"output":120},"audio":{"input":3}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := Choice{Options: []wire.Priced{{Param: "modalities", Name: "image"}}}
+	for _, tt := range []struct {
+		name   string
+		bound  wire.PromptBound
+		choice Choice
+		want   string
+	}{
+		{"text alone", wire.PromptBound{}, Choice{}, "0.002"},                      // 1000 x 1 + 100 x 10
+		{"images asked for", wire.PromptBound{}, images, "0.013"},                  // 1000 x 1 + 100 x 120
+		{"an image in the prompt", wire.PromptBound{Images: 1}, Choice{}, "0.004"}, // 1500 x 2 + 100 x 10
+		{"what may hold sound", wire.PromptBound{Unbounded: true}, Choice{}, "0.301"},
+	} {
+		if got := m.HighestCost(tt.bound, 100, 1, tt.choice); got.String() != tt.want {
+			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestImagesNeedAPrice(t *testing.T) {
+	t.Parallel()
+	images := Choice{Options: []wire.Priced{{Param: "modalities", Name: "image"}}}
+	for modalities, priced := range map[string]bool{
+		`{"image":30}`: true, `{"image":{"output":0}}`: true, `{"image":{"input":1}}`: false,
+		`{"audio":{"input":1,"output":2}}`: false, `{}`: false,
+	} {
+		m, err := painter(t, modalities)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.CheckPriced(images); (err == nil) != priced {
+			t.Errorf("%s: %v", modalities, err)
+		}
+	}
+}
+
+func TestBadModalitiesAreFaults(t *testing.T) {
+	t.Parallel()
+	for modalities, path := range map[string]string{
+		`{"video":1}`:              "models[0].price.modalities.video",
+		`{"image":-1}`:             "models[0].price.modalities.image",
+		`{"image":{"output":"x"}}`: "models[0].price.modalities.image.output",
+		`{"image":{"cached":1}}`:   "models[0].price.modalities.image.cached",
+		`{"audio":{}}`:             "models[0].price.modalities.audio",
+		`[1]`:                      "models[0].price.modalities",
+	} {
+		if _, err := painter(t, modalities); err == nil || !strings.Contains(err.Error(), path+":") {
+			t.Errorf("%s: %v", modalities, err)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/internal/catalog/tree"
+	"tollgate/internal/wire"
+)
+
+// Shapes of headers. They are compiled once and never changed.
+var (
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
+	// reference is what of a header's value each node resolves for itself.
+	reference = regexp.MustCompile(`\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}`)
+)
+
+// Headers that lines cannot have: those of one connection, and those that the
+// gateway writes.
+func ownHeaders() []string {
+	return []string{
+		"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
+		"Host", "Content-Length", "Content-Type", "Content-Encoding", "Accept", "Accept-Encoding", "Idempotency-Key",
+		"Authorization", "Proxy-Authenticate", "Proxy-Authorization",
+	}
+}
+
+// secretHeaders are headers in which vendors take credentials: their values are
+// never literal.
+func secretHeaders() []string {
+	return []string{"Api-Key", "X-Api-Key", "X-Goog-Api-Key", "X-Auth-Token", "Cookie", "Ocp-Apim-Subscription-Key"}
+}
+
+// headers reads what a line sends with every call. No message repeats a value,
+// which may be a secret.
+func (r *reader) headers(t *table, provider Provider) map[string]string {
+	n := t.get("headers")
+	if n == nil {
+		return nil
+	}
+	in := r.table(t.at("headers"), n)
+	if in == nil {
+		return nil
+	}
+	out := map[string]string{}
+	in.each(maxHeaders, func(name, path string, value *tree.Value) {
+		text, key := r.textAt(path, value, maxHeaderValue), http.CanonicalHeaderKey(name)
+		_, twice := out[key]
+		isText := value.Kind == tree.PlainKind || value.Kind == tree.QuotedKind
+		switch rest := reference.ReplaceAllString(text, ""); {
+		case !headerName.MatchString(name):
+			r.fault(path, value, "is not the name of a header")
+		case twice:
+			r.fault(path, value, "is given twice")
+		case slices.Contains(ownHeaders(), key) || slices.Contains(provider.KeyHeaders, key):
+			r.fault(path, value, "is a header that the gateway writes itself; a credential is the line's api_key")
+		case isText && value.Text == "":
+			r.fault(path, value, "must not be empty")
+		case strings.Contains(rest, "${") && !r.lenient:
+			r.fault(path, value, "must name a variable of the environment as ${NAME} or a file as ${file:PATH}")
+		case rest == text && slices.Contains(secretHeaders(), key) && text != "":
+			r.fault(path, value, "must name a variable of the environment as ${NAME} or a file as ${file:PATH}: "+
+				"a credential itself is never stored")
+		case text != "":
+			out[key] = text
+		}
+	})
+	return out
+}
+
+// resolveHeaders makes a line's headers on this node. secrets are the values
+// that stood elsewhere. A value that is not there is named in out, never shown.
+func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (made http.Header, secrets []string, out string) {
+	made = http.Header{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := reference.ReplaceAllStringFunc(headers[name], func(ref string) string {
+			text, why := headerPart(ref[2:len(ref)-1], lookup)
+			if why != "" && out == "" {
+				out = fmt.Sprintf("header %s: %s", name, why)
+			}
+			secrets = append(secrets, text)
+			return text
+		})
+		made[name] = []string{value}
+		if out == "" && strings.Contains(reference.ReplaceAllString(headers[name], ""), "${") {
+			out = fmt.Sprintf("header %s: its value is written in a way that this version does not know", name)
+		}
+	}
+	return made, secrets, out
+}
+
+// headerPart is what a reference in a header's value stands for on this node, or
+// why it cannot stand there.
+func headerPart(name string, lookup func(string) (string, bool)) (value, why string) {
+	value, why = resolve(name, lookup)
+	if why == "" && (len(value) > maxHeaderValue ||
+		strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })) {
+		what := "the variable " + name
+		if path, isFile := strings.CutPrefix(name, "file:"); isFile {
+			what = "the file " + path
+		}
+		return "", what + " holds what no header can"
+	}
+	return value, why
+}
+
+// fixed reads the fields that have the same values in every request of a line.
+func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) map[string]any {
+	n := t.get("set")
+	if n == nil {
+		return nil
+	}
+	in := r.table(t.at("set"), n)
+	if in == nil {
+		return nil
+	}
+	own := []string{"stream_options", "store"}
+	if responses {
+		own = append(own, "background")
+	}
+	out := map[string]any{}
+	in.each(maxOptions, func(name, path string, value *tree.Value) {
+		switch {
+		case !r.overridable(name, path, value, own...):
+		case value.Kind == tree.NullKind:
+			r.fault(path, value, "must not be null: a field that is never sent stands in omit")
+		case r.fits(name, path, value, l, provider, known, false):
+			out[name] = r.free(path, value)
+		}
+	})
+	return out
+}
+
+// overridable tells whether a line can decide about a field, in place of the
+// gateway or the client, and reports if it cannot. The others are the gateway's
+// here alone.
+func (r *reader) overridable(name, path string, at *tree.Value, others ...string) bool {
+	isOwn := func(own string) bool { return strings.EqualFold(own, name) }
+	switch {
+	case !fieldName.MatchString(name):
+		r.fault(path, at, "is not the name of a field")
+	case !slices.ContainsFunc(wire.OwnFields(), isOwn) && !slices.ContainsFunc(others, isOwn):
+		return true
+	case r.lenient:
+		r.leaveOut(path, "is not the line's to decide in this version and was left out")
+	default:
+		r.fault(path, at, "is a field that the gateway itself decides")
+	}
+	return false
+}
+
+// fits asks the provider whether each image and video model of the line can be
+// told a field, or not be told it, and reports if not.
+func (r *reader) fits(name, path string, at *tree.Value, l *LineSpec, provider Provider, known map[string]*Model, omit bool) bool {
+	if provider.CheckField == nil || r.lenient {
+		return true
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.Models)) {
+		if m := known[id]; m != nil && m.Kind != KindChat {
+			if err := provider.CheckField(l, m, name, omit); err != nil {
+				r.fault(path, at, "%s", err)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// omitted reads the fields that a line never gets. An empty list stands for
+// itself: nothing, whatever the default of the host is.
+func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) []string {
+	if t.get("omit") == nil {
+		return nil
+	}
+	out := []string{}
+	for i, n := range t.list("omit", maxList) {
+		path := fmt.Sprintf("%s[%d]", t.at("omit"), i)
+		name, ok := r.scalar(path, n)
+		_, fixed := l.Set[name]
+		switch {
+		case !ok || !r.overridable(name, path, n):
+		case slices.Contains(out, name):
+			r.fault(path, n, "is given twice")
+		case fixed:
+			r.fault(path, n, "stands in set too")
+		case strings.EqualFold(name, "store") && responses:
+			r.fault(path, n, "must be sent on lines that speak responses: providers keep answers otherwise")
+		case r.fits(name, path, n, l, provider, known, true):
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// asResponses tells whether a line speaks responses with some of its models, where
+// providers keep answers unless they are told not to.
+func asResponses(l *LineSpec, provided []wire.Form, known map[string]*Model) bool {
+	forms := l.Forms
+	if forms == nil {
+		forms = provided
+	}
+	for id := range l.Models {
+		if m := known[id]; m != nil && m.Kind == KindChat {
+			return slices.Contains(forms, wire.FormResponses)
+		}
+	}
+	return false
+}
+
+// omits are the fields that a line never gets, the default of its host where
+// the operator has not said it: Mistral refuses what it does not know.
+func omits(spec *LineSpec, base string) []string {
+	if spec.Omit == nil && isHostOf(base, "api.mistral.ai") {
+		return []string{"stream_options"}
+	}
+	return spec.Omit
+}
+
+// values are the fixed fields of a line as JSON.
+func values(set map[string]any) map[string]json.RawMessage {
+	out := make(map[string]json.RawMessage, len(set))
+	for name, value := range set {
+		out[name], _ = json.Marshal(value) // what reader.free makes: cannot fail
+	}
+	return out
+}
