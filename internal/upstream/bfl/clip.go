@@ -1,0 +1,64 @@
+package bfl
+
+import (
+	"context"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Bounds of a clip's length, in seconds.
+const minSeconds, maxSeconds = 5, 20
+
+// clipTiers are the tiers of flux-3-video in its words.
+func clipTiers() map[string]string { return map[string]string{"720p": "hd", "1080p": "fhd"} }
+
+func clipRatios() []string { return []string{"21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"} }
+
+// clip says what is asked for. The mode follows from the references: one picture
+// is what the clip begins with, two are its beginning and end; one video is what
+// it is made from. Pictures that a clip is to show have no field.
+func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	tier, ok := clipTiers()[w.Tier]
+	switch {
+	case !ok:
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s cannot be asked for %q", w.Model, w.Tier)
+	case w.Exact:
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes a resolution and a ratio, no pixels", w.Model)
+	case w.Seconds != 0 && (w.Seconds < minSeconds || w.Seconds > maxSeconds):
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s makes %d to %d seconds, not %d", w.Model, minSeconds, maxSeconds, w.Seconds)
+	}
+	body := map[string]any{"resolution": tier, "mode": "t2v"}
+	if w.Seconds > 0 {
+		body["duration"] = w.Seconds
+	}
+	if err := ratio(body, w, clipRatios()); err != nil {
+		return nil, err
+	}
+	first, last, rest := w.Frames()
+	switch video := len(rest) == 1 && !rest[0].Image() && first == nil; {
+	case len(w.References) == 0:
+		return body, nil
+	case video && rest[0].URL == "":
+		return nil, upstream.Unsuitable(w.Kind, "bfl fetches videos from an address: the media host must be public")
+	case video:
+		body["mode"], body["start_video"] = "v2v", rest[0].URL
+		return body, nil
+	case first == nil || len(rest) > 0:
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes a first frame, and a last one beside it, or one video", w.Model)
+	}
+	var frames []string
+	for _, frame := range []*jobcall.Reference{first, last} {
+		if frame == nil {
+			continue
+		}
+		link, err := input.Link(ctx, *frame)
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, link)
+	}
+	body["mode"], body["keyframes"] = "i2v", frames
+	return body, nil
+}

@@ -1,0 +1,222 @@
+package bfl
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// family is a group of models that are asked in the same way.
+type family int
+
+// The families, by what their size is said with.
+const (
+	familyNone    family = iota
+	familyClip           // flux-3-video
+	familyNamed          // flux-3-image: a ratio and a resolution
+	familyFree           // flux-2: pixels
+	familyKontext        // flux-kontext: a ratio, about one megapixel
+	familyUltra          // flux-pro-1.1-ultra: a ratio, about four megapixels
+	familyOld            // flux-pro-1.1 and flux-dev: pixels, without pictures to work from
+)
+
+// familyOf finds the family by the model's name and the kind that is asked for.
+func familyOf(w jobcall.Task) family {
+	for _, of := range []struct {
+		prefix string
+		family family
+	}{
+		{"flux-3-video", familyClip}, {"flux-3-image", familyNamed}, {"flux-2", familyFree}, {"flux-kontext", familyKontext},
+		{"flux-pro-1.1-ultra", familyUltra}, {"flux-pro-1.1", familyOld}, {"flux-dev", familyOld},
+	} {
+		if strings.HasPrefix(w.Model, of.prefix) {
+			if (of.family == familyClip) != (w.Kind == upstream.KindVideo) {
+				return familyNone
+			}
+			return of.family
+		}
+	}
+	return familyNone
+}
+
+// params are the further fields that the models of a family have.
+func (f family) params() []string {
+	switch f {
+	case familyClip:
+		return []string{"generate_audio", "safety_tolerance"}
+	case familyNamed:
+		return []string{"grounding", "safety_tolerance", "version"}
+	case familyFree:
+		return []string{"seed", "safety_tolerance", "output_format", "prompt_upsampling", "steps", "guidance"}
+	case familyKontext, familyOld:
+		return []string{"seed", "safety_tolerance", "output_format", "prompt_upsampling"}
+	case familyUltra:
+		return []string{"seed", "safety_tolerance", "output_format", "raw"}
+	}
+	return nil
+}
+
+// body says all but the prompt and the further fields.
+func (f family) body(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	switch f {
+	case familyClip:
+		return clip(ctx, w)
+	case familyNamed:
+		return named(ctx, w)
+	case familyFree:
+		return free(ctx, w)
+	case familyKontext:
+		return shaped(ctx, w, 1024, 1)
+	case familyUltra:
+		return shaped(ctx, w, 2048, 0)
+	case familyOld:
+		return old(w)
+	}
+	return nil, upstream.Unsuitable(w.Kind, "how bfl's model %s is asked for a %s is not known", w.Model, w.Kind)
+}
+
+// Bounds of pictures.
+const (
+	maxNamedPictures = 10
+	maxFreePictures  = 8
+	step, oldStep    = 16, 32  // sides are multiples of it
+	minSide          = 64      // of flux-2
+	maxPixels        = 4 << 20 // of flux-2
+	minOld, maxOld   = 256, 1440
+)
+
+// namedTiers are the tiers of flux-3-image in its words.
+func namedTiers() map[string]string {
+	return map[string]string{"768p": "768sq", "1K": "1k", "2K": "2k", "4K": "4k"}
+}
+
+func namedRatios() []string {
+	return []string{"21:9", "2:1", "16:9", "3:2", "7:5", "4:3", "5:4", "1:1", "4:5", "3:4", "5:7", "2:3", "9:16", "1:2", "9:21"}
+}
+
+// named asks for a ratio and a resolution.
+func named(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	body := map[string]any{}
+	tier, ok := namedTiers()[w.Tier]
+	if !ok {
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s cannot be asked for %q", w.Model, w.Tier)
+	}
+	body["resolution"] = tier
+	if err := ratio(body, w, namedRatios()); err != nil {
+		return nil, err
+	}
+	images, err := pictures(ctx, w, maxNamedPictures)
+	if err != nil {
+		return nil, err
+	}
+	if len(images) > 0 {
+		body["images"] = images
+	}
+	return body, nil
+}
+
+// ratio asks for one of a list; nil takes any.
+func ratio(body map[string]any, w jobcall.Task, of []string) error {
+	switch {
+	case w.Ratio == "" && w.Exact:
+		return upstream.Unsuitable(w.Kind, "bfl's model %s takes a ratio, no pixels", w.Model)
+	case w.Ratio == "":
+	case of != nil && !slices.Contains(of, w.Ratio):
+		return upstream.Unsuitable(w.Kind, "bfl's model %s does not make %s", w.Model, w.Ratio)
+	default:
+		body["aspect_ratio"] = w.Ratio
+	}
+	return nil
+}
+
+// free asks for pixels: without a ratio those of a square, if the tier has to be
+// asked for.
+func free(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	body := map[string]any{}
+	width, height := w.Width, w.Height
+	if width <= 0 || height <= 0 {
+		width, height = w.Square(), w.Square()
+	}
+	if width > 0 {
+		if !w.Exact {
+			width, height = width/step*step, height/step*step
+		}
+		if width%step+height%step > 0 || min(width, height) < minSide || width*height > maxPixels {
+			return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %dx%d pixels", w.Model, width, height)
+		}
+		body["width"], body["height"] = width, height
+	}
+	return body, worked(ctx, body, w, maxFreePictures)
+}
+
+// worked says the pictures to work from, each in a field of its own.
+func worked(ctx context.Context, body map[string]any, w jobcall.Task, most int) error {
+	images, err := pictures(ctx, w, most)
+	for i, image := range images {
+		name := "input_image"
+		if i > 0 {
+			name += "_" + strconv.Itoa(i+1)
+		}
+		body[name] = image
+	}
+	return err
+}
+
+// shaped asks for a ratio of models that make one size: side is that of a square.
+func shaped(ctx context.Context, w jobcall.Task, side, most int) (map[string]any, error) {
+	body := map[string]any{}
+	if w.Square() > side {
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s cannot be asked for %s", w.Model, w.Tier)
+	}
+	if err := ratio(body, w, nil); err != nil {
+		return nil, err
+	}
+	return body, worked(ctx, body, w, most)
+}
+
+// old asks for pixels of models that work from words alone.
+func old(w jobcall.Task) (map[string]any, error) {
+	body := map[string]any{}
+	if len(w.References) > 0 {
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes no pictures", w.Model)
+	}
+	width, height := w.Width, w.Height
+	if width <= 0 || height <= 0 {
+		width, height = w.Square(), w.Square()
+	}
+	if width == 0 {
+		return body, nil
+	}
+	if !w.Exact {
+		width, height = width/oldStep*oldStep, height/oldStep*oldStep
+	}
+	if width%oldStep+height%oldStep > 0 || min(width, height) < minOld || max(width, height) > maxOld {
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %dx%d pixels", w.Model, width, height)
+	}
+	body["width"], body["height"] = width, height
+	return body, nil
+}
+
+// pictures says the references, which are at most so many pictures.
+func pictures(ctx context.Context, w jobcall.Task, most int) ([]string, error) {
+	if len(w.References) > most {
+		return nil, upstream.Unsuitable(w.Kind, "%d references; bfl's model %s takes up to %d", len(w.References), w.Model, most)
+	}
+	said := make([]string, len(w.References))
+	for i, r := range w.References {
+		if !r.Image() {
+			return nil, upstream.Unsuitable(w.Kind, "bfl makes no pictures from a video")
+		}
+		link, err := input.Link(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		said[i] = link
+	}
+	return said, nil
+}
