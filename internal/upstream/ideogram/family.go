@@ -1,0 +1,179 @@
+package ideogram
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// family is a generation of models, which have their own fields.
+type family int
+
+// The families.
+const (
+	familyNone family = iota
+	family45          // sizes by name, pictures to work from
+	family4           // sizes by name, one picture a call
+	family3           // ratios
+)
+
+// familyOf finds the family by the model's name.
+func familyOf(model string) family {
+	switch model {
+	case "ideogram-4-5":
+		return family45
+	case "ideogram-4":
+		return family4
+	case "ideogram-3":
+		return family3
+	}
+	return familyNone
+}
+
+// params are the further fields that a family has.
+func (f family) params() []string {
+	switch f {
+	case family45:
+		return []string{"seed", "magic_prompt", "quality", "enable_copyright_detection"}
+	case family4:
+		return []string{"rendering_speed"}
+	case family3:
+		return []string{"seed", "negative_prompt", "magic_prompt", "rendering_speed", "style_type", "style_preset"}
+	}
+	return nil
+}
+
+// check says what cannot be said to a family, but for the size.
+func (f family) check(w jobcall.Task) *upstream.JobFailure {
+	switch {
+	case f == familyNone:
+		return upstream.Unsuitable(w.Kind, "how ideogram's model %.80q is asked is not known", w.Model)
+	case w.Mask != nil:
+		return upstream.Unsuitable(w.Kind, "ideogram's masks are pictures of their own kind, ours cannot be said")
+	case f != family4 && w.Count > maxImages:
+		return upstream.Unsuitable(w.Kind, "%d pictures; ideogram makes up to %d", w.Count, maxImages)
+	case f != family45 && len(w.References) > 0:
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s takes no pictures", w.Model)
+	case len(w.References) > maxPictures:
+		return upstream.Unsuitable(w.Kind, "%d references; ideogram takes up to %d", len(w.References), maxPictures)
+	}
+	for i, r := range w.References {
+		switch {
+		case !r.Image():
+			return upstream.Unsuitable(w.Kind, "ideogram makes no pictures from a video")
+		case !slices.Contains([]string{"image/jpeg", "image/png", "image/webp"}, r.Type):
+			return upstream.Unfit(w.Kind, "Reference %d is %s; the provider takes JPEG, PNG and WebP.", i+1, r.Type)
+		case r.Size > maxPicture:
+			return upstream.Unfit(w.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, maxPicture>>20)
+		}
+	}
+	return nil
+}
+
+// size asks for the size: a larger tier is always asked for.
+func (f family) size(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
+	var (
+		size string
+		ok   bool
+	)
+	switch {
+	case f == family3:
+		return ratio3(fields, w)
+	case len(w.References) > 0:
+		size, ok = free(w)
+	default:
+		size, ok = preset(w)
+	}
+	if !ok {
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s does not make %s at %s (%dx%d)", w.Model, w.Ratio, w.Tier, w.Width, w.Height)
+	}
+	if size != "" {
+		fields["size"] = size
+	}
+	return nil
+}
+
+// presets are the sizes of pictures from words, by tier and upright ratio.
+func presets() map[string]map[string][2]int {
+	return map[string]map[string][2]int{
+		"1K": {"1:1": {1024, 1024}, "4:5": {896, 1120}, "3:4": {864, 1152}, "2:3": {832, 1248}, "5:8": {800, 1280}, "10:16": {800, 1280},
+			"9:16": {720, 1280}, "1:2": {720, 1440}},
+		"2K": {"1:1": {2048, 2048}, "4:5": {1792, 2240}, "3:4": {1728, 2304}, "2:3": {1664, 2496}, "5:8": {1600, 2560},
+			"10:16": {1600, 2560}, "9:16": {1440, 2560}, "1:2": {1440, 2880}, "5:12": {1280, 3072}},
+	}
+}
+
+// preset is the size of a picture from words. Without a ratio it is a square:
+// what the provider makes unasked is its larger tier.
+func preset(w jobcall.Task) (string, bool) {
+	of := presets()[w.Tier]
+	width, height := w.Width, w.Height
+	if !w.Exact {
+		ratio := w.Ratio
+		if ratio == "" {
+			ratio = "1:1"
+		}
+		if pixels, ok := of[ratio]; ok {
+			return pixelsOf(pixels[0], pixels[1]), true
+		}
+		a, b, _ := strings.Cut(ratio, ":")
+		pixels, ok := of[b+":"+a]
+		return pixelsOf(pixels[1], pixels[0]), ok
+	}
+	for _, pixels := range of {
+		if pixels == [2]int{width, height} || pixels == [2]int{height, width} {
+			return pixelsOf(width, height), true
+		}
+	}
+	return "", false
+}
+
+// Bounds of a picture from pictures.
+const (
+	step      = 32
+	minSide   = 256
+	maxPixels = 2048 * 2048
+	maxShape  = 6 // the longer side by the shorter
+)
+
+// free is the size of a picture from pictures; empty: the provider's choice.
+func free(w jobcall.Task) (string, bool) {
+	width, height := w.Width, w.Height
+	if width <= 0 || height <= 0 {
+		width, height = w.Square(), w.Square()
+	}
+	if width == 0 {
+		return "", true
+	}
+	if !w.Exact {
+		width, height = width/step*step, height/step*step
+	}
+	short, long := min(width, height), max(width, height)
+	ok := width%step+height%step == 0 && short >= minSide && width*height <= maxPixels && long <= maxShape*short
+	return pixelsOf(width, height), ok
+}
+
+func pixelsOf(width, height int) string { return fmt.Sprintf("%dx%d", width, height) }
+
+func ratios3() []string {
+	return []string{"1:3", "3:1", "1:2", "2:1", "9:16", "16:9", "10:16", "16:10", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "1:1"}
+}
+
+// ratio3 asks the third generation, which makes about one megapixel, for a ratio.
+func ratio3(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
+	switch {
+	case w.Square() > 1024:
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s cannot be asked for %s", w.Model, w.Tier)
+	case w.Ratio == "" && w.Exact:
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s takes a ratio, no pixels", w.Model)
+	case w.Ratio == "":
+	case !slices.Contains(ratios3(), w.Ratio):
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s does not make %s", w.Model, w.Ratio)
+	default:
+		fields["aspect_ratio"] = strings.Replace(w.Ratio, ":", "x", 1)
+	}
+	return nil
+}

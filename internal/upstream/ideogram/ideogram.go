@@ -1,0 +1,200 @@
+// Package ideogram owns the speech with Ideogram: pictures, which are tasks that
+// are polled.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it).
+//   - The line's credential goes to the line's base address alone.
+//   - No more pictures come back than were asked for, and none that the review
+//     withheld, though it is billed.
+//   - What a model has no field for is Unsuitable, never left out.
+package ideogram
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "ideogram"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://api.ideogram.ai"
+
+// Limits of what is sent and read, in bytes. Answers name results and hold none.
+const (
+	maxPicture = 25 << 20
+	maxAnswer  = 1 << 20
+)
+
+// maxImages is how many pictures a call makes, maxPictures how many one is made
+// from.
+const maxImages, maxPictures = 8, 5
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{upstream.KindImage},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+//
+// It is no jobcall.Finder: tasks are known by the provider's names alone.
+type Adapter struct {
+	chatcall.NoChat
+	line   *exchange.Client
+	header http.Header
+}
+
+var _ jobcall.Generator = (*Adapter)(nil)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, Info(), transport)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{line: line, header: http.Header{}}
+	if t.Key != "" {
+		a.header.Set("Api-Key", t.Key)
+	}
+	return a, nil
+}
+
+// Blocks implements jobcall.Generator: the provider is always asked for a task,
+// so that an answer that is lost is a short one.
+func (a *Adapter) Blocks(jobcall.Task) bool { return false }
+
+// ParamRule implements jobcall.Generator: the fields of the model.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+	return jobcall.Only(familyOf(w.Model).params()...)
+}
+
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	family := familyOf(w.Model)
+	if failure := family.check(w); failure != nil {
+		return nil, failure
+	}
+	fields := map[string]any{"prompt": w.Prompt, "async": true}
+	if failure := family.size(fields, w); failure != nil {
+		return nil, failure
+	}
+	calls := 1
+	if family == family4 { // it has no count
+		calls = max(w.Count, 1)
+	} else {
+		fields["num_images"] = max(w.Count, 1)
+	}
+	w.AddFurther(fields)
+	call := exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL("v2", "image", "generate", w.Model), Header: a.header, Limit: maxAnswer,
+	}
+	var err error
+	if len(w.References) > 0 {
+		call.Form = form(fields, w.References)
+	} else if call.Body, err = json.Marshal(fields); err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w.Kind, call) })
+}
+
+// form says the same with files.
+func form(fields map[string]any, pictures []jobcall.Reference) *exchange.Multipart {
+	f := exchange.NewForm()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		raw, _ := json.Marshal(fields[name]) // was JSON, or is a plain value: cannot fail
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		f.Field(name, text)
+	}
+	for _, r := range pictures {
+		f.File("images", "image", r)
+	}
+	return f
+}
+
+// one makes one call and returns the ticket of its task.
+func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (ticket string, failure *upstream.JobFailure, again bool) {
+	reply, err := a.line.Submit(ctx, call)
+	if err != nil {
+		return "", upstream.AsJobFailure(err), false
+	}
+	if !reply.Good() {
+		return "", refused(kind, reply), false
+	}
+	id := gjson.GetBytes(reply.Body, "generation_id").String()
+	if !gjson.ValidBytes(reply.Body) || !exchange.Ticket(id) {
+		return "", upstream.Nameless("generation_id"), false
+	}
+	return id, nil, true
+}
+
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	made, err := exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, w.Kind, one) })
+	if err != nil {
+		return nil, err
+	}
+	made.Results = made.Results[:min(len(made.Results), max(w.Count, 1))]
+	return made, nil
+}
+
+// ask asks about one task.
+func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
+	if !exchange.Ticket(ticket) {
+		return nil, upstream.Vanished(kind, "no name of a task")
+	}
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.line.URL("v2", "generations", ticket), Header: a.header, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case reply.Unknown():
+		return nil, upstream.Vanished(kind, "the provider no longer knows the task")
+	case !reply.Good() || !gjson.ValidBytes(reply.Body):
+		return nil, reply.Silent()
+	}
+	said := gjson.ParseBytes(reply.Body)
+	switch status := said.Get("status"); {
+	case status.Type != gjson.String || status.Str == "":
+		return nil, reply.Silent()
+	case status.Str == "completed":
+		results, failure := read(kind, said)
+		if failure != nil {
+			return nil, failure
+		}
+		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
+	case status.Str == "failed":
+		return nil, reply.Redact(ended(kind, said.Get("failure_reason").String()))
+	}
+	return &jobcall.TaskStatus{Ticket: ticket}, nil
+}
+
+// Fetch implements jobcall.Generator: results are links that need no credential.
+// They hold for a day.
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	return a.line.Download(ctx, r.Ref, nil)
+}
+
+// Cancel implements jobcall.Generator: the provider has no such call.
+func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
