@@ -1,0 +1,252 @@
+// Package kling owns the speech with Kling: clips by its new interface, where the
+// model stands in the address, and pictures by its older one, where it stands in
+// the body.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it). Each carries the
+//     task's key, under which Kling accepts one task alone: a submission whose
+//     answer was lost is looked up by it.
+//   - The line's credential goes to the line's base address alone.
+//   - An answer with a code other than 0 is an error, whatever its status.
+//   - What the gateway decides about (model, size, count, length, sound) is never
+//     overridden by a model's params.
+package kling
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "kling"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://api-singapore.klingai.com"
+
+// Limits of what is sent and read, in bytes.
+const (
+	maxFrame   = 50 << 20 // of a picture that a clip is made from
+	maxPicture = 10 << 20 // of one that a picture is made from
+	maxInline  = 60 << 20
+	maxAnswer  = 1 << 20
+)
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	chatcall.NoChat
+	line   *exchange.Client
+	header http.Header
+}
+
+var (
+	_ jobcall.Generator = (*Adapter)(nil)
+	_ jobcall.Finder    = (*Adapter)(nil)
+)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, Info(), transport)
+	if err != nil {
+		return nil, err
+	}
+	return &Adapter{line: line, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+}
+
+// Blocks implements jobcall.Generator: all works are tasks.
+func (a *Adapter) Blocks(jobcall.Task) bool { return false }
+
+// ParamRule implements jobcall.Generator. Elements and voices are stored at the
+// provider's account, which all users share, so they have no place.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+	if w.Kind == upstream.KindImage {
+		return jobcall.Only("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
+	}
+	rule := jobcall.Only("audio", "multi_shot", "watermark_info")
+	switch f := familyOf(w.Model); {
+	case f.omni:
+		return rule.Roles(jobrequest.Roles()...)
+	case f.last:
+		return rule.Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
+	}
+	return rule.Roles(jobrequest.FirstFrame)
+}
+
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	var (
+		ask *request
+		err error
+	)
+	switch {
+	case w.Mask != nil:
+		return nil, upstream.Unsuitable(w.Kind, "kling takes no mask")
+	case w.Kind == upstream.KindImage:
+		ask, err = pictureRequest(ctx, w)
+	case w.Kind == upstream.KindVideo:
+		ask, err = clipRequest(ctx, w)
+	default:
+		return nil, upstream.Unsuitable(w.Kind, "kling makes no %q", w.Kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(ask.body)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL(ask.path...), Header: a.header, Body: body, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	said, failure := read(w.Kind, reply)
+	if failure != nil && known(reply) { // under this key, so it is this task
+		if ticket, err := a.Find(ctx, w); err == nil && ticket != "" {
+			return &jobcall.TaskStatus{Ticket: ticket}, nil
+		}
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	id := said.Get("id").String()
+	if ask.series != "" {
+		id = said.Get("task_id").String()
+	}
+	if !exchange.Ticket(id) {
+		return nil, upstream.Nameless("id")
+	}
+	return &jobcall.TaskStatus{Ticket: ticket{ask.series, id}.String()}, nil
+}
+
+// ticket names a task: its id, and of a picture's the path below /v1/images that
+// it was submitted at, which is asked about it.
+type ticket struct{ series, id string }
+
+func (t ticket) String() string {
+	if t.series == "" {
+		return t.id
+	}
+	return t.series + ":" + t.id
+}
+
+// readTicket reads a ticket of a task of this kind.
+func readTicket(kind, text string) (ticket, bool) {
+	t := ticket{id: text}
+	if kind == upstream.KindImage {
+		t.series, t.id, _ = strings.Cut(text, ":")
+		if t.series != generations && t.series != omniImage {
+			return t, false
+		}
+	}
+	return t, exchange.Ticket(t.id)
+}
+
+// question is the address that a task is asked about at.
+func (a *Adapter) question(t ticket) *url.URL {
+	if t.series != "" {
+		return a.line.URL("v1", "images", t.series, t.id)
+	}
+	return a.tasks("task_ids", t.id)
+}
+
+// tasks is the address of the clips that a field has these values of.
+func (a *Adapter) tasks(field, value string) *url.URL {
+	at := a.line.URL("tasks")
+	at.RawQuery = url.Values{field: {value}}.Encode()
+	return at
+}
+
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
+	t, ok := readTicket(w.Kind, text)
+	if !ok {
+		return nil, upstream.Vanished(w.Kind, "no name of a task")
+	}
+	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(t), Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	status, failure := readTask(w, t, reply)
+	if failure != nil {
+		return nil, reply.Redact(failure)
+	}
+	return status, nil
+}
+
+// Find implements jobcall.Finder.
+func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
+	t := ticket{}
+	at := a.tasks("external_task_ids", w.Key)
+	if w.Kind == upstream.KindImage {
+		t.series = seriesOf(w.Model)
+		at = a.line.URL("v1", "images", t.series, w.Key)
+	}
+	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
+	if err != nil {
+		return "", err
+	}
+	said, known := answer(reply)
+	switch {
+	case t.series != "" && reply.Unknown():
+		return "", nil
+	case !known:
+		return "", reply.Silent()
+	}
+	if t.series == "" {
+		said = said.Get("0")
+		t.id = said.Get("id").String()
+	} else {
+		t.id = said.Get("task_id").String()
+	}
+	if !exchange.Ticket(t.id) {
+		return "", nil
+	}
+	return t.String(), nil
+}
+
+// Fetch implements jobcall.Generator: results are signed links.
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	return a.line.Download(ctx, r.Ref, nil)
+}
+
+// Cancel implements jobcall.Generator. Kling has nothing that stops a task.
+func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
+
+// request is a submission: where it goes and what it says.
+type request struct {
+	path   []string
+	series string // of pictures: the path below /v1/images
+	body   map[string]any
+}
+
+// picture says a reference that is a picture: its address, or itself as a data
+// URI.
+func picture(ctx context.Context, r jobcall.Reference) (string, error) {
+	if r.URL != "" {
+		return r.URL, nil
+	}
+	return input.Inline(ctx, r)
+}

@@ -1,0 +1,91 @@
+package kling
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// The paths below /v1/images.
+const (
+	generations = "generations" // from a prompt, or one picture
+	omniImage   = "omni-image"  // from several
+)
+
+// Bounds of pictures.
+const (
+	maxImages     = 9
+	maxReferences = 10
+)
+
+// seriesOf is where a model's pictures are asked for.
+func seriesOf(model string) string {
+	if strings.Contains(model, "omni") || strings.Contains(model, "image-o1") {
+		return omniImage
+	}
+	return generations
+}
+
+// pictureRequest says pictures.
+func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
+	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+		return nil, err
+	}
+	tier := strings.ToLower(w.Tier)
+	ask := &request{series: seriesOf(w.Model)}
+	switch {
+	case w.Exact:
+		return nil, upstream.Unsuitable(w.Kind, "kling takes a ratio, no pixels")
+	case !slices.Contains([]string{"1k", "2k", "4k"}, tier), tier == "4k" && ask.series != omniImage:
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s knows no %s", w.Model, w.Tier)
+	case w.Count > maxImages:
+		return nil, upstream.Unsuitable(w.Kind, "%d images; kling makes up to %d", w.Count, maxImages)
+	case ask.series == generations && len(w.References) > 1, len(w.References) > maxReferences:
+		return nil, upstream.Unsuitable(w.Kind, "%d references are too many for kling's model %s", len(w.References), w.Model)
+	}
+	ask.path = []string{"v1", "images", ask.series}
+	ask.body = map[string]any{"model_name": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "resolution": tier, "external_task_id": w.Key}
+	if w.Ratio != "" {
+		ask.body["aspect_ratio"] = w.Ratio
+	}
+	if _, negative := w.Further()["negative_prompt"]; negative && (len(w.References) > 0 || ask.series == omniImage) {
+		return nil, upstream.Unsuitable(w.Kind, "a negative prompt, which kling takes beside no picture")
+	}
+	w.AddFurther(ask.body)
+	var images []map[string]string
+	for _, r := range w.References {
+		if !r.Image() {
+			return nil, upstream.Unsuitable(w.Kind, "kling makes no pictures from a video")
+		}
+		image, err := bare(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, map[string]string{"image": image})
+	}
+	switch {
+	case len(images) == 0:
+	case ask.series == generations:
+		ask.body["image"] = images[0]["image"]
+	default:
+		ask.body["image_list"] = images
+	}
+	return ask, nil
+}
+
+// bare says a picture as the older interface wants it: its address, or base64
+// without the head of a data URI.
+func bare(ctx context.Context, r jobcall.Reference) (string, error) {
+	if r.URL != "" {
+		return r.URL, nil
+	}
+	data, err := r.Bytes(ctx)
+	if err != nil {
+		return "", upstream.Unread(err)
+	}
+	return base64.StdEncoding.EncodeToString(data), nil
+}

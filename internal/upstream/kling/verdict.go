@@ -1,0 +1,126 @@
+package kling
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// answer returns the data of a good answer.
+func answer(reply *exchange.Reply) (gjson.Result, bool) {
+	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
+		return gjson.Result{}, false
+	}
+	said := gjson.ParseBytes(reply.Body)
+	return said.Get("data"), said.Get("code").Raw == "0"
+}
+
+// read returns the data of a good answer to a submission, or the verdict.
+func read(kind string, reply *exchange.Reply) (gjson.Result, *upstream.JobFailure) {
+	data, ok := answer(reply)
+	if ok {
+		return data, nil
+	}
+	return data, reply.Redact(refused(kind, reply))
+}
+
+// known tells whether Kling has a task of this key, of an earlier call.
+func known(reply *exchange.Reply) bool {
+	return gjson.ValidBytes(reply.Body) && gjson.GetBytes(reply.Body, "code").Int() == 1201 &&
+		strings.Contains(gjson.GetBytes(reply.Body, "message").String(), "already exists")
+}
+
+// refused is the verdict on a submission that was not accepted: Kling's code
+// outweighs the status.
+func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+	t := reply.Refused(kind)
+	code, message := gjson.GetBytes(reply.Body, "code").Int(), gjson.GetBytes(reply.Body, "message").String()
+	if !gjson.ValidBytes(reply.Body) {
+		code, message = 0, ""
+	}
+	ours := func(health upstream.Health) *upstream.JobFailure {
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%d: %.200s", code, message))
+		f.Health, f.Status = health, reply.Status
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
+	}
+	switch {
+	case known(reply):
+		t = ours(upstream.HealthNone)
+		t.Lost = true
+	case code >= 1000 && code <= 1004, code >= 1100 && code <= 1103, code == 1304:
+		t = ours(upstream.HealthCredential)
+	case code == 1203:
+		t = ours(upstream.HealthModel)
+	case code == 1300, code == 1301:
+		t = upstream.Moderated(kind, message, false)
+		t.Status = reply.Status
+	case code == 5002:
+		t.Lost = true // the task may be there
+	case reply.Good() && code == 0:
+		t.Lost = !gjson.GetBytes(reply.Body, "error").Exists()
+	}
+	return t
+}
+
+// words matches what Kling says of a task that its review stopped: it has no code
+// for that.
+var words = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inappropriate|prohibited`)
+
+// readTask reads how a task is doing. A status that Kling may invent is taken
+// for one of a task that goes on.
+func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
+	data, ok := answer(reply)
+	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.Unknown()
+	if !ok && !gone {
+		return nil, reply.Silent()
+	}
+	task, status, message := data, "task_status", "task_status_msg"
+	if t.series == "" {
+		if !data.IsArray() {
+			return nil, reply.Silent()
+		}
+		task, status, message = data.Get("0"), "status", "message"
+		gone = !task.Exists()
+	}
+	if gone {
+		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+	}
+	switch task.Get(status).String() {
+	case "":
+		return nil, reply.Silent()
+	case "succeed", "succeeded":
+		results := outputs(w, task)
+		if len(results) == 0 {
+			return nil, upstream.Nothing(w.Kind, "succeeded without a result")
+		}
+		return &jobcall.TaskStatus{Ticket: t.String(), Done: true, Results: results}, nil
+	case "failed":
+		why := task.Get(message).String()
+		if words.MatchString(why) {
+			return nil, upstream.Moderated(w.Kind, why, false)
+		}
+		return nil, upstream.Ended(w.Kind, "", why)
+	}
+	return &jobcall.TaskStatus{Ticket: t.String()}, nil
+}
+
+// outputs are the results of a task that has succeeded.
+func outputs(w jobcall.Task, task gjson.Result) []jobcall.Result {
+	var results []jobcall.Result
+	for _, list := range []string{"outputs", "task_result.images", "task_result.videos"} {
+		for _, item := range task.Get(list).Array() {
+			if link := item.Get("url"); link.Type == gjson.String && link.Str != "" && len(results) < max(w.Count, 1) {
+				results = append(results, jobcall.Result{Ref: link.Str})
+			}
+		}
+	}
+	return results
+}
