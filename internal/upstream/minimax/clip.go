@@ -1,0 +1,209 @@
+package minimax
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// pace is how long the provider wants to be left between polls.
+const pace = 10 * time.Second
+
+// Bounds of a clip.
+const (
+	maxSeconds       = 15
+	maxShownPictures = 9
+	maxShownVideos   = 3
+)
+
+func clipRatios() []string { return []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16"} }
+
+// model is what a model of the second interface takes.
+type model struct {
+	tiers      map[string]string // ours by the provider's spelling
+	minSeconds int64
+	shows      bool // it takes pictures and videos of what is to be seen
+}
+
+// modelOf knows the models of the second interface. Those of the first
+// (MiniMax-Hailuo-…) are not among them.
+func modelOf(name string) (model, bool) {
+	switch name {
+	case "MiniMax-H3":
+		return model{tiers: map[string]string{"768p": "768P", "2K": "2K"}, minSeconds: 4, shows: true}, true
+	case "MiniMax-H3-Max":
+		return model{tiers: map[string]string{"480p": "480P", "768p": "768P"}, minSeconds: 5}, true
+	}
+	return model{}, false
+}
+
+// film submits a clip.
+func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, err := clipBody(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	reply, err := a.line.Submit(ctx, a.post(raw, "v2", "video_generation"))
+	if err != nil {
+		return nil, err
+	}
+	if failure := refused(w.Kind, reply); failure != nil {
+		return nil, failure
+	}
+	ticket := gjson.GetBytes(reply.Body, "task_id").String()
+	if !exchange.Ticket(ticket) {
+		return nil, upstream.Nameless("task_id")
+	}
+	return &jobcall.TaskStatus{Ticket: ticket}, nil
+}
+
+// clipBody says what is asked for.
+func clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	of, ok := modelOf(w.Model)
+	tier := of.tiers[w.Tier]
+	switch {
+	case !ok:
+		return nil, upstream.Unsuitable(w.Kind, "how minimax's model %.80q is asked is not known", w.Model)
+	case tier == "":
+		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s cannot be asked for %q", w.Model, w.Tier)
+	case w.Exact:
+		return nil, upstream.Unsuitable(w.Kind, "minimax takes a resolution and a ratio, no pixels")
+	case w.Seconds != 0 && (w.Seconds < of.minSeconds || w.Seconds > maxSeconds):
+		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s makes %d to %d seconds, not %d",
+			w.Model, of.minSeconds, maxSeconds, w.Seconds)
+	case w.Ratio != "" && !slices.Contains(clipRatios(), w.Ratio):
+		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s does not make %s", w.Model, w.Ratio)
+	}
+	content, err := of.content(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{"model": w.Model, "content": content, "resolution": tier}
+	if w.Seconds > 0 {
+		body["duration"] = w.Seconds
+	}
+	if w.Ratio != "" {
+		body["ratio"] = w.Ratio
+	}
+	w.AddFurther(body)
+	return body, nil
+}
+
+// media is an item of a clip's content.
+type media struct {
+	Type  string  `json:"type"`
+	Text  *string `json:"text,omitempty"`
+	Image *link   `json:"image_url,omitempty"`
+	Video *link   `json:"video_url,omitempty"`
+	Role  string  `json:"role,omitempty"`
+}
+
+// link is an address in a clip's content.
+type link struct {
+	URL string `json:"url"`
+}
+
+// content says the prompt, which stands there even if it is empty, and the
+// references. One picture is what the clip begins with, two are its beginning
+// and end; more, or any beside a video, are what it shows, and so are those of a
+// clip with a ratio, which frames exclude.
+func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
+	said := []media{{Type: "text", Text: &w.Prompt}}
+	videos := 0
+	for _, r := range w.References {
+		if !r.Image() {
+			videos++
+		}
+	}
+	first, last, rest := w.Framed()
+	if !w.HasRoles() && w.Ratio == "" {
+		first, last, rest = w.Frames()
+	}
+	switch {
+	case len(rest) > 0 && !of.shows, first != nil && w.Ratio != "":
+		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s takes a first and a last frame, without a ratio", w.Model)
+	case first == nil && last != nil, first != nil && len(rest) > 0:
+		return nil, upstream.Unsuitable(w.Kind, "minimax takes either frames or references, and a last frame beside a first one alone")
+	case videos > maxShownVideos || len(w.References)-videos > maxShownPictures:
+		return nil, upstream.Unsuitable(w.Kind, "minimax takes up to %d pictures and %d videos", maxShownPictures, maxShownVideos)
+	}
+	for _, frame := range []struct {
+		role string
+		of   *jobcall.Reference
+	}{{"first_frame", first}, {"last_frame", last}} {
+		if frame.of == nil {
+			continue
+		}
+		at, err := input.Link(ctx, *frame.of)
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, media{Type: "image_url", Image: &link{at}, Role: frame.role})
+	}
+	for _, r := range rest {
+		if !r.Image() {
+			if r.URL == "" {
+				return nil, upstream.Unsuitable(w.Kind, "minimax fetches videos from an address: the media host must be public")
+			}
+			said = append(said, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
+			continue
+		}
+		at, err := input.Link(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, media{Type: "image_url", Image: &link{at}, Role: "reference_image"})
+	}
+	return said, nil
+}
+
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	if !exchange.Ticket(ticket) {
+		return nil, upstream.Vanished(w.Kind, "no name of a task")
+	}
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.line.URL("v2", "query", "video_generation", ticket), Header: a.header, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case reply.Unknown():
+		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+	case !reply.Good() || !gjson.ValidBytes(reply.Body):
+		return nil, reply.Silent()
+	}
+	task := gjson.GetBytes(reply.Body, "task")
+	switch status := task.Get("status"); strings.ToLower(status.String()) {
+	case "":
+		return nil, reply.Silent()
+	case "succeeded":
+		clip := task.Get("content.url")
+		if clip.Type != gjson.String || clip.Str == "" {
+			return nil, upstream.Nothing(w.Kind, "succeeded without a clip")
+		}
+		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: clip.Str}}}, nil
+	case "failed":
+		return nil, reply.Redact(ended(w.Kind, task.Get("error")))
+	case "cancelled":
+		return nil, upstream.Ended(w.Kind, "", "cancelled at the provider")
+	case "expired":
+		return nil, upstream.Expired(w.Kind, "the provider gave the task up")
+	}
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also a word of tomorrow: the line's longest wait ends it
+}

@@ -1,0 +1,122 @@
+package minimax
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Bounds of pictures.
+const (
+	maxImages        = 9
+	maxPrompt        = 1500
+	step             = 8
+	minSide, maxSide = 512, 2048
+)
+
+func pictureRatios() []string {
+	return []string{"1:1", "16:9", "4:3", "3:2", "2:3", "3:4", "9:16", "21:9"}
+}
+
+// paint makes the pictures of w.
+func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, err := pictureBody(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	reply, err := a.line.Submit(ctx, a.post(raw, "v1", "image_generation"))
+	if err != nil {
+		return nil, err
+	}
+	if failure := refused(w.Kind, reply); failure != nil {
+		return nil, failure
+	}
+	results, failure := readPictures(reply, max(w.Count, 1))
+	if failure != nil {
+		return nil, failure
+	}
+	return &jobcall.TaskStatus{Done: true, Results: results}, nil
+}
+
+// pictureBody says what is asked for. The one picture to work from shows who is
+// to be seen: the provider knows no other kind of reference.
+func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	switch {
+	case w.Count > maxImages:
+		return nil, upstream.Unsuitable(w.Kind, "%d pictures; minimax makes up to %d", w.Count, maxImages)
+	case utf8.RuneCountInString(w.Prompt) > maxPrompt:
+		return nil, upstream.Unsuitable(w.Kind, "minimax takes a prompt of up to %d characters", maxPrompt)
+	case len(w.References) > 1 || len(w.References) == 1 && !w.References[0].Image():
+		return nil, upstream.Unsuitable(w.Kind, "minimax works from one picture, of a character")
+	}
+	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
+	if failure := size(body, w); failure != nil {
+		return nil, failure
+	}
+	for _, r := range w.References {
+		link, err := input.Link(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		body["subject_reference"] = []any{map[string]string{"type": "character", "image_file": link}}
+	}
+	w.AddFurther(body)
+	return body, nil
+}
+
+// size asks for a ratio where the model's usual size will do, else for pixels:
+// those of a square where a paid tier has no ratio.
+func size(body map[string]any, w jobcall.Task) *upstream.JobFailure {
+	usual := w.Square() == 0 && !w.Exact
+	width, height := w.Width, w.Height
+	switch {
+	case usual && w.Ratio == "":
+		return nil
+	case usual && slices.Contains(pictureRatios(), w.Ratio):
+		body["aspect_ratio"] = w.Ratio
+		return nil
+	case width <= 0 || height <= 0:
+		width, height = w.Square(), w.Square()
+	}
+	if !w.Exact {
+		width, height = width/step*step, height/step*step
+	}
+	if width%step+height%step > 0 || min(width, height) < minSide || max(width, height) > maxSide {
+		return upstream.Unsuitable(w.Kind, "minimax's model %s does not make %dx%d pixels", w.Model, width, height)
+	}
+	body["width"], body["height"] = width, height
+	return nil
+}
+
+// readPictures reads a good answer: at most count pictures, or why there are
+// none. Those that the review withheld are counted alone.
+func readPictures(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
+	said := gjson.ParseBytes(reply.Body)
+	var results []jobcall.Result
+	for _, link := range said.Get("data.image_urls").Array() {
+		if link.Type == gjson.String && link.Str != "" && len(results) < count {
+			results = append(results, jobcall.Result{Ref: link.Str})
+		}
+	}
+	switch {
+	case len(results) > 0:
+		return results, nil
+	case said.Get("metadata.failed_count").Int() > 0: // a number, or one as a text
+		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the pictures", true)
+	case said.Get("data").IsObject():
+		return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
+	}
+	return nil, reply.Refused(upstream.KindImage)
+}
