@@ -1,0 +1,153 @@
+// Package recraft owns the speech with Recraft: pictures, which come in the
+// answer as links.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it).
+//   - The line's credential goes to the line's base address alone.
+//   - No more pictures come back than were asked for.
+//   - What a model has no field for is Unsuitable: the provider may ignore what
+//     it does not support.
+package recraft
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "recraft"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://external.api.recraft.ai/v1"
+
+// Limits of what is sent and read, in bytes. Answers name results and hold none.
+const (
+	maxPicture = 10 << 20
+	maxAnswer  = 1 << 20
+)
+
+// maxImages is how many pictures a call makes.
+const maxImages = 6
+
+// usualStrength is how far a picture is left behind where the user does not say
+// it: the provider wants it said.
+const usualStrength = 0.5
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{upstream.KindImage},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	chatcall.NoChat
+	line   *exchange.Client
+	header http.Header
+}
+
+var _ jobcall.Generator = (*Adapter)(nil)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, Info(), transport)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{line: line, header: http.Header{}}
+	if t.Key != "" {
+		a.header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return a, nil
+}
+
+// Blocks implements jobcall.Generator: pictures come in the answer.
+func (a *Adapter) Blocks(jobcall.Task) bool { return true }
+
+// ParamRule implements jobcall.Generator: the fields of the model.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+	names := params(w.Model)
+	if len(w.References) > 0 {
+		names = append(names, "strength")
+	}
+	return jobcall.Only(names...)
+}
+
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	if failure := check(w); failure != nil {
+		return nil, failure
+	}
+	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
+	action := "generations"
+	if len(w.References) > 0 {
+		action = "imageToImage"
+		link, err := input.Link(ctx, w.References[0])
+		if err != nil {
+			return nil, err
+		}
+		body["image_url"], body["strength"] = link, usualStrength
+	} else if size := sizeOf(w); size != "" {
+		body["size"] = size
+	}
+	w.AddFurther(body)
+	if seed, ok := body["seed"]; ok {
+		body["random_seed"] = seed
+		delete(body, "seed")
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+	}
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL("images", action), Header: a.header, Body: raw, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
+		return nil, refused(w.Kind, reply)
+	}
+	var results []jobcall.Result
+	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
+		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" && len(results) < max(w.Count, 1) {
+			results = append(results, jobcall.Result{Ref: link.Str})
+		}
+	}
+	switch {
+	case len(results) > 0:
+		return &jobcall.TaskStatus{Done: true, Results: results}, nil
+	case gjson.GetBytes(reply.Body, "data").IsArray():
+		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
+	}
+	return nil, refused(w.Kind, reply)
+}
+
+// Poll implements jobcall.Generator: there is nothing to ask about.
+func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
+	return nil, upstream.Vanished(w.Kind, "pictures come in the answer")
+}
+
+// Fetch implements jobcall.Generator: results are links that need no credential.
+// They hold for about a day.
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	return a.line.Download(ctx, r.Ref, nil)
+}
+
+// Cancel implements jobcall.Generator: a call ends with its context.
+func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

@@ -1,0 +1,39 @@
+package recraft
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Recraft names few of its errors: what they are about stands in their words.
+var (
+	unsafe   = regexp.MustCompile(`(?i)moderat|nsfw|inappropriate|content polic|prohibited|unsafe`)
+	unpaid   = regexp.MustCompile(`(?i)(not enough|insufficient|no more|out of)\W+(\w+\W+)?(credit|unit|balance|fund)`)
+	material = regexp.MustCompile(`(?i)(decode|download|read|load|invalid|unsupported|too large)[^.]{0,40}\bimage|` +
+		`image[^.]{0,40}(decoded|downloaded|too large|format)`)
+)
+
+// refused is the verdict on an answer that is not a good one.
+func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+	said := gjson.ParseBytes(reply.Body)
+	message := said.Get("message")
+	request := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests
+	if !gjson.ValidBytes(reply.Body) || message.Type != gjson.String || !request {
+		return reply.Refused(kind)
+	}
+	code := said.Get("code").String()
+	switch {
+	case unpaid.MatchString(message.Str):
+		code = "insufficient_quota"
+	case unsafe.MatchString(message.Str):
+		code = "moderation_blocked"
+	case material.MatchString(message.Str):
+		code = "invalid_image"
+	}
+	return reply.RefusedAs(kind, code, message.Str)
+}
