@@ -1,0 +1,23 @@
+package runway_test
+
+import (
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/runway"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Media(t, conformance.Making{
+		Provider: runway.Provider,
+		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewRunway(t) },
+		Tasks: map[string]jobcall.Task{"picture": picture(), "clip": clip(), "veo": clip(model("veo3.1_fast")),
+			"kling": clip(model("kling_4"))},
+		Ticket: func(jobcall.Task) string { return "clip-1" },
+		Params: `{"contentModeration":{"publicFigureThreshold":"low"}}`,
+		Marker: `"publicFigureThreshold":"low"`,
+	})
+}

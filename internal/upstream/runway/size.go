@@ -1,0 +1,97 @@
+package runway
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// family is what models have in common.
+type family struct {
+	framed   bool // takes no text alone
+	last     bool // takes a last frame
+	seed     bool
+	sound    bool // can be told to make sound or none
+	negative bool // takes what is to be avoided
+	// wide and framedOnly are the sizes by tier and ratio: for all tasks, and for
+	// those from pictures alone. auto is the size by tier of what takes the shape
+	// of its first frame. Without any, a size is what tier and ratio amount to.
+	wide, framedOnly, auto map[string]string
+}
+
+// familyOf finds the family by the model's id. What is not known is asked for
+// by the least that all have: pixels, and a first frame.
+func familyOf(kind, model string) family {
+	if kind == upstream.KindImage {
+		return family{seed: strings.HasPrefix(model, "gen4_image"), framed: model == "gen4_image_turbo", wide: pictureSizes()}
+	}
+	switch {
+	case strings.HasPrefix(model, "gen4"):
+		return family{seed: true, framed: model == "gen4_turbo", wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280"},
+			framedOnly: map[string]string{"720p 4:3": "1104:832", "720p 1:1": "960:960", "720p 3:4": "832:1104", "720p 21:9": "1584:672"}}
+	case strings.HasPrefix(model, "veo"):
+		return family{last: true, sound: true, negative: true, wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280",
+			"1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920"}}
+	case strings.HasPrefix(model, "kling_4"):
+		return family{last: true, auto: map[string]string{"720p": "auto_720p", "1080p": "auto_1080p"}, wide: map[string]string{
+			"720p 16:9": "1280:720", "720p 9:16": "720:1280", "720p 1:1": "940:940", "720p 21:9": "1460:624",
+			"1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920", "1080p 1:1": "1440:1440", "1080p 21:9": "2200:940"}}
+	case strings.HasPrefix(model, "kling3.0_"), strings.HasPrefix(model, "klingO3_"):
+		return family{last: true, sound: true, wide: klingSizes(model)}
+	}
+	return family{}
+}
+
+// klingSizes are the sizes of Kling 3.0, one tier a model.
+func klingSizes(model string) map[string]string {
+	switch {
+	case strings.HasSuffix(model, "_4k"):
+		return map[string]string{"4K 16:9": "3840:2160", "4K 9:16": "2160:3840", "4K 1:1": "2880:2880"}
+	case strings.HasSuffix(model, "_pro"):
+		return map[string]string{"1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920", "1080p 1:1": "1440:1440"}
+	}
+	return map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280", "720p 1:1": "960:960"}
+}
+
+// pictureSizes are those of pictures.
+func pictureSizes() map[string]string {
+	return map[string]string{
+		"720p 1:1": "720:720", "720p 16:9": "1280:720", "720p 9:16": "720:1280", "720p 4:3": "960:720", "720p 3:4": "720:960",
+		"720p 21:9": "1680:720",
+		"1K 1:1":    "1024:1024", "1K 16:9": "1360:768", "1K 4:3": "1168:880", "1K 21:9": "1808:768",
+		"1080p 1:1": "1080:1080", "1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920", "1080p 4:3": "1440:1080", "1080p 3:4": "1080:1440",
+		"1080p 21:9": "2112:912",
+	}
+}
+
+// size is what Runway calls the ratio: pixels, which it wants of every task. From
+// says that there is a picture, whose shape Runway does not take unless the model
+// can: without a ratio it is the usual one. A user's pixels must be among those
+// of the model.
+func (f family) size(w jobcall.Task, from bool) (string, bool) {
+	if auto := f.auto[w.Tier]; from && f.auto != nil {
+		return auto, auto != "" && w.Ratio == ""
+	}
+	ratio := w.Ratio
+	if ratio == "" {
+		ratio = "16:9"
+		if w.Kind == upstream.KindImage {
+			ratio = "1:1"
+		}
+	}
+	asked := fmt.Sprintf("%d:%d", w.Width, w.Height)
+	if f.wide == nil {
+		return asked, w.Width > 0 && w.Height > 0
+	}
+	name := w.Tier + " " + ratio
+	size := f.wide[name]
+	if size == "" && from {
+		size = f.framedOnly[name]
+	}
+	if w.Exact && size != asked {
+		return "", false
+	}
+	return size, size != ""
+}
