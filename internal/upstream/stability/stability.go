@@ -1,0 +1,234 @@
+// Package stability owns the speech with Stability AI: pictures, one a call,
+// which come in the answer.
+//
+// Invariants:
+//   - One call is sent at most once (package exchange sends it). A submission of
+//     several pictures is one call a picture, each sent once.
+//   - The line's credential goes to the line's base address alone.
+//   - A picture that the review blurred is never a result, though it is billed.
+//   - What a model has no field for is Unsuitable, never left out.
+package stability
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "stability"
+
+// defaultBaseURL is used by lines that name none.
+const defaultBaseURL = "https://api.stability.ai"
+
+// Limits of what is sent and read, in bytes. An answer holds a picture of about
+// one megapixel, in base64.
+const (
+	maxPicture = 9 << 20 // a request has up to 10 MB
+	maxAnswer  = 24 << 20
+)
+
+// callsAtOnce is how many of a submission's calls run at a time.
+const callsAtOnce = 4
+
+// maxSeed is the largest seed that the provider takes.
+const maxSeed = 4294967294
+
+// side is that of a square picture, whatever the model.
+const side = 1024
+
+// usualStrength is how far a picture is left behind where the user does not say
+// it: the provider wants it said.
+const usualStrength = "0.7"
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{upstream.KindImage},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		CheckOptions:   exchange.NoOptions(Provider),
+	}
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	chatcall.NoChat
+	line   *exchange.Client
+	header http.Header
+}
+
+var _ jobcall.Generator = (*Adapter)(nil)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, Info(), transport)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{line: line, header: http.Header{}}
+	if t.Key != "" {
+		a.header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return a, nil
+}
+
+// Blocks implements jobcall.Generator: pictures come in the answer.
+func (a *Adapter) Blocks(jobcall.Task) bool { return true }
+
+// service is the last step of a model's path: ultra, core, or sd3 for the models
+// that a field names; empty: none that is known.
+func service(model string) string {
+	switch name := strings.TrimPrefix(model, "stable-image-"); {
+	case name == "ultra" || name == "core":
+		return name
+	case strings.HasPrefix(model, "sd3"):
+		return "sd3"
+	}
+	return ""
+}
+
+// ParamRule implements jobcall.Generator: the fields of the model's endpoint.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+	names := []string{"negative_prompt", "seed", "output_format", "style_preset"}
+	if service(w.Model) == "sd3" {
+		names = append(names, "cfg_scale")
+	}
+	if len(w.References) > 0 {
+		names = append(names, "strength")
+	}
+	return jobcall.Only(names...)
+}
+
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	if failure := check(w); failure != nil {
+		return nil, failure
+	}
+	results, failure := exchange.Several(max(w.Count, 1), callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+		return a.one(ctx, w, i)
+	})
+	if failure != nil {
+		return nil, failure
+	}
+	return &jobcall.TaskStatus{Done: true, Results: results}, nil
+}
+
+func ratios() []string {
+	return []string{"21:9", "16:9", "3:2", "5:4", "1:1", "4:5", "2:3", "9:16", "9:21"}
+}
+
+// check says what cannot be said to the model.
+func check(w jobcall.Task) *upstream.JobFailure {
+	of := service(w.Model)
+	switch {
+	case of == "":
+		return upstream.Unsuitable(w.Kind, "stability's models are ultra, core and sd3…, not %.80q", w.Model)
+	case w.Mask != nil:
+		return upstream.Unsuitable(w.Kind, "stability's masks are pictures of their own kind, ours cannot be said")
+	case w.Square() > side:
+		return upstream.Unsuitable(w.Kind, "stability's model %s cannot be asked for %s", w.Model, w.Tier)
+	case w.Ratio == "" && w.Exact:
+		return upstream.Unsuitable(w.Kind, "stability takes a ratio, no pixels")
+	case w.Ratio != "" && !slices.Contains(ratios(), w.Ratio):
+		return upstream.Unsuitable(w.Kind, "stability does not make %s", w.Ratio)
+	case len(w.References) == 0:
+		return nil
+	case of == "core" || len(w.References) > 1 || !w.References[0].Image():
+		return upstream.Unsuitable(w.Kind, "stability's ultra and sd3 work from one picture, core from none")
+	case of == "sd3" && w.Ratio != "":
+		return upstream.Unsuitable(w.Kind, "a picture from a picture has its ratio")
+	case w.References[0].Size > maxPicture:
+		return upstream.Unfit(w.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
+	}
+	return nil
+}
+
+// form says what one call asks for.
+func form(w jobcall.Task, call int) *exchange.Multipart {
+	f, of := exchange.NewForm(), service(w.Model)
+	f.Field("prompt", w.Prompt)
+	if of == "sd3" {
+		f.Field("model", w.Model)
+	}
+	if w.Ratio != "" {
+		f.Field("aspect_ratio", w.Ratio)
+	}
+	further := w.Further()
+	if len(w.References) > 0 {
+		if of == "sd3" {
+			f.Field("mode", "image-to-image")
+		}
+		if further["strength"] == nil {
+			f.Field("strength", usualStrength)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(further)) {
+		value := further[name]
+		if name == "seed" {
+			value = input.NextSeed(value, call, maxSeed)
+		}
+		f.Field(name, plain(value))
+	}
+	if len(w.References) > 0 {
+		f.File("image", "image", w.References[0])
+	}
+	return f
+}
+
+// plain is a JSON value as the text of a form.
+func plain(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
+
+// one makes one call. Again says whether another one may fare better.
+func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []jobcall.Result, failure *upstream.JobFailure, again bool) {
+	reply, err := a.line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.line.URL("v2beta", "stable-image", "generate", service(w.Model)), Header: a.header,
+		Form: form(w, call), Limit: maxAnswer, Reading: w.Reading,
+	})
+	if err != nil {
+		return nil, upstream.AsJobFailure(err), false
+	}
+	if !reply.Good() {
+		return nil, refused(w.Kind, reply), false
+	}
+	result, failure := read(w.Kind, reply)
+	if failure != nil {
+		return nil, failure, true
+	}
+	return []jobcall.Result{result}, nil, true
+}
+
+// Poll implements jobcall.Generator: there is nothing to ask about.
+func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
+	return nil, upstream.Vanished(w.Kind, "pictures come in the answer")
+}
+
+// Fetch implements jobcall.Generator: results are in the answer.
+func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	if len(r.Data) > 0 {
+		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+	}
+	return a.line.Download(ctx, r.Ref, nil)
+}
+
+// Cancel implements jobcall.Generator: a call ends with its context.
+func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
