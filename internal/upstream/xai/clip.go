@@ -1,0 +1,128 @@
+package xai
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Bounds of clips.
+const (
+	maxSeconds  = 15
+	maxSubjects = 7
+)
+
+// clip says a clip. Where the user gave the references no roles, one is the first
+// frame and several are what the clip shows.
+func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	first, last, rest := w.Framed()
+	if !w.HasRoles() && len(rest) == 1 {
+		first, rest = &rest[0], nil
+	}
+	tier := strings.ToLower(w.Tier)
+	tiers := []string{"480p", "720p", "1080p"}
+	if !isNewer(w.Model) || len(rest) > 0 {
+		tiers = tiers[:2]
+	}
+	switch {
+	case w.Exact || !slices.Contains(tiers, tier):
+		return nil, upstream.Unsuitable(w.Kind, "xai makes this in %s, not %s or pixels", strings.Join(tiers, ", "), w.Tier)
+	case w.Seconds > maxSeconds:
+		return nil, upstream.Unsuitable(w.Kind, "%d seconds; xai makes up to %d", w.Seconds, maxSeconds)
+	case w.Ratio != "" && !slices.Contains(ratios()[:7], w.Ratio):
+		return nil, upstream.Unsuitable(w.Kind, "the ratio %s; xai makes %s", w.Ratio, strings.Join(ratios()[:7], ", "))
+	case len(rest) > maxSubjects:
+		return nil, upstream.Unsuitable(w.Kind, "%d references; xai takes up to %d", len(rest), maxSubjects)
+	case first != nil && len(rest) > 0, last != nil && first == nil:
+		return nil, upstream.Unsuitable(w.Kind, "xai takes either frames or references, and a last frame beside a first one alone")
+	}
+	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "resolution": tier}
+	if w.Seconds > 0 {
+		body["duration"] = w.Seconds
+	}
+	if w.Ratio != "" {
+		body["aspect_ratio"] = w.Ratio
+	}
+	for name, frame := range map[string]*jobcall.Reference{"image": first, "last_frame": last} {
+		if frame == nil {
+			continue
+		}
+		one, err := image(ctx, *frame)
+		if err != nil {
+			return nil, err
+		}
+		body[name] = one
+	}
+	subjects, err := images(ctx, rest)
+	if err != nil {
+		return nil, err
+	}
+	if len(subjects) > 0 {
+		body["reference_images"] = subjects
+	}
+	return body, nil
+}
+
+// Poll implements jobcall.Generator. Pictures have no tickets.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	if w.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
+		return nil, upstream.Vanished(w.Kind, "no name of a clip")
+	}
+	reply, err := a.line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.line.URL("videos", ticket), Header: a.header, Limit: maxAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	status, failure := readClip(w.Kind, ticket, reply)
+	if failure != nil {
+		return nil, reply.Redact(failure)
+	}
+	return status, nil
+}
+
+// readClip reads how a clip is doing: 202 says that it goes on, whatever the body.
+// What the review stopped after it was made is told by a 400, or beside the clip.
+func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
+	going := &jobcall.TaskStatus{Ticket: ticket}
+	if reply.Status == http.StatusAccepted {
+		return going, nil
+	}
+	valid := gjson.ValidBytes(reply.Body)
+	said := gjson.ParseBytes(nil)
+	if valid {
+		said = gjson.ParseBytes(reply.Body)
+	}
+	switch {
+	case reply.Unknown():
+		return nil, upstream.Vanished(kind, "the provider no longer knows the clip")
+	case reply.Status == http.StatusBadRequest && valid && message(said) != "":
+		return nil, ended(kind, said.Get("code").String(), message(said))
+	case !reply.Good() || !valid:
+		return nil, reply.Silent()
+	}
+	link := said.Get("video.url")
+	made := link.Type == gjson.String && link.Str != ""
+	switch status := said.Get("status").String(); {
+	case status == "failed":
+		return nil, ended(kind, said.Get("error.code").String(), message(said))
+	case status == "expired":
+		return nil, upstream.Expired(kind, "the provider gave the clip up")
+	case said.Get("video.respect_moderation").Type == gjson.False:
+		return nil, upstream.Moderated(kind, "the provider's review withheld the clip", false)
+	case made && (status == "done" || status == ""):
+		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
+	case status == "done":
+		return nil, upstream.Nothing(kind, "done without a clip")
+	case status == "":
+		return nil, reply.Silent()
+	}
+	return going, nil
+}

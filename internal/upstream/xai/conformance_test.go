@@ -1,0 +1,22 @@
+package xai_test
+
+import (
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/xai"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Media(t, conformance.Making{
+		Provider: xai.Provider,
+		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewXAI(t) },
+		Tasks: map[string]jobcall.Task{"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip": clip(),
+			"older clip": clip(model("grok-imagine-video"))},
+		Ticket: func(jobcall.Task) string { return "vid-1" },
+		Params: `{"user":"41417"}`,
+	})
+}
