@@ -1,0 +1,169 @@
+// Package fakecloud owns what clouds have beside their models, for tests: servers
+// on the loopback that hand out tokens as Entra ID, Google and Azure's and
+// Google's hosts do, and a reader of signatures as AWS has them.
+//
+// Invariants:
+//   - A token is good from when it was handed out until the next one is, or the
+//     test says that it is not.
+//   - A request that a server of tokens does not know is refused, so that no
+//     token comes of it.
+//   - Signatures are computed here from their description, not by a library of
+//     the cloud's.
+package fakecloud
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Tokens hands tokens out. It is safe for concurrent use.
+type Tokens struct {
+	// URL is the server's address.
+	URL string
+
+	server *httptest.Server
+
+	mu      sync.Mutex
+	given   []string
+	forms   []url.Values // what was asked, a form a token
+	status  int          // refuses with it, unless 0
+	refusal string
+}
+
+// NewTokens starts a server of tokens over TLS, as Entra ID demands. It ends with
+// the test.
+func NewTokens(t testing.TB) *Tokens {
+	o := &Tokens{}
+	o.server = httptest.NewTLSServer(http.HandlerFunc(o.serve))
+	o.URL = o.server.URL
+	t.Cleanup(o.close)
+	return o
+}
+
+// NewPlainTokens is NewTokens without TLS, as the hosts' own servers are.
+func NewPlainTokens(t testing.TB) *Tokens {
+	o := &Tokens{}
+	o.server = httptest.NewServer(http.HandlerFunc(o.serve))
+	o.URL = o.server.URL
+	t.Cleanup(o.close)
+	return o
+}
+
+func (o *Tokens) close() {
+	o.server.CloseClientConnections()
+	o.server.Close()
+}
+
+// Trust makes a transport trust the server's certificate.
+func (o *Tokens) Trust(transport *http.Transport) {
+	transport.TLSClientConfig = o.server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+}
+
+// Refuse answers from now on with a status and a body; 0 ends it.
+func (o *Tokens) Refuse(status int, body string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.status, o.refusal = status, body
+}
+
+// Current is the token that is good; empty: none was handed out.
+func (o *Tokens) Current() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.given) == 0 {
+		return ""
+	}
+	return o.given[len(o.given)-1]
+}
+
+// Revoke makes the token that is good a bad one, as if another had replaced it.
+func (o *Tokens) Revoke() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.given = append(o.given, "revoked")
+}
+
+// Asked returns the forms that tokens were asked for with.
+func (o *Tokens) Asked() []url.Values {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]url.Values(nil), o.forms...)
+}
+
+func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") {
+		tenant := o.URL + "/" + strings.Split(r.URL.Path, "/")[1]
+		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller may be gone
+			"authorization_endpoint": tenant + "/oauth2/v2.0/authorize", "token_endpoint": tenant + "/oauth2/v2.0/token",
+			"issuer": tenant + "/v2.0",
+		})
+		return
+	}
+	_ = r.ParseForm() // what cannot be read is refused below
+	known := r.Method == http.MethodPost && r.Form.Get("grant_type") != "" && strings.HasSuffix(r.URL.Path, "/token")
+	if r.Method == http.MethodGet { // a host's own
+		known = r.Header.Get("Metadata-Flavor") == "Google" || r.Header.Get("X-Identity-Header") != ""
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forms = append(o.forms, r.Form)
+	switch {
+	case !known:
+		w.WriteHeader(http.StatusNotFound)
+	case o.status != 0:
+		w.WriteHeader(o.status)
+		_, _ = w.Write([]byte(o.refusal))
+	default:
+		token := fmt.Sprintf("cloud-token-%d-0123456789", len(o.given)+1)
+		o.given = append(o.given, token)
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"token_type": "Bearer", "access_token": token, "expires_in": 3600, "ext_expires_in": 3600, "expires_on": "4102444800",
+			"issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "resource": r.Form.Get("resource"),
+		})
+	}
+}
+
+// ServiceAccount is the JSON of a Google service account whose tokens the server
+// hands out.
+func (o *Tokens) ServiceAccount(t testing.TB) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	account, err := json.Marshal(map[string]string{
+		"type": "service_account", "project_id": "a-project", "private_key_id": "1", "private_key": string(text),
+		"client_email": "gateway@a-project.iam.gserviceaccount.com", "token_uri": o.URL + "/token",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(account)
+}
+
+// ExternalAccount is the JSON of an account of workload identity, whose subject
+// token is in a file and is exchanged at the server.
+func (o *Tokens) ExternalAccount(t testing.TB, file string) string {
+	t.Helper()
+	account, err := json.Marshal(map[string]any{
+		"type": "external_account", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": o.URL + "/v1/token",
+		"audience":          "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+		"credential_source": map[string]string{"file": file},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(account)
+}

@@ -1,0 +1,40 @@
+package azure
+
+import (
+	"context"
+
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Images and videos are as OpenAI has them.
+
+var _ jobcall.Generator = (*Adapter)(nil)
+
+// Blocks implements jobcall.Generator.
+func (a *Adapter) Blocks(w jobcall.Task) bool { return a.openAI.Blocks(w) }
+
+// ParamRule implements jobcall.Generator.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule { return a.openAI.ParamRule(w) }
+
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	s, err := a.openAI.Submit(ctx, w)
+	return s, a.source.Hide(err)
+}
+
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	s, err := a.openAI.Poll(ctx, w, ticket)
+	return s, a.source.Hide(err)
+}
+
+// Fetch implements jobcall.Generator.
+func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	d, err := a.openAI.Fetch(ctx, w, r)
+	return d, a.source.Hide(err)
+}
+
+// Cancel implements jobcall.Generator.
+func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
+	return a.source.Hide(a.openAI.Cancel(ctx, w, ticket))
+}

@@ -1,0 +1,89 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+)
+
+// Defaults of options.
+const (
+	defaultScope     = "https://cognitiveservices.azure.com/.default"
+	defaultAuthority = "https://login.microsoftonline.com"
+)
+
+// fetchToken is how a line's tokens of Entra ID are fetched. A credential of the
+// library keeps its token, so each fetch makes its own.
+func fetchToken(options map[string]any, secret string, transport http.RoundTripper) credential.Fetch {
+	return func(ctx context.Context) (*credential.Credential, error) {
+		entra, err := identity(options, secret, credential.Client(ctx, transport))
+		if err != nil { // what the node lacks: a variable, a file
+			return nil, credential.Refused(http.StatusUnauthorized, err)
+		}
+		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.Text(options, "scope", defaultScope)}})
+		if err != nil {
+			return nil, refused(auth(options), err)
+		}
+		return credential.Bearer(token.Token, token.ExpiresOn), nil
+	}
+}
+
+// identity is who asks for a token. What options leave out the library reads
+// from the variables that Azure sets (AZURE_TENANT_ID, AZURE_CLIENT_ID,
+// AZURE_FEDERATED_TOKEN_FILE).
+func identity(options map[string]any, secret string, client *http.Client) (azcore.TokenCredential, error) {
+	text := func(name string) string { return exchange.Text(options, name, "") }
+	common := azcore.ClientOptions{
+		Cloud:     cloud.Configuration{ActiveDirectoryAuthorityHost: exchange.Text(options, "authority", defaultAuthority)},
+		Transport: client,
+		Retry:     policy.RetryOptions{MaxRetries: -1}, // the next call, or line, is the repetition
+	}
+	switch auth(options) {
+	case authClientSecret:
+		return azidentity.NewClientSecretCredential(text("tenant"), text("client_id"), secret,
+			&azidentity.ClientSecretCredentialOptions{ClientOptions: common, DisableInstanceDiscovery: true})
+	case authWorkloadIdentity:
+		return azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
+			ClientOptions: common, DisableInstanceDiscovery: true,
+			TenantID: text("tenant"), ClientID: text("client_id"), TokenFilePath: text("token_file"),
+		})
+	default:
+		managed := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: common}
+		if id := text("client_id"); id != "" {
+			managed.ID = azidentity.ClientID(id)
+		}
+		return azidentity.NewManagedIdentityCredential(managed)
+	}
+}
+
+// refused is the failure of a token that was not given.
+func refused(auth string, err error) error {
+	var failed *azidentity.AuthenticationFailedError
+	if !errors.As(err, &failed) || failed.RawResponse == nil {
+		return credential.Refused(0, fmt.Errorf("%s: %w", auth, err))
+	}
+	status := failed.RawResponse.StatusCode
+	return credential.Refused(status, fmt.Errorf("%s: Entra ID answered %d: %s", auth, status, told(failed.RawResponse)))
+}
+
+// maxTold bounds what is read of a refusal, in bytes.
+const maxTold = 4 << 10
+
+// told is the beginning of a refusal's body.
+func told(r *http.Response) string {
+	said, err := io.ReadAll(io.LimitReader(r.Body, maxTold))
+	if err != nil {
+		return "a body that cannot be read"
+	}
+	return string(said)
+}

@@ -1,0 +1,252 @@
+package bedrock_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/gatewaytest/fakecloud"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/bedrock"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const key = "bedrock-credential-0123456789"
+
+func call(form wire.Form, stream bool) chatcall.Call {
+	return chatcall.Call{
+		Form: form, Stream: stream, Model: "openai.gpt-6-sol", IdempotencyKey: "att_1",
+		Body:   []byte(`{"model":"openai.gpt-6-sol",  "odd" : "\u00e9" }`),
+		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},
+	}
+}
+
+// line is one line and what it meets.
+type line struct {
+	*bedrock.Adapter
+	provider *fakeprovider.Server
+	later    time.Duration // how much later than now it is
+}
+
+// open opens a line at the root of a provider that answers well whose signature
+// is right for signer, which may be changed; nil: everybody.
+func open(t *testing.T, key string, options map[string]any, signer *fakecloud.Signer) *line {
+	t.Helper()
+	l := &line{provider: fakeprovider.New(t)}
+	base := strings.TrimSuffix(l.provider.URL(), "/v1")
+	l.provider.Always(func(r fakeprovider.Request) fakeprovider.Reply {
+		form := "chat"
+		switch {
+		case strings.HasSuffix(r.Path, "/responses"):
+			form = "responses"
+		case strings.HasSuffix(r.Path, "/messages"):
+			form = "messages"
+		case strings.HasSuffix(r.Path, "/count_tokens"):
+			return fakeprovider.NativeCount(7)
+		}
+		if signer != nil {
+			if err := signer.Verify(asReceived(t, base, r), r.Body, time.Now().Add(l.later)); err != nil {
+				return fakeprovider.JSON(403,
+					`{"message":"The request signature we calculated does not match: `+signer.SecretAccessKey+`"}`)
+			}
+		}
+		return fakeprovider.Good(form, r.Streamed())
+	})
+	transport := exchange.NewTransport()
+	keeper := &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}
+	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(keeper.Close)
+	a, err := bedrock.New(upstream.Target{Line: "main", Provider: bedrock.Provider, BaseURL: base, Key: key, Options: options},
+		transport, keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Adapter = a
+	return l
+}
+
+// asReceived is a request as the provider got it.
+func asReceived(t *testing.T, base string, r fakeprovider.Request) *http.Request {
+	u, err := url.Parse(base + r.URI)
+	if err != nil {
+		t.Error(err)
+	}
+	return &http.Request{Method: r.Method, URL: u, Host: u.Host, Header: r.Header, ContentLength: int64(len(r.Body))}
+}
+
+// ask makes a call and reads its answer.
+func (l *line) ask(t *testing.T, form wire.Form, stream bool) error {
+	t.Helper()
+	c := call(form, stream)
+	if stream {
+		c.Body = []byte(`{"model":"openai.gpt-6-sol","stream":true}`)
+	}
+	answer, err := l.Chat(t.Context(), c)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return errors.Join(err, answer.Body.Close())
+}
+
+func failure(t *testing.T, err error) *upstream.Failure {
+	t.Helper()
+	var f *upstream.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
+	}
+	return f
+}
+
+var paths = map[wire.Form]string{
+	wire.FormChat: "/openai/v1/chat/completions", wire.FormResponses: "/openai/v1/responses", wire.FormMessages: "/anthropic/v1/messages",
+}
+
+// TestKey: a key of Bedrock's goes out as a bearer token on each surface.
+func TestKey(t *testing.T) {
+	t.Parallel()
+	for form, path := range paths {
+		l := open(t, key, nil, nil)
+		if err := l.ask(t, form, false); err != nil {
+			t.Errorf("%s: %v", form, err)
+			continue
+		}
+		r := l.provider.Requests()[0]
+		if r.URI != path || r.Header.Get("Authorization") != "Bearer "+key || string(r.Body) != string(call(form, false).Body) ||
+			r.Header.Get("X-Client") != "" {
+			t.Errorf("%s: %s %v %s", form, r.URI, r.Header, r.Body)
+		}
+	}
+}
+
+// TestSignature: the provider verifies each signature by its own account of how
+// they are made, of the line's own keys.
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	signer := fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", Region: "eu-west-1",
+		Service: "bedrock-mantle"}
+	l := open(t, signer.SecretAccessKey, map[string]any{"auth": "sigv4", "region": "eu-west-1", "service": "bedrock-mantle",
+		"access_key_id": signer.AccessKeyID}, &signer)
+	for form := range paths {
+		for _, stream := range []bool{false, true} {
+			if err := l.ask(t, form, stream); err != nil {
+				t.Errorf("%s: %v", form, err)
+			}
+		}
+	}
+	if n, err := l.CountTokens(t.Context(), call(wire.FormMessages, false)); n != 7 || err != nil {
+		t.Errorf("%d tokens, %v", n, err)
+	}
+	for _, r := range l.provider.Requests() {
+		if r.Header.Get("X-Api-Key") != "" || strings.Contains(r.Header.Get("Authorization"), signer.SecretAccessKey) {
+			t.Errorf("a key went out: %v", r.Header)
+		}
+	}
+	signer.SecretAccessKey = "another-key-0123456789"
+	if f := failure(t, l.ask(t, wire.FormChat, false)); f.Health != upstream.HealthCredential || f.Final() {
+		t.Errorf("a bad signature: %v, health %s", f, f.Health)
+	}
+}
+
+// TestChain: without keys of its own a line signs with those of the SDK's chain,
+// and reads them again when they are refused: here they were rotated.
+func TestChain(t *testing.T) {
+	signer := fakecloud.Signer{AccessKeyID: "ASIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", SessionToken: "session-0123456789",
+		Region: "us-east-1", Service: "bedrock"}
+	file := filepath.Join(t.TempDir(), "credentials")
+	write := func() {
+		t.Helper()
+		text := "[gateway]\naws_access_key_id=" + signer.AccessKeyID + "\naws_secret_access_key=" + signer.SecretAccessKey +
+			"\naws_session_token=" + signer.SessionToken + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+		"AWS_WEB_IDENTITY_TOKEN_FILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	l := open(t, "", map[string]any{"auth": "sigv4", "region": "us-east-1", "profile": "gateway"}, &signer)
+	if err := l.ask(t, wire.FormChat, false); err != nil {
+		t.Fatal(err)
+	}
+	old := signer.SecretAccessKey
+	signer.SecretAccessKey, signer.SessionToken = "rotated-key-0123456789", "rotated-session-0123456789"
+	write()
+	l.later = 2 * time.Minute
+	if err := l.ask(t, wire.FormMessages, false); err != nil {
+		t.Errorf("after the rotation: %v", err)
+	}
+	if n := len(l.provider.Requests()); n != 3 {
+		t.Errorf("%d calls, want 3", n)
+	}
+	if told := strings.Join(l.Secrets(), " "); !strings.Contains(told, old) || !strings.Contains(told, signer.SessionToken) {
+		t.Errorf("secrets: %s", told)
+	}
+	signer.SessionToken = "nobody's"
+	l.later = 4 * time.Minute
+	f := failure(t, l.ask(t, wire.FormChat, false))
+	if len(l.provider.Requests()) != 4 || f.Health != upstream.HealthCredential || strings.Contains(f.Error(), "rotated-key") {
+		t.Errorf("the same keys again: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
+	}
+}
+
+// TestNoKeys: a chain without keys is the line's fault.
+func TestNoKeys(t *testing.T) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+		"AWS_WEB_IDENTITY_TOKEN_FILE"} {
+		t.Setenv(name, "")
+	}
+	for _, name := range []string{"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"} {
+		t.Setenv(name, filepath.Join(t.TempDir(), "none"))
+	}
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	for _, options := range []map[string]any{
+		{"auth": "sigv4", "region": "us-east-1"}, {"auth": "sigv4", "region": "us-east-1", "profile": "nobody"},
+	} {
+		l := open(t, "", options, nil)
+		if f := failure(t, l.ask(t, wire.FormChat, false)); f.Health == upstream.HealthNone || f.Final() ||
+			len(l.provider.Requests()) != 0 {
+			t.Errorf("%v, health %s", f, f.Health)
+		}
+	}
+}
+
+// TestOptions: faults name the option.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	info := bedrock.Info()
+	for want, options := range map[string]map[string]any{
+		"auth: must be one of api_key, sigv4": {"auth": "iam"},
+		"region: is required":                 {"auth": "sigv4"},
+		"region: must hold only":              {"region": "us/east"},
+		"profile: has no meaning":             {"profile": "a", "access_key_id": "b"},
+		"unknown option \"key\": provider bedrock takes access_key_id, auth, profile, region, service": {"key": "v1"},
+	} {
+		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", options, err, want)
+		}
+	}
+	if info.Keyless(map[string]any{"auth": "sigv4", "access_key_id": "a"}) || !info.Keyless(map[string]any{"auth": "sigv4"}) ||
+		info.Keyless(nil) {
+		t.Error("keyless")
+	}
+}

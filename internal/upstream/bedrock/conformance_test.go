@@ -1,0 +1,18 @@
+package bedrock_test
+
+import (
+	"testing"
+
+	"tollgate/internal/upstream/bedrock"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/wire"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Chat(t, conformance.Chatting{
+		Provider: bedrock.Provider, Call: func(form wire.Form) chatcall.Call { return call(form, false) },
+		Uncounted: []wire.Form{wire.FormChat, wire.FormResponses},
+	})
+}

@@ -1,0 +1,102 @@
+package bedrock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+)
+
+// defaultService is the service that signatures are for.
+const defaultService = "bedrock"
+
+// fetchKeys is how a line gets the keys that it signs with: the ones it names, or
+// those of the SDK's chain (variables, shared files, web identity, container,
+// instance).
+func fetchKeys(options map[string]any, secret string, now func() time.Time) credential.Fetch {
+	region := exchange.Text(options, "region", "")
+	return func(ctx context.Context) (*credential.Credential, error) {
+		keys := aws.Credentials{AccessKeyID: exchange.Text(options, "access_key_id", ""), SecretAccessKey: secret}
+		if keys.AccessKeyID == "" {
+			chain, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithHTTPClient(client()),
+				config.WithSharedConfigProfile(exchange.Text(options, "profile", "")), config.WithRetryMaxAttempts(1))
+			if err != nil {
+				return nil, credential.Refused(http.StatusUnauthorized, err)
+			}
+			if keys, err = chain.Credentials.Retrieve(ctx); err != nil {
+				return nil, credential.Refused(statusOf(err), fmt.Errorf("the chain of credentials: %w", err))
+			}
+		}
+		// A signer remembers keys by their ids alone, so each gets its own.
+		sign := signature{region: region, service: exchange.Text(options, "service", defaultService), now: now, signer: v4.NewSigner()}
+		got := &credential.Credential{Secrets: []string{keys.SecretAccessKey}}
+		if keys.SessionToken != "" {
+			got.Secrets = append(got.Secrets, keys.SessionToken)
+		}
+		if keys.CanExpire {
+			got.Expires = keys.Expires
+		}
+		got.Authorize = func(r *http.Request) error { return sign.put(r, keys) }
+		return got, nil
+	}
+}
+
+// client is what the chain asks with: the SDK's own, since it adds the roots of
+// AWS_CA_BUNDLE to no other. It goes through no proxy and keeps no connection.
+func client() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
+}
+
+// statusOf is the status with which keys were refused; 0: with none.
+func statusOf(err error) int {
+	var refused interface{ HTTPStatusCode() int }
+	if errors.As(err, &refused) {
+		return refused.HTTPStatusCode()
+	}
+	return 0
+}
+
+// signature is how a line's calls are signed.
+type signature struct {
+	region, service string
+	now             func() time.Time
+	signer          *v4.Signer
+}
+
+// put signs a request: its address, its type and its body. Other headers stay
+// unsigned, so that what stands between may add to them.
+func (s signature) put(r *http.Request, keys aws.Credentials) error {
+	sum := sha256.New()
+	if r.GetBody != nil {
+		body, err := r.GetBody()
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(sum, body)
+		_ = body.Close() // it was read, or is of no use
+		if err != nil {
+			return err
+		}
+	}
+	signed := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, ContentLength: r.ContentLength,
+		Header: http.Header{"Content-Type": r.Header["Content-Type"]}}
+	if err := s.signer.SignHTTP(r.Context(), keys, signed, hex.EncodeToString(sum.Sum(nil)), s.service, s.region, s.now()); err != nil {
+		return fmt.Errorf("signing: %w", err)
+	}
+	for name, values := range signed.Header {
+		r.Header[name] = values
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"tollgate/internal/upstream"
+)
+
+// When credentials are fetched.
+const (
+	// fetchWait bounds one fetch.
+	fetchWait = 20 * time.Second
+	// margin is how long before its end a credential is no longer used, and
+	// early how long before it is renewed: a fifth of its life, if that is less.
+	margin = 15 * time.Second
+	early  = 5 * time.Minute
+	// lifetime is that of a credential without an end: it may have been replaced
+	// where it is kept.
+	lifetime = time.Hour
+	// pause is the least time between the beginnings of two renewals.
+	pause = 30 * time.Second
+	// fresh is how long a credential is too new to be refused for its age.
+	fresh = time.Minute
+)
+
+// Source holds one credential. It is safe for concurrent use.
+type Source struct {
+	keeper *Keeper
+	fetch  Fetch
+
+	mu      sync.Mutex // guards what follows
+	current *Credential
+	former  []string // secrets of the one before
+	fetched time.Time
+	tried   time.Time // when the last fetch began
+	running *fetching
+}
+
+// fetching is a fetch under way. Its results are there once done is closed.
+type fetching struct {
+	done chan struct{}
+	got  *Credential
+	err  error
+}
+
+// Get returns a credential that is good for now: the one at hand, else it waits
+// for one. The error is a *upstream.Failure.
+func (s *Source) Get(ctx context.Context) (*Credential, error) {
+	s.mu.Lock()
+	now := s.keeper.Time()
+	if c := s.current; c != nil && (c.Expires.IsZero() || now.Before(c.Expires.Add(-margin))) {
+		if !now.Before(s.due()) && now.Sub(s.tried) >= pause {
+			s.begin(now)
+		}
+		s.mu.Unlock()
+		return c, nil
+	}
+	f := s.begin(now)
+	s.mu.Unlock()
+	return f.wait(ctx)
+}
+
+// due is when the credential at hand is to be renewed. Callers hold mu.
+func (s *Source) due() time.Time {
+	end := s.current.Expires
+	if end.IsZero() {
+		return s.fetched.Add(lifetime)
+	}
+	return end.Add(-min(early, end.Sub(s.fetched)/5))
+}
+
+// Renew returns a credential in place of one that was refused: nil where there
+// is none but the same. One that has just been fetched is not fetched again, so
+// that refusals do not become a flood of fetches.
+func (s *Source) Renew(ctx context.Context, refused *Credential) (*Credential, error) {
+	s.mu.Lock()
+	now := s.keeper.Time()
+	if s.current != refused { // another call was quicker
+		s.mu.Unlock()
+		return s.Get(ctx)
+	}
+	if now.Sub(s.fetched) < fresh {
+		s.mu.Unlock()
+		return nil, nil
+	}
+	f := s.begin(now)
+	s.mu.Unlock()
+	c, err := f.wait(ctx)
+	if err != nil || same(c, refused) {
+		return nil, err
+	}
+	return c, nil
+}
+
+// same tells whether two credentials are one.
+func same(a, b *Credential) bool {
+	if len(a.Secrets) != len(b.Secrets) {
+		return false
+	}
+	for i := range a.Secrets {
+		if a.Secrets[i] != b.Secrets[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Secrets are those of the credential at hand and of the one before. nil has
+// none.
+func (s *Source) Secrets() []string {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return nil
+	}
+	return append(s.former[:len(s.former):len(s.former)], s.current.Secrets...)
+}
+
+// Hide takes the secrets out of the failure that an adapter's error is, and
+// returns it.
+func (s *Source) Hide(err error) error {
+	var (
+		failure *upstream.Failure
+		job     *upstream.JobFailure
+	)
+	isJob := errors.As(err, &job)
+	if !isJob && !errors.As(err, &failure) {
+		return err
+	}
+	for _, secret := range s.Secrets() {
+		if isJob {
+			job = job.Redact(secret)
+		} else {
+			failure.Redact(secret)
+		}
+	}
+	return err
+}
+
+// begin returns the fetch under way, a new one if there is none. It goes on for
+// others when the call that began it leaves. Callers hold mu.
+func (s *Source) begin(now time.Time) *fetching {
+	if s.running != nil {
+		return s.running
+	}
+	f := &fetching{done: make(chan struct{})}
+	s.running, s.tried = f, now
+	if !s.keeper.run(func(ctx context.Context) { s.end(f)(s.fetch(ctx)) }) {
+		s.running, f.err = nil, Refused(0, errors.New("the gateway is stopping"))
+		close(f.done)
+	}
+	return f
+}
+
+// end takes in the result of a fetch.
+func (s *Source) end(f *fetching) func(*Credential, error) {
+	return func(c *Credential, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if f.got, f.err = c, err; err == nil {
+			if s.current != nil && !same(s.current, c) {
+				s.former = s.current.Secrets
+			}
+			s.current, s.fetched = c, s.keeper.Time()
+		}
+		s.running = nil
+		close(f.done)
+	}
+}
+
+// wait waits for a fetch. The error is a *upstream.Failure, one of its own for
+// each caller, since callers add to theirs.
+func (f *fetching) wait(ctx context.Context) (*Credential, error) {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return nil, upstream.Interrupted(ctx, ctx.Err())
+	}
+	if f.err == nil {
+		return f.got, nil
+	}
+	var failure *upstream.Failure
+	if !errors.As(f.err, &failure) {
+		failure = Refused(0, f.err)
+	}
+	own := *failure
+	return nil, &own
+}

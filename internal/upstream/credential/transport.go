@@ -1,0 +1,79 @@
+package credential
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Transport puts a source's credential on the calls to a line's own address. It
+// fails with a *upstream.Failure where there is none.
+type Transport struct {
+	// Base carries the calls.
+	Base http.RoundTripper
+	// Source has the credential.
+	Source *Source
+	// Own is the line's address: calls to another host or port go out without.
+	Own *url.URL
+	// Also are statuses beside 401 that may be about the credential.
+	Also int
+}
+
+// Bounds of a refusal that is read so that the connection can serve again.
+const (
+	refusalBytes = 64 << 10
+	refusalWait  = time.Second
+)
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != t.Own.Scheme || !strings.EqualFold(r.URL.Host, t.Own.Host) {
+		return t.Base.RoundTrip(r)
+	}
+	c, err := t.Source.Get(r.Context())
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // not sent
+		}
+		return nil, err
+	}
+	resp, err := t.send(r, c)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != t.Also || r.Body != nil && r.GetBody == nil {
+		return resp, err
+	}
+	other, err := t.Source.Renew(r.Context(), c)
+	if err != nil || other == nil {
+		return resp, nil // the refusal stands
+	}
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return resp, nil
+		}
+	}
+	leave(resp)
+	return t.send(again, other)
+}
+
+// send sends a request with a credential.
+func (t *Transport) send(r *http.Request, c *Credential) (*http.Response, error) {
+	own := r.WithContext(r.Context())
+	own.Header = r.Header.Clone()
+	if err := c.Authorize(own); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // not sent
+		}
+		return nil, Refused(0, err)
+	}
+	return t.Base.RoundTrip(own)
+}
+
+// leave reads the rest of a refusal, within bounds, and closes it.
+func leave(resp *http.Response) {
+	timer := time.AfterFunc(refusalWait, func() { _ = resp.Body.Close() }) // ends the reading
+	_, _ = io.CopyN(io.Discard, resp.Body, refusalBytes)                   // best effort: the next call would dial anew
+	timer.Stop()
+	_ = resp.Body.Close() // nothing of it is needed
+}

@@ -1,0 +1,118 @@
+package vertex
+
+import (
+	"bytes"
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire/rawjson"
+)
+
+// claudeVersion is the version of the messages form, which stands in the body
+// here.
+const claudeVersion = "vertex-2023-10-16"
+
+// claudeBody puts a messages request as rawPredict takes it: with the version,
+// and without the model, which the address names; with it where model says it.
+func claudeBody(body []byte, model string) ([]byte, *upstream.Failure) {
+	doc, err := rawjson.Open(body)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	edits := rawjson.Edits{Doc: doc}
+	switch {
+	case model != "":
+		edits.SetText("model", model)
+	case doc.Find("model") != nil:
+		edits.Drop("model")
+	}
+	edits.SetText("anthropic_version", claudeVersion)
+	return edits.Body(), nil
+}
+
+// geminiBody leaves the ids of calls and their results out: Vertex AI refuses
+// them as unknown fields. A result is its call's by its name and place.
+func geminiBody(body []byte) ([]byte, *upstream.Failure) {
+	if !bytes.Contains(body, []byte(`"function`)) {
+		return body, nil
+	}
+	doc, err := rawjson.Open(body)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	edits := rawjson.Edits{Doc: doc}
+	if contents := doc.Raw("contents"); contents != nil {
+		edits.Set("contents", eachElement(contents, func(turn []byte) []byte {
+			return eachMember(turn, func(parts []byte) []byte { return eachElement(parts, withoutID) }, "parts")
+		}))
+	}
+	return edits.Body(), nil
+}
+
+// withoutID leaves the id out of a part that is a call or a result.
+func withoutID(part []byte) []byte {
+	return eachMember(part, func(call []byte) []byte {
+		doc, err := rawjson.Open(call)
+		if err != nil || doc.Find("id") == nil {
+			return call
+		}
+		edits := rawjson.Edits{Doc: doc}
+		edits.Drop("id")
+		return edits.Body()
+	}, "functionCall", "functionResponse")
+}
+
+// eachElement writes an array with its elements edited.
+func eachElement(array []byte, edit func([]byte) []byte) []byte {
+	if len(array) == 0 || array[0] != '[' {
+		return array
+	}
+	out := append(make([]byte, 0, len(array)), '[')
+	for i, element := range rawjson.Elements(array) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, edit(element)...)
+	}
+	return append(out, ']')
+}
+
+// eachMember edits the members of an object that have one of some names.
+func eachMember(object []byte, edit func([]byte) []byte, names ...string) []byte {
+	var edits []rawjson.Splice
+	for m := range rawjson.Spans(object) {
+		for _, name := range names {
+			if string(m.Name) == name {
+				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: edit(object[m.From:m.To])})
+			}
+		}
+	}
+	return rawjson.Spliced(object, edits)
+}
+
+// geminiQuestion is what of a request is asked for its number of tokens:
+// Vertex AI takes no more than counts.
+func geminiQuestion(body []byte) ([]byte, *upstream.Failure) {
+	body, f := geminiBody(body)
+	if f != nil {
+		return nil, f
+	}
+	out := []byte{'{'}
+	for _, name := range []string{"contents", "systemInstruction", "tools", "generationConfig"} {
+		if value := rawjson.Field(body, name); value != nil {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = rawjson.Put(out, `"`+name+`":`, value, "")
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// unreadable is the failure of a body of ours that cannot be edited.
+func unreadable(err error) *upstream.Failure {
+	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the request cannot be put for the provider: %w", err))
+	f.Health = upstream.HealthNone
+	return f
+}

@@ -1,0 +1,249 @@
+// Package vertex owns the speech with Google's Vertex AI: Gemini by
+// generateContent and Claude by rawPredict, each at the address of its publisher.
+// Which of the two a call is follows from its form.
+//
+// Invariants:
+//   - One call is sent at most once, but for one that was refused for its token
+//     (packages exchange, credential).
+//   - Key and token go to the line's base address alone, in a header.
+//   - What Vertex AI has in the address or in other words than the publisher's own
+//     service is put so here: the rest of a body passes through untouched.
+package vertex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/wire"
+)
+
+// Provider is the adapter's name in the catalog.
+const Provider = "vertex"
+
+// defaultBaseURL is used by lines that name neither an address nor a location.
+const defaultBaseURL = "https://aiplatform.googleapis.com/v1"
+
+// betaHeader has flags of the client's that Claude reads.
+const betaHeader = "Anthropic-Beta"
+
+// maxCount is the longest answer to a question for a number of tokens, in
+// bytes.
+const maxCount = 64 << 10
+
+// Ways to get a credential, in the option `auth`.
+const (
+	authKey              = "api_key"
+	authServiceAccount   = "service_account"
+	authWorkloadIdentity = "workload_identity"
+	authMetadata         = "metadata"
+)
+
+// Info describes the provider for the catalog.
+func Info() upstream.Info {
+	return upstream.Info{
+		Kinds:          []string{"chat"},
+		Forms:          []wire.Form{wire.FormGemini, wire.FormMessages},
+		DefaultBaseURL: defaultBaseURL,
+		NeedsKey:       true,
+		Keyless:        func(options map[string]any) bool { return auth(options) == authMetadata },
+		NeedsForms:     true,
+		KeyHeaders:     []string{"X-Goog-Api-Key"},
+		CheckOptions:   checkOptions,
+	}
+}
+
+func auth(options map[string]any) string { return exchange.Text(options, "auth", authKey) }
+
+func checkOptions(options map[string]any) error {
+	err := exchange.Texts(options, Provider, map[string]func(string) error{
+		"auth":    exchange.OneOf(authKey, authServiceAccount, authWorkloadIdentity, authMetadata),
+		"project": exchange.Word, "location": exchange.Word,
+	})
+	switch {
+	case err != nil:
+		return err
+	case auth(options) != authKey && options["project"] == nil:
+		return fmt.Errorf("project: is required with auth %s", auth(options))
+	case options["location"] != nil && options["project"] == nil:
+		return errors.New("location: needs a project beside it; a key alone reaches the global address")
+	}
+	return nil
+}
+
+// Adapter speaks for one line. It is safe for concurrent use.
+type Adapter struct {
+	line   *exchange.Client
+	header http.Header        // with the key, if the line has one
+	source *credential.Source // of tokens; nil: the key
+}
+
+var (
+	_ chatcall.TokenCounter = (*Adapter)(nil)
+	_ chatcall.Secretive    = (*Adapter)(nil)
+)
+
+// New makes the adapter of a line. It fails when the base address is no
+// http(s) URL with a host, or has credentials or a query in it, and for options.
+// Calls go over transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
+	if err := checkOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("line %s: %w", t.Line, err)
+	}
+	t.BaseURL = base(t)
+	a := &Adapter{}
+	if auth(t.Options) == authKey {
+		a.header = http.Header{"X-Goog-Api-Key": {t.Key}}
+	} else {
+		own, err := url.Parse(t.BaseURL)
+		if err != nil {
+			return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+		}
+		a.source = keeper.Source([]any{Provider, t.Options, t.Key}, fetchToken(auth(t.Options), t.Key, keeper.Time, transport))
+		transport = &credential.Transport{Base: transport, Source: a.source, Own: own}
+	}
+	var err error
+	a.line, err = exchange.Open(t, Info(), transport)
+	return a, err
+}
+
+// base is where a line's publishers are: at the project, else, for keys of
+// express mode, at the root.
+func base(t upstream.Target) string {
+	at := strings.TrimRight(t.BaseURL, "/")
+	location := exchange.Text(t.Options, "location", "global")
+	if at == "" || at == defaultBaseURL {
+		at = "https://" + host(location) + "/v1"
+	}
+	if project := exchange.Text(t.Options, "project", ""); project != "" {
+		at += "/projects/" + project + "/locations/" + location
+	}
+	return at
+}
+
+// host is that of a location.
+func host(location string) string {
+	switch location {
+	case "global":
+		return "aiplatform.googleapis.com"
+	case "us", "eu":
+		return "aiplatform." + location + ".rep.googleapis.com"
+	}
+	return location + "-aiplatform.googleapis.com"
+}
+
+// Secrets implements chatcall.Secretive.
+func (a *Adapter) Secrets() []string { return a.source.Secrets() }
+
+// Chat implements chatcall.Adapter for the forms that Info names.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	post := exchange.Post{Header: a.header, Call: c}
+	var f *upstream.Failure
+	switch c.Form {
+	case wire.FormGemini:
+		method, query := "generateContent", ""
+		if c.Stream {
+			method, query = "streamGenerateContent", "alt=sse" // else the stream would be one JSON array
+		}
+		if post.URL, f = a.address("google", c.Model, method); f != nil {
+			return nil, f
+		}
+		post.URL.RawQuery = query
+		post.Call.Body, f = geminiBody(c.Body)
+	case wire.FormMessages:
+		method := "rawPredict"
+		if c.Stream {
+			method = "streamRawPredict"
+		}
+		if post.URL, f = a.address("anthropic", c.Model, method); f != nil {
+			return nil, f
+		}
+		post.Header, post.Ends = a.withFlags(c), []string{"event: message_stop"}
+		post.Call.Body, f = claudeBody(c.Body, "")
+	default:
+		return nil, wrongForm(c)
+	}
+	if f != nil {
+		return nil, f
+	}
+	answer, err := a.line.Send(ctx, post)
+	return answer, a.source.Hide(err)
+}
+
+// CountTokens implements chatcall.TokenCounter.
+func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
+	post := exchange.Post{Header: a.header, Call: c}
+	var f *upstream.Failure
+	switch c.Form {
+	case wire.FormGemini:
+		if post.URL, f = a.address("google", c.Model, "countTokens"); f != nil {
+			return 0, f
+		}
+		post.Call.Body, f = geminiQuestion(c.Body)
+	case wire.FormMessages:
+		if post.URL, f = a.address("anthropic", "count-tokens", "rawPredict"); f != nil {
+			return 0, f
+		}
+		post.Header = a.withFlags(c)
+		post.Call.Body, f = claudeBody(c.Body, c.Model)
+	default:
+		return 0, wrongForm(c)
+	}
+	if f != nil {
+		return 0, f
+	}
+	said, err := a.line.Ask(ctx, post, maxCount)
+	if err != nil {
+		return 0, a.source.Hide(err)
+	}
+	var counted struct {
+		Gemini *int64 `json:"totalTokens"`
+		Claude *int64 `json:"input_tokens"`
+	}
+	err = json.Unmarshal(said, &counted)
+	if counted.Gemini == nil {
+		counted.Gemini = counted.Claude
+	}
+	if err != nil || counted.Gemini == nil || *counted.Gemini < 0 {
+		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("no count of tokens in the answer"))
+	}
+	return *counted.Gemini, nil
+}
+
+// address is where a method of a publisher's model is. What stands wrong in the
+// catalog puts the model of this line out of use.
+func (a *Adapter) address(publisher, model, method string) (*url.URL, *upstream.Failure) {
+	if model == "" || strings.Trim(model, ".") == "" || strings.ContainsAny(model, "/?#%") {
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a model", model))
+		f.Health = upstream.HealthModel
+		return nil, f
+	}
+	return a.line.URL("publishers", publisher, "models", url.PathEscape(model)+":"+method), nil
+}
+
+// withFlags is the header of a call to Claude.
+func (a *Adapter) withFlags(c chatcall.Call) http.Header {
+	flags := c.Header.Values(betaHeader)
+	if len(flags) == 0 {
+		return a.header
+	}
+	header := a.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	header[betaHeader] = flags
+	return header
+}
+
+func wrongForm(c chatcall.Call) *upstream.Failure {
+	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
+}

@@ -1,0 +1,361 @@
+package vertex_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/gatewaytest/fakecloud"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/vertex"
+	"tollgate/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const key = "vertex-credential-0123456789"
+
+func call(form wire.Form, stream bool) chatcall.Call {
+	c := chatcall.Call{Form: form, Stream: stream, Model: "gemini-3-flash", IdempotencyKey: "att_1",
+		Body: []byte(` {"contents":[ ],  "odd" : "\u00e9" } `), Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}}}
+	if form == wire.FormMessages {
+		c.Model = "claude-sonnet-4-5@20250929"
+		c.Body = []byte(`{"model":"claude-sonnet-4-5@20250929", "max_tokens": 9,"odd" : "\u00e9" }`)
+	}
+	return c
+}
+
+// line is one line and what it meets.
+type line struct {
+	*vertex.Adapter
+	provider *fakeprovider.Server
+	tokens   *fakecloud.Tokens
+	keeper   *credential.Keeper
+	later    time.Duration // how much later than now it is
+}
+
+// open opens a line at a provider that answers well whoever has the token that is
+// good.
+func open(t *testing.T, key func(*fakecloud.Tokens) string, options map[string]any) *line {
+	t.Helper()
+	l := &line{provider: fakeprovider.New(t), tokens: fakecloud.NewPlainTokens(t)}
+	l.provider.Always(func(r fakeprovider.Request) fakeprovider.Reply {
+		if options["auth"] != nil && r.Header.Get("Authorization") != "Bearer "+l.tokens.Current() {
+			return fakeprovider.JSON(401, "["+fakeprovider.GeminiErrorObject(401, "UNAUTHENTICATED", "Request had invalid credentials: "+
+				r.Header.Get("Authorization"))+"]")
+		}
+		switch {
+		case strings.HasSuffix(r.Path, ":countTokens"):
+			return fakeprovider.JSON(200, `{"totalTokens":31}`)
+		case strings.Contains(r.Path, "/count-tokens:"):
+			return fakeprovider.NativeCount(32)
+		case strings.Contains(r.Path, "/anthropic/"):
+			return fakeprovider.Good("messages", strings.HasSuffix(r.Path, ":streamRawPredict"))
+		}
+		return fakeprovider.Good("gemini", r.Streamed())
+	})
+	transport := exchange.NewTransport()
+	l.keeper = &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}
+	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(l.keeper.Close)
+	a, err := vertex.New(upstream.Target{Line: "main", Provider: vertex.Provider, BaseURL: l.provider.URL(), Key: key(l.tokens),
+		Options: options},
+		transport, l.keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Adapter = a
+	return l
+}
+
+func always(text string) func(*fakecloud.Tokens) string {
+	return func(*fakecloud.Tokens) string { return text }
+}
+
+// ask makes a call and reads its answer.
+func (l *line) ask(t *testing.T, c chatcall.Call) error {
+	t.Helper()
+	answer, err := l.Chat(t.Context(), c)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return errors.Join(err, answer.Body.Close())
+}
+
+func failure(t *testing.T, err error) *upstream.Failure {
+	t.Helper()
+	var f *upstream.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
+	}
+	return f
+}
+
+// TestRequests: where a call goes and what of its body is put in other words.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	const claude = `{ "max_tokens": 9,"odd" : "\u00e9","anthropic_version":"vertex-2023-10-16" }`
+	project := map[string]any{"project": "a-project", "location": "europe-west1"}
+	for name, tt := range map[string]struct {
+		options  map[string]any
+		form     wire.Form
+		stream   bool
+		uri, say string
+	}{
+		"express": {nil, wire.FormGemini, false, "/v1/publishers/google/models/gemini-3-flash:generateContent",
+			string(call(wire.FormGemini, false).Body)},
+		"gemini": {project, wire.FormGemini, true,
+			"/v1/projects/a-project/locations/europe-west1/publishers/google/models/gemini-3-flash:streamGenerateContent?alt=sse",
+			string(call(wire.FormGemini, true).Body)},
+		"claude": {project, wire.FormMessages, false,
+			"/v1/projects/a-project/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict", claude},
+		"claude, streamed": {map[string]any{"project": "a-project"}, wire.FormMessages, true,
+			"/v1/projects/a-project/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict", claude},
+	} {
+		l := open(t, always(key), tt.options)
+		if err := l.ask(t, call(tt.form, tt.stream)); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r := l.provider.Requests()[0]
+		if r.URI != tt.uri || string(r.Body) != tt.say || r.Header.Get("X-Goog-Api-Key") != key || r.Header.Get("X-Client") != "" {
+			t.Errorf("%s: %s %s %v", name, r.URI, r.Body, r.Header)
+		}
+		if flag := r.Header.Get("Anthropic-Beta"); (flag == "flag") != (tt.form == wire.FormMessages) {
+			t.Errorf("%s: flags %q", name, flag)
+		}
+	}
+}
+
+// TestIDsOfCalls: Vertex AI knows no ids of calls and results; all else of them
+// stays, also what has the same name elsewhere.
+func TestIDsOfCalls(t *testing.T) {
+	t.Parallel()
+	l := open(t, always(key), nil)
+	c := call(wire.FormGemini, false)
+	const said = `{"contents":[{"role":"model","parts":[{"text":"\"id\""},{"functionCall":{ID1"name":"f","args":{"id":7}},"odd":1}]},` +
+		`{"role":"user","parts":[{"functionResponse":{"name":"f"ID2,"response":{"id":8}}}]}],` +
+		`"tools":[{"functionDeclarations":[{"name":"f"}]}]}`
+	c.Body = []byte(strings.NewReplacer("ID1", `"id":"c1",`, "ID2", `,"id":"c1"`).Replace(said))
+	if err := l.ask(t, c); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer("ID1", "", "ID2", "").Replace(said)
+	if got := string(l.provider.Requests()[0].Body); got != want {
+		t.Errorf("sent %s\nwant %s", got, want)
+	}
+}
+
+// TestCountTokens: both publishers count, each in its own words.
+func TestCountTokens(t *testing.T) {
+	t.Parallel()
+	l := open(t, always(key), nil)
+	c := call(wire.FormGemini, false)
+	c.Body = []byte(`{"contents":[{"parts":[]}],"safetySettings":[],"systemInstruction":{"parts":[]}}`)
+	if n, err := l.CountTokens(t.Context(), c); n != 31 || err != nil {
+		t.Errorf("gemini: %d, %v", n, err)
+	}
+	if n, err := l.CountTokens(t.Context(), call(wire.FormMessages, false)); n != 32 || err != nil {
+		t.Errorf("claude: %d, %v", n, err)
+	}
+	asked := l.provider.Requests()
+	if got := string(asked[0].Body); got != `{"contents":[{"parts":[]}],"systemInstruction":{"parts":[]}}` {
+		t.Errorf("gemini: %s", got)
+	}
+	if asked[1].URI != "/v1/publishers/anthropic/models/count-tokens:rawPredict" ||
+		!strings.Contains(string(asked[1].Body), `"model":"claude-sonnet-4-5@20250929"`) {
+		t.Errorf("claude: %s %s", asked[1].URI, asked[1].Body)
+	}
+}
+
+// TestServiceAccount: a token of the account, which is renewed where it is
+// refused, and told to nobody.
+func TestServiceAccount(t *testing.T) {
+	t.Parallel()
+	l := open(t, func(o *fakecloud.Tokens) string { return o.ServiceAccount(t) }, map[string]any{"auth": "service_account",
+		"project": "p"})
+	for _, form := range []wire.Form{wire.FormGemini, wire.FormMessages} {
+		if err := l.ask(t, call(form, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := l.tokens.Asked()
+	if len(asked) != 1 || asked[0].Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" ||
+		strings.Count(asked[0].Get("assertion"), ".") != 2 {
+		t.Errorf("asked %v", asked)
+	}
+	l.tokens.Revoke()
+	l.later = 2 * time.Minute
+	if err := l.ask(t, call(wire.FormGemini, true)); err != nil {
+		t.Errorf("a revoked token: %v", err)
+	}
+	spoken := l.tokens.Current()
+	l.tokens.Revoke()
+	f := failure(t, l.ask(t, call(wire.FormGemini, true)))
+	if f.Health != upstream.HealthCredential || f.Final() || strings.Contains(f.Error(), spoken) || len(l.provider.Requests()) != 5 {
+		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
+	}
+	l.later = 2 * time.Hour
+	l.tokens.Refuse(400, `{"error":"invalid_grant","error_description":"Invalid JWT"}`)
+	if f := failure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthCredential || f.Final() {
+		t.Errorf("a refused account: %v, health %s", f, f.Health)
+	}
+	l.tokens.Refuse(503, `{}`)
+	if f := failure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthFail {
+		t.Errorf("tokens are away: %v, health %s", f, f.Health)
+	}
+}
+
+// TestWorkloadIdentity exchanges the subject token that the file has.
+func TestWorkloadIdentity(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("subject-of-the-cluster"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, func(o *fakecloud.Tokens) string { return o.ExternalAccount(t, file) }, map[string]any{"auth": "workload_identity",
+		"project": "p"})
+	if err := l.ask(t, call(wire.FormGemini, false)); err != nil {
+		t.Fatal(err)
+	}
+	if asked := l.tokens.Asked(); len(asked) != 1 || asked[0].Get("subject_token") != "subject-of-the-cluster" {
+		t.Errorf("asked %v", asked)
+	}
+}
+
+// TestMetadata asks the host for a token.
+func TestMetadata(t *testing.T) {
+	host := fakecloud.NewPlainTokens(t)
+	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(host.URL, "http://"))
+	l := open(t, always(""), map[string]any{"auth": "metadata", "project": "p"})
+	l.tokens = host
+	if err := l.ask(t, call(wire.FormMessages, true)); err != nil {
+		t.Fatal(err)
+	}
+	if asked := host.Asked(); len(asked) != 1 || asked[0].Get("scopes") != "https://www.googleapis.com/auth/cloud-platform" {
+		t.Errorf("asked %v", asked)
+	}
+	host.Refuse(404, "no account")
+	l.later = 2 * time.Hour
+	if f := failure(t, l.ask(t, call(wire.FormMessages, true))); f.Health != upstream.HealthCredential || f.Final() {
+		t.Errorf("a machine without an account: %v, health %s", f, f.Health)
+	}
+}
+
+// TestMetadataThatStalls: a host that does not answer holds neither calls nor the
+// end of the process.
+func TestMetadataThatStalls(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	host := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer host.Close()
+	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(host.URL, "http://"))
+	l := open(t, always(""), map[string]any{"auth": "metadata", "project": "p"})
+	failed := make(chan error, 1)
+	go func() { failed <- l.ask(t, call(wire.FormGemini, false)) }()
+	<-asked
+	l.keeper.Close()
+	if f := failure(t, <-failed); f.Health != upstream.HealthFail {
+		t.Errorf("%v, health %s", f, f.Health)
+	}
+}
+
+// TestAccountsOfAnotherType: what a file says of itself does not choose how it is
+// used, nor what it would run.
+func TestAccountsOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ auth, text string }{
+		"no JSON":      {"service_account", "private-key-0123456789"},
+		"another type": {"service_account", `{"type":"external_account","token_url":"http://127.0.0.1:1/"}`},
+		"user":         {"workload_identity", `{"type":"authorized_user","refresh_token":"private-key-0123456789"}`},
+		"a program": {"workload_identity",
+			`{"type":"external_account","credential_source":{"executable":{"command":"/bin/true"}}}`},
+		"half an account": {"service_account", `{"type":"service_account","private_key":"private-key-0123456789"}`},
+	} {
+		l := open(t, always(tt.text), map[string]any{"auth": tt.auth, "project": "p"})
+		f := failure(t, l.ask(t, call(wire.FormGemini, false)))
+		if f.Health == upstream.HealthNone || f.Final() || strings.Contains(f.Error(), "private-key") || len(l.provider.Requests()) != 0 {
+			t.Errorf("%s: %v, health %s", name, f, f.Health)
+		}
+	}
+}
+
+// TestAddresses: a location chooses the host, where the line names none.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for location, want := range map[string]string{
+		"": "aiplatform.googleapis.com", "global": "aiplatform.googleapis.com", "us": "aiplatform.us.rep.googleapis.com",
+		"eu": "aiplatform.eu.rep.googleapis.com", "europe-west4": "europe-west4-aiplatform.googleapis.com",
+	} {
+		options := map[string]any{"project": "p"}
+		if location != "" {
+			options["location"] = location
+		}
+		met := ""
+		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+			met = r.URL.Host
+			return nil, errors.New("no way out")
+		})
+		a, err := vertex.New(upstream.Target{Line: "main", BaseURL: vertex.Info().DefaultBaseURL, Key: key, Options: options},
+			transport, &credential.Keeper{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Chat(t.Context(), call(wire.FormGemini, false)); err == nil || met != want {
+			t.Errorf("%s: %s, want %s", location, met, want)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestBadNames: what cannot be a model's name puts the model out of use.
+func TestBadNames(t *testing.T) {
+	t.Parallel()
+	l := open(t, always(key), nil)
+	for _, model := range []string{"", ".", "..", "a/b", "a?b", "a#b", "a%2fb"} {
+		c := call(wire.FormGemini, false)
+		c.Model = model
+		if f := failure(t, l.ask(t, c)); f.Health != upstream.HealthModel {
+			t.Errorf("%q: %v, health %s", model, f, f.Health)
+		}
+	}
+}
+
+// TestOptions: faults name the option.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	info := vertex.Info()
+	for want, options := range map[string]map[string]any{
+		"auth: must be one of":   {"auth": "oauth"},
+		"project: is required":   {"auth": "metadata"},
+		"project: must hold":     {"project": "a/../b"},
+		"location: needs":        {"location": "eu"},
+		"location: must not be":  {"location": "..", "project": "p"},
+		"unknown option \"key\"": {"key": "v1"},
+	} {
+		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", options, err, want)
+		}
+	}
+	if !info.Keyless(map[string]any{"auth": "metadata"}) || info.Keyless(nil) {
+		t.Error("keyless")
+	}
+}
