@@ -32,7 +32,10 @@ func Classify(status int, contentType string, body []byte, header http.Header) *
 // wording, that a request may have brought about is Unproven: names alone are
 // proof.
 func (s Source) Classify(status int, contentType string, body []byte, header http.Header) *Failure {
-	n, ok := readNotice(body)
+	n, ok := readNotice(body, status < 200 || status >= 300)
+	if kind, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":"); ok && kind != "" {
+		n.signals = append(n.signals, strings.ToLower(tidy(kind, maxName)))
+	}
 	var f *Failure
 	switch {
 	case status >= 200 && status < 300:
@@ -49,6 +52,7 @@ func (s Source) Classify(status int, contentType string, body []byte, header htt
 		f = classifyStatus(status, page(contentType, body))
 	}
 	f.Status = status
+	f.AllModels = f.Health == HealthCool && s.limitsAll(n)
 	if f.RetryAfter = retryAfter(header); f.RetryAfter == 0 {
 		f.RetryAfter = n.wait
 	}
@@ -58,13 +62,16 @@ func (s Source) Classify(status int, contentType string, body []byte, header htt
 
 // classifyNotice judges a status with an error that we can read.
 func (s Source) classifyNotice(status int, n notice) *Failure {
+	if f := classifyForm(status, n); f != nil {
+		return f
+	}
 	reason := s.reasonOf(n)
 	switch status {
 	case http.StatusTooManyRequests:
 		if reason == reasonAccount || reason == reasonAccountWords {
 			return classifyReason(reason)
 		}
-		return Fail(fault.UpstreamBusy, nil)
+		return classifyLimit(n)
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 		return classifyForbidden(status, reason, n)
 	case http.StatusNotFound, http.StatusGone:
@@ -73,35 +80,76 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 		if reason == reasonBusy {
 			return rejection(status, n)
 		}
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 498, 499:
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusFailedDependency, 498, 499:
 		return classifyStatus(status, false)
+	case http.StatusPreconditionFailed: // no request of ours has a condition
+		if reason == reasonNone && s.at(vendorFireworks) {
+			return unproven(HealthModel)
+		}
 	case http.StatusServiceUnavailable:
 		if reason == reasonBusy || strings.Contains(strings.ToLower(n.message), "overloaded") {
 			return Fail(fault.UpstreamBusy, nil)
 		}
 	}
-	if status < 400 || status > 499 {
-		if status >= 500 && reason == reasonTimeout {
-			return Fail(fault.UpstreamTimeout, nil)
-		}
+	if status >= 500 {
+		return classifyBroken(status, reason)
+	}
+	if status < 400 {
 		return classifyStatus(status, false)
 	}
 	switch reason {
 	case reasonNone, reasonServer, reasonRequest:
 		return rejection(status, n)
+	case reasonDear:
+		return tooDear(n)
 	}
 	return classifyReason(reason)
+}
+
+// classifyBroken judges a 5xx. Some vendors refuse prompts, and us, with a 500; a
+// relay may speak of one of many accounts that it has.
+func classifyBroken(status int, r reason) *Failure {
+	switch r {
+	case reasonTimeout, reasonFilter, reasonOutput:
+		return classifyReason(r)
+	case reasonAccount, reasonAccountWords:
+		return unproven(HealthCredential)
+	case reasonModel:
+		return unproven(HealthModel)
+	}
+	return classifyStatus(status, false)
+}
+
+// tooDear judges that what is left on our account does not cover the output
+// limit of this request (OpenRouter): another line may, and one with a smaller
+// limit will. The words are our own, since the provider's tell our balance.
+func tooDear(n notice) *Failure {
+	_, rest, found := strings.Cut(n.message, "can only afford ")
+	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	if left, err := strconv.Atoi(digits); !found || err != nil || left == 0 {
+		return unproven(HealthCredential)
+	}
+	return elsewhere(http.StatusBadRequest, notice{
+		message: "The model's provider does not take this many output tokens at the moment. Please lower max_tokens.",
+		param:   "max_tokens",
+	})
 }
 
 // classifyForbidden judges a 401, 402 or 403. Some vendors refuse prompts, and
 // what a request asks for, with a 403.
 func classifyForbidden(status int, r reason, n notice) *Failure {
 	switch r {
-	case reasonAccount, reasonModel, reasonFilter, reasonOutput:
+	case reasonAccount, reasonModel, reasonMissing, reasonFilter, reasonOutput, reasonBusy:
 		return classifyReason(r)
+	case reasonDear:
+		return tooDear(n)
 	}
 	if status == http.StatusForbidden && r != reasonAccountWords {
 		switch unquoted := unquote(n.message); {
+		case strings.HasPrefix(unquoted, "content violates"): // xAI, which goes on with the ids of our team and key
+			return Fail(fault.UpstreamPromptFilter, nil)
+		case mentions(unquoted, modelWords[:]):
+			return unproven(HealthModel)
 		case mentions(unquoted, accountWords[:]):
 		case mentions(unquoted, contentWords[:]):
 			return Fail(fault.UpstreamPromptFilter, nil)
@@ -117,6 +165,8 @@ func classifyForbidden(status int, r reason, n notice) *Failure {
 // to.
 func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	switch {
+	case isAboutItem(n):
+		return rejection(http.StatusBadRequest, n)
 	case r == reasonModel || r == reasonFilter:
 		return classifyReason(r)
 	case s.namesModel(n):
@@ -124,7 +174,15 @@ func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	case mentions(unquote(n.message), featureWords[:]):
 		return elsewhere(status, n)
 	}
-	return unproven(HealthModel)
+	f := unproven(HealthModel)
+	f.Vague = !strings.Contains(strings.ToLower(n.message), "model") && r != reasonMissing
+	return f
+}
+
+// isAboutItem tells whether what is missing is an item of the request's input that
+// names something at the provider (responses form).
+func isAboutItem(n notice) bool {
+	return n.param == "input" || strings.HasPrefix(n.param, "input[") || strings.HasPrefix(n.message, "Item with id ")
 }
 
 // classifyInner judges an error inside a 200 answer or a stream: a number that
@@ -139,6 +197,8 @@ func (s Source) classifyInner(n notice) *Failure {
 			return rejection(http.StatusRequestEntityTooLarge, n)
 		}
 		return rejection(http.StatusBadRequest, n)
+	case reasonDear:
+		return tooDear(n)
 	default:
 		return classifyReason(reason)
 	}
@@ -163,6 +223,8 @@ func classifyReason(r reason) *Failure {
 		return Fail(fault.UpstreamBusy, nil)
 	case reasonTimeout:
 		return Fail(fault.UpstreamTimeout, nil)
+	case reasonDown:
+		return unproven(HealthFail)
 	default:
 		return unavailable(HealthFail)
 	}
@@ -187,7 +249,9 @@ func classifyStatus(status int, page bool) *Failure {
 			return unproven(HealthCredential)
 		}
 	case http.StatusNotFound, http.StatusGone:
-		return unproven(HealthModel)
+		f := unproven(HealthModel)
+		f.Vague = true
+		return f
 	}
 	if status >= 400 && status <= 499 {
 		return unproven(HealthFail)
@@ -215,13 +279,19 @@ func elsewhere(status int, n notice) *Failure {
 }
 
 // rejection passes on what the provider said about the request: its status,
-// message, type, code and param (interface.md, Error object).
+// message, type, code and param (interface.md, Error object), without what
+// identifies us there. A status that would be about the client's own key,
+// balance or rate is 400; a 403 is about what was asked for.
 func rejection(status int, n notice) *Failure {
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusTooManyRequests:
+		status = http.StatusBadRequest
+	}
 	e := &fault.Error{
-		Code:    fault.Code(n.code),
-		Message: n.message,
-		Param:   n.param,
-		Passed:  &fault.Passed{Status: status, Type: n.kind},
+		Code:    fault.Code(redact(n.code)),
+		Message: redact(n.message),
+		Param:   redact(n.param),
+		Passed:  &fault.Passed{Status: status, Type: redact(n.kind), StatusName: n.statusName},
 	}
 	if n.code == "" {
 		e.Code = fault.InvalidRequest

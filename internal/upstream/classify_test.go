@@ -122,6 +122,10 @@ func TestClassify(t *testing.T) {
 		// No such model.
 		{"404", 404, openAI("invalid_request_error", "model_not_found", "x"), noModel},
 		{"404 page", 404, htmlPage, noModel},
+		{"404 of an item", 404, `{"error":{"message":"Item 'rs_1' not found.","type":"invalid_request_error","param":"input","code":null}}`,
+			rejected(400, fault.InvalidRequest)},
+		{"404 of an item, no param", 404, openAI("invalid_request_error", "", "Item with id 'msg_1' not found."),
+			rejected(400, fault.InvalidRequest)},
 		{"410", 410, openAI("", "", "x"), noModel},
 		{"Ark not open", 400, openAI("", "ModelNotOpen", "x"), noModel},
 		{"Ark endpoint", 400, openAI("", "InvalidEndpointOrModel.NotFound", "x"), noModel},

@@ -30,6 +30,9 @@ const (
 	HealthCredential
 	// HealthModel: the line does not have this model, though others may work.
 	HealthModel
+	// HealthForm: the line does not have this model in the form in which it was
+	// asked, though it may in another one.
+	HealthForm
 )
 
 // String returns the effect's name for logs.
@@ -47,6 +50,8 @@ func (h Health) String() string {
 		return "credential"
 	case HealthModel:
 		return "model"
+	case HealthForm:
+		return "form"
 	default:
 		return fmt.Sprintf("Health(%d)", int(h))
 	}
@@ -69,6 +74,14 @@ type Failure struct {
 	// Health says holds only if a probe, or requests of other accounts, meet it
 	// too.
 	Unproven bool
+	// Vague says of HealthModel that the form may be what is missing: the answer
+	// names neither it nor the model.
+	Vague bool
+	// Tools says of HealthForm that the form is there for requests without tools.
+	Tools bool
+	// AllModels says of HealthCool that the pause is for all models of the line,
+	// since the limit is the account's.
+	AllModels bool
 	// RetryAfter is how long the provider asked us to wait; 0 if it did not
 	// say. It is bounded by an hour.
 	RetryAfter time.Duration
@@ -142,6 +155,15 @@ func (f *Failure) Final() bool {
 	return f.Passed != nil && !f.Elsewhere
 }
 
+// MissesForm tells that the line may serve the request in another form.
+func (f *Failure) MissesForm() bool {
+	return f.Health == HealthForm || f.Health == HealthModel && f.Vague
+}
+
+// MissesModel tells that the line lacks what it was asked for, though it may have
+// other models and forms.
+func (f *Failure) MissesModel() bool { return f.Health == HealthModel || f.Health == HealthForm }
+
 // Fault returns what the client is told in place of an answer: the rejection
 // as the provider worded it, or the service's own words for the code. The
 // failure is its cause.
@@ -214,17 +236,14 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Redact replaces every occurrence of a secret in what f says and returns f.
-// Providers have been seen to repeat the credential they were sent. Secrets
-// shorter than eight bytes are left alone: they would blank ordinary words.
-func (f *Failure) Redact(secret string) *Failure {
-	if len(secret) < 8 {
-		return f
-	}
-	hide := func(s string) string { return strings.ReplaceAll(s, secret, "[redacted]") }
+// Redact replaces every occurrence of some secrets in what f says, whole or
+// masked, and returns f. Providers have been seen to repeat the credential they
+// were sent.
+func (f *Failure) Redact(secrets ...string) *Failure {
+	hide := func(s string) string { return hide(s, secrets) }
 	f.Code = fault.Code(hide(string(f.Code)))
 	if f.Cause != nil {
-		if text := f.Cause.Error(); strings.Contains(text, secret) {
+		if text := f.Cause.Error(); hide(text) != text {
 			f.Cause = errors.New(hide(text))
 		}
 	}
@@ -235,7 +254,7 @@ func (f *Failure) Redact(secret string) *Failure {
 		passed.Param = hide(passed.Param)
 		if passed.Passed != nil {
 			rejection := *passed.Passed
-			rejection.Type = hide(rejection.Type)
+			rejection.Type, rejection.StatusName = hide(rejection.Type), hide(rejection.StatusName)
 			passed.Passed = &rejection
 		}
 		f.Passed = &passed

@@ -62,23 +62,21 @@ func (t *JobFailure) Unwrap() error { return t.Failure }
 func (t *JobFailure) Error() string { return string(t.Job) + ": " + t.Failure.Error() }
 
 // Redact is Failure.Redact for all that t says.
-func (t *JobFailure) Redact(secret string) *JobFailure {
-	if len(secret) >= 8 {
-		t.Message = strings.ReplaceAll(t.Message, secret, "[redacted]")
-	}
-	t.Failure = t.Failure.Redact(secret)
+func (t *JobFailure) Redact(secrets ...string) *JobFailure {
+	t.Message = hide(t.Message, secrets)
+	t.Failure = t.Failure.Redact(secrets...)
 	return t
 }
 
 // Told is what the user reads as error.message of a job that ends with t.
 func (t *JobFailure) Told() string {
-	said := jobWords(t.Job)
+	said, words := jobWords(t.Job), strings.TrimRight(redact(t.Message), ". ")
 	switch {
 	case t.Message == "":
 	case t.Job == fault.UpstreamError:
-		said = "The provider refused the job: " + strings.TrimRight(t.Message, ". ") + "."
+		said = "The provider refused the job: " + words + "."
 	default:
-		said += " The provider says: " + strings.TrimRight(t.Message, ". ") + "."
+		said += " The provider says: " + words + "."
 	}
 	return said + " You were not charged."
 }
@@ -123,15 +121,29 @@ func LostAnswer(ctx context.Context, err error) *JobFailure {
 	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !undialled(err)}
 }
 
+// Nameless is the failure of a submission that was accepted under a name that we
+// do not know: its answer has no usable field of what is meant to name it.
+func Nameless(field string) *JobFailure {
+	err := fmt.Errorf("no usable %s in the answer to a submission", field)
+	f := FailJob(Fail(fault.UpstreamUnavailable, err), fault.UpstreamError, NextLine)
+	f.Lost = true // it runs
+	return f
+}
+
+// Refused is Source.Refused for an answer of nobody known.
+func Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
+	return Source{}.Refused(kind, status, contentType, body, header)
+}
+
 // Refused is the verdict on an HTTP answer that is not a good one to a
 // submission.
-func Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
-	f := Classify(status, contentType, body, header)
+func (s Source) Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
+	f := s.Classify(status, contentType, body, header)
 	if f == nil {
 		f = Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
 		f.Status = status
 	}
-	n, _ := readNotice(body)
+	n, _ := readNotice(body, true)
 	if t := byName(kind, n, f); t != nil {
 		return t
 	}
@@ -324,10 +336,14 @@ func Unsuitable(kind, format string, args ...any) *JobFailure {
 }
 
 // undialled tells whether an error of the connection came before anything was
-// sent.
+// sent. A verdict in place of such an error is one of our own, on what a call
+// needs first: its credential.
 func undialled(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	var (
+		op      *net.OpError
+		verdict *Failure
+	)
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &verdict)
 }
 
 // Unfit is the failure of a reference that a provider is known not to take. The

@@ -18,29 +18,32 @@ const (
 	maxName    = 120  // a passed-on code, type or param
 	maxCause   = 300  // a cause in the request log
 	maxDetails = 16   // entries of a list of faults, in number
+	maxDepth   = 4    // of what stands in place of a message
 	maxNotice  = 1 << 20
 )
 
 // notice is what an error body says, whatever shape its vendor gave it.
 type notice struct {
-	message string
-	code    string // as a string, also when it came as a number
-	kind    string // error.type
-	param   string
-	signals []string      // every name in the body that may tell the reason, in lower case
-	wait    time.Duration // how long it asks to wait; 0: it does not say
+	message    string
+	code       string // as a string, also when it came as a number
+	kind       string // error.type
+	param      string
+	statusName string        // the name beside a code that is a number (Gemini)
+	signals    []string      // every name in the body that may tell the reason, in lower case
+	wait       time.Duration // how long it asks to wait; 0: it does not say
 }
 
 // readNotice finds the error in a JSON body. ok is false when there is none:
 // the body is no JSON object, one that holds an ordinary answer, or longer or
-// deeper than an error can be.
+// deeper than an error can be. failed says that the status is one of an error.
 //
 // Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI),
-// {object:"error",message,…} (Mistral, vLLM), {detail:…} (FastAPI),
-// {code,message} and {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax),
+// {object:"error",message,…} (Mistral, vLLM), {message,type,param,code}
+// (Cerebras), {detail:…} (FastAPI), {status,title,detail} (NVIDIA),
+// {id,message} (Cohere), {Message} (Amazon), {code,message} and {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax),
 // {x_groq:{error}} (Groq, inside a chunk), [{error:{…}}] and
 // {promptFeedback:{blockReason}} (Gemini).
-func readNotice(body []byte) (n notice, ok bool) {
+func readNotice(body []byte, failed bool) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || rawjson.CheckShape(body) != nil ||
 		!gjson.ValidBytes(body) {
@@ -54,10 +57,10 @@ func readNotice(body []byte) (n notice, ok bool) {
 		return notice{}, false
 	}
 	if e := root.Get("error"); e.IsObject() {
-		return objectNotice(root, e), true
+		return objectNotice(e), true
 	} else if e.Type == gjson.String && e.Str != "" {
-		n := objectNotice(root, root)
-		n.message = tidy(e.Str, maxMessage)
+		n := objectNotice(root)
+		n.message, n.param = sentence(e)
 		return n, true
 	}
 	if e := root.Get("x_groq.error"); e.Type == gjson.String && e.Str != "" {
@@ -76,7 +79,7 @@ func readNotice(body []byte) (n notice, ok bool) {
 	if answered(root) {
 		return notice{}, false
 	}
-	return bareNotice(root)
+	return bareNotice(root, failed)
 }
 
 // answered reports whether root holds the body of an answer in one of the
@@ -91,16 +94,15 @@ func answered(root gjson.Result) bool {
 }
 
 // bareNotice reads the shapes without an `error` member.
-func bareNotice(root gjson.Result) (notice, bool) {
+func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 	if d := root.Get("detail"); d.Exists() && d.Type != gjson.Null {
 		n := notice{message: tidy(d.String(), maxMessage)}
+		if said, _ := sentence(d); d.IsObject() && said != "" {
+			n.message = said
+		}
 		if first := d.Get("0"); first.IsObject() {
 			n.message = tidy(first.Get("msg").String(), maxMessage)
-			var path []string
-			for _, step := range first.Get("loc").Array() {
-				path = append(path, step.String())
-			}
-			n.param = tidy(strings.TrimPrefix(strings.Join(path, "."), "body."), maxName)
+			n.param = tidy(location(first.Get("loc")), maxName)
 		}
 		for i, kind := range append(d.Get("#.type").Array(), root.Get("error_type")) { // fal
 			if s := text(kind); s != "" && i < maxDetails {
@@ -109,27 +111,46 @@ func bareNotice(root gjson.Result) (notice, bool) {
 		}
 		return n, true
 	}
-	n := objectNotice(root, root)
-	if n.message == "" {
-		n.message = tidy(root.Get("msg").String(), maxMessage)
+	n := objectNotice(root)
+	for _, member := range [...]string{"msg", "Message", "errors.0.message", "errors.0"} {
+		if n.message == "" {
+			n.message = tidy(text(root.Get(member)), maxMessage)
+		}
 	}
-	return n, n.message != "" && (n.code != "" || root.Get("object").Str == "error" || !root.Get("id").Exists())
+	return n, n.message != "" && (failed || n.code != "" || root.Get("object").Str == "error" || !root.Get("id").Exists())
 }
 
 // objectNotice reads the error object e of a body.
-func objectNotice(root, e gjson.Result) notice {
+func objectNotice(e gjson.Result) notice {
 	n := notice{
-		message: tidy(text(e.Get("message")), maxMessage),
-		code:    name(e.Get("code")),
-		kind:    tidy(text(e.Get("type")), maxName),
-		param:   tidy(text(e.Get("param")), maxName),
+		code: name(e.Get("code")),
+		kind: tidy(text(e.Get("type")), maxName),
 	}
+	n.message, n.param = sentence(e.Get("message"))
+	if param := text(e.Get("param")); param != "" {
+		n.param = tidy(param, maxName)
+	}
+	if raw := e.Get("metadata.raw"); n.message == "Provider returned error" && raw.Exists() { // OpenRouter
+		if said, param := sentence(raw); said != "" {
+			n.message, n.param = said, param
+		}
+	}
+	if e.Get("code").Type == gjson.Number {
+		n.statusName = tidy(text(e.Get("status")), maxName)
+	}
+	if number := trailing(n.message); number != "" && e.Get("http_code").Exists() { // MiniMax
+		n.code = number
+		n.signals = append(n.signals, baseResp+number)
+	}
+	_, amazon, _ := strings.Cut(text(e.Get("__type")), "#")
 	for _, s := range []string{
-		n.code, n.kind,
+		n.code, n.kind, amazon,
 		text(e.Get("status")),                 // Gemini
 		text(e.Get("innererror.code")),        // Azure
+		text(e.Get("inner_error.code")),       // Azure
 		text(e.Get("metadata.error_type")),    // OpenRouter
 		text(e.Get("metadata.provider_code")), // OpenRouter
+		text(e.Get("metadata.limit_source")),  // OpenRouter
 		text(e.Get("details.#.reason|0")),     // Gemini
 		text(e.Get("details.error_code")),     // Anthropic
 	} {
@@ -144,6 +165,67 @@ func objectNotice(root, e gjson.Result) notice {
 		n.wait = bounded(float64(wait))
 	}
 	return n
+}
+
+// sentence makes people's words of what stands in place of a message: a text, an
+// object with one in it, a list of faults (Mistral), or JSON of these as a text.
+// param is the path of the first fault of a list.
+func sentence(r gjson.Result) (message, param string) { return sentenceAt(r, 0) }
+
+// sentenceAt is sentence at a depth, which is bounded.
+func sentenceAt(r gjson.Result, depth int) (message, param string) {
+	if depth > maxDepth {
+		return "", ""
+	}
+	if r.Type == gjson.String && strings.ContainsAny(r.Str[:min(1, len(r.Str))], "{[") && gjson.Valid(r.Str) &&
+		rawjson.CheckShape([]byte(r.Str)) == nil {
+		if message, param = sentenceAt(gjson.Parse(r.Str), depth+1); message != "" {
+			return message, param
+		}
+	}
+	if !r.IsObject() && !r.IsArray() {
+		return tidy(text(r), maxMessage), ""
+	}
+	for _, member := range [...]string{"error", "detail", "message", "msg"} {
+		if message, param = sentenceAt(r.Get(member), depth+1); r.IsObject() && message != "" {
+			return message, param
+		}
+	}
+	var faults []string
+	for i, one := range r.Array() {
+		said, path := text(one.Get("msg")), location(one.Get("loc"))
+		if said == "" || i == maxDetails {
+			break
+		}
+		if path != "" {
+			said += " (" + path + ")"
+		}
+		if i == 0 {
+			param = tidy(path, maxName)
+		}
+		faults = append(faults, said)
+	}
+	return tidy(strings.Join(faults, "; "), maxMessage), param
+}
+
+// location is the path of a field as FastAPI writes it, below the body.
+func location(loc gjson.Result) string {
+	var path []string
+	for _, step := range loc.Array() {
+		path = append(path, step.String())
+	}
+	return strings.TrimPrefix(strings.Join(path, "."), "body.")
+}
+
+// trailing is the number in brackets with which a message ends (MiniMax); empty:
+// none.
+func trailing(message string) string {
+	number, found := strings.CutSuffix(message, ")")
+	number = number[strings.LastIndexByte(number, '(')+1:]
+	if !found || len(number) != 4 || strings.Trim(number, "0123456789") != "" {
+		return ""
+	}
+	return number
 }
 
 // text returns a JSON string's value; anything else is empty.

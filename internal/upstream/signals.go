@@ -17,24 +17,37 @@ const (
 	reasonTimeout             // the provider ran out of time
 	reasonServer              // a failure of the provider's own
 	reasonRequest             // the request is at fault
+	reasonDown                // as reasonServer, whatever the status says
+	reasonDear                // what is left on our account does not cover this request's limit
 )
 
 // reasonOf finds the reason that a notice names. Names decide; wordings only
 // where a vendor has no name for it.
 func (s Source) reasonOf(n notice) reason {
+	said := s.worded(n)
+	if said == reasonDear { // beside the name of an account that is not out
+		return said
+	}
 	best := reasonNone
 	for _, signal := range n.signals {
 		// The lowest reason wins, so that a telling code beats a broad type
 		// ("insufficient_quota" beside "rate_limit_error").
-		if r := named(signal); r != reasonNone && (best == reasonNone || r < best) {
+		r := named(signal)
+		if r == reasonNone && n.param == "" {
+			r = s.numbered(signal)
+		}
+		if r != reasonNone && (best == reasonNone || r < best) {
 			best = r
 		}
+	}
+	if best == reasonModel && n.param != "" && n.param != "model" {
+		return reasonMissing // the model of a tool, say
 	}
 	if best != reasonNone && best < reasonAccountWords {
 		return best
 	}
-	if r := s.worded(n); r != reasonNone {
-		return r
+	if said != reasonNone {
+		return said
 	}
 	return best
 }
@@ -75,32 +88,41 @@ func named(s string) reason {
 		"unsupported_country_region_territory", "api_key_invalid", "api_key_service_blocked",
 		"arrearage", "prepaidbilloverdue", "postpaidbilloverdue", "commoditynotpurchased",
 		"throttling.allocationquota", "quotaexceeded", "setlimitexceeded", "accountoverdueerror", "invalidapikey",
-		"accessdenied.unpurchased", "workspace.accessdenied",
-		"1000", "1001", "1002", "1003", "1004", "1110", "1111", "1112", "1113", "1120", "1121",
-		"1220", "1304":
+		"accessdenied.unpurchased", "workspace.accessdenied", "operationdenied.servicenotopen", "operationdenied.serviceoverdue",
+		"wrong_api_key", "insufficient_balance_error", "authorized_error", // Cerebras, MiniMax
+		"organization_restricted", "blocked_api_access", "openrouter_credits", "openrouter_key_limit", // Groq, OpenRouter
+		"insufficient_user_quota", "pre_consume_token_quota_failed", // relays
+		"service_disabled", "billing_disabled", "consumer_suspended", // Google
+		"expiredtokenexception", "unrecognizedclientexception", "invalidsignatureexception": // Amazon
 		return reasonAccount
 	case "model_not_found", "modelnotfound", "modelnotopen", "model.accessdenied",
-		"invalidendpointormodel.notfound", "1211":
+		"invalidendpointormodel.notfound", "invalid_model", "model_decommissioned", "model_terms_required",
+		"model_permission_blocked_org", "model_permission_blocked_project", "model_not_available", "dedicated_endpoint_not_running",
+		"deploymentnotfound":
 		return reasonModel
-	case "permission_error", "permission_denied_error", "permission_denied", "failed_precondition", "accessdenied":
+	case "permission_error", "permission_denied_error", "permission_denied", "failed_precondition", "accessdenied",
+		"accessdeniedexception":
 		return reasonAccountWords
-	case "not_found_error", "resource_not_found_error":
+	case "not_found_error", "resource_not_found_error", "resourcenotfoundexception":
 		return reasonMissing
 	case "content_filter", "content_policy_violation", "invalid_prompt", "datainspectionfailed",
 		"data_inspection_failed", "customroleblocked", "faqruleblocked", "ipinfringementsuspect",
-		"responsibleaipolicyviolation", "flagged_input", "1301":
+		"responsibleaipolicyviolation", "flagged_input":
 		return reasonFilter
 	case "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "limitrequests",
 		"resource_exhausted", "engine_overloaded_error", "overloaded_error", "slow_down",
-		"serveroverloaded", "modelloadingerror", "1302", "1303", "1305":
+		"serveroverloaded", "modelloadingerror", "service_tier_capacity_exceeded", "openrouter_in_flight_budget",
+		"throttlingexception", "modelnotreadyexception":
 		return reasonBusy
-	case "timeout_error", "requesttimeout", "internalerror.timeout", "deadline_exceeded":
+	case "timeout_error", "requesttimeout", "internalerror.timeout", "deadline_exceeded",
+		"modeltimeoutexception":
 		return reasonTimeout
 	case "server_error", "api_error", "internal_server_error", "internalserviceerror",
 		"internalerror", "internalerror.algo", "systemerror", "modelservicefailed",
-		"modelunavailable", "service_unavailable", "unavailable", "internal", "500", "1230", "1234":
+		"modelunavailable", "service_unavailable", "unavailable", "internal", "500":
 		return reasonServer
-	case "invalid_request_error", "request_too_large", "invalid_argument", "invalidparameter",
+	case "invalid_request_error", "request_too_large", "invalid_argument", "invalidparameter", "invalid_parameter_error",
+		"badrequesterror", "bad_request_error", "validationexception",
 		"missingparameter", "context_length_exceeded", "unsupported_parameter", "unsupported_value",
 		"invalid_value", "missing_required_parameter", "unknown_parameter",
 		"string_above_max_length", "tool_use_failed", "invalid_image", "invalid_image_format",
@@ -112,7 +134,7 @@ func named(s string) reason {
 	switch {
 	case strings.HasSuffix(s, "_spend_limit_reached"):
 		return reasonAccount
-	case strings.Contains(s, "sensitivecontentdetected"), strings.HasPrefix(s, blocked),
+	case strings.Contains(s, "sensitivecontentdetected"), strings.HasPrefix(s, blocked), strings.HasSuffix(s, ".datainspectionfailed"),
 		strings.HasSuffix(s, "_policy"), strings.HasSuffix(s, "_policy_violation"):
 		return reasonFilter
 	case strings.HasPrefix(s, "throttling"), strings.HasPrefix(s, "ratelimitexceeded"),

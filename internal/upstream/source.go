@@ -1,9 +1,6 @@
 package upstream
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
 // Source is who gave an answer: vendors' wordings count only where they come
 // from their vendor, and a model is named only by its own id.
@@ -14,51 +11,6 @@ type Source struct {
 	// Model is the provider's id of the model that was asked for; empty: not
 	// known.
 	Model string
-}
-
-// vendor is a company by the adapter that speaks with it alone, if there is one,
-// and its domain.
-type vendor struct{ adapter, domain string }
-
-// is tells whether the answer came from a vendor.
-func (s Source) is(v vendor) bool {
-	if v.adapter != "" && s.Provider == v.adapter {
-		return true
-	}
-	u, err := url.Parse(s.BaseURL)
-	if err != nil {
-		return false
-	}
-	host := strings.ToLower(u.Hostname())
-	return host == v.domain || strings.HasSuffix(host, "."+v.domain)
-}
-
-// wordings are notices of vendors that give no telling name, by how they begin.
-// The name of a client's field may stand there as well, so what one says about
-// our account is never proof.
-var wordings = [...]struct {
-	vendor vendor // none: anybody's, where they do no harm to others
-	text   string
-	reason reason
-}{
-	{vendor{"anthropic", "anthropic.com"}, "your credit balance is too low", reasonAccountWords},
-	{vendor{"anthropic", "anthropic.com"}, "you have reached your specified", reasonAccountWords},
-	{vendor{}, "the request was rejected because it was considered high risk", reasonFilter}, // Moonshot
-}
-
-// worded returns the reason of a notice's wording. An error that names a
-// parameter ("NAME: Extra inputs are not permitted") is about that.
-func (s Source) worded(n notice) reason {
-	message := strings.ToLower(n.message)
-	if n.param != "" || strings.Contains(message, ": ") {
-		return reasonNone
-	}
-	for _, w := range wordings {
-		if strings.HasPrefix(message, w.text) && (w.vendor == vendor{} || s.is(w.vendor)) {
-			return w.reason
-		}
-	}
-	return reasonNone
 }
 
 // namesModel tells whether a notice begins by saying of the model that was asked

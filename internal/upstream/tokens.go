@@ -14,11 +14,14 @@ type TokenCounts struct {
 	Prompt     int64 `json:"prompt_tokens,omitempty"`
 	Cached     int64 `json:"cached_tokens,omitempty"`
 	Completion int64 `json:"completion_tokens,omitempty"`
+	// CostNano is what the provider said that it takes, in nano-dollars; 0: it did
+	// not.
+	CostNano int64 `json:"-"`
 }
 
 // TokensOf are the counts of a usage.
 func TokensOf(u wire.Usage) TokenCounts {
-	return TokenCounts{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
+	return TokenCounts{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, CostNano: u.CostNano}
 }
 
 // Spending adds up what a provider counts in its answers to one step of a task:
@@ -56,4 +59,5 @@ func Spend(ctx context.Context, answer []byte) {
 	s.total.Prompt += u.Prompt
 	s.total.Cached += u.Cached
 	s.total.Completion += u.Completion
+	s.total.CostNano += u.CostNano
 }

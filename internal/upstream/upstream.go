@@ -12,6 +12,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"tollgate/internal/wire"
@@ -28,6 +29,14 @@ type Target struct {
 	BaseURL string
 	// Key is the resolved credential; empty for providers that need none.
 	Key string
+	// Header goes with every call to the line's own host. Secrets are what of it
+	// must be shown to nobody else.
+	Header  http.Header
+	Secrets []string
+	// Set are top-level fields of every request with fixed values, as JSON, and
+	// Omit those that are never sent.
+	Set  map[string]json.RawMessage
+	Omit []string
 	// Options are the line's options for the adapter, already checked by
 	// Info.CheckOptions.
 	Options map[string]any
@@ -47,6 +56,14 @@ type Info struct {
 	DefaultBaseURL string
 	// NeedsBaseURL and NeedsKey say what a line must have.
 	NeedsBaseURL, NeedsKey bool
+	// KeyHeaders are the headers that credentials go in, beside Authorization.
+	KeyHeaders []string
+	// Keyless tells of options with which a line gets its credential in another
+	// way than by a key, although NeedsKey; nil: there are none.
+	Keyless func(options map[string]any) bool
+	// NeedsForms says that a line of chat models must name its forms, since no
+	// model there speaks them all.
+	NeedsForms bool
 	// CheckOptions reports what is wrong with a line's options, in words for
 	// the operator that name the option. It is never nil.
 	CheckOptions func(options map[string]any) error

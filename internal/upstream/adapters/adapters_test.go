@@ -24,7 +24,11 @@ func TestListedMeansOpened(t *testing.T) {
 		if err := info.CheckOptions(map[string]any{"no_such_option": 1}); err == nil || !strings.Contains(err.Error(), "no_such_option") {
 			t.Errorf("%s: an unknown option: %v", name, err)
 		}
-		a, err := set.Open(upstream.Target{Line: "main", Provider: name, BaseURL: info.DefaultBaseURL, Key: "key"})
+		base := info.DefaultBaseURL
+		if base == "" && info.NeedsBaseURL {
+			base = "https://resource.example"
+		}
+		a, err := set.Open(upstream.Target{Line: "main", Provider: name, BaseURL: base, Key: "key"})
 		if err != nil || a == nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -71,7 +75,9 @@ lines:
 `
 	known := map[string]catalog.Provider{}
 	for name, info := range adapters.Providers() {
-		p := catalog.Provider{Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey,
+		p := catalog.Provider{Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL,
+			NeedsKey: info.NeedsKey, Keyless: info.Keyless,
+			NeedsForms:   info.NeedsForms,
 			CheckOptions: info.CheckOptions}
 		for _, kind := range info.Kinds {
 			p.Kinds = append(p.Kinds, catalog.Kind(kind))

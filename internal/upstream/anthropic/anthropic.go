@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,6 +56,7 @@ func Info() upstream.Info {
 		Kinds:          []string{"chat"},
 		Forms:          []wire.Form{wire.FormMessages},
 		DefaultBaseURL: defaultBaseURL,
+		KeyHeaders:     []string{keyHeader},
 		CheckOptions:   exchange.NoOptions(Provider),
 	}
 }
@@ -63,7 +65,7 @@ func Info() upstream.Info {
 type Adapter struct {
 	line            *exchange.Client
 	messages, count *url.URL
-	key             []string
+	credential      http.Header
 }
 
 var _ chatcall.TokenCounter = (*Adapter)(nil)
@@ -74,16 +76,24 @@ var _ chatcall.TokenCounter = (*Adapter)(nil)
 // for options. Calls go over transport: exchange.NewTransport makes the one to
 // use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
+	var credential http.Header
+	if t.Key != "" {
+		credential = http.Header{keyHeader: {t.Key}}
+	}
+	return Speak(t, Info(), credential, transport)
+}
+
+// Speak is New for another provider that speaks as Anthropic does. credential
+// goes out with every call; nil: transport adds it.
+func Speak(t upstream.Target, p upstream.Info, credential http.Header, transport http.RoundTripper) (*Adapter, error) {
 	t.BaseURL = strings.TrimSuffix(strings.TrimRight(t.BaseURL, "/"), "/v1")
-	line, err := exchange.Open(t, Info(), transport)
+	line, err := exchange.Open(t, p, transport)
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, messages: line.URL("v1", "messages"), count: line.URL("v1", "messages", "count_tokens")}
-	if t.Key != "" {
-		a.key = []string{t.Key}
-	}
-	return a, nil
+	return &Adapter{
+		line: line, messages: line.URL("v1", "messages"), count: line.URL("v1", "messages", "count_tokens"), credential: credential,
+	}, nil
 }
 
 // Chat implements chatcall.Adapter for the messages form.
@@ -130,8 +140,6 @@ func (a *Adapter) header(c chatcall.Call) http.Header {
 	if flags := c.Header.Values(betaHeader); len(flags) > 0 {
 		header[betaHeader] = flags
 	}
-	if a.key != nil {
-		header[keyHeader] = a.key
-	}
+	maps.Copy(header, a.credential)
 	return header
 }

@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -116,10 +117,14 @@ func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindIm
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	if w.Kind == upstream.KindVideo {
-		return jobcall.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url")
+		rule := jobcall.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url", "negative_prompt")
+		if !silent.MatchString(w.Model) {
+			rule = rule.As("audio", "generate_audio")
+		}
+		return rule.Roles(jobrequest.Roles()...)
 	}
 	return jobcall.AllBut("model", "prompt", "size", "response_format", "stream", "image", "n",
-		"sequential_image_generation_options", "callback_url")
+		"sequential_image_generation_options", "callback_url", "negative_prompt")
 }
 
 // Submit implements jobcall.Generator.

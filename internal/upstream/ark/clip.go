@@ -3,7 +3,6 @@ package ark
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"regexp"
 	"slices"
@@ -11,10 +10,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // resolution matches the tiers that Ark can be told (`720p`, `4k`).
@@ -23,6 +22,9 @@ var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 // framesWithRatio matches the models that are known to take a ratio beside a
 // first frame. Later ones refuse that: their clip has the shape of the frame.
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
+
+// silent matches the models that make no sound.
+var silent = regexp.MustCompile(`seedance-1-0`)
 
 // film submits a clip.
 func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
@@ -40,10 +42,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	}
 	ticket := gjson.GetBytes(answer, "id").String()
 	if !exchange.Ticket(ticket) {
-		t := upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable id in the answer to a submission")),
-			fault.UpstreamError, upstream.NextLine)
-		t.Lost = true // it runs, under a name that we do not know
-		return nil, t
+		return nil, upstream.Nameless("id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
@@ -92,6 +91,9 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := a.checkRoles(w); err != nil {
+		return nil, err
+	}
 	var content []media
 	if w.Prompt != "" {
 		content = append(content, media{Type: "text", Text: w.Prompt})
@@ -109,7 +111,9 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 			return nil, err
 		}
 		role := "reference_image"
-		if frames {
+		if r.Role == jobrequest.FirstFrame || r.Role == jobrequest.LastFrame {
+			role = r.Role
+		} else if frames {
 			role = [...]string{"first_frame", "last_frame"}[i]
 		}
 		content = append(content, media{Type: "image_url", Image: &link{at}, Role: role})
@@ -117,13 +121,33 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 	return content, nil
 }
 
+// checkRoles refuses what Ark does not take of references whose roles the user
+// said: frames beside references, a last frame without a first, and a ratio beside
+// frames where the model would refuse it.
+func (a *Adapter) checkRoles(w jobcall.Task) error {
+	first, last, rest := w.Framed()
+	framed := first != nil || last != nil
+	switch {
+	case framed && len(rest) > 0:
+		return upstream.Unsuitable(w.Kind, "ark takes either frames or references")
+	case last != nil && first == nil:
+		return upstream.Unsuitable(w.Kind, "ark takes a last frame beside a first one alone")
+	case framed && w.Ratio != "" && !framesWithRatio.MatchString(w.Model):
+		return upstream.Unsuitable(w.Kind, "ark's model %s takes no ratio beside frames", w.Model)
+	}
+	return nil
+}
+
 // frames tells whether the pictures that a clip is made from are its first and
 // last frame. Ark wants either frames or references, and tells them apart by
-// roles, which a user's list does not have. So, unless the line's image_role
+// roles. Where the user said none: unless the line's image_role
 // decides: one picture is what the clip begins with, two are its beginning and
 // end; more, or any beside a video, are what it shows, and so are those of a
 // clip whose ratio the user has chosen if the model would refuse it beside frames.
 func (a *Adapter) frames(w jobcall.Task) (bool, error) {
+	if w.HasRoles() {
+		return false, nil
+	}
 	few := len(w.References) > 0 && len(w.References) <= 2 &&
 		!slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch a.imageRole {

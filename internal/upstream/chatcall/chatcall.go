@@ -3,7 +3,8 @@
 //
 // Invariants:
 //   - An adapter makes one call and never repeats it: the walk over lines
-//     (package line) is the only retry loop.
+//     (package line) is the only retry loop. Package credential alone sends a
+//     call again, once, that was refused for its token.
 //   - Nothing a client sent reaches a provider but the body and the headers
 //     that Call names.
 package chatcall
@@ -48,6 +49,8 @@ type Response struct {
 	Body io.ReadCloser
 	// ContentType is the provider's, with its parameters.
 	ContentType string
+	// Length is what the provider announced that Body has, bytes; 0: nothing was.
+	Length int64
 	// Stream says whether Body is an event stream. It equals Call.Stream.
 	Stream bool
 }
@@ -67,6 +70,13 @@ type TokenCounter interface {
 	// CountTokens returns how many tokens the provider says the prompt of the
 	// call has. Stream is ignored. The error is always a *upstream.Failure.
 	CountTokens(ctx context.Context, c Call) (int64, error)
+}
+
+// Secretive is implemented by adapters whose line has secrets beside its key:
+// tokens that are renewed.
+type Secretive interface {
+	// Secrets are what must not be told, as of now.
+	Secrets() []string
 }
 
 // NoChat is for adapters of providers that have no chat; they embed it.

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,8 +43,10 @@ type Making struct {
 	Tasks map[string]jobcall.Task
 	// Ticket is one that the provider could have given for a task, but has not.
 	Ticket func(w jobcall.Task) string
-	// Params pass, and have the number 41417 somewhere.
+	// Params pass, and have the number 41417 somewhere, or the marker.
 	Params string
+	// Marker is what the provider sees of Params; empty: 41417.
+	Marker string
 	// Plays are the options that make it play a trouble, for a provider that
 	// speaks no HTTP; nil: it is met by the fake.
 	Plays map[Trouble]map[string]any
@@ -65,6 +68,7 @@ func Media(t *testing.T, p Making) {
 	t.Run("a deadline and a caller who leaves", p.ends)
 	t.Run("params", p.params)
 	t.Run("what is not sent", p.unsent)
+	t.Run("the vocabulary", p.vocabulary)
 	if p.Plays == nil {
 		t.Run("the credential stays on the own host", p.credential)
 		t.Run("strange tickets", p.tickets)
@@ -309,9 +313,11 @@ func vanished(kind string) fault.Code {
 }
 
 // polls: a poll that fails says nothing about the task, but that the provider
-// does not know it.
+// does not know it. One image: of several, each a task at the provider, the
+// others go on.
 func (p Making) polls(t *testing.T) {
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
+		w.Count = 1
 		g, studio := p.meeting(t, BreaksPolls)
 		made := submitted(t, g, w)
 		_, err := g.Poll(t.Context(), w, made.Ticket)
@@ -436,7 +442,7 @@ func (p Making) params(t *testing.T) {
 		g, studio := p.meeting(t, Well)
 		refused := map[string]string{"a list": `[1]`, "null": `null`, "half": `{"seed":`}
 		for _, name := range []string{"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
-			"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl"} {
+			"image", "images", "reference_images", "references", "first_frame", "last_frame", "mask", "callback_url", "callBackUrl"} {
 			refused[name] = `{"` + name + `":"x"}`
 		}
 		for name, params := range refused {
@@ -453,7 +459,7 @@ func (p Making) params(t *testing.T) {
 		}
 		w.Params = json.RawMessage(p.Params)
 		submitted(t, g, w)
-		if studio != nil && !bytes.Contains(studio.Submissions()[0].Body, []byte("41417")) {
+		if studio != nil && !bytes.Contains(studio.Submissions()[0].Body, []byte(cmp.Or(p.Marker, "41417"))) {
 			t.Errorf("%s did not arrive: %s", p.Params, studio.Submissions()[0].Body)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // The values of the option image_role; empty: see frames.
@@ -114,7 +115,9 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 		var m media
 		if r.Image() {
 			m.Type = "reference_image"
-			if frames {
+			if r.Role == jobrequest.FirstFrame || r.Role == jobrequest.LastFrame {
+				m.Type = r.Role
+			} else if frames {
 				m.Type = [...]string{"first_frame", "last_frame"}[i]
 			}
 			m.URL, err = picture(ctx, r)
@@ -136,11 +139,14 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 
 // frames tells whether the pictures that a clip is made from are its first and
 // last frame. Some models say so by their id. Those that can do both want it
-// said, and a user's list does not say it: so, unless the line's image_role
+// said. Where the user did not: unless the line's image_role
 // decides, one picture is what the clip begins with, two are its beginning and
 // end, and more, or any beside a video, are what it shows; so are those of a
 // clip whose ratio the user has chosen, since frames have a shape of their own.
 func (a *Adapter) frames(w jobcall.Task) (bool, error) {
+	if w.HasRoles() {
+		return false, nil
+	}
 	few := len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
 	case strings.Contains(w.Model, "r2v"), edits(w.Model):
@@ -197,7 +203,14 @@ func sayFrames(ctx context.Context, w jobcall.Task, ask request, speaks dialect)
 	if n := len(w.References); n == 0 || n > len(names) {
 		return upstream.Unsuitable(w.Kind, "dashscope's model %s makes a clip from a picture, at most %d of them", w.Model, len(names))
 	}
-	for i, r := range w.References {
+	refs := w.References
+	if first, last, _ := w.Framed(); last != nil {
+		if first == nil {
+			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes a last frame beside a first one alone", w.Model)
+		}
+		refs = []jobcall.Reference{*first, *last}
+	}
+	for i, r := range refs {
 		if !r.Image() {
 			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes no videos", w.Model)
 		}

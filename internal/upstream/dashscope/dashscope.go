@@ -131,8 +131,15 @@ func (a *Adapter) Blocks(w jobcall.Task) bool {
 }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
-	return jobcall.AllBut("size", "n", "resolution", "ratio", "duration")
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+	rule := jobcall.AllBut("size", "n", "resolution", "ratio", "duration")
+	if w.Kind == upstream.KindVideo {
+		if sounds(w.Model) {
+			rule = rule.As("audio", "audio")
+		}
+		rule = rule.Roles(rolesOf(w.Model)...)
+	}
+	return rule
 }
 
 // Submit implements jobcall.Generator.
@@ -182,7 +189,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	ticket := output.Get("task_id").String()
 	if !exchange.Ticket(ticket) {
-		return nil, nameless()
+		return nil, upstream.Nameless("task_id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"tollgate/internal/wire/jobrequest"
 )
 
 // The endpoints, as the options image_endpoint and video_endpoint name them.
@@ -104,6 +106,36 @@ func dialectOf(model string) dialect {
 		return inText
 	}
 	return inAddress
+}
+
+// rolesOf are the roles of references that a model of clips can be told.
+func rolesOf(model string) []string {
+	switch dialectOf(model) {
+	case inAddress:
+		return []string{jobrequest.FirstFrame}
+	case inFrames:
+		return []string{jobrequest.FirstFrame, jobrequest.LastFrame}
+	case inList:
+		return []string{jobrequest.Subject}
+	case inText:
+		return nil
+	}
+	switch {
+	case strings.Contains(model, "t2v"):
+		return nil
+	case strings.Contains(model, "i2v"):
+		return []string{jobrequest.FirstFrame, jobrequest.LastFrame}
+	case strings.Contains(model, "r2v"), edits(model):
+		return []string{jobrequest.Subject}
+	}
+	return jobrequest.Roles()
+}
+
+// sounds tells whether a model of clips can be told to make sound or none. Wan
+// 2.7 cannot, nor can those before 2.6.
+func sounds(model string) bool {
+	release, ok := wanOf(model)
+	return !ok || release == 206 || release >= 300
 }
 
 // pixels are the sizes that older models of clips know, by tier and ratio.

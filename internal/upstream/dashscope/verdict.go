@@ -52,14 +52,6 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (ou
 	return gjson.Result{}, a.hide(t)
 }
 
-// nameless is the trouble of a task that runs under a name we do not know.
-func nameless() *upstream.JobFailure {
-	t := upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("no usable task_id in the answer to a submission")),
-		fault.UpstreamError, upstream.NextLine)
-	t.Lost = true
-	return t
-}
-
 // hide takes the line's credential out of what a provider says.
 func (a *Adapter) hide(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(a.key) }
 

@@ -19,11 +19,13 @@ package exchange
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +58,10 @@ type Client struct {
 	transport http.RoundTripper
 	strangers http.RoundTripper // to other hosts; nil: no way there
 	base      *url.URL
-	secret    string
+	secrets   []string // the line's credential, and what its headers hide
+	header    http.Header
+	set       map[string]json.RawMessage
+	omit      []string
 	source    upstream.Source
 }
 
@@ -82,7 +87,8 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 		u.Path = "/" // what is joined to an empty path has no slash before it
 	}
 	return &Client{
-		transport: transport, strangers: t.Strangers, base: u, secret: t.Key,
+		transport: transport, strangers: t.Strangers, base: u, secrets: append([]string{t.Key}, t.Secrets...),
+		header: t.Header, set: t.Set, omit: t.Omit,
 		source: upstream.Source{Provider: t.Provider, BaseURL: base},
 	}, nil
 }
@@ -134,6 +140,29 @@ func NoOptions(provider string) func(options map[string]any) error {
 	}
 }
 
+// flagsHeader is the one of the headers of clients whose values add up.
+const flagsHeader = "Anthropic-Beta"
+
+// addHeader adds the line's own headers, which win over others.
+func (l *Client) addHeader(to http.Header) {
+	for name, values := range l.header {
+		if name == flagsHeader {
+			values = slices.Concat(to[name], values)
+		}
+		to[name] = values
+	}
+}
+
+// hide takes the line's secrets out of what a provider said.
+func (l *Client) hide(said []byte) []byte {
+	for i, secret := range l.secrets {
+		if len(secret) >= 8 || i == 0 && secret != "" { // shorter values of headers are ordinary words
+			said = bytes.ReplaceAll(said, []byte(secret), []byte("[redacted]"))
+		}
+	}
+	return said
+}
+
 // Post is one call.
 type Post struct {
 	// URL is where it goes; from Line.URL.
@@ -150,13 +179,19 @@ type Post struct {
 	Ends []string
 }
 
-// Send sends a call and judges the head of the answer. The error is always a
-// *upstream.Failure without the line's credential in it.
+// Send sends a call, with what the line sets and without what it omits, and
+// judges the head of the answer. The error is always a *upstream.Failure without
+// the line's credential in it.
 func (l *Client) Send(ctx context.Context, p Post) (*chatcall.Response, error) {
+	p.Call.Body = rawjson.Override(p.Call.Body, l.set, l.omit)
+	return l.send(ctx, p)
+}
+
+func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	resp, err := l.transport.RoundTrip(l.request(ctx, p))
 	if err != nil {
-		f := upstream.Interrupted(ctx, err).Redact(l.secret)
+		f := upstream.Interrupted(ctx, err).Redact(l.secrets...)
 		cancel()
 		return nil, f
 	}
@@ -168,22 +203,29 @@ func (l *Client) Send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	if p.Call.Stream {
 		from.ends.words = p.Ends
 	}
-	return &chatcall.Response{Body: from, ContentType: resp.Header.Get("Content-Type"), Stream: p.Call.Stream}, nil
+	return &chatcall.Response{
+		Body:        from,
+		ContentType: resp.Header.Get("Content-Type"),
+		Length:      max(0, resp.ContentLength),
+		Stream:      p.Call.Stream,
+	}, nil
 }
 
-// Ask sends a call that is answered by one small document, and returns that.
+// Ask sends a call that is answered by one small document, and returns that. What
+// the line sets is for answers and does not go along.
 // Errors inside it are failures too, and so is a document of more than limit
 // bytes. The error is always a *upstream.Failure.
 func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
-	answer, err := l.Send(ctx, p)
+	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, l.omit)
+	answer, err := l.send(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	if err != nil {
-		return nil, upstream.Interrupted(ctx, err).Redact(l.secret)
+		return nil, upstream.Interrupted(ctx, err).Redact(l.secrets...)
 	}
 	if int64(len(said)) > limit {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
@@ -192,7 +234,7 @@ func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
 	if f := l.from(p.Call).Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {
-		return nil, f.Redact(l.secret)
+		return nil, f.Redact(l.secrets...)
 	}
 	return said, nil
 }
@@ -210,6 +252,7 @@ func (l *Client) request(ctx context.Context, p Post) *http.Request {
 		"User-Agent":   {userAgent},
 	}
 	maps.Copy(header, p.Header)
+	l.addHeader(header)
 	if p.Call.IdempotencyKey != "" {
 		header[idempotencyHeader] = []string{p.Call.IdempotencyKey}
 	}
@@ -239,9 +282,7 @@ func (l *Client) judge(resp *http.Response, from *body, call chatcall.Call) *ups
 		return nil
 	}
 	said := from.beginning(maxErrorBody, errorBodyWait)
-	if l.secret != "" {
-		said = bytes.ReplaceAll(said, []byte(l.secret), []byte("[redacted]"))
-	}
+	said = l.hide(said)
 	if resp.Header.Get("Date") == "" { // Retry-After may be a date, which counts from it
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
@@ -251,7 +292,7 @@ func (l *Client) judge(resp *http.Response, from *body, call chatcall.Call) *ups
 		f.Status = resp.StatusCode
 	}
 	f.Used = upstream.TokensOf(usage.Reported(call.Form, said))
-	return f.Redact(l.secret)
+	return f.Redact(l.secrets...)
 }
 
 // from is who answers a call.

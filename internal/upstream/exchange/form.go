@@ -9,6 +9,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"slices"
+	"strings"
 	"sync"
 
 	"tollgate/internal/upstream/jobcall"
@@ -24,6 +26,7 @@ type Multipart struct {
 	segments []segment
 	length   int64
 	ended    bool
+	omit     []string // fields that are left out
 }
 
 // segment is a part of the body: text, or size bytes of what open opens.
@@ -40,8 +43,21 @@ func NewForm() *Multipart {
 	return f
 }
 
-// Field adds a field with a value.
+// NewForm makes an empty form for a submission, which leaves out what the line
+// omits.
+func (l *Client) NewForm() *Multipart {
+	f := NewForm()
+	f.omit = l.omit
+	return f
+}
+
+// Field adds a field with a value. Members of lists and objects (`name[]`) are
+// their field's.
 func (f *Multipart) Field(name, value string) {
+	top, _, _ := strings.Cut(name, "[")
+	if slices.ContainsFunc(f.omit, func(omitted string) bool { return strings.EqualFold(omitted, top) }) {
+		return
+	}
 	_ = f.writer.WriteField(name, value) // into a buffer: cannot fail
 }
 

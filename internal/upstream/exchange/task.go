@@ -3,6 +3,7 @@ package exchange
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,20 +45,28 @@ type JobCall struct {
 
 // Reply is an answer. What its status and body mean is for the adapter.
 type Reply struct {
-	Status int
-	Header http.Header
-	Body   []byte
-	secret string // the line's credential
+	Status  int
+	Header  http.Header
+	Body    []byte
+	secrets []string // the line's
+	source  upstream.Source
 }
 
-// Refused is upstream.Refused of the reply.
+// Refused is Source.Refused of the reply.
 func (r *Reply) Refused(kind string) *upstream.JobFailure {
-	return r.Redact(upstream.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header))
+	return r.Redact(r.source.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header))
+}
+
+// RefusedAs is Refused for providers that say an error in a shape of their own:
+// by the code and the message that the adapter read in it; either may be empty.
+func (r *Reply) RefusedAs(kind, code, message string) *upstream.JobFailure {
+	said, _ := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}}) // texts alone: cannot fail
+	return r.Redact(upstream.Refused(kind, r.Status, "application/json", said, r.Header))
 }
 
 // Redact takes the line's credential out of what an adapter made of the reply.
 // In the bytes of Body it may be spelled in another way.
-func (r *Reply) Redact(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(r.secret) }
+func (r *Reply) Redact(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(r.secrets...) }
 
 // Good tells whether the status is a 2xx.
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
@@ -73,12 +82,15 @@ func (r *Reply) Unknown() bool {
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
 // upstream.Unread.
 func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
+	if r.Body != nil && (r.ContentType == "" || r.ContentType == "application/json") {
+		r.Body = rawjson.Override[json.RawMessage](r.Body, nil, l.omit)
+	}
 	reply, err := l.do(ctx, r)
 	if own := (unread{}); errors.As(err, &own) {
-		return nil, upstream.Unread(own.err).Redact(l.secret)
+		return nil, upstream.Unread(own.err).Redact(l.secrets...)
 	}
 	if err != nil {
-		return nil, upstream.LostAnswer(ctx, err).Redact(l.secret)
+		return nil, upstream.LostAnswer(ctx, err).Redact(l.secrets...)
 	}
 	return reply, nil
 }
@@ -88,7 +100,7 @@ func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if err != nil {
-		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
+		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
 	}
 	return reply, nil
 }
@@ -96,7 +108,7 @@ func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 // Silent is the failure of a question that was not answered well: ask again.
 // It keeps what Classify says of the line's health.
 func (r *Reply) Silent() *upstream.JobFailure {
-	f := upstream.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
+	f := r.source.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 	if f == nil {
 		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
 	}
@@ -115,6 +127,7 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		header["Content-Type"] = []string{r.ContentType}
 	}
 	maps.Copy(header, r.Header)
+	l.addHeader(header)
 	req := (&http.Request{Method: r.Method, URL: r.URL, Host: r.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header}).WithContext(ctx)
 	if r.Body != nil {
@@ -149,11 +162,11 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		}
 		body = nil // its status says enough
 	}
-	if l.secret != "" && resp.StatusCode >= 300 {
-		body = bytes.ReplaceAll(body, []byte(l.secret), []byte("[redacted]"))
+	if resp.StatusCode >= 300 {
+		body = l.hide(body)
 	}
 	upstream.Spend(ctx, body)
-	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secret: l.secret}, nil
+	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secrets: l.secrets, source: l.source}, nil
 }
 
 // maxHops bounds the redirects of a download.
@@ -168,7 +181,7 @@ var errStrange = errors.New("the result is on a host that is not the line's own"
 // results send to their storage. The error is a *upstream.JobFailure with NextPoll.
 func (l *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
 	failed := func(f *upstream.Failure) error {
-		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secret)
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
 	}
 	at, err := url.Parse(address)
 	for range maxHops {
@@ -186,6 +199,7 @@ func (l *Client) Download(ctx context.Context, address string, header http.Heade
 		}
 		if l.owns(at) {
 			maps.Copy(req.Header, header)
+			l.addHeader(req.Header)
 		}
 		if way == nil {
 			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errStrange))

@@ -68,6 +68,8 @@ func usual() input.Words {
 			input.Image: "image_url", input.Images: "image_urls", input.Video: "video_url", input.Videos: "video_urls", input.Mask: "mask_url",
 			input.Size: "image_size", input.Width: "width", input.Height: "height",
 			input.Ratio: "aspect_ratio", input.Resolution: "resolution", input.Duration: "duration",
+			input.FirstFrame: "image_url", input.Subjects: "image_urls", input.Audio: "generate_audio",
+			input.Seed: "seed", input.Negative: "negative_prompt",
 		},
 		ImageSize: input.SizeObject, VideoSize: input.SizeRatio, Duration: input.DurationText,
 	}

@@ -43,6 +43,7 @@ func Info() upstream.Info {
 		Forms:          []wire.Form{wire.FormGemini},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
+		KeyHeaders:     []string{"X-Goog-Api-Key"},
 		CheckOptions:   exchange.NoOptions(Provider),
 	}
 }

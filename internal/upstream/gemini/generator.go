@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -112,7 +113,14 @@ func places(w jobcall.Task) place {
 
 // ParamRule implements jobcall.Generator: what has no place is refused.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	return jobcall.Only(slices.Sorted(maps.Keys(places(w)))...)
+	rule := jobcall.Only(slices.Sorted(maps.Keys(places(w)))...)
+	switch {
+	case w.Kind == upstream.KindImage:
+		return rule
+	case isVeo(w.Model):
+		return rule.As("audio", "generateAudio").As("negative_prompt", "negativePrompt").Roles(jobrequest.Roles()...)
+	}
+	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 }
 
 // put puts the further fields of a work into its body.

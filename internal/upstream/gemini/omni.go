@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // Bounds of clips of Omni.
@@ -72,13 +73,17 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 		input = append(input, map[string]any{"type": "text", "text": w.Prompt})
 	}
 	task := "text_to_video"
-	for _, b := range references {
+	first, _, rest := w.Framed()
+	if first != nil && len(rest) > 0 {
+		return nil, upstream.Unsuitable(w.Kind, "a first frame beside references; the provider takes either")
+	}
+	for i, b := range references {
 		kind, _, _ := strings.Cut(b.kind, "/")
 		input = append(input, map[string]any{"type": kind, "data": b.data, "mime_type": b.kind})
 		switch {
 		case kind == "video" || task == "edit":
 			task = "edit"
-		case task == "text_to_video":
+		case task == "text_to_video" && w.References[i].Role != jobrequest.Subject:
 			task = "image_to_video"
 		default:
 			task = "reference_to_video"

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // maxAssets is how many references a clip of Veo can have; one alone is its
@@ -83,11 +84,21 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 	}
 	instance := map[string]any{"prompt": w.Prompt}
 	var assets []any
-	for _, b := range references {
+	first, last, rest := w.Framed()
+	switch {
+	case (first != nil || last != nil) && len(rest) > 0:
+		return nil, upstream.Unsuitable(w.Kind, "frames beside references; the provider takes either")
+	case last != nil && first == nil:
+		return nil, upstream.Unsuitable(w.Kind, "a last frame without a first one")
+	}
+	for i, b := range references {
 		image := map[string]any{"bytesBase64Encoded": b.data, "mimeType": b.kind}
-		if len(references) == 1 {
+		switch role := w.References[i].Role; {
+		case role == jobrequest.LastFrame:
+			instance["lastFrame"] = image
+		case role == jobrequest.FirstFrame, role == "" && len(references) == 1:
 			instance["image"] = image
-		} else {
+		default:
 			assets = append(assets, map[string]any{"image": image, "referenceType": "asset"})
 		}
 	}

@@ -144,6 +144,17 @@ func TestWorksAreWritten(t *testing.T) {
 		"further fields": {object{"size": "none", "input": object{"steps": int64(4), "safe": true}},
 			with(image(), func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }),
 			`{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
+		"frames": {object{"size": "none", "fields": object{"first_frame": "start", "last_frame": "end", "audio": "sound"}},
+			with(video(), func(w *jobcall.Task) {
+				w.Seconds, w.References = 0, []jobcall.Reference{at("image/png", "a"), at("image/png", "b")}
+				w.References[0].Role, w.References[1].Role = "last_frame", "first_frame"
+				w.Params = json.RawMessage(`{"audio":true}`)
+			}), `{"end":"a","prompt":"p","sound":true,"start":"b"}`},
+		"references by role": {object{"size": "none", "fields": object{"reference_images": "subjects"}},
+			with(video(), func(w *jobcall.Task) {
+				one(w)
+				w.Seconds, w.References[0].Role = 0, "reference"
+			}), `{"prompt":"p","subjects":["a"]}`},
 		"ours win": {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
 		"of one model": {object{"size": "ratio", "input": object{"a": int64(1)},
 			"models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}},
@@ -205,6 +216,12 @@ func TestWhatCannotBeSaid(t *testing.T) {
 			func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
 		"a larger tier whose pixels are left out": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
 			func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
+		"a frame without a word": {nil, func(w *jobcall.Task) {
+			w.References = []jobcall.Reference{at("image/png", "a")}
+			w.References[0].Role = "last_frame"
+		}, "last frame"},
+		"a seed that is left out": {object{"fields": object{"seed": ""}},
+			func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seed":1}`) }, "seed"},
 		"count in params": {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
 		"size in params":  {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
 		"params are none": {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},

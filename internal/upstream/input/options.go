@@ -40,6 +40,12 @@ const (
 	Ratio      = "ratio"
 	Resolution = "resolution"
 	Duration   = "duration"
+	FirstFrame = "first_frame" // of a video
+	LastFrame  = "last_frame"
+	Subjects   = "reference_images" // what a video shows, as a list
+	Audio      = "audio"            // whether a video has sound
+	Seed       = "seed"
+	Negative   = "negative_prompt"
 )
 
 // The values of the option `size`: how the size of a picture is said.
@@ -62,7 +68,8 @@ const maxName = 200
 
 // words lists what can be said, sized and spelled.
 func words() []string {
-	return []string{Prompt, Count, Image, Images, Video, Videos, Mask, Size, Width, Height, Ratio, Resolution, Duration}
+	return []string{Prompt, Count, Image, Images, Video, Videos, Mask, Size, Width, Height, Ratio, Resolution, Duration,
+		FirstFrame, LastFrame, Subjects, Audio, Seed, Negative}
 }
 
 func sizes() []string     { return []string{SizeRatio, SizePixels, SizeObject, SizeNone} }

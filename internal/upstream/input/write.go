@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // Carry brings a reference to the provider and returns what stands for it in
@@ -160,16 +161,24 @@ func (d *draft) size() {
 
 // references says what is worked from: which member holds which.
 func (d *draft) references() map[string]carried {
-	var images, videos []jobcall.Reference
+	var images, videos, subjects []jobcall.Reference
+	found := map[string]carried{}
 	for _, r := range d.work.References {
-		if strings.HasPrefix(r.Type, "video/") {
+		switch {
+		case strings.HasPrefix(r.Type, "video/"):
 			videos = append(videos, r)
-		} else {
+		case r.Role == jobrequest.FirstFrame:
+			d.assign(found, "first frame", []jobcall.Reference{r}, FirstFrame, "")
+		case r.Role == jobrequest.LastFrame:
+			d.assign(found, "last frame", []jobcall.Reference{r}, LastFrame, "")
+		case r.Role == jobrequest.Subject:
+			subjects = append(subjects, r)
+		default:
 			images = append(images, r)
 		}
 	}
-	found := map[string]carried{}
 	d.assign(found, "images", images, Image, Images)
+	d.assign(found, "reference images", subjects, "", Subjects)
 	d.assign(found, "videos", videos, Video, Videos)
 	if d.work.Mask != nil {
 		d.assign(found, "a mask", []jobcall.Reference{*d.work.Mask}, Mask, "")
@@ -206,12 +215,29 @@ func (s *Style) ParamRule() jobcall.ParamRule {
 			own = append(own, name)
 		}
 	}
-	return jobcall.AllBut(own...)
+	for _, word := range choices() {
+		if member, known := s.fields[word]; known && member == "" {
+			own = append(own, word)
+		}
+	}
+	rule := jobcall.AllBut(own...).Roles(jobrequest.Roles()...)
+	for _, word := range choices() {
+		if member := s.fields[word]; member != "" {
+			rule = rule.As(word, member)
+		}
+	}
+	return rule
 }
+
+// choices are the words that go as further fields: a client's, under the model's
+// own name.
+func choices() []string { return []string{Audio, Seed, Negative} }
 
 // uses tells whether a style says a word at all.
 func (s *Style) uses(word string) bool {
 	switch word {
+	case Audio, Seed, Negative:
+		return false
 	case Ratio:
 		return s.size == SizeRatio
 	case Resolution:

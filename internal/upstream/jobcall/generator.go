@@ -49,7 +49,11 @@ type Task struct {
 	// entry lets pass, as the user sent them; nil: none. A submission does not
 	// show it: Further does, once the provider's rule was applied.
 	Params json.RawMessage
-	// further are the members of Params in a submission, checked by Submit.
+	// Set are params that the line has fixed values for: they go wherever Params
+	// go, and win over them. Omit are params that the line does not get.
+	Set  map[string]json.RawMessage
+	Omit []string
+	// further are the members of Params and Set in a submission, made by Submit.
 	further map[string]json.RawMessage
 	// Key names the submission. It is the same when a submission is repeated
 	// because its answer was lost.

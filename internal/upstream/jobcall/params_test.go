@@ -41,6 +41,10 @@ func TestSubmitChecksParams(t *testing.T) {
 		"the gateway's callback":   {AllBut(), `{"callback_url":"https://x.example"}`, ``},
 		"one without a place":      {Only("seed"), `{"seed":1,"style":"noir"}`, ``},
 		"a rule that says nothing": {ParamRule{}, `{"seed":1}`, ``},
+		"in the provider's word":   {AllBut().As("audio", "sound"), `{"audio":true}`, `{"model":"m","sound":true}`},
+		"in its own word":          {Only().As("audio", "audio"), `{"audio":false}`, `{"audio":false,"model":"m"}`},
+		"in both words":            {AllBut().As("audio", "sound"), `{"audio":true,"sound":false}`, ``},
+		"a word without a place":   {AllBut(), `{"audio":true}`, ``},
 		"a list":                   {AllBut(), `[1]`, ``},
 		"null":                     {AllBut(), `null`, ``},
 		"no JSON":                  {AllBut(), `{`, ``},
@@ -87,5 +91,25 @@ func TestRefusalNamesTheField(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "seed") || len(err.Error()) > 300 {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestRolesNeedAPlace: a reference whose role the provider cannot be told is not
+// sent without it.
+func TestRolesNeedAPlace(t *testing.T) {
+	t.Parallel()
+	framed := Task{Kind: upstream.KindVideo, References: []Reference{{Role: "first_frame"}, {Role: "last_frame"}}}
+	for name, tt := range map[string]struct {
+		rule ParamRule
+		ok   bool
+	}{"none": {AllBut(), false}, "one": {AllBut().Roles("first_frame"), false}, "both": {Only().Roles("last_frame", "first_frame"), true}} {
+		g := &ruled{rule: tt.rule}
+		if _, err := Submit(t.Context(), g, framed); (err == nil) != tt.ok || (g.got != nil) != tt.ok {
+			t.Errorf("%s: %v, and the generator got %v", name, err, g.got)
+		}
+	}
+	first, last, rest := framed.Framed()
+	if first != &framed.References[0] || last != &framed.References[1] || rest != nil || !framed.HasRoles() {
+		t.Errorf("%v, %v, %v", first, last, rest)
 	}
 }

@@ -18,6 +18,9 @@ type Reference struct {
 	// URL is an address that anybody can read; empty where the media host is
 	// not public: then it goes inline.
 	URL string
+	// Role is what it is for, one of jobrequest.Roles; empty: the line's choice.
+	// In a task all references have one or none has.
+	Role string
 	// Open opens its bytes.
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
 )
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -32,9 +33,15 @@ func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindIm
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindVideo:
-		return jobcall.AllBut("model", "prompt", "size", "seconds", "input_reference")
+		rule := []string{"model", "prompt", "size", "seconds", "input_reference"}
+		if strings.HasPrefix(baseName(w.Model), "sora-") {
+			rule = append(rule, "seed", "negative_prompt")
+		}
+		return jobcall.AllBut(rule...).Roles(jobrequest.FirstFrame) // what the one reference is to Sora
 	case familyOf(w.Model) == familyAspect:
-		return jobcall.AllBut(append(ownFields(), "resolution", "aspect_ratio")...)
+		return jobcall.AllBut(append(ownFields(), "resolution", "aspect_ratio", "seed", "negative_prompt")...)
+	case familyOf(w.Model) != familyOther:
+		return jobcall.AllBut(append(ownFields(), "seed", "negative_prompt")...)
 	}
 	return jobcall.AllBut(ownFields()...)
 }
@@ -84,8 +91,8 @@ func (f fields) set(name string, value any) {
 
 // form puts the fields into a form, in the order of their names, as the
 // official clients write them: lists as `name[]`, objects as `name[member]`.
-func (f fields) form() *exchange.Multipart {
-	form := exchange.NewForm()
+func (f fields) form(line *exchange.Client) *exchange.Multipart {
+	form := line.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		addField(form, name, gjson.ParseBytes(f[name]))
 	}

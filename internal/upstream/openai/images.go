@@ -50,7 +50,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	} else {
 		var trouble *upstream.JobFailure
 		r.URL = a.line.URL("images", "edits")
-		if r.Form, trouble = editForm(f, w); trouble != nil {
+		if r.Form, trouble = a.editForm(f, w); trouble != nil {
 			return nil, trouble
 		}
 	}
@@ -69,7 +69,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 }
 
 // editForm is the form of an edit.
-func editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upstream.JobFailure) {
+func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upstream.JobFailure) {
 	if familyOf(w.Model) == familyAspect {
 		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
 	}
@@ -86,7 +86,7 @@ func editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upstream.JobFailu
 			return nil, trouble
 		}
 	}
-	form := f.form()
+	form := f.form(a.line)
 	name := "image"
 	if len(w.References) > 1 {
 		name = "image[]"

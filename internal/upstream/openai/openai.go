@@ -58,18 +58,24 @@ type Adapter struct {
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	var header http.Header
+	if t.Key != "" {
+		header = http.Header{"Authorization": {"Bearer " + t.Key}}
+	}
+	return Speak(t, Info(), header, transport)
+}
+
+// Speak is New for another provider that speaks as OpenAI does. header goes out
+// with every call: the credential, where transport does not add it.
+func Speak(t upstream.Target, p upstream.Info, header http.Header, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, p, transport)
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, key: t.Key, endpoints: map[wire.Form]endpoint{
+	return &Adapter{line: line, header: header, key: t.Key, endpoints: map[wire.Form]endpoint{
 		wire.FormChat:      {line.URL("chat", "completions"), []string{"[DONE]"}},
 		wire.FormResponses: {line.URL("responses"), []string{`"response.completed"`, `"response.incomplete"`, `"response.failed"`}},
-	}}
-	if t.Key != "" {
-		a.header = http.Header{"Authorization": {"Bearer " + t.Key}}
-	}
-	return a, nil
+	}}, nil
 }
 
 // Chat implements chatcall.Adapter for the forms that Info names.

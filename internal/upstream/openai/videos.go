@@ -29,7 +29,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	if trouble := shapeVideo(f, w); trouble != nil {
 		return nil, trouble
 	}
-	form := f.form()
+	form := f.form(a.line)
 	for _, r := range w.References {
 		form.File("input_reference", fileName("reference", r), r)
 	}

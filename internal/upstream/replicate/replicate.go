@@ -70,6 +70,8 @@ func usual() input.Words {
 			input.Image: "image", input.Images: "input_images", input.Video: "video", input.Mask: "mask",
 			input.Size: "image_size", input.Width: "width", input.Height: "height",
 			input.Ratio: "aspect_ratio", input.Resolution: "resolution", input.Duration: "duration",
+			input.FirstFrame: "image", input.Subjects: "input_images", input.Audio: "generate_audio",
+			input.Seed: "seed", input.Negative: "negative_prompt",
 		},
 		ImageSize: input.SizeRatio, VideoSize: input.SizeRatio, Duration: input.DurationNumber,
 	}

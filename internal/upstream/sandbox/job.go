@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/sandbox/drawing"
+	"tollgate/internal/wire/jobrequest"
 )
 
 // maxCount is how many images a work may ask for.
@@ -32,7 +33,9 @@ func (a *Adapter) Blocks(w jobcall.Task) bool {
 }
 
 // ParamRule implements jobcall.Generator: any is drawn.
-func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
+func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
+	return jobcall.AllBut().As("audio", "audio").Roles(jobrequest.Roles()...)
+}
 
 // Submit implements jobcall.Generator.
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {

@@ -19,6 +19,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -32,6 +33,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -52,6 +54,8 @@ func Info() upstream.Info {
 // Adapter is the sandbox as one line sees it. It is safe for concurrent use.
 type Adapter struct {
 	options options
+	set     map[string]json.RawMessage
+	omit    []string
 	calls   atomic.Int64  // chat calls so far, for fail_rate
 	drawing chan struct{} // holds one a result that is being drawn
 }
@@ -63,7 +67,7 @@ func New(t upstream.Target) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	return &Adapter{options: o, drawing: make(chan struct{}, drawers)}, nil
+	return &Adapter{options: o, set: t.Set, omit: t.Omit, drawing: make(chan struct{}, drawers)}, nil
 }
 
 // Chat implements chatcall.Adapter for all chat forms.
@@ -71,6 +75,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	if !slices.Contains(Info().Forms, c.Form) {
 		return nil, unspoken(c.Form)
 	}
+	c.Body = rawjson.Override(c.Body, a.set, a.omit)
 	r, problem := readRequest(c.Form, c.Body)
 	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
@@ -98,6 +103,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if c.Form != wire.FormMessages {
 		return 0, unspoken(c.Form)
 	}
+	c.Body = rawjson.Override[json.RawMessage](c.Body, nil, a.omit)
 	r, problem := readPrompt(c.Body)
 	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {

@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/jobrequest"
+)
+
+// vocabulary: what a submission may say of any model is said to the provider or
+// makes the task unsuitable; it is never dropped, nor taken for something else.
+func (p Making) vocabulary(t *testing.T) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
+		w.Count = 1
+		for name, params := range map[string]string{"seed": `{"seed":41417}`, "negative_prompt": `{"negative_prompt":"no 41417 dogs"}`} {
+			with := w
+			with.Params = json.RawMessage(params)
+			if body := p.told(t, name, with); body != nil && !bytes.Contains(body, []byte("41417")) {
+				t.Errorf("%s was dropped: %s", name, body)
+			}
+		}
+		p.tellsApart(t, w, "sound", map[string]func(*jobcall.Task){
+			"on":  func(w *jobcall.Task) { w.Params = json.RawMessage(`{"audio":true}`) },
+			"off": func(w *jobcall.Task) { w.Params = json.RawMessage(`{"audio":false}`) },
+		})
+		if w.Kind != upstream.KindVideo {
+			return
+		}
+		cases := map[string]func(*jobcall.Task){}
+		for _, roles := range [][]string{{jobrequest.FirstFrame}, {jobrequest.LastFrame}, {jobrequest.Subject},
+			{jobrequest.FirstFrame, jobrequest.LastFrame}, {jobrequest.LastFrame, jobrequest.FirstFrame}, {jobrequest.Subject, jobrequest.Subject},
+			{jobrequest.FirstFrame, jobrequest.Subject}} {
+			name := ""
+			for _, role := range roles {
+				name += " " + role
+			}
+			cases[name] = func(w *jobcall.Task) {
+				w.Ratio, w.Width, w.Height, w.References = "", 0, 0, nil
+				for i, role := range roles {
+					w.References = append(w.References, picture(i, role))
+				}
+			}
+		}
+		p.tellsApart(t, w, "references", cases)
+	})
+}
+
+// picture is a reference with a role.
+func picture(n int, role string) jobcall.Reference {
+	data := fakestudio.Picture(n)
+	return jobcall.Reference{Type: "image/png", Size: int64(len(data)), Role: role,
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+}
+
+// tellsApart submits a task with each change: the provider sees no two alike.
+func (p Making) tellsApart(t *testing.T, w jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
+	t.Helper()
+	seen := map[string]string{}
+	for name, change := range changes {
+		with := w
+		change(&with)
+		body := p.told(t, what+" "+name, with)
+		if other, twice := seen[string(body)]; twice && body != nil {
+			t.Errorf("%s: %s and %s are the same to the provider: %.500s", what, name, other, body)
+		}
+		seen[string(body)] = name
+	}
+}
+
+// told submits a task that goes well and returns the body that the provider got;
+// nil: the task was unsuitable, or the provider speaks no HTTP.
+func (p Making) told(t *testing.T, what string, w jobcall.Task) []byte {
+	t.Helper()
+	g, studio := p.meeting(t, Well)
+	_, err := jobcall.Submit(t.Context(), g, w)
+	if studio == nil {
+		return nil
+	}
+	defer studio.Close()
+	if err == nil {
+		sent := studio.Submissions()[0]
+		return append([]byte(sent.Path+" "), sent.Body...)
+	}
+	f := failedJob(t, what, err)
+	if sent := studio.Submissions(); f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost || len(sent) > 0 {
+		t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, f, len(sent), f)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package exchange
+
+import (
+	"errors"
+	"testing"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// TestEach: tasks of one image each are one task: it goes on while one of them
+// does, and ends with what the good ones brought.
+func TestEach(t *testing.T) {
+	t.Parallel()
+	refused := upstream.Moderated(upstream.KindImage, "no", false)
+	made, err := SubmitEach(4, func(i int) (string, *upstream.JobFailure, bool) {
+		if i == 1 {
+			return "", refused, true
+		}
+		return string(rune('a' + i)), nil, true
+	})
+	if err != nil || made.Ticket != "a,c,d" || made.Done {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if _, err := SubmitEach(2, func(int) (string, *upstream.JobFailure, bool) { return "", refused, false }); !errors.Is(err, refused) {
+		t.Errorf("none was accepted: %v", err)
+	}
+	silent := upstream.Ended(upstream.KindImage, "", "later")
+	silent.Next = upstream.NextPoll
+	for name, tt := range map[string]struct {
+		of   map[string]any // a failure, true for one that is done, false for one that goes on
+		want any            // the number of results, false, or a failure
+	}{
+		"done":         {map[string]any{"a": true, "c": true, "d": true}, 3},
+		"one goes on":  {map[string]any{"a": true, "c": false, "d": true}, false},
+		"one failed":   {map[string]any{"a": true, "c": refused, "d": true}, 2},
+		"not answered": {map[string]any{"a": refused, "c": silent, "d": true}, silent},
+		"all failed": {map[string]any{"a": upstream.Nothing(upstream.KindImage, "x"), "c": refused,
+			"d": upstream.Nothing(upstream.KindImage, "y")}, refused},
+	} {
+		got, err := PollEach(made.Ticket, func(one string) (*jobcall.TaskStatus, error) {
+			switch fate := tt.of[one].(type) {
+			case *upstream.JobFailure:
+				return nil, fate
+			case bool:
+				if fate {
+					return &jobcall.TaskStatus{Ticket: one, Done: true, Results: []jobcall.Result{{Ref: "https://x.example/" + one}}}, nil
+				}
+			}
+			return &jobcall.TaskStatus{Ticket: one}, nil
+		})
+		switch want := tt.want.(type) {
+		case int:
+			if err != nil || !got.Done || len(got.Results) != want || got.Ticket != made.Ticket {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+		case bool:
+			if err != nil || got.Done || got.Ticket != made.Ticket {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+		case *upstream.JobFailure:
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

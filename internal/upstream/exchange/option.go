@@ -1,0 +1,82 @@
+package exchange
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Texts checks options that are texts alone. allowed are their names, each with
+// what its value has to be ("" for any); the error names the option.
+func Texts(options map[string]any, provider string, allowed map[string]func(string) error) error {
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		check, known := allowed[name]
+		if !known {
+			return fmt.Errorf("unknown option %q: provider %s takes %s", name, provider, strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
+		}
+		value, ok := options[name].(string)
+		if !ok || value == "" {
+			return fmt.Errorf("%s: must be a text", name)
+		}
+		if check == nil {
+			continue
+		}
+		if err := check(value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Text is an option that Texts has checked, or what stands for it where it is
+// left out.
+func Text(options map[string]any, name, otherwise string) string {
+	if value, ok := options[name].(string); ok && value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// OneOf is a check for Texts.
+func OneOf(values ...string) func(string) error {
+	return func(value string) error {
+		if !slices.Contains(values, value) {
+			return fmt.Errorf("must be one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+// Word checks for Texts that a value can stand in an address or a host name.
+func Word(value string) error {
+	for _, c := range []byte(value) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.:", c) >= 0:
+		default:
+			return fmt.Errorf("must hold only letters, digits, : . _ and -")
+		}
+	}
+	if strings.Trim(value, ".") == "" {
+		return fmt.Errorf("must not be of dots alone")
+	}
+	return nil
+}
+
+// Address checks for Texts that a value is an https address.
+func Address(value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("must be an https address")
+	}
+	return nil
+}
+
+// Below returns a base address with a path, unless it has one of its own.
+func Below(base, path string) string {
+	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
+		return strings.TrimRight(base, "/") + path
+	}
+	return base
+}

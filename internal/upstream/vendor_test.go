@@ -1,0 +1,173 @@
+package upstream
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"tollgate/internal/fault"
+)
+
+// end is how a verdict ends, in the words of testdata/vendors.txtar.
+func end(f *Failure) string {
+	name := map[fault.Code]string{fault.UpstreamBusy: "busy", fault.UpstreamPromptFilter: "filter", fault.ContentFilter: "output",
+		fault.UpstreamTimeout: "slow"}[f.Code]
+	switch {
+	case f.Passed != nil && f.Elsewhere:
+		return "elsewhere"
+	case f.Passed != nil:
+		return "request"
+	case name != "":
+		return name
+	}
+	name = f.Health.String()
+	if f.Unproven {
+		name += "?"
+	}
+	return name
+}
+
+// saying is what the client reads of an error that is passed on.
+type saying struct {
+	status        int
+	code, message string
+	param, kind   string
+}
+
+// vendorError is one of testdata/vendors.txtar.
+type vendorError struct {
+	from   Source
+	status int
+	header http.Header
+	body   string
+	ends   string
+	said   saying
+}
+
+// readVendorError reads a section.
+func readVendorError(t *testing.T, section string) vendorError {
+	t.Helper()
+	e := vendorError{from: Source{Provider: "openai", Model: "our-model"}, header: http.Header{}}
+	rest := strings.TrimSpace(section)
+	for rest[0] != '{' && rest[0] != '[' {
+		line, after, _ := strings.Cut(rest, "\n")
+		rest = after
+		name, value, _ := strings.Cut(line, ": ")
+		var err error
+		switch name {
+		case "from":
+			e.from.BaseURL = value
+		case "status":
+			e.status, err = strconv.Atoi(value)
+		case "type":
+			e.header.Set("X-Amzn-Errortype", value)
+		case "ends":
+			e.ends = value
+		case "told":
+			words := strings.SplitN(value, " ", 3)
+			e.said.status, err = strconv.Atoi(words[0])
+			e.said.kind, e.said.code = words[1], words[2]
+		case "param":
+			e.said.param = value
+		case "message":
+			e.said.message = value
+		default:
+			t.Fatalf("no member: %q", line)
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+	}
+	e.body = rest
+	return e
+}
+
+func TestVendorErrors(t *testing.T) {
+	t.Parallel()
+	archive, err := txtar.ParseFile("testdata/vendors.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range archive.Files {
+		t.Run(section.Name, func(t *testing.T) {
+			t.Parallel()
+			e := readVendorError(t, string(section.Data))
+			checkSaid(t, e.from.Classify(e.status, "application/json", []byte(e.body), e.header), e.ends, e.said)
+		})
+	}
+}
+
+// checkSaid checks how a verdict ends, and what the client reads.
+func checkSaid(t *testing.T, f *Failure, ends string, said saying) {
+	t.Helper()
+	if f == nil {
+		t.Fatal("passes for a good answer")
+	}
+	if got := end(f); got != ends {
+		t.Fatalf("ends as %s (%v, health %s), want %s", got, f, f.Health, ends)
+	}
+	e := f.Fault()
+	if f.Passed == nil {
+		if e.Status() != 502 && e.Code != fault.ContentFilter {
+			t.Errorf("the client sees %d", e.Status())
+		}
+		return
+	}
+	if got := (saying{e.Status(), string(e.Code), e.Message, e.Param, e.Type()}); got != said {
+		t.Errorf("the client reads %+v\nwant %+v", got, said)
+	}
+}
+
+// TestTheVendorOfWordings: words count from their vendor and from a relay, never
+// from another vendor, nor where a client's words stand before them or a field is
+// named so.
+func TestTheVendorOfWordings(t *testing.T) {
+	t.Parallel()
+	const (
+		xai     = "https://api.x.ai/v1"
+		relay   = "http://127.0.0.1:9000/v1"
+		refused = "Incorrect API key provided: xa***yz. You can obtain an API key from https://console.x.ai."
+	)
+	for _, tt := range []struct {
+		provider, host, message, param, ends string
+	}{
+		{"openai", xai, refused, "", "credential?"},
+		{"openai", relay, refused, "", "credential?"},
+		{"openai", "", refused, "", "request"}, // OpenAI itself
+		{"openai", "https://api.mistral.ai/v1", refused, "", "request"},
+		{"gemini", relay, refused, "", "request"},
+		{"fal", relay, refused, "", "request"},
+		{"openai", xai, refused, "messages", "request"},
+		{"openai", xai, "Unknown field: " + refused, "", "request"},
+		{"openai", xai, "Incorrect API key provided: Extra inputs are not permitted", "", "request"},
+		{"openai", xai, "Incorrect API key provided: xa***yz: Extra inputs are not permitted", "", "request"},
+		{"openai", "https://api.fireworks.ai/v1", "Account x is suspended: Extra inputs are not permitted", "", "request"},
+		{"openai", "https://api.fireworks.ai/v1", "Account of the client in the prompt is suspended", "", "request"},
+		{"openai", "https://notfireworks.ai/v1", "Account x is suspended.", "", "credential?"}, // a relay's host
+		{"openai", "https://api.groq.com/openai/v1", "Account x is suspended.", "", "request"},
+		{"openai", "https://openrouter.ai/api/v1", "my tool is not a valid model ID", "", "request"},
+		{"openai", "https://api.deepseek.com", "Model Not Exist: Extra inputs are not permitted", "", "request"},
+	} {
+		body := openAI("invalid_request_error", "", tt.message)
+		if tt.param != "" {
+			body = `{"error":{"message":"` + tt.message + `","param":"` + tt.param + `"}}`
+		}
+		f := Source{Provider: tt.provider, BaseURL: tt.host}.Classify(400, "application/json", []byte(body), nil)
+		if got := end(f); got != tt.ends {
+			t.Errorf("%s at %q: %q ends as %s, want %s", tt.provider, tt.host, tt.message, got, tt.ends)
+		}
+	}
+}
+
+// TestStatusWord: the name beside a number stays.
+func TestStatusWord(t *testing.T) {
+	t.Parallel()
+	f := Classify(400, "", []byte(`{"error":{"code":400,"message":"Bad","status":"INVALID_ARGUMENT"}}`), nil)
+	want := `{"error":{"message":"Bad","type":"invalid_request_error","code":"400","param":null,"status":"INVALID_ARGUMENT"}}`
+	if got := string(f.Fault().Body()); got != want {
+		t.Errorf("body %s\nwant %s", got, want)
+	}
+}
