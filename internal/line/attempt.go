@@ -6,8 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tollgate/internal/catalog"
+	"tollgate/internal/line/health"
+	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
 )
 
 // Attempt is one attempt on a line, of a request or a job. Until it ends the
@@ -87,19 +91,31 @@ func (a *Attempt) succeeded(now time.Time) {
 	a.lines.tell(a.Line.ID, changes)
 }
 
-// Failed records that the attempt failed. The line's credential is gone from f
+// Failed records that the attempt failed. The line's credentials are gone from f
 // afterwards.
 func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
 
 func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
-	f.Redact(a.Line.Key())
+	a.entry.redact(f)
 	a.entry.stats.metrics.failed(f)
 	if a.origin.Job {
 		a.lines.tell(a.Line.ID, a.entry.stats.Failed(now, a.origin, unprobed(f)))
 		return
 	}
-	a.lines.tell(a.Line.ID, a.entry.stats.Failed(now, a.origin, f))
-	a.lines.doubt(f)
+	a.judged(now, a.entry.stats.Failed(now, a.origin, f), f)
+}
+
+// judged tells what a failure has changed, and has what it left open probed.
+func (a *Attempt) judged(now time.Time, changes []health.Change, f *upstream.Failure) {
+	l := a.lines
+	for _, c := range changes {
+		if c.State == health.StateCircuitOpen && l.hasOthers(now, a.origin) {
+			a.entry.stats.Hasten(now, a.origin.Account)
+			l.wake()
+		}
+	}
+	l.tell(a.Line.ID, changes)
+	l.doubt(f)
 }
 
 // unprobed is the failure of a job. No probe can prove what a job met: where it
@@ -107,15 +123,18 @@ func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 // unproven one.
 func unprobed(f *upstream.Failure) *upstream.Failure {
 	out := *f
-	if f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel) {
-		out.Health = upstream.HealthFail
+	switch f.Health {
+	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
+		if f.Unproven {
+			out.Health = upstream.HealthFail
+		}
 	}
 	return &out
 }
 
 // JobFailed is Failed for a trouble of the attempt's job: the credential is gone
 // from all that t says.
-func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.Line.Key()).Failure) }
+func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.entry.secrets()...).Failure) }
 
 // Broke tells that an answer which had begun broke off, so that the attempt no
 // longer counts as a good one. Calls after the first do nothing. A client that
@@ -123,14 +142,36 @@ func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.Line.K
 // credential, should the provider have repeated it, is gone from f afterwards,
 // so call it before f is shown to anybody.
 func (a *Attempt) Broke(f *upstream.Failure) {
-	f.Redact(a.Line.Key())
+	a.entry.redact(f)
 	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
 		return
 	}
 	s := a.entry.stats
 	s.metrics.broke(f)
-	a.lines.tell(a.Line.ID, s.Broke(a.lines.now(), a.origin, a.number, f))
-	a.lines.doubt(f)
+	now := a.lines.now()
+	a.judged(now, s.Broke(now, a.origin, a.number, f), f)
+}
+
+// Settled counts what a request brought that the line has answered: what it
+// costs its account, which is charged no more than was held, and what the line's
+// provider takes, if that is known.
+func (a *Attempt) Settled(cost, held money.Amount, lineCost *money.Amount) {
+	a.lines.metrics.settled(a.Line.ID, a.origin.Model, cost, held, lineCost)
+}
+
+// costOf is what a line takes for tokens; nil: nobody knows.
+func costOf(ln *catalog.Line, m *catalog.Model, t upstream.TokenCounts) *money.Amount {
+	u := wire.Usage{Prompt: t.Prompt, Cached: t.Cached, Completion: t.Completion, CostNano: t.CostNano, HasCost: t.CostNano > 0}
+	if cost, ok := ln.Cost(m, u); ok {
+		return &cost
+	}
+	return nil
+}
+
+// Waste notes tokens of an attempt whose answer nobody got.
+func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
+	r.TokenCounts, r.LineCost = t, costOf(a.Line, m, t)
+	a.lines.metrics.settled(a.Line.ID, m.ID, 0, 0, r.LineCost)
 }
 
 // AttemptRecord is what the request log keeps of one attempt.
@@ -148,6 +189,8 @@ type AttemptRecord struct {
 	// Tokens are what the attempt used at the provider and the request's own
 	// tokens do not contain: those of an attempt whose answer nobody got.
 	upstream.TokenCounts
+	// LineCost is what the provider takes for the attempt; nil: nobody knows.
+	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
 	// FirstByteMS is the time until the answer had begun; 0 if it never did.
 	FirstByteMS int64 `json:"first_byte_ms"`
 	// DurationMS is the time until the attempt had failed or the answer had

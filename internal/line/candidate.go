@@ -36,6 +36,33 @@ func (c *Candidate) Source() upstream.Source {
 	return upstream.Source{Provider: c.Line.Provider, BaseURL: c.Line.BaseURL, Model: c.ProviderModel}
 }
 
+// limitKey is what a finding about the field of a limit is about: a model by its
+// provider's id, where the catalog says that the line reads it elsewhere.
+type limitKey struct {
+	model string
+	says  catalog.LimitField
+}
+
+// ReadsLimit is catalog.Line.ReadsLimit, unless the model has refused that field
+// and taken another one.
+func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
+	says := c.Line.ReadsLimit(m)
+	if c.entry == nil {
+		return says
+	}
+	if learnt, ok := c.entry.stats.limits.Load(limitKey{c.ProviderModel, says}); ok {
+		return learnt.(catalog.LimitField)
+	}
+	return says
+}
+
+// LearnLimit keeps the field in which a model on the line reads its limit.
+func (c *Candidate) LearnLimit(m *catalog.Model, field catalog.LimitField) {
+	c.entry.stats.limits.Store(limitKey{c.ProviderModel, c.Line.ReadsLimit(m)}, field)
+	c.lines.log.Info("line: a model refuses the field of its limit and gets another one", "line", c.Line.ID, "model", c.ProviderModel,
+		"limit_field", field)
+}
+
 // Unavailable is a line that takes no job now.
 type Unavailable struct {
 	Line string
@@ -71,7 +98,7 @@ func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why 
 	case s.drained.Load():
 		return nil, stateDrained
 	}
-	why, generation, isHalfOpen := s.Refuses(l.now, model, false)
+	why, generation, isHalfOpen := s.Refuses(l.now, health.Origin{LinePart: health.LinePart{Model: model}}, false)
 	if why != "" {
 		return nil, why
 	}
@@ -87,7 +114,7 @@ func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why 
 func newCandidate(l *Lines, entry *routingEntry, generator jobcall.Generator, model string, generation uint64) *Candidate {
 	return &Candidate{
 		Line: entry.line, Generator: generator, ProviderModel: entry.line.Models[model],
-		lines: l, entry: entry, origin: health.Origin{Model: model, Generation: generation},
+		lines: l, entry: entry, origin: health.Origin{LinePart: health.LinePart{Model: model}, Generation: generation},
 	}
 }
 

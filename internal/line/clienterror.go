@@ -87,7 +87,7 @@ func (w *walk) retryAfter() time.Duration {
 	now := w.lines.now()
 	wait := time.Duration(0)
 	for i := range w.order {
-		left := w.order[i].entry.stats.Left(now)
+		left := w.order[i].entry.stats.Left(now, w.request.Model.ID)
 		if left > 0 && (wait == 0 || left < wait) {
 			wait = left
 		}

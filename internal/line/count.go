@@ -21,11 +21,11 @@ func (l *Lines) Count(
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
 		counter, ok := c.entry.adapter.(chatcall.TokenCounter)
-		form := speaks(ln, r.Form)
+		form := speaks(c.entry, &r, "")
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue
 		}
-		if why, _, isHalfOpen := t.Refuses(l.now, r.Model.ID, false); why != "" {
+		if why, _, isHalfOpen := t.Refuses(l.now, r.origin(form), false); why != "" {
 			continue
 		} else if isHalfOpen {
 			t.EndHalfOpen()
@@ -39,7 +39,8 @@ func (l *Lines) Count(
 		}
 		var f *upstream.Failure
 		if errors.As(err, &f) && f.Passed != nil && !f.Elsewhere && form == r.Form {
-			return 0, false, f.Redact(ln.Key()).Fault()
+			c.entry.redact(f)
+			return 0, false, f.Fault()
 		}
 	}
 	return 0, false, nil

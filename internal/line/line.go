@@ -3,8 +3,10 @@
 // lines are doing. It holds the only retry loop of the product.
 //
 // Invariants:
-//   - One request asks each line at most once, and asks no further line after
-//     an answer has begun or the request itself was rejected.
+//   - One request asks each line at most once, once more in another form where it
+//     lacks the first one, and once more for a field that the gateway added and a
+//     model refused (package chat); it asks no further line after an answer has
+//     begun or the request itself was rejected.
 //   - A line that is known not to work costs a request nothing: it is asked
 //     again only after a probe of the gateway's own went well.
 //   - A line never has more than max_concurrent calls, over all nodes.
@@ -120,6 +122,9 @@ type RoutingRequest struct {
 	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
+	// Tools says that the request brings tools: some models take them in one form
+	// only.
+	Tools bool
 	// Account is whose request it is: what one account alone can bring about puts
 	// no line out.
 	Account string

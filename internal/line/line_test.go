@@ -377,6 +377,38 @@ func TestCredentialIsRedacted(t *testing.T) {
 	}
 }
 
+// tokened are adapters whose lines have a token beside their key.
+type tokened struct{ provider }
+
+const token = "cloud-token-0123456789"
+
+func (*tokened) Secrets() []string { return []string{token} }
+
+// TestTokensAreRedacted: what an adapter fetched for itself is a credential too.
+func TestTokensAreRedacted(t *testing.T) {
+	t.Parallel()
+	s := snapshot(1, spec("a"))
+	l := line.New(line.Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return &tokened{}, nil }})
+	said := func() *upstream.Failure {
+		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+token+`"}}`), nil)
+	}
+	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return said() })
+	if text := err.Error() + attempts[0].Cause; strings.Contains(text, token) {
+		t.Errorf("%s", text)
+	}
+	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {
+		f, job := said(), &upstream.JobFailure{Failure: said(), Message: token}
+		on.Broke(f)
+		on.JobFailed(job)
+		if text := f.Error() + job.Error() + job.Message; strings.Contains(text, token) {
+			t.Errorf("%s", text)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // checkMetrics compares all series of a registry: counters and gauges by
 // value, histograms by count.
 func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]float64) {

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/line/health"
+	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 )
 
@@ -27,6 +28,9 @@ type metrics struct {
 	probes    *prometheus.CounterVec
 	left      *prometheus.CounterVec
 	in        *prometheus.GaugeVec
+	charged   *prometheus.CounterVec
+	over      *prometheus.CounterVec
+	cost      *prometheus.CounterVec
 }
 
 // newMetrics makes the metrics and registers them; registry may be nil.
@@ -60,14 +64,21 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}, []string{"line", "outcome"})
 	m.left = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tollgate_line_left_total",
-		Help: "How often a line, or a model on it (model_out), left service, by state.",
+		Help: "How often a line, a model on it (model_out), or one in one form (form_out), left service, by state.",
 	}, []string{"line", "state"})
 	m.in = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_line_in_service",
 		Help: "1: requests may go to the line; 0: its circuit is open or its credentials are out. Drained and short pauses do not count.",
 	}, []string{"line"})
+	byModel := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"line", "model"})
+	}
+	m.charged = byModel("tollgate_line_charged_usd_total", "US dollars charged for chat that a line answered.")
+	m.over = byModel("tollgate_line_over_hold_usd_total", "US dollars of usage above the hold of chat that a line answered.")
+	m.cost = byModel("tollgate_line_cost_usd_total",
+		"US dollars that a line's provider takes for chat, where it says so or the line's cost is known; failed attempts are in it.")
 	if registry != nil {
-		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in)
+		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in, m.charged, m.over, m.cost)
 	}
 	return m
 }
@@ -96,6 +107,23 @@ func (m *metrics) forget(line string) {
 	m.probes.DeletePartialMatch(labels)
 	m.left.DeletePartialMatch(labels)
 	m.in.DeletePartialMatch(labels)
+	m.charged.DeletePartialMatch(labels)
+	m.over.DeletePartialMatch(labels)
+	m.cost.DeletePartialMatch(labels)
+}
+
+// settled counts what a line's answer brought and took.
+func (m *metrics) settled(line, model string, cost, held money.Amount, lineCost *money.Amount) {
+	add := func(to *prometheus.CounterVec, a money.Amount) {
+		if a > 0 {
+			to.WithLabelValues(line, model).Add(float64(a) / float64(money.USD))
+		}
+	}
+	add(m.charged, min(cost, held))
+	add(m.over, cost-held)
+	if lineCost != nil {
+		add(m.cost, *lineCost)
+	}
 }
 
 // probed counts a probe.

@@ -13,6 +13,7 @@ type ranked struct {
 	place   int // in the walk, from 1
 	score   float64
 	form    wire.Form // to be spoken with it; empty: none
+	lacking wire.Form // it was asked in and does not have; empty: none
 	skipped string    // why it was not asked
 	asked   bool
 }

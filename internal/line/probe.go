@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ const (
 	probeWait      = time.Minute
 	maxProbeAnswer = 64 << 10
 	maxProbes      = 8
+	maxAsks        = 8 // of one probe, for models that the line does not have
 )
 
 // prober asks lines that are out of service, on the gateway's own account,
@@ -48,34 +50,92 @@ func (p *prober) step(ctx context.Context) {
 			continue
 		}
 		due := s.Due(now)
-		if due.Whole {
-			p.probe(ctx, entry, p.pick(ln), func(f *upstream.Failure) []health.Change { return s.Probed(l.now(), due.Generation, f) })
+		if due.Whole != nil {
+			asks := p.candidates(ln, *due.Whole)
+			p.probe(ctx, entry, asks, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+				if f != nil && f.MissesModel() {
+					f = nil // the line has answered, though it has none of these models
+				}
+				return s.Probed(l.now(), due.Generation, f)
+			})
 		}
-		for _, model := range due.Models {
-			p.probe(ctx, entry, l.model(model), func(f *upstream.Failure) []health.Change { return s.ProbedModel(l.now(), model, f) })
+		for _, ask := range due.Parts {
+			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+				return s.ProbedPart(l.now(), ask.LinePart, f)
+			})
 		}
-		for _, model := range due.Doubts {
-			p.probe(ctx, entry, l.model(model), func(f *upstream.Failure) []health.Change {
-				return s.Resolved(l.now(), due.Generation, model, f)
+		for _, ask := range due.Doubts {
+			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, func(asked health.LinePart, f *upstream.Failure) []health.Change {
+				p.blame(ctx, entry, asked, due.Worked, f)
+				return s.Resolved(l.now(), due.Generation, ask.LinePart, asked.Form, f)
 			})
 		}
 	}
 }
 
-// pick returns a model to probe a line with: the first of its chat models, nil
-// if it has none.
-func (p *prober) pick(ln *catalog.Line) *catalog.Model {
-	ids := make([]string, 0, len(ln.Models))
-	for id := range ln.Models {
-		ids = append(ids, id)
+// blame finds out what the refusal that a probe of a doubt met is about. That of a
+// credential, of which nothing but the status speaks, is the model's where the line
+// answers for the other model that it answered last; that of a form is the model's
+// where it is missing in all others too.
+func (p *prober) blame(ctx context.Context, entry *routingEntry, asked, worked health.LinePart, f *upstream.Failure) {
+	switch {
+	case f == nil:
+		return
+	case f.Health == upstream.HealthCredential:
+		if f.Unproven && worked.Model != "" && worked.Model != asked.Model && p.ask(ctx, entry, worked) == nil {
+			f.Health = upstream.HealthModel
+		}
+		return
+	case !f.MissesForm() || f.Tools:
+		return
 	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
-			return m
+	for _, form := range entry.line.Forms {
+		if form == asked.Form {
+			continue
+		}
+		if g := p.ask(ctx, entry, health.LinePart{Model: asked.Model, Form: form}); g == nil || !g.MissesModel() {
+			return
 		}
 	}
-	return nil
+	f.Health, f.Vague = upstream.HealthModel, false
+}
+
+// formed gives an ask for a model in any form the one to ask in: the one in which
+// the model answered last, and then the others, probe by probe.
+func formed(ln *catalog.Line, ask health.Ask) health.LinePart {
+	if ask.Form != "" || len(ln.Forms) == 0 {
+		return ask.LinePart
+	}
+	forms := slices.Clone(ln.Forms)
+	if i := slices.Index(forms, ask.Last); i > 0 {
+		forms[0], forms[i] = forms[i], forms[0]
+	}
+	return health.LinePart{Model: ask.Model, Form: forms[ask.Turn%len(forms)]}
+}
+
+// candidates returns what a line as a whole is asked for: first what it answered
+// last, then other chat models and forms, of which others come first with each
+// probe.
+func (p *prober) candidates(ln *catalog.Line, last health.Ask) (asks []health.LinePart) {
+	for id := range ln.Models {
+		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
+			for _, form := range ln.Forms {
+				asks = append(asks, health.LinePart{Model: id, Form: form})
+			}
+		}
+	}
+	slices.SortFunc(asks, func(a, b health.LinePart) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(slices.Index(ln.Forms, a.Form), slices.Index(ln.Forms, b.Form)))
+	})
+	if i := slices.Index(asks, last.LinePart); i >= 0 {
+		asks = slices.Insert(slices.Delete(asks, i, i+1), 0, last.LinePart)
+	}
+	if len(asks) <= maxAsks {
+		return asks
+	}
+	others := asks[1:]
+	from := last.Turn * (maxAsks - 1) % len(others)
+	return append(asks[:1:1], slices.Concat(others[from:], others[:from])[:maxAsks-1]...)
 }
 
 // model returns a model of the current catalog, nil if it is not there.
@@ -84,37 +144,49 @@ func (l *Lines) model(id string) *catalog.Model {
 	return m
 }
 
-// probe asks a line for a model in the background and lets its health take in
-// the result.
-func (p *prober) probe(ctx context.Context, entry *routingEntry, m *catalog.Model, result func(*upstream.Failure) []health.Change) {
+// probe asks a line in the background, for one part after the other as long as it
+// lacks them, and lets its health take in the last result.
+func (p *prober) probe(
+	ctx context.Context, entry *routingEntry, asks []health.LinePart,
+	result func(asked health.LinePart, f *upstream.Failure) []health.Change,
+) {
 	l := p.lines
 	p.running.Go(func() {
 		var f *upstream.Failure
+		var asked health.LinePart
 		select {
 		case p.places <- struct{}{}:
 			defer func() { <-p.places }()
-			f = p.ask(ctx, entry, m)
+			for _, asked = range asks {
+				if f = p.ask(ctx, entry, asked); f == nil || !f.MissesModel() {
+					break
+				}
+			}
 		case <-ctx.Done():
 			f = upstream.Interrupted(ctx, ctx.Err())
 		}
 		if f != nil {
-			f.Redact(entry.line.Key())
+			entry.redact(f)
 		}
 		l.metrics.probed(entry.line.ID, f)
-		l.tell(entry.line.ID, result(f))
+		l.tell(entry.line.ID, result(asked, f))
 	})
 }
 
 // ask makes one probe; nil: the line answers. A line without a chat model is
 // tried by the next job instead.
-func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model) *upstream.Failure {
+func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
 	ln := entry.line
-	if m == nil || m.Kind != catalog.KindChat || len(ln.Forms) == 0 {
+	m := p.lines.model(part.Model)
+	if m == nil || m.Kind != catalog.KindChat || !ln.Speaks(part.Form) {
 		return nil
 	}
-	body, ok := wire.Probe(ln.Forms[0], ln.Models[m.ID], m.Reasoning, string(ln.ReadsLimit(m)))
+	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(ln.ReadsLimit(m)))
 	if !ok {
 		return nil
+	}
+	if part.Tools {
+		body = wire.ProbeTools(part.Form, body)
 	}
 	if ln.MaxConcurrent > 0 {
 		if !p.lines.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
@@ -125,16 +197,16 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model)
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait),
 		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := entry.adapter.Chat(ctx, chatcall.Call{Form: ln.Forms[0], Model: ln.Models[m.ID], Body: body})
+	answer, err := entry.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: body})
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte
 		if raw, err = io.ReadAll(io.LimitReader(answer.Body, maxProbeAnswer)); err == nil {
-			return judgeProbe(ln, answer.ContentType, raw)
+			return judgeProbe(ln, part.Form, answer.ContentType, raw)
 		}
 	}
 	f := upstream.Interrupted(ctx, err)
-	if f.Passed != nil || f.Final() {
+	if (f.Passed != nil || f.Final()) && !f.MissesForm() {
 		return nil // it has an opinion about the request, so it works
 	}
 	return f
@@ -142,11 +214,11 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, m *catalog.Model)
 
 // judgeProbe finds the failure in an answer of status 200. That it is empty is
 // none: hardly a token was asked for.
-func judgeProbe(ln *catalog.Line, contentType string, raw []byte) *upstream.Failure {
+func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte) *upstream.Failure {
 	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Passed == nil {
 		return f
 	}
-	if ln.Forms[0] == wire.FormChat {
+	if form == wire.FormChat {
 		if a, err := completions.ReadAnswer(raw); err == nil && a.Judged().Content && ln.IsErrorSentence(string(a.Text())) {
 			return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 		}
@@ -156,9 +228,21 @@ func judgeProbe(ln *catalog.Line, contentType string, raw []byte) *upstream.Fail
 
 // doubt lets Run probe at once what a failure has put in doubt.
 func (l *Lines) doubt(f *upstream.Failure) {
-	if !f.Unproven {
-		return
+	if f.Unproven {
+		l.wake()
 	}
+}
+
+// hasOthers tells whether accounts beside the one that asked have used a line of
+// the model lately.
+func (l *Lines) hasOthers(now time.Time, q health.Origin) bool {
+	return slices.ContainsFunc(l.newest.Load().byModel[q.Model], func(entry *routingEntry) bool {
+		return entry.stats.HasOthers(now, q.Account)
+	})
+}
+
+// wake lets Run look at once for what is to be probed.
+func (l *Lines) wake() {
 	select {
 	case l.doubted <- struct{}{}:
 	default: // Run is about to look

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tollgate/internal/line/health"
 	"tollgate/internal/node"
@@ -125,7 +124,8 @@ type OnNode struct {
 // means weighted by attempts. The state is in_service where every node says so
 // and else the worst of theirs; the pause is the longest among the nodes that
 // say that state, and the cause the latest among them, or the latest of all
-// when none of them gives one. A model is out while it is on any node. Provider
+// when none of them gives one. A model or form is out, or cools, while it does on
+// any node. Provider
 // and cap are those of the latest report, since nodes take a new catalog over
 // one by one.
 func Join(reports []Report) []Joined {
@@ -181,7 +181,9 @@ func join(nodes []OnNode) Status {
 		out.FirstByteMS = &ms
 	}
 	out.Cause, out.CauseAt = cause(nodes, out.State)
-	out.ModelsOut = modelsOut(nodes)
+	out.ModelsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsOut })
+	out.ModelsCooling = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsCooling })
+	out.FormsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.FormsOut })
 	return out
 }
 
@@ -218,26 +220,25 @@ func cause(nodes []OnNode, state string) (text string, at int64) {
 	return text, at
 }
 
-// modelsOut unites the models that are out on any node, by name: out since the
-// first node, until the last one, for the cause that was seen last.
-func modelsOut(nodes []OnNode) []health.ModelOut {
-	var out []health.ModelOut
-	latest := map[string]int64{} // when the cause was seen that a model has in out
-	for _, n := range nodes {
-		for _, m := range n.ModelsOut {
-			i := slices.IndexFunc(out, func(o health.ModelOut) bool { return o.Model == m.Model })
+// partsOut unites the parts in a list of any node, in order: out since the first
+// node, until the last one, for the cause that was seen last.
+func partsOut(nodes []OnNode, list func(*health.PartsOut) []health.PartOut) []health.PartOut {
+	var out []health.PartOut
+	var latest []int64 // when the cause was seen that a part has in out
+	for n := range nodes {
+		for _, part := range list(&nodes[n].PartsOut) {
+			i := slices.IndexFunc(out, func(o health.PartOut) bool { return o.Compare(part) == 0 })
 			if i < 0 {
-				out = append(out, m)
-				latest[m.Model] = m.Since
+				out, latest = append(out, part), append(latest, part.Since)
 				continue
 			}
-			if m.Since > latest[m.Model] {
-				out[i].Cause, latest[m.Model] = m.Cause, m.Since
+			if part.Since > latest[i] {
+				out[i].Cause, latest[i] = part.Cause, part.Since
 			}
-			out[i].Since, out[i].Until = min(out[i].Since, m.Since), max(out[i].Until, m.Until)
+			out[i].Since, out[i].Until = min(out[i].Since, part.Since), max(out[i].Until, part.Until)
 		}
 	}
-	slices.SortFunc(out, func(a, b health.ModelOut) int { return strings.Compare(a.Model, b.Model) })
+	slices.SortFunc(out, health.PartOut.Compare)
 	return out
 }
 

@@ -17,9 +17,11 @@ import (
 func of[T any](v T) *T { return &v }
 
 // out is a model that is out.
-func out(model, cause string, since, until int64) health.ModelOut {
-	return health.ModelOut{Model: model, Cause: cause, Since: since, Until: until}
+func out(model, cause string, since, until int64) health.PartOut {
+	return health.PartOut{Model: model, Cause: cause, Since: since, Until: until}
 }
+
+func lost(models ...health.PartOut) health.PartsOut { return health.PartsOut{ModelsOut: models} }
 
 // reports reads what living nodes reported.
 func reports(t *testing.T, db *store.DB) (found []Report, err error) {
@@ -68,7 +70,7 @@ func TestReports(t *testing.T) {
 		full := Status{
 			Line: "main", Provider: "fake", State: health.StateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
 			Attempts: 4, SuccessRate: of(0.25), FirstByteMS: of(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
-			ModelsOut: []health.ModelOut{{Model: "swift-1", Cause: "no such model", Since: 1, Until: 2}},
+			PartsOut: lost(out("swift-1", "no such model", 1, 2)),
 		}
 		report("node_b", Status{Line: "main", State: health.StateInService})
 		report("node_b", full, Status{Line: "other", State: stateDisabled})
@@ -168,13 +170,25 @@ func TestJoin(t *testing.T) {
 			at("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained}}},
 		{"models that are out anywhere", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{
-				out("y", "first", 10, 90), out("z", "gone", 1, 2)}}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{
-				out("x", "else", 3, 4), out("y", "second", 20, 80)}}),
-			at("c", 1, Status{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{out("y", "between", 15, 70)}}),
-		}, []Status{{Line: "m", State: health.StateInService, ModelsOut: []health.ModelOut{
-			out("x", "else", 3, 4), out("y", "second", 10, 90), out("z", "gone", 1, 2)}}}},
+			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: lost(
+				out("y", "first", 10, 90), out("z", "gone", 1, 2))}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: lost(
+				out("x", "else", 3, 4), out("y", "second", 20, 80))}),
+			at("c", 1, Status{Line: "m", State: health.StateInService, PartsOut: lost(out("y", "between", 15, 70))}),
+		}, []Status{{Line: "m", State: health.StateInService, PartsOut: lost(
+			out("x", "else", 3, 4), out("y", "second", 10, 90), out("z", "gone", 1, 2))}}},
+		{"forms that are out and models that cool", []Report{
+			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
+				FormsOut:      []health.PartOut{{Model: "x", Form: "chat", Since: 3, Until: 9}},
+				ModelsCooling: []health.PartOut{out("y", "slow", 1, 5)}}}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
+				FormsOut: []health.PartOut{{Model: "x", Form: "chat", Tools: true, Since: 1, Until: 2},
+					{Model: "x", Form: "chat", Since: 2, Until: 8}},
+				ModelsCooling: []health.PartOut{out("y", "slower", 2, 4)}}}),
+		}, []Status{{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
+			FormsOut: []health.PartOut{{Model: "x", Form: "chat", Since: 2, Until: 9},
+				{Model: "x", Form: "chat", Tools: true, Since: 1, Until: 2}},
+			ModelsCooling: []health.PartOut{out("y", "slower", 1, 5)}}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -229,7 +243,7 @@ func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p",
 		State: health.StateCooling, CoolingUntil: 9,
-		Granted: 2, ModelsOut: []health.ModelOut{out("swift-1", "why", 1, 2)}}}}}))
+		Granted: 2, PartsOut: lost(out("swift-1", "why", 1, 2))}}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

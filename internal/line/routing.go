@@ -3,7 +3,11 @@ package line
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"tollgate/internal/catalog"
@@ -28,6 +32,21 @@ type routingEntry struct {
 	stats   *stats
 	hash    uint64 // of the line's id
 	host    string // of its address
+}
+
+// secrets are what must not be told of a line: its key, what its headers hide,
+// and tokens.
+func (e *routingEntry) secrets() []string {
+	all := e.line.Secrets()
+	if s, ok := e.adapter.(chatcall.Secretive); ok {
+		all = append(slices.Clone(all), s.Secrets()...)
+	}
+	return all
+}
+
+// redact takes a line's secrets out of a failure.
+func (e *routingEntry) redact(f *upstream.Failure) {
+	f.Redact(e.secrets()...)
 }
 
 // table returns the routing table of a snapshot. Those of the two newest revisions are
@@ -55,6 +74,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 			l.tell(id, entry.stats.Clear(l.now()))
 		}
 		l.known[id] = entry.line
+		entry.stats.Serves(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms)})
 	}
 	l.former = newest
 	l.newest.Store(t)
@@ -96,6 +116,7 @@ func (l *Lines) adapter(ln *catalog.Line) chatcall.Adapter {
 	}
 	a, err := l.open(upstream.Target{
 		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: ln.Key(), Options: ln.Options,
+		Header: ln.Header(), Secrets: ln.Secrets(), Set: ln.Fixed(), Omit: ln.Omits(),
 	})
 	if err != nil {
 		return unopened{err}
@@ -108,6 +129,7 @@ type stats struct {
 	*health.Stats
 	inFlight atomic.Int64
 	drained  atomic.Bool
+	limits   sync.Map // limitKey -> catalog.LimitField: what models take, against the catalog's word
 	metrics  lineMetrics
 }
 
@@ -123,9 +145,11 @@ func (l *Lines) statsOf(ln *catalog.Line) *stats {
 }
 
 // same tells whether a line of a newer catalog speaks with the same provider
-// in the same name, so that what was learnt about it holds.
+// in the same name, so that what was learnt about it holds. Options may say
+// whose name it is.
 func same(a, b *catalog.Line) bool {
-	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey
+	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey &&
+		maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
 }
 
 // forget drops the stats of lines that the newest table does not have.

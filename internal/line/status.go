@@ -14,8 +14,7 @@ type Status struct {
 	// CoolingUntil is when a line that is not in service is asked or probed
 	// again, in Unix seconds; 0 when it waits for nothing.
 	CoolingUntil int64 `json:"cooling_until,omitempty"`
-	// ModelsOut are the models that are not asked for on this line.
-	ModelsOut []health.ModelOut `json:"models_out,omitempty"`
+	health.PartsOut
 	// InFlight counts calls whose answer is not closed yet.
 	InFlight int64 `json:"in_flight"`
 	// MaxConcurrent is the line's cap over all nodes, 0 for none; Granted is
@@ -66,7 +65,7 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 		status.Granted = l.slots.Granted(ln.ID)
 	}
 	sum := entry.stats.Summary(now)
-	status.State, status.CoolingUntil, status.ModelsOut = sum.State, sum.CoolingUntil, sum.ModelsOut
+	status.State, status.CoolingUntil, status.PartsOut = sum.State, sum.CoolingUntil, sum.PartsOut
 	status.InFlight = entry.stats.inFlight.Load()
 	status.Attempts, status.SuccessRate, status.FirstByteMS = sum.Attempts, sum.SuccessRate, sum.FirstByteMS
 	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt

@@ -117,16 +117,18 @@ func (l *Lines) Report(ctx context.Context) error {
 	})
 }
 
-// tell lets the operator know that a line, or a model on it, left or returned:
-// by the log, the metrics and an alert.
+// tell lets the operator know that a line, or a part of it, left or returned: by
+// the log, the metrics and an alert.
 func (l *Lines) tell(line string, changes []health.Change) {
 	for _, c := range changes {
 		l.metrics.changed(line, c)
 		if c.State == health.StateInService {
-			l.log.Info("line: back in service", "line", line, "model", c.Model)
+			l.log.Info("line: back in service", "line", line, "model", c.Model, "form", c.Form)
 		} else {
-			l.log.Warn("line: out of service", "line", line, "model", c.Model, "state", c.State, "cause", c.Cause)
+			l.log.Warn("line: out of service", "line", line, "model", c.Model, "form", c.Form, "state", c.State, "cause", c.Cause)
 		}
-		l.alerts.Send(alert.Alert{Line: line, Model: c.Model, State: c.State, Cause: c.Cause, At: l.now().Unix()})
+		l.alerts.Send(alert.Alert{
+			Line: line, Model: c.Model, Form: string(c.Form), Tools: c.Tools, State: c.State, Cause: c.Cause, At: l.now().Unix(),
+		})
 	}
 }

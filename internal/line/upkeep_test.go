@@ -113,7 +113,7 @@ func TestOperatorsWord(t *testing.T) {
 		}
 		// All that can be held against a line, and a drain on top of it.
 		entry := l.table(s).entries[0]
-		swift := health.Origin{Model: "swift", Generation: entry.stats.Generation()}
+		swift := health.Origin{LinePart: health.LinePart{Model: "swift"}, Generation: entry.stats.Generation()}
 		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthModel)))
 		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthCredential)))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/line/health"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/translate"
 )
 
 // skippedBusy says that a line has no free slot; the other reasons are words
@@ -48,6 +46,7 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 			if over {
 				return w.attempts, err
 			}
+			w.again(c, err, lastResort)
 		}
 	}
 	if len(w.failures) > 0 {
@@ -58,6 +57,20 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 	}
 	w.skips()
 	return w.attempts, w.noLineError()
+}
+
+// again lets a line be asked once more, in another form, that says it lacks the
+// one in which it was asked. Whether a refusal that does not say so means the form
+// is for a probe to find out.
+func (w *walk) again(c *ranked, err error, lastResort bool) {
+	var f *upstream.Failure
+	if !errors.As(err, &f) || f.Health != upstream.HealthForm || c.lacking != "" || speaks(c.entry, &w.request, c.form) == "" {
+		return
+	}
+	c.asked, c.lacking = false, c.form
+	if lastResort {
+		c.skipped = health.StateHalfOpen
+	}
 }
 
 // noneTranslatable tells whether no line that was passed over could have expressed the
@@ -72,17 +85,28 @@ func (w *walk) noneTranslatable() bool {
 }
 
 // speaks returns the form to speak with a line: the client's own if the line
-// has it, else one that the client's can be put into; empty if there is none.
-func speaks(ln *catalog.Line, client wire.Form) wire.Form {
-	if ln.Speaks(client) {
-		return client
-	}
-	for _, form := range ln.Forms {
-		if translate.Translates(client, form) {
-			return form
+// has it, else one that the client's can be put into; empty if there is none. Of
+// these it is the first that the line does not lack for the request, and never
+// the one named.
+func speaks(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.Form) {
+	least := health.LacksForm + 1
+	for form := range entry.line.FormsFor(r.Form) {
+		if form == never || form != r.Form && len(r.Routing) > 0 { // no translation keeps routing fields
+			continue
+		}
+		if lack := entry.stats.Lacks(r.origin(form)); lack < least {
+			best, least = form, lack
+		}
+		if least == health.LacksNothing {
+			break
 		}
 	}
-	return ""
+	return best
+}
+
+// origin is what a request in a form is made for.
+func (r *RoutingRequest) origin(form wire.Form) health.Origin {
+	return health.Origin{LinePart: health.LinePart{Model: r.Model.ID, Form: form, Tools: r.Tools}, Account: r.Account}
 }
 
 // next returns the line to ask next: the first one, but after a provider's
@@ -117,7 +141,7 @@ func (w *walk) isFiltered(s *routingEntry) bool {
 // acquire takes a place on a line, nil if there is none: c says why then.
 func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt {
 	l, ln, t := w.lines, c.entry.line, c.entry.stats
-	c.form = speaks(ln, w.request.Form)
+	c.form = speaks(c.entry, &w.request, c.lacking)
 	switch {
 	case ln.Out != "":
 		c.skipped = stateOutOfService
@@ -131,7 +155,8 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	if c.skipped != "" {
 		return nil
 	}
-	why, generation, isHalfOpen := t.Refuses(l.now, w.request.Model.ID, lastResort)
+	origin := w.request.origin(c.form)
+	why, generation, isHalfOpen := t.Refuses(l.now, origin, lastResort)
 	if why != "" {
 		if c.skipped = why; lastResort {
 			c.asked = true // it is half-open no more
@@ -148,10 +173,10 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 		return nil
 	}
 	c.asked = true
-	model := w.request.Model.ID
+	origin.Generation = generation
 	a := &Attempt{slot: capped, Candidate: Candidate{
-		Line: ln, ProviderModel: ln.Models[model], Form: c.form, HalfOpen: isHalfOpen,
-		lines: l, entry: c.entry, origin: health.Origin{Model: model, Account: w.request.Account, Generation: generation},
+		Line: ln, ProviderModel: ln.Models[w.request.Model.ID], Form: c.form, HalfOpen: isHalfOpen,
+		lines: l, entry: c.entry, origin: origin,
 	}}
 	a.begin()
 	return a
@@ -209,7 +234,8 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 		failure.Health = upstream.HealthNone // others have used up the request's time
 	}
 	a.failed(end, failure)
-	rec.Status, rec.Code, rec.TokenCounts = failure.Status, string(failure.Code), failure.Used
+	rec.Status, rec.Code = failure.Status, string(failure.Code)
+	rec.Waste(a, w.request.Model, failure.Used)
 	if failure.Cause != nil {
 		rec.Cause = failure.Cause.Error()
 	}

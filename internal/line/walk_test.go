@@ -439,6 +439,14 @@ func TestNewAddressNewHealth(t *testing.T) {
 	if got := l.Statuses()[0].State; got != "in_service" {
 		t.Errorf("after another address: %s", got)
 	}
+	if _, err := ask(l, request(s)); err == nil {
+		t.Fatal("no error")
+	}
+	a.Options = map[string]any{"client_id": "another"} // whose credential it is
+	s = snapshot(4, a)
+	if got := l.Statuses()[0].State; got != "in_service" {
+		t.Errorf("after another credential: %s", got)
+	}
 }
 
 // TestTraceIsBounded: a request over very many lines is still one row.

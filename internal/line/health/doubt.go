@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 const (
@@ -15,33 +16,49 @@ const (
 	doubtAgain = time.Minute
 )
 
-// failureSum sums up failures by who may have brought them about.
+// failureSum sums up failures by whose requests met them.
 type failureSum struct {
-	proven   float64            // no request has
+	proven   map[string]float64 // no request has brought them about
 	unproven map[string]float64 // a request of this account may have
 }
 
 // add counts a failure, by how much of one it is.
 func (b *failureSum) add(account string, weight float64, unproven bool) {
+	of := &b.proven
+	if unproven {
+		of = &b.unproven
+	}
 	switch {
 	case weight == 0:
-	case !unproven:
-		b.proven += weight
-	default:
-		if b.unproven == nil {
-			b.unproven = map[string]float64{}
-		}
-		b.unproven[account] += weight
+		return
+	case *of == nil:
+		*of = map[string]float64{}
 	}
+	(*of)[account] += weight
 }
 
 // all is all failures.
 func (b *failureSum) all() float64 {
-	sum := b.proven
+	sum := 0.0
+	for _, n := range b.proven {
+		sum += n
+	}
 	for _, n := range b.unproven {
 		sum += n
 	}
 	return sum
+}
+
+// alone is the account that met all of the failures but the odd one; empty: there
+// is none.
+func (b *failureSum) alone() string {
+	all := b.all()
+	for account, n := range b.proven {
+		if account != "" && all-n-b.unproven[account] < doubtStreak {
+			return account
+		}
+	}
+	return ""
 }
 
 // counted is what stands against the line: the unproven failures of the account
@@ -54,7 +71,7 @@ func (b *failureSum) counted() float64 {
 	return b.all() - largest
 }
 
-// doubt is a question about a model on a line that is in service, which a probe
+// doubt is a question about a part of a line that is in service, which a probe
 // answers: does it work?
 type doubt struct {
 	open    bool // the question is put
@@ -63,59 +80,60 @@ type doubt struct {
 	next    time.Time // not probed before
 }
 
-// suspect puts the question about a model; circuit says that failures did.
-func (h *health) suspect(model string, circuit bool) {
+// suspect puts the question about a part; circuit says that failures did.
+func (h *health) suspect(part LinePart, circuit bool) {
 	if h.doubts == nil {
-		h.doubts = map[string]*doubt{}
+		h.doubts = map[LinePart]*doubt{}
 	}
-	if h.doubts[model] == nil {
-		h.doubts[model] = &doubt{}
+	if h.doubts[part] == nil {
+		h.doubts[part] = &doubt{}
 	}
-	d := h.doubts[model]
+	d := h.doubts[part]
 	d.open, d.circuit = true, d.circuit || circuit
 }
 
-// dueDoubts returns the models in doubt that are to be probed now; they count as
-// being probed. A line that was asked to be left alone for a while is.
-func (h *health) dueDoubts(now time.Time) (models []string) {
-	for model, d := range h.doubts {
+// dueDoubts returns what is in doubt and to be probed now; it counts as being
+// probed. A line or model that was asked to be left alone for a while is.
+func (h *health) dueDoubts(now time.Time) (due []Ask) {
+	for part, d := range h.doubts {
+		model := h.parts[LinePart{Model: part.Model}]
 		switch {
 		case d.probing || now.Before(d.next):
 		case !d.open:
-			delete(h.doubts, model)
-		case h.state != cooling:
+			delete(h.doubts, part)
+		case h.state != cooling && (model == nil || !model.holds()):
 			d.probing = true
-			models = append(models, model)
+			due = append(due, Ask{LinePart: part, Last: h.worked.forms[part.Model]})
 		}
 	}
-	return models
+	return due
 }
 
-// resolved takes in the probe of a model in doubt that began in a generation.
-// What it
-// met is proven, since no client had a hand in it.
-func (h *health) resolved(now time.Time, generation uint64, model string, f *upstream.Failure) []Change {
-	d := h.doubts[model]
+// resolved takes in the probe of a part in doubt that began in a generation and
+// asked in a form. What it met is proven, since no client had a hand in it.
+func (h *health) resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
+	d := h.doubts[part]
 	if d == nil || !d.probing {
 		return nil
 	}
 	circuit := d.circuit
 	*d = doubt{next: now.Add(doubtAgain)}
 	switch {
-	case generation != h.generation:
+	case generation < h.began:
 		return nil
 	case f == nil:
 		h.streak = failureSum{}
 		return nil
 	}
+	q := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
 	switch f.Health {
 	case upstream.HealthCredential:
-		return h.withdraw(now, f)
-	case upstream.HealthModel:
-		return h.lose(now, model, f)
+		return h.withdraw(now, "", f)
+	case upstream.HealthModel, upstream.HealthForm:
+		return h.lose(now, h.missed(q, f), q, f)
 	case upstream.HealthFail, upstream.HealthHalf:
 		if circuit {
-			return h.open(now, f.Error())
+			return h.open(now, "", f.Error())
 		}
 		h.streak.add("", 1, false)
 	case upstream.HealthCool: // it has not answered the question

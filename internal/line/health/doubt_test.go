@@ -26,9 +26,13 @@ func stalled() *upstream.Failure {
 func (p *patient) doubts(want ...string) {
 	p.Helper()
 	p.note(p.stats.change(func(h *health) []Change {
-		whole, models, doubts := h.due(p.now)
-		if whole || models != nil || !slices.Equal(doubts, want) {
-			p.Errorf("probes of the line: %t, of missing models: %q, of doubts: %q; want of doubts %q", whole, models, doubts, want)
+		due := h.due(p.now)
+		var doubts []string
+		for _, ask := range due.Doubts {
+			doubts = append(doubts, ask.Model)
+		}
+		if due.Whole != nil || due.Parts != nil || !slices.Equal(doubts, want) {
+			p.Errorf("probes of the line: %v, of what is out: %v, of doubts: %q; want of doubts %q", due.Whole, due.Parts, doubts, want)
 		}
 		return nil
 	}))
@@ -37,7 +41,7 @@ func (p *patient) doubts(want ...string) {
 // resolve lets the probe of the model in doubt end.
 func (p *patient) resolve(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, h.generation, "m", f) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, h.generation, p.part, p.part.Form, f) }))
 }
 
 // TestOneAccountOpensNoCircuit: what an account's requests can bring about does
@@ -160,9 +164,9 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	for range 600 {
 		p.do(maybe(missing()))
 		p.stats.change(func(h *health) []Change {
-			if _, _, doubts := h.due(p.now); doubts != nil {
+			if h.due(p.now).Doubts != nil {
 				probes++
-				return h.resolved(p.now, h.generation, "m", nil)
+				return h.resolved(p.now, h.generation, p.part, "", nil)
 			}
 			return nil
 		})
@@ -191,7 +195,7 @@ func TestDoubtsOfFormerGenerations(t *testing.T) {
 	p.doubts("m")
 	generation := p.stats.health.generation
 	p.do(limited(429, 30*time.Second))
-	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, generation, "m", account()) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, generation, p.part, "", account()) }))
 	p.wants("cooling", "cooling")
 	p.now = p.now.Add(30 * time.Second)
 	p.wants("in_service", "")
@@ -231,7 +235,7 @@ func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for range 20 {
-		p.note(p.stats.Failed(p.now, Origin{Model: "m", Account: "a", Generation: p.stats.health.generation, Job: true}, stalled()))
+		p.note(p.stats.Failed(p.now, Origin{LinePart: p.part, Account: "a", Generation: p.stats.health.generation, Job: true}, stalled()))
 	}
 	p.doubts()
 	p.wants("in_service", "")

@@ -20,17 +20,25 @@ type patient struct {
 	*testing.T
 	stats   *Stats
 	now     time.Time
-	account string   // whose requests it gets
+	part    LinePart // what its requests ask for
+	account string   // whose they are
 	told    []string // what the operator was told
 }
 
 func newPatient(t *testing.T) *patient {
-	return &patient{T: t, stats: New(), now: time.Unix(1_000_000, 0)}
+	return &patient{T: t, stats: New(), now: time.Unix(1_000_000, 0), part: LinePart{Model: "m"}}
 }
+
+// origin is what a request is made for.
+func (p *patient) origin() Origin { return Origin{LinePart: p.part, Account: p.account} }
 
 func (p *patient) note(changes []Change) {
 	for _, c := range changes {
-		p.told = append(p.told, strings.TrimSpace(c.Model+" "+c.State))
+		words := []string{c.Model, string(c.Form), c.State}
+		if c.Tools {
+			words[1] += "+tools"
+		}
+		p.told = append(p.told, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
 	}
 }
 
@@ -38,7 +46,7 @@ func (p *patient) note(changes []Change) {
 // when the line refuses.
 func (p *patient) begin() uint64 {
 	p.Helper()
-	why, generation, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, "m", false)
+	why, generation, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, p.origin(), false)
 	if why != "" {
 		p.Fatalf("the line refuses: %s", why)
 	}
@@ -55,19 +63,21 @@ func (p *patient) do(f *upstream.Failure) {
 }
 
 func (p *patient) end(generation uint64, f *upstream.Failure) {
+	q := p.origin()
+	q.Generation = generation
 	if f == nil {
-		_, changes := p.stats.Answered(p.now, Origin{Model: "m", Account: p.account, Generation: generation}, time.Millisecond)
+		_, changes := p.stats.Answered(p.now, q, time.Millisecond)
 		p.note(changes)
 		return
 	}
-	p.note(p.stats.Failed(p.now, Origin{Model: "m", Account: p.account, Generation: generation}, f))
+	p.note(p.stats.Failed(p.now, q, f))
 }
 
 // probe lets the probe that must be due end.
 func (p *patient) probe(f *upstream.Failure) {
 	p.Helper()
 	p.note(p.stats.change(func(h *health) []Change {
-		if whole, _, _ := h.due(p.now); !whole {
+		if h.due(p.now).Whole == nil {
 			p.Fatal("no probe is due")
 		}
 		return h.probed(p.now, h.generation, f)
@@ -79,7 +89,7 @@ func (p *patient) probe(f *upstream.Failure) {
 func (p *patient) wants(state, refusal string, told ...string) {
 	p.Helper()
 	s := p.stats.Summary(p.now)
-	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, "m", true)
+	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, p.origin(), true)
 	if isHalfOpen {
 		p.stats.EndHalfOpen()
 	}
@@ -184,7 +194,7 @@ func TestHealing(t *testing.T) {
 		30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute,
 	} {
 		p.now = p.now.Add(wait - time.Second)
-		if whole, models, _ := p.stats.health.due(p.now); whole || models != nil {
+		if due := p.stats.health.due(p.now); due.Whole != nil || due.Parts != nil {
 			t.Fatalf("probed before %s were over", wait)
 		}
 		p.now = p.now.Add(time.Second)
@@ -206,7 +216,7 @@ func TestHealing(t *testing.T) {
 		p.do(broken())
 	}
 	p.wants("circuit_open", "circuit_open", "circuit_open")
-	if left := p.stats.Left(p.now); left != 10*time.Minute {
+	if left := p.stats.Left(p.now, "m"); left != 10*time.Minute {
 		t.Errorf("the next probe is in %s", left)
 	}
 	p.now = p.now.Add(10 * time.Minute)
@@ -224,7 +234,7 @@ func TestHealing(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.stats.Left(p.now); left != 30*time.Second {
+	if left := p.stats.Left(p.now, "m"); left != 30*time.Second {
 		t.Errorf("the next probe is in %s", left)
 	}
 }
@@ -284,18 +294,18 @@ func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 	p.now = p.now.Add(30 * time.Second)
 	p.probe(nil)
 	now := func() time.Time { return p.now }
-	if why, _, isHalfOpen := p.stats.Refuses(now, "m", false); why != "" || !isHalfOpen {
+	if why, _, isHalfOpen := p.stats.Refuses(now, p.origin(), false); why != "" || !isHalfOpen {
 		t.Fatalf("the first is refused: %q", why)
 	}
-	if why, _, _ := p.stats.Refuses(now, "m", false); why != "half_open" {
+	if why, _, _ := p.stats.Refuses(now, p.origin(), false); why != "half_open" {
 		t.Errorf("the second is told %q", why)
 	}
-	if why, _, isHalfOpen := p.stats.Refuses(now, "m", true); why != "" || !isHalfOpen {
+	if why, _, isHalfOpen := p.stats.Refuses(now, p.origin(), true); why != "" || !isHalfOpen {
 		t.Errorf("one that presses is refused: %q", why)
 	}
 	p.stats.EndHalfOpen()
 	p.stats.EndHalfOpen()
-	if why, _, _ := p.stats.Refuses(now, "m", false); why != "" {
+	if why, _, _ := p.stats.Refuses(now, p.origin(), false); why != "" {
 		t.Errorf("after both have ended: %q", why)
 	}
 }
@@ -324,7 +334,7 @@ func TestCooling(t *testing.T) {
 	}
 	p.do(nil) // an answer: the next pause is short again
 	p.do(limited(429, 0))
-	if left := p.stats.Left(p.now); left != 5*time.Second {
+	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
 		t.Errorf("after an answer the pause is %s", left)
 	}
 }
@@ -341,7 +351,7 @@ func TestManyAreLimitedAtOnce(t *testing.T) {
 	for _, generation := range generations {
 		p.end(generation, limited(429, 0))
 	}
-	if left := p.stats.Left(p.now); left != 5*time.Second {
+	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
 		t.Errorf("the pause is %s", left)
 	}
 }
@@ -399,7 +409,7 @@ func TestCredentials(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.stats.Left(p.now); left != 30*time.Second {
+	if left := p.stats.Left(p.now, "m"); left != 30*time.Second {
 		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
 	}
 	// A probe of an open circuit may find the credentials withdrawn.
@@ -416,13 +426,16 @@ func TestMissingModel(t *testing.T) {
 	p.end(two[0], missing())
 	p.end(two[1], missing())
 	p.wants("in_service", "model_out", "m model_out")
-	if why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, "other", false); why != "" {
+	if why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, Origin{LinePart: LinePart{Model: "other"}}, false); why != "" {
 		t.Errorf("another model is refused: %s", why)
 	}
-	due := func() []string {
-		whole, models, _ := p.stats.health.due(p.now)
-		if whole {
+	due := func() (models []string) {
+		due := p.stats.health.due(p.now)
+		if due.Whole != nil {
 			t.Error("the whole line is probed")
+		}
+		for _, ask := range due.Parts {
+			models = append(models, ask.Model)
 		}
 		return models
 	}
@@ -433,14 +446,14 @@ func TestMissingModel(t *testing.T) {
 	if models := due(); models != nil {
 		t.Errorf("probed twice at a time: %v", models)
 	}
-	p.note(p.stats.change(func(h *health) []Change { return h.probedModel(p.now, "m", missing()) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, missing()) }))
 	p.now = p.now.Add(10*time.Minute - time.Second)
 	if models := due(); models != nil {
 		t.Errorf("probed too early: %v", models)
 	}
 	p.now = p.now.Add(time.Second)
 	due()
-	p.note(p.stats.change(func(h *health) []Change { return h.probedModel(p.now, "m", nil) }))
+	p.note(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, nil) }))
 	p.wants("in_service", "", "m in_service")
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 // What counts as recent: the last so many attempts, no older than this.
@@ -16,7 +17,7 @@ const (
 
 // Origin is what an attempt was made for.
 type Origin struct {
-	Model      string
+	LinePart
 	Account    string
 	Generation uint64 // the line's when the attempt began
 	Job        bool   // which no probe can repeat
@@ -27,7 +28,7 @@ type sample struct {
 	at        time.Time
 	origin    Origin
 	unproven  bool          // the request may have brought its failure about
-	doubt     bool          // a probe decides what it means
+	apart     bool          // it says nothing about the line as a whole
 	success   float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
 	cause     string        // of a failure
@@ -36,8 +37,8 @@ type sample struct {
 // Stats count one line's attempts on this node and keep its health. They are
 // safe for concurrent use.
 type Stats struct {
-	// sound tells that the line is healthy, beyond doubt, and has all its models,
-	// and generation is its present one: both without a lock, for nearly all requests.
+	// sound tells that the line is healthy, beyond doubt, and whole, and
+	// generation is its present one: both without a lock, for nearly all requests.
 	sound      atomic.Bool
 	generation atomic.Uint64
 
@@ -61,45 +62,70 @@ func (s *Stats) Sound() bool { return s.sound.Load() }
 // Generation is the line's present one: what began in it counts.
 func (s *Stats) Generation() uint64 { return s.generation.Load() }
 
-// Refuses says why the line is not to be asked for a model; empty: it is, and
-// what becomes of the request belongs to that generation of the line. While
-// half-open it takes one request at a time: others are refused with stateHalfOpen
-// unless they are its last resort.
-func (s *Stats) Refuses(now func() time.Time, model string, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
+// Serves tells what the line serves, by the newest catalog.
+func (s *Stats) Serves(serving Serving) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.health.serving = serving
+}
+
+// Refuses says why a request is not to be made of the line; empty: it is, and
+// what becomes of it belongs to that generation of the line. While half-open it
+// takes one request at a time: others are refused with StateHalfOpen unless they
+// are its last resort. So it does with those of other accounts than the one that
+// alone has opened its circuit.
+func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.health.refuses(now(), model); why != "" {
-		return why, 0, false
-	}
-	if s.health.state == halfOpen {
-		if s.halfOpenRequests > 0 && !lastResort {
-			return StateHalfOpen, 0, false
-		}
-		s.halfOpenRequests++
-		return "", s.health.generation, true
-	}
+	why, alone := s.health.refuses(now(), q)
 	s.settle()
-	return "", s.health.generation, false
+	switch {
+	case why != "":
+		return why, 0, false
+	case !alone:
+		return "", s.health.generation, false
+	case s.halfOpenRequests > 0 && !lastResort:
+		return StateHalfOpen, 0, false
+	}
+	s.halfOpenRequests++
+	return "", s.health.generation, true
+}
+
+// Lacks says what keeps a request from the form that it would be made in.
+func (s *Stats) Lacks(q Origin) Lack {
+	if s.sound.Load() {
+		return LacksNothing
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.health.lacks(q)
 }
 
 // settle brings sound and generation up to date. Callers hold mu.
 func (s *Stats) settle() {
 	s.generation.Store(s.health.generation)
-	s.sound.Store(s.health.state == healthy && len(s.health.models) == 0 && len(s.health.doubts) == 0)
+	sound := s.health.state == healthy && len(s.health.doubts) == 0
+	for _, p := range s.health.parts {
+		sound = sound && !p.holds()
+	}
+	s.sound.Store(sound)
 }
 
-// Left is how long the line waits until it is asked or probed again; 0 when it
-// waits for nothing.
-func (s *Stats) Left(now time.Time) time.Duration {
+// Left is how long the line waits until it is asked for a model or probed again;
+// 0 when it waits for nothing.
+func (s *Stats) Left(now time.Time, model string) (left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.health.state == healthy || s.health.state == halfOpen {
-		return 0
+	if p := s.health.parts[LinePart{Model: model}]; p != nil && p.holds() {
+		left = p.until.Sub(now)
 	}
-	return max(s.health.until.Sub(now), 0)
+	if s.health.state != healthy && s.health.state != halfOpen {
+		left = max(left, s.health.until.Sub(now))
+	}
+	return max(left, 0)
 }
 
 // BeginHalfOpen takes the place of a request on a half-open line.
@@ -132,19 +158,28 @@ func (s *Stats) Clear(now time.Time) []Change {
 	return s.change(func(h *health) []Change { return h.clear(now) })
 }
 
-// Probes are what is to be probed of a line: the line as a whole, the models that
-// are out on it, and those in doubt.
+// Ask is what a probe asks for. Without a form it is the model in any: Last is the
+// one in which it answered last, empty for none, and Turn counts the probes so
+// far, which take turns.
+type Ask struct {
+	LinePart
+	Last wire.Form
+	Turn int
+}
+
+// Probes are what is to be probed of a line.
 type Probes struct {
-	Whole          bool
-	Models, Doubts []string
-	Generation     uint64 // of the line when the probes begin
+	Whole      *Ask     // the line as a whole, with what it answered last; nil: not it
+	Parts      []Ask    // the parts that are out
+	Doubts     []Ask    // the parts in doubt
+	Worked     LinePart // what the line answered last; zero: nothing yet
+	Generation uint64
 }
 
 // Due returns the probes that are due; they count as begun.
 func (s *Stats) Due(now time.Time) (p Probes) {
 	s.change(func(h *health) []Change {
-		p.Whole, p.Models, p.Doubts = h.due(now)
-		p.Generation = h.generation
+		p = h.due(now)
 		return nil
 	})
 	return p
@@ -156,14 +191,15 @@ func (s *Stats) Probed(now time.Time, generation uint64, f *upstream.Failure) []
 	return s.change(func(h *health) []Change { return h.probed(now, generation, f) })
 }
 
-// ProbedModel takes in a probe of a model that is out.
-func (s *Stats) ProbedModel(now time.Time, model string, f *upstream.Failure) []Change {
-	return s.change(func(h *health) []Change { return h.probedModel(now, model, f) })
+// ProbedPart takes in a probe of a part that is out.
+func (s *Stats) ProbedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.probedPart(now, part, f) })
 }
 
-// Resolved takes in a probe of a model in doubt that began in a generation.
-func (s *Stats) Resolved(now time.Time, generation uint64, model string, f *upstream.Failure) []Change {
-	return s.change(func(h *health) []Change { return h.resolved(now, generation, model, f) })
+// Resolved takes in a probe of a part in doubt that began in a generation and
+// asked in a form.
+func (s *Stats) Resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.resolved(now, generation, part, form, f) })
 }
 
 // Answered records an answer that began, and returns its number.
@@ -171,7 +207,7 @@ func (s *Stats) Answered(now time.Time, origin Origin, firstByte time.Duration) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.add(sample{at: now, origin: origin, success: 1, firstByte: max(firstByte, 1)})
-	if changes = s.health.answered(now, origin.Generation); changes != nil {
+	if changes = s.health.answered(now, origin); changes != nil || s.health.generation != s.generation.Load() {
 		s.settle()
 	}
 	return n, changes
@@ -181,9 +217,9 @@ func (s *Stats) Answered(now time.Time, origin Origin, firstByte time.Duration) 
 func (s *Stats) Failed(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.Health != upstream.HealthNone {
+	if f.Health != upstream.HealthNone && f.Passed == nil {
 		o := sample{at: now, origin: origin}
-		o.fail(f)
+		o.fail(f, s.health.refutes(now, origin.Account))
 		s.add(o)
 	}
 	return s.judge(now, origin, f)
@@ -194,15 +230,19 @@ func (s *Stats) Broke(now time.Time, origin Origin, n uint64, f *upstream.Failur
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n+recentAttempts >= s.n {
-		s.ring[n%recentAttempts].fail(f)
+		s.ring[n%recentAttempts].fail(f, s.health.refutes(now, origin.Account))
 	}
 	return s.judge(now, origin, f)
 }
 
-// fail makes a sample that of a failure.
-func (o *sample) fail(f *upstream.Failure) {
-	o.success, o.cause, o.unproven = successOf(f.Health), f.Error(), f.Unproven
-	o.doubt = f.Unproven && (f.Health == upstream.HealthCredential || f.Health == upstream.HealthModel)
+// fail makes a sample that of a failure; refuted says that it is known to be the
+// account's own.
+func (o *sample) fail(f *upstream.Failure, refuted bool) {
+	o.success, o.cause, o.unproven = successOf(f.Health), f.Error(), f.Unproven || refuted
+	switch f.Health {
+	case upstream.HealthCool, upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
+		o.apart = true
+	}
 }
 
 // judge lets the line's health take in a failure. Callers hold mu.
@@ -220,16 +260,37 @@ func (s *Stats) add(o sample) uint64 {
 	return n
 }
 
-// recent counts the attempts of the line's present generation: those of an earlier
-// one were judged already, or come too late. Callers hold mu.
+// recent counts the attempts since the line's present state began: those before it
+// were judged already, or come too late. Callers hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !o.doubt && o.origin.Generation == s.health.generation && now.Sub(o.at) <= tripTime {
+		if o := &s.ring[i]; !o.apart && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {
 			fails.add(o.origin.Account, 1-o.success, o.unproven)
 			attempts++
 		}
 	}
 	return fails, attempts
+}
+
+// HasOthers tells whether accounts beside one have used the line lately.
+func (s *Stats) HasOthers(now time.Time, account string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range min(s.n, recentAttempts) {
+		if o := &s.ring[i]; o.origin.Account != account && now.Sub(o.at) <= recentTime {
+			return true
+		}
+	}
+	return false
+}
+
+// Hasten lets a circuit that an account alone has opened be probed at once, since
+// others wait for the line; any other state stays as it is.
+func (s *Stats) Hasten(now time.Time, account string) {
+	s.change(func(h *health) []Change {
+		h.hasten(now, account)
+		return nil
+	})
 }
 
 // successOf is how much of a success an effect leaves.

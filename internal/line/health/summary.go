@@ -1,29 +1,56 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"tollgate/internal/wire"
 )
 
 // Summary is how a line is doing on this node, as its attempts and probes say.
 type Summary struct {
 	State        string // one of the words below
 	CoolingUntil int64  // when the line is asked or probed again, Unix seconds; 0: it waits for nothing
-	ModelsOut    []ModelOut
-	Attempts     int // recent ones, that the rate and the time are of
-	SuccessRate  *float64
-	FirstByteMS  *int64 // the median; nil without any
-	Cause        string // of the state, else of the latest failed recent attempt
-	CauseAt      int64  // Unix seconds
+	PartsOut
+	Attempts    int // recent ones, that the rate and the time are of
+	SuccessRate *float64
+	FirstByteMS *int64 // the median; nil without any
+	Cause       string // of the state, else of the latest failed recent attempt
+	CauseAt     int64  // Unix seconds
 }
 
-// ModelOut is a model that a line was found not to have.
-type ModelOut struct {
-	Model string `json:"model"`
-	Cause string `json:"cause"`
-	Since int64  `json:"since"` // Unix seconds
-	Until int64  `json:"until"` // when it is probed again, Unix seconds
+// PartsOut are the parts of a line that are not asked for.
+type PartsOut struct {
+	// ModelsOut are the models that the line was found not to have, ModelsCooling
+	// those whose rate was limited, and FormsOut the forms in which it was found
+	// not to have a model.
+	ModelsOut     []PartOut `json:"models_out,omitempty"`
+	ModelsCooling []PartOut `json:"models_cooling,omitempty"`
+	FormsOut      []PartOut `json:"forms_out,omitempty"`
+}
+
+// PartOut is a part of a line that is not asked for.
+type PartOut struct {
+	Model string    `json:"model"`
+	Form  wire.Form `json:"form,omitempty"`
+	Tools bool      `json:"tools,omitempty"` // requests with tools alone prefer another form
+	Cause string    `json:"cause"`
+	Since int64     `json:"since"` // Unix seconds
+	Until int64     `json:"until"` // when it is asked for or probed again, Unix seconds
+}
+
+// Compare orders by model and form.
+func (p PartOut) Compare(q PartOut) int {
+	tools := 0
+	if p.Tools != q.Tools {
+		tools = 1
+		if q.Tools {
+			tools = -1
+		}
+	}
+	return cmp.Or(strings.Compare(p.Model, q.Model), strings.Compare(string(p.Form), string(q.Form)), tools)
 }
 
 // The values of Summary.State, and of a Change's state.
@@ -34,6 +61,7 @@ const (
 	StateHalfOpen       = "half_open"       // a probe went well, a few requests decide
 	StateCredentialsOut = "credentials_out" // the provider refused the credential or account
 	StateModelOut       = "model_out"       // of one model on one line, in alerts
+	StateFormOut        = "form_out"        // of one model in one form on one line, in alerts
 )
 
 // Summary sums up the recent attempts, and what is held against the line now.
@@ -77,7 +105,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 
 // sumUpHealth fills in the line's health. Callers hold mu.
 func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
-	s.health.refuses(now, "") // a pause that is over is over
+	s.health.thaw(now) // a pause that is over is over
 	s.settle()
 	h := &s.health
 	if sum.State = h.state.word(); h.state != healthy {
@@ -86,10 +114,20 @@ func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
 			sum.CoolingUntil = upTo(h.until)
 		}
 	}
-	for model, m := range h.models {
-		sum.ModelsOut = append(sum.ModelsOut, ModelOut{Model: model, Cause: m.cause, Since: m.since.Unix(), Until: upTo(m.until)})
+	for part, p := range h.parts {
+		out := PartOut{part.Model, part.Form, part.Tools, p.cause, p.since.Unix(), upTo(p.until)}
+		switch {
+		case p.cools:
+			sum.ModelsCooling = append(sum.ModelsCooling, out)
+		case p.out && part.Form == "":
+			sum.ModelsOut = append(sum.ModelsOut, out)
+		case p.out:
+			sum.FormsOut = append(sum.FormsOut, out)
+		}
 	}
-	slices.SortFunc(sum.ModelsOut, func(a, b ModelOut) int { return strings.Compare(a.Model, b.Model) })
+	for _, list := range [...][]PartOut{sum.ModelsOut, sum.ModelsCooling, sum.FormsOut} {
+		slices.SortFunc(list, PartOut.Compare)
+	}
 }
 
 // upTo rounds a time up to Unix seconds.

@@ -1,0 +1,536 @@
+package line_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
+)
+
+// vendor is a provider that answers by what is asked, and remembers its calls.
+type vendor struct {
+	mu     sync.Mutex
+	answer func(line, model string, c chatcall.Call) *upstream.Failure // nil answers
+	calls  []string                                                    // "line model form", with "probe" and "tools"
+}
+
+func (v *vendor) open(t upstream.Target) (chatcall.Adapter, error) { return branch{v, t.Line}, nil }
+
+// set changes what is answered.
+func (v *vendor) set(answer func(line, model string, c chatcall.Call) *upstream.Failure) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.answer = answer
+}
+
+// heard returns the calls since the last time.
+func (v *vendor) heard() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	calls := strings.Join(v.calls, ", ")
+	v.calls = nil
+	return calls
+}
+
+type branch struct {
+	vendor *vendor
+	line   string
+}
+
+func (b branch) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	b.vendor.mu.Lock()
+	defer b.vendor.mu.Unlock()
+	call := fmt.Sprintf("%s %s %s", b.line, c.Model, c.Form)
+	if strings.Contains(string(c.Body), "ping") {
+		call += " probe"
+	}
+	if strings.Contains(string(c.Body), `"tools"`) {
+		call += " tools"
+	}
+	b.vendor.calls = append(b.vendor.calls, call)
+	if f := b.vendor.answer(b.line, c.Model, c); f != nil {
+		return nil, f
+	}
+	return &chatcall.Response{ContentType: "application/json",
+		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
+}
+
+// twoForms is a catalog of lines that speak chat and responses, if nothing else is
+// said, and have the models swift and deep.
+func twoForms(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
+	for i := range lines {
+		lines[i].Provider, lines[i].Priority = "two", i
+		lines[i].Models = map[string]string{"swift": "swift", "deep": "deep"}
+		if lines[i].Forms == nil {
+			lines[i].Forms = []wire.Form{wire.FormChat, wire.FormResponses}
+		}
+	}
+	doc := &catalog.Document{Lines: lines, Models: []catalog.Model{
+		{ID: "swift", Kind: catalog.KindChat}, {ID: "deep", Kind: catalog.KindChat}}}
+	return catalog.NewSnapshot(revision, doc,
+		map[string]catalog.Provider{"two": {Kinds: []catalog.Kind{catalog.KindChat},
+			Forms: []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}}},
+		func(string) (string, bool) { return "", false })
+}
+
+// asking is a request of an account for a model in a form.
+func asking(s *catalog.Snapshot, account, model string, form wire.Form) line.RoutingRequest {
+	m, _ := s.Model(model)
+	return line.RoutingRequest{Snapshot: s, Model: m, Form: form, Account: account}
+}
+
+// send walks once, in the forms that it is given.
+func send(l *line.Lines, r line.RoutingRequest) error {
+	_, err := l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
+		body := "{}"
+		if r.Tools {
+			body = `{"tools":[]}`
+		}
+		answer, err := on.Chat(ctx, chatcall.Call{Form: on.Form, Model: on.ProviderModel, Body: []byte(body)})
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	})
+	return err
+}
+
+// played is a catalog whose lines run on a bubble's clock until the test ends.
+func played(t *testing.T, play func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := twoForms(1, lines...)
+		v := &vendor{answer: func(string, string, chatcall.Call) *upstream.Failure { return nil }}
+		l := line.New(line.Options{Open: v.open, Current: func() *catalog.Snapshot { return s }})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		play(t, v, l, s)
+		cancel()
+		<-done
+	})
+}
+
+func said(status int, body string) *upstream.Failure {
+	return upstream.Classify(status, "application/json", []byte(body), nil)
+}
+
+// without is a vendor that has no endpoint of a form.
+func without(form wire.Form, status int, body string) func(string, string, chatcall.Call) *upstream.Failure {
+	return func(_, _ string, c chatcall.Call) *upstream.Failure {
+		if c.Form == form {
+			return said(status, body)
+		}
+		return nil
+	}
+}
+
+// TestAnotherFormOfTheSameLine: a form that the line lacks costs the request that
+// finds it one call, and later ones nothing; it is probed until it is there.
+func TestAnotherFormOfTheSameLine(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		told   bool // that it is the form; else a probe finds out
+	}{
+		"no such endpoint": {404, `{"detail":"Not Found"}`, false},
+		"a page":           {404, `<html>nginx</html>`, false},
+		"in words": {404, `{"error":{"message":"The requested model 'swift' is not supported with the Responses API.",` +
+			`"code":"model_not_found"}}`, true},
+		"by name":               {400, `{"error":{"message":"x","code":"OperationNotSupported"}}`, true},
+		"unsupported, by name":  {400, `{"error":{"message":"x","code":"unsupported_api_for_model"}}`, true},
+		"gone, without a word":  {410, ``, false},
+		"no such path, a field": {404, `{"error":{"message":"Invalid URL (POST /v1/responses)","type":"invalid_request_error"}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+				v.set(without(wire.FormResponses, tt.status, tt.body))
+				r := asking(s, "x", "swift", wire.FormResponses)
+				first := "a swift responses,"
+				if tt.told {
+					first += " a swift chat,"
+				}
+				if err := send(l, r); (err == nil) != tt.told || !strings.HasPrefix(v.heard()+",", first) {
+					t.Fatalf("%v", err)
+				}
+				synctest.Wait()
+				v.heard()
+				for _, account := range []string{"x", "y"} { // y has not met it, unless a probe has
+					r.Account = account
+					if err := send(l, r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := v.heard(); !strings.HasSuffix(got, "a swift chat") || !strings.HasPrefix(got, "a swift chat, ") {
+					t.Errorf("later: %s", got)
+				}
+				st := l.Statuses()[0]
+				if st.State != "in_service" || st.ModelsOut != nil || len(st.FormsOut) != 1 || st.FormsOut[0].Form != wire.FormResponses ||
+					st.FormsOut[0].Model != "swift" {
+					t.Errorf("%+v", st)
+				}
+				time.Sleep(5*time.Minute + 2*time.Second) // on the bubble's clock, as all sleeps here
+				if got := v.heard(); got != "a swift responses probe" {
+					t.Errorf("probed: %s", got)
+				}
+				v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
+				time.Sleep(10*time.Minute + 2*time.Second)
+				v.heard()
+				if err := send(l, r); err != nil || v.heard() != "a swift responses" || l.Statuses()[0].FormsOut != nil {
+					t.Errorf("when it is there: %v, %+v", err, l.Statuses()[0])
+				}
+			}, spec("a"))
+		})
+	}
+}
+
+// TestNoOtherForm: where a request cannot be put into another form the next line is
+// asked, and a rejection of its tools is passed on if no line can.
+func TestNoOtherForm(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		onlyResponses := `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","param":"model"}}`
+		v.set(func(line, _ string, c chatcall.Call) *upstream.Failure {
+			if line == "a" && c.Form == wire.FormChat {
+				return said(404, onlyResponses)
+			}
+			return nil
+		})
+		r := asking(s, "x", "swift", wire.FormChat)
+		if err := send(l, r); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		v.heard()
+		if err := send(l, r); err != nil || v.heard() != "b swift chat" {
+			t.Errorf("the second request: %v", err)
+		}
+		if st := l.Statuses()[0]; len(st.ModelsOut) != 1 || st.FormsOut != nil {
+			t.Errorf("%+v", st)
+		}
+	}, oneForm("a"), oneForm("b"))
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		v.set(without(wire.FormChat, 400, toolsElsewhere))
+		r := asking(s, "x", "swift", wire.FormChat)
+		r.Tools = true
+		for range 3 {
+			if err := send(l, r); fault.Of(err).Status() != 400 || !strings.Contains(fault.Of(err).Message, "Function tools") {
+				t.Errorf("%v", err)
+			}
+		}
+		if st := l.Statuses()[0]; st.State != "in_service" || st.ModelsOut != nil || st.FormsOut != nil || st.Attempts != 0 {
+			t.Errorf("%+v", st)
+		}
+	}, oneForm("a"))
+}
+
+// TestRoutingFieldsKeepTheirForm: no translation keeps them.
+func TestRoutingFieldsKeepTheirForm(t *testing.T) {
+	t.Parallel()
+	ln := spec("a")
+	ln.Pass = []string{"plugins"}
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		v.set(without(wire.FormResponses, 404, `{"detail":"Not Found"}`))
+		r := asking(s, "x", "swift", wire.FormResponses)
+		r.Routing = []string{"plugins"}
+		for range 2 {
+			if err := send(l, r); err == nil {
+				t.Error("an answer")
+			}
+			synctest.Wait()
+		}
+		for call := range strings.SplitSeq(v.heard(), ", ") {
+			if !strings.HasSuffix(call, "probe") && call != "a swift responses" {
+				t.Errorf("asked %s", call)
+			}
+		}
+	}, ln)
+}
+
+const toolsElsewhere = `{"error":{"message":"Function tools with reasoning_effort are not supported for swift in /v1/chat/completions. ` +
+	`Please use /v1/responses instead.","param":"reasoning_effort"}}`
+
+// oneForm is a line that speaks chat completions alone.
+func oneForm(id string) catalog.LineSpec {
+	ln := spec(id)
+	ln.Forms = []wire.Form{wire.FormChat}
+	return ln
+}
+
+// TestOneModelIsLimited: the others of its line are asked as before.
+func TestOneModelIsLimited(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		v.set(func(line, model string, _ chatcall.Call) *upstream.Failure {
+			if line == "a" && model == "swift" {
+				return said(429, `{"error":{"message":"slow down"}}`)
+			}
+			return nil
+		})
+		for range 3 {
+			for _, model := range []string{"swift", "deep"} {
+				if err := send(l, asking(s, "x", model, wire.FormChat)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := v.heard(); got != "a swift chat, b swift chat, a deep chat, b swift chat, a deep chat, b swift chat, a deep chat" {
+			t.Errorf("asked %s", got)
+		}
+		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsCooling) != 1 || st.ModelsCooling[0].Model != "swift" {
+			t.Errorf("%+v", st)
+		}
+	}, spec("a"), spec("b"))
+}
+
+// TestProbesSucceed: a line whose first model by name is retired, in whose first
+// form it never was, comes back all the same.
+func TestProbesSucceed(t *testing.T) {
+	t.Parallel()
+	for _, outage := range []func() *upstream.Failure{down, noKey} {
+		played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+			retired := func(_, model string, c chatcall.Call) *upstream.Failure {
+				switch {
+				case model == "deep":
+					return said(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
+				case c.Form == wire.FormChat:
+					return said(404, `{"error":{"message":"This model is only supported in v1/responses","param":"model"}}`)
+				}
+				return nil
+			}
+			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
+			r := asking(s, "", "swift", wire.FormResponses)
+			for range 5 {
+				_ = send(l, r)
+			}
+			if got := l.Statuses()[0].State; got != "circuit_open" && got != "credentials_out" {
+				t.Fatalf("state %s", got)
+			}
+			v.heard()
+			v.set(retired)
+			time.Sleep(5*time.Minute + time.Second)
+			if got := v.heard(); got != "a deep chat probe, a deep responses probe, a swift chat probe, a swift responses probe" {
+				t.Errorf("probes %s", got)
+			}
+			for range 3 {
+				if err := send(l, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := l.Statuses()[0].State; got != "in_service" {
+				t.Errorf("state %s", got)
+			}
+			// What worked last is asked first from now on.
+			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
+			for range 5 {
+				_ = send(l, r)
+			}
+			v.heard()
+			v.set(retired)
+			time.Sleep(15 * time.Minute)
+			if got := v.heard(); got != "a swift responses probe" {
+				t.Errorf("later probes %s", got)
+			}
+		}, spec("a"))
+	}
+}
+
+// TestMissingInEveryForm: a 404 that names neither model nor form is the model's,
+// where it is met in the other forms too, be they none that a request can have.
+func TestMissingInEveryForm(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		v.set(func(_, model string, _ chatcall.Call) *upstream.Failure {
+			if model == "swift" {
+				return said(404, `{"detail":"Not Found"}`)
+			}
+			return nil
+		})
+		if err := send(l, asking(s, "x", "swift", wire.FormChat)); err == nil {
+			t.Error("an answer")
+		}
+		synctest.Wait()
+		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsOut) != 1 || st.FormsOut != nil {
+			t.Errorf("%+v", st)
+		}
+		v.set(without(wire.FormChat, 404, ``)) // it comes back in one of them
+		time.Sleep(20 * time.Minute)
+		if st := l.Statuses()[0]; st.ModelsOut != nil {
+			t.Errorf("%+v", st)
+		}
+	}, spec("a"))
+}
+
+// TestForbiddenModel: a 403 that a probe meets too is the model's, where the line
+// answers for another one.
+func TestForbiddenModel(t *testing.T) {
+	t.Parallel()
+	for _, all := range []bool{false, true} {
+		played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+			if err := send(l, asking(s, "x", "deep", wire.FormChat)); err != nil {
+				t.Fatal(err)
+			}
+			v.set(func(_, model string, _ chatcall.Call) *upstream.Failure {
+				if all || model == "swift" {
+					return said(403, `{"error":{"message":"Forbidden"}}`)
+				}
+				return nil
+			})
+			if err := send(l, asking(s, "x", "swift", wire.FormChat)); err == nil {
+				t.Error("an answer")
+			}
+			synctest.Wait()
+			st := l.Statuses()[0]
+			if !all && (st.State != "in_service" || len(st.ModelsOut) != 1 || st.ModelsOut[0].Model != "swift") {
+				t.Errorf("%+v", st)
+			}
+			if all && (st.State != "credentials_out" || st.ModelsOut != nil) {
+				t.Errorf("%+v", st)
+			}
+		}, spec("a"))
+	}
+}
+
+// TestLinesWithoutTheirModels: a 404 to every probe says that the line answers; what
+// it lacks is found out model by model.
+func TestLinesWithoutTheirModels(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		v.set(func(string, string, chatcall.Call) *upstream.Failure { return down() })
+		r := asking(s, "", "swift", wire.FormChat)
+		for range 5 {
+			_ = send(l, r)
+		}
+		v.set(func(string, string, chatcall.Call) *upstream.Failure {
+			return said(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
+		})
+		time.Sleep(31 * time.Second)
+		if err := send(l, r); err == nil {
+			t.Error("an answer")
+		}
+		if st := l.Statuses()[0]; st.State != "half_open" || len(st.ModelsOut) != 1 {
+			t.Errorf("%+v", st)
+		}
+	}, spec("a"))
+}
+
+// TestOneAccountAlone: whatever one account meets, another one is answered by the
+// same line at once, and lifts what was held against it.
+func TestOneAccountAlone(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]func() *upstream.Failure{
+		"5xx":          func() *upstream.Failure { return said(500, `{"error":{"message":"x"}}`) },
+		"resets":       down,
+		"rate limits":  func() *upstream.Failure { return said(429, `{"error":{"message":"x"}}`) },
+		"all limited":  func() *upstream.Failure { return said(429, `{"error":{"message":"Your account is limited"}}`) },
+		"no such form": func() *upstream.Failure { return said(400, `{"error":{"message":"x","code":"OperationNotSupported"}}`) },
+		"not there":    func() *upstream.Failure { return said(404, `{"error":{"message":"x","code":"model_not_found"}}`) },
+		"bad key":      noKey,
+		"forbidden":    func() *upstream.Failure { return said(403, ``) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			played(t, func(t *testing.T, _ *vendor, l *line.Lines, s *catalog.Snapshot) {
+				for round := range 40 {
+					for range 12 {
+						_, _ = l.Try(t.Context(), asking(s, "hostile", "swift", wire.FormChat),
+							func(context.Context, *line.Attempt) error { return failure() })
+					}
+					attempts, err := l.Try(t.Context(), asking(s, "good", "swift", wire.FormChat),
+						func(context.Context, *line.Attempt) error { return nil })
+					if err != nil || len(attempts) != 1 || attempts[0].Line != "a" {
+						t.Fatalf("round %d: %v, %+v", round, err, attempts)
+					}
+					st := l.Statuses()[0]
+					if st.State != "in_service" || st.ModelsOut != nil || st.ModelsCooling != nil || st.FormsOut != nil {
+						t.Fatalf("round %d: %+v", round, st)
+					}
+					time.Sleep(3 * time.Second)
+				}
+			}, spec("a"), spec("b"))
+		})
+	}
+}
+
+// TestOthersWaitForTheLine: a circuit that one account has opened is probed at once
+// where another one uses the model, be it on another line.
+func TestOthersWaitForTheLine(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		hostile := func() {
+			for range 5 {
+				_, _ = l.Try(t.Context(), asking(s, "hostile", "swift", wire.FormChat),
+					func(context.Context, *line.Attempt) error { return down() })
+			}
+			synctest.Wait()
+		}
+		hostile()
+		if got := v.heard(); got != "" || l.Statuses()[1].State != "circuit_open" {
+			t.Errorf("probed %s for one account alone, %+v", got, l.Statuses()[1])
+		}
+		time.Sleep(time.Minute)
+		for range 3 {
+			if err := send(l, asking(s, "good", "swift", wire.FormChat)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		v.heard()
+		hostile()
+		if got := v.heard(); !strings.Contains(got, "a swift chat probe") || l.Statuses()[0].State != "in_service" {
+			t.Errorf("probed %s, %+v", got, l.Statuses()[0])
+		}
+	}, spec("a"), spec("b"))
+}
+
+// TestToolsPreferAnotherForm: a model that takes no tools in one form is asked in
+// the other for requests that bring some, and as before for those that do not.
+func TestToolsPreferAnotherForm(t *testing.T) {
+	t.Parallel()
+	ln := spec("a")
+	ln.Forms = []wire.Form{wire.FormChat, wire.FormMessages}
+	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		v.set(func(_, _ string, c chatcall.Call) *upstream.Failure {
+			if c.Form == wire.FormChat && strings.Contains(string(c.Body), `"tools"`) {
+				return said(400, toolsElsewhere)
+			}
+			return nil
+		})
+		plain := asking(s, "x", "swift", wire.FormChat)
+		tools := plain
+		tools.Tools = true
+		heard := func(r line.RoutingRequest, want string) {
+			t.Helper()
+			if err := send(l, r); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := v.heard(); got != want {
+				t.Errorf("asked %s; want %s", got, want)
+			}
+		}
+		heard(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
+		heard(tools, "a swift messages tools")
+		heard(plain, "a swift chat")
+		if st := l.Statuses()[0]; len(st.FormsOut) != 1 || !st.FormsOut[0].Tools || st.ModelsOut != nil || st.State != "in_service" {
+			t.Errorf("%+v", st)
+		}
+		v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
+		time.Sleep(5*time.Minute + 2*time.Second)
+		v.heard()
+		heard(tools, "a swift chat tools")
+	}, ln)
+}

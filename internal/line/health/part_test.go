@@ -1,0 +1,440 @@
+package health
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// newWide is a patient that serves three models in two forms.
+func newWide(t *testing.T) *patient {
+	p := newPatient(t)
+	p.stats.Serves(Serving{Models: 3, Forms: 2})
+	p.part = LinePart{Model: "m", Form: wire.FormChat}
+	return p
+}
+
+// as lets the next requests be an account's, for a model.
+func (p *patient) as(account, model string) *patient {
+	p.account, p.part.Model = account, model
+	return p
+}
+
+// refused checks what an account's request for a model is told.
+func (p *patient) refused(account, model, want string) {
+	p.Helper()
+	q := Origin{LinePart: LinePart{Model: model, Form: p.part.Form, Tools: p.part.Tools}, Account: account}
+	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, q, true)
+	if isHalfOpen {
+		p.stats.EndHalfOpen()
+	}
+	if why != want {
+		p.Errorf("%s asks for %s and is told %q, want %q", account, model, why, want)
+	}
+}
+
+// partsDue takes the probes of what is out.
+func (p *patient) partsDue() (asks []Ask) {
+	p.stats.change(func(h *health) []Change {
+		asks = h.due(p.now).Parts
+		return nil
+	})
+	return asks
+}
+
+// noForm is a refusal of the form in which a model was asked for.
+func noForm(tools, unproven bool) *upstream.Failure {
+	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthForm, Tools: tools, Unproven: unproven,
+		Cause: errors.New("only supported in v1/responses")}
+}
+
+// nowhere is a 404 that names neither model nor form.
+func nowhere() *upstream.Failure {
+	return upstream.Classify(404, "", []byte(`{"detail":"Not Found"}`), nil)
+}
+
+// TestOneModelCools: a rate limit pauses its model alone, as long as the provider
+// asks, else longer each time.
+func TestOneModelCools(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	for _, step := range []struct{ asked, pause time.Duration }{
+		{0, 5 * time.Second}, {0, 10 * time.Second}, {0, 20 * time.Second}, {7 * time.Second, 7 * time.Second}, {time.Hour, time.Minute},
+	} {
+		p.do(limited(429, step.asked))
+		p.refused("", "m", StateCooling)
+		p.refused("", "other", "")
+		s := p.stats.Summary(p.now)
+		if s.State != StateInService || len(s.ModelsCooling) != 1 || s.ModelsCooling[0].Model != "m" ||
+			s.ModelsCooling[0].Until != p.now.Add(step.pause).Unix() || s.ModelsCooling[0].Cause == "" || s.ModelsOut != nil {
+			t.Errorf("%+v", s)
+		}
+		if left := p.stats.Left(p.now, "m"); left != step.pause || p.stats.Left(p.now, "other") != 0 {
+			t.Errorf("left %s, want %s", left, step.pause)
+		}
+		p.now = p.now.Add(step.pause)
+		p.refused("", "m", "")
+	}
+	p.do(nil)
+	if !p.stats.Sound() {
+		t.Error("something is held against the line")
+	}
+	p.do(limited(429, 0))
+	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
+		t.Errorf("after an answer the pause is %s", left)
+	}
+}
+
+// TestJobsCoolTheirModel as requests do.
+func TestJobsCoolTheirModel(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	job := Origin{LinePart: LinePart{Model: "m"}, Account: "a", Job: true}
+	p.note(p.stats.Failed(p.now, job, limited(429, time.Minute)))
+	for model, want := range map[string]string{"m": StateCooling, "other": ""} {
+		why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, Origin{LinePart: LinePart{Model: model}}, false)
+		if why != want {
+			t.Errorf("%s is told %q, want %q", model, why, want)
+		}
+	}
+}
+
+// TestLimitsCountOnce: the rate limits of requests for one model that ran together
+// are one, and neither they nor late ones reach the circuit or the other models.
+func TestLimitsCountOnce(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	var generations []uint64
+	for range 50 {
+		generations = append(generations, p.begin())
+	}
+	for _, generation := range generations {
+		p.end(generation, limited(429, 0))
+	}
+	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
+		t.Errorf("the pause is %s", left)
+	}
+	p.as("", "other").do(broken())
+	if s := p.stats.Summary(p.now); s.State != StateInService {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSeveralModelsLimitedAtOnce cool the line, and so does a limit of the account;
+// one after the other do not.
+func TestSeveralModelsLimitedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	p.do(limited(429, 5*time.Second))
+	p.now = p.now.Add(5 * time.Second)
+	p.as("", "other").do(limited(429, 5*time.Second))
+	if s := p.stats.Summary(p.now); s.State != StateInService {
+		t.Errorf("one after the other: %+v", s)
+	}
+	p.as("", "m").do(limited(429, 5*time.Second))
+	p.refused("", "third", StateCooling)
+	if s := p.stats.Summary(p.now); s.State != StateCooling || s.CoolingUntil != p.now.Add(5*time.Second).Unix() {
+		t.Errorf("both at once: %+v", s)
+	}
+
+	p = newWide(t)
+	whole := limited(429, 9*time.Second)
+	whole.AllModels = true
+	p.do(whole)
+	p.refused("", "third", StateCooling)
+	p.now = p.now.Add(9 * time.Second)
+	p.refused("", "third", "")
+}
+
+// TestAnotherAccountMayTry: what one account alone has met keeps others away only
+// once one of them has met it too; an answer lifts it for all.
+func TestAnotherAccountMayTry(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		met     func() *upstream.Failure
+		refusal string
+		told    []string // when it goes, and when it is lifted
+	}{
+		"a rate limit":    {func() *upstream.Failure { return limited(429, 0) }, StateCooling, nil},
+		"a missing model": {missing, StateModelOut, []string{"m model_out", "m in_service"}},
+		"a missing form": {func() *upstream.Failure { return noForm(false, false) }, StateFormOut,
+			[]string{"m chat form_out", "m chat in_service"}},
+		"a credential": {account, StateCredentialsOut, []string{"credentials_out", "in_service"}},
+		"the whole rate": {func() *upstream.Failure {
+			f := limited(429, 0)
+			f.AllModels = true
+			return f
+		}, StateCooling, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newWide(t)
+			early := p.as("good", "m").begin()
+			p.as("hostile", "m").do(tt.met())
+			p.refused("hostile", "m", tt.refusal)
+			p.refused("", "m", tt.refusal) // whose it is must be known
+			p.as("good", "m").end(early, nil)
+			p.refused("hostile", "m", tt.refusal) // that began before it
+			p.do(nil)
+			p.refused("hostile", "m", "")
+			if !slices.Equal(p.told, tt.told) {
+				t.Errorf("told %q", p.told)
+			}
+			p.as("hostile", "m").end(early, tt.met()) // too late to bring it back
+			p.refused("good", "m", "")
+			p.refused("hostile", "m", "")
+
+			p.do(tt.met())
+			p.as("good", "m").do(tt.met())
+			p.refused("third", "m", tt.refusal)
+			p.refused("good", "m", tt.refusal)
+		})
+	}
+}
+
+// TestTheProvidersWordOnTime holds for all, unless one account alone meets limits
+// again and again.
+func TestTheProvidersWordOnTime(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		asked := limited(429, 20*time.Second)
+		asked.AllModels = whole
+		p := newWide(t).as("hostile", "m")
+		p.do(asked)
+		p.refused("good", "m", StateCooling)
+		p.now = p.now.Add(20 * time.Second)
+		p.do(asked)
+		p.refused("hostile", "m", StateCooling)
+		p.as("good", "m").do(nil)
+		p.refused("hostile", "m", "")
+		for range 5 { // and is known for a while
+			p.as("hostile", "m").do(asked)
+			p.refused("hostile", "m", StateCooling)
+			p.as("good", "m").do(nil)
+		}
+		p.do(asked)
+		p.refused("third", "m", StateCooling)
+		p.refused("hostile", "m", StateCooling)
+	}
+}
+
+// TestOneAccountKeepsNoCircuitOpen: a circuit that one account alone has opened is
+// probed at once, others may try, and what the line was found innocent of does not
+// open it again soon.
+func TestOneAccountKeepsNoCircuitOpen(t *testing.T) {
+	t.Parallel()
+	trip := func(t *testing.T) *patient {
+		p := newWide(t).as("hostile", "m")
+		for range 5 {
+			p.do(broken())
+		}
+		if !slices.Equal(p.told, []string{"circuit_open"}) {
+			t.Fatalf("told %q", p.told)
+		}
+		p.refused("hostile", "m", StateCircuitOpen)
+		p.stats.Hasten(p.now, "another") // who has not opened it
+		if left := p.stats.Left(p.now, "m"); left != openWait {
+			t.Fatalf("the first probe is in %s", left)
+		}
+		return p
+	}
+	t.Run("a probe refutes it", func(t *testing.T) {
+		t.Parallel()
+		p := trip(t)
+		p.stats.Hasten(p.now, "hostile")
+		p.probe(nil)
+		p.wants("in_service", "", "circuit_open", "in_service")
+		for range 50 {
+			p.do(broken())
+		}
+		p.wants("in_service", "")
+		p.doubts("m")
+		p.resolve(nil)
+		p.now = p.now.Add(doubtAgain)
+		for range 5 {
+			p.do(broken())
+		}
+		p.stats.Hasten(p.now, "hostile")
+		p.probe(broken()) // now it is the line
+		p.refused("good", "m", StateCircuitOpen)
+		p.wants("circuit_open", "circuit_open", "circuit_open")
+		if left := p.stats.Left(p.now, "m"); left != openWait {
+			t.Errorf("the next probe is in %s", left)
+		}
+	})
+	t.Run("another account refutes it", func(t *testing.T) {
+		t.Parallel()
+		p := trip(t)
+		p.as("good", "m").do(nil)
+		p.as("hostile", "m").wants("in_service", "", "circuit_open", "in_service")
+		for range 50 {
+			p.do(broken())
+		}
+		p.wants("in_service", "")
+	})
+	t.Run("another account meets it too", func(t *testing.T) {
+		t.Parallel()
+		p := trip(t)
+		p.as("good", "m").do(hollow()) // proves nothing
+		p.refused("third", "m", "")
+		p.do(broken())
+		p.refused("third", "m", StateCircuitOpen)
+	})
+	t.Run("half-open", func(t *testing.T) {
+		t.Parallel()
+		p := trip(t)
+		p.stats.Hasten(p.now, "hostile")
+		p.probe(broken())
+		p.now = p.now.Add(openWait)
+		p.probe(nil)
+		p.told = nil
+		p.do(broken()) // nobody had met it but the probe: it may open it again, for itself
+		p.refused("hostile", "m", StateCircuitOpen)
+		p.refused("good", "m", "")
+		p.as("good", "m").do(nil)
+		p.wants("in_service", "", "in_service")
+	})
+}
+
+// TestAFormIsOut: the model is asked for in the others, the finding is probed, and
+// a model that is out in all of them is out.
+func TestAFormIsOut(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	p.do(noForm(false, true)) // in words: a probe has to meet it as well
+	p.wants("in_service", "")
+	p.doubts("m")
+	p.resolve(noForm(false, true))
+	p.wants("in_service", "form_out", "m chat form_out")
+	p.refused("", "other", "")
+	p.part.Form = wire.FormResponses
+	p.refused("", "m", "")
+	s := p.stats.Summary(p.now)
+	if len(s.FormsOut) != 1 || s.FormsOut[0].Form != wire.FormChat || s.FormsOut[0].Cause == "" ||
+		s.FormsOut[0].Until != p.now.Add(accountWait).Unix() || s.ModelsOut != nil {
+		t.Errorf("%+v", s)
+	}
+
+	p.now = p.now.Add(accountWait)
+	if asks := p.partsDue(); len(asks) != 1 || asks[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
+		t.Fatalf("probes of %v", asks)
+	}
+	p.stats.ProbedPart(p.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
+	p.now = p.now.Add(2 * accountWait)
+	if asks := p.partsDue(); len(asks) != 1 {
+		t.Fatalf("probes of %v", asks)
+	}
+	p.note(p.stats.ProbedPart(p.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
+	p.part.Form = wire.FormChat
+	p.wants("in_service", "", "m chat in_service")
+
+	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
+		p.part.Form = form
+		p.do(nowhere())
+		p.doubts("m")
+		p.resolve(nowhere())
+	}
+	p.wants("in_service", "model_out", "m chat form_out", "m model_out")
+	if s := p.stats.Summary(p.now); s.FormsOut != nil || len(s.ModelsOut) != 1 {
+		t.Errorf("%+v", s)
+	}
+	p.note(p.stats.Clear(p.now))
+	p.wants("in_service", "", "m in_service")
+}
+
+// TestALineWithOneForm has no other one to turn to: the model is out. That it takes
+// no tools is for the request to hear.
+func TestALineWithOneForm(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	p.stats.Serves(Serving{Models: 3, Forms: 1})
+	p.do(noForm(true, false))
+	p.wants("in_service", "")
+	p.do(noForm(false, false))
+	p.wants("in_service", "model_out", "m model_out")
+}
+
+// TestToolsPreferAnotherForm: that a model takes no tools in a form is no reason to
+// refuse any request, and no answer lifts it but a probe's.
+func TestToolsPreferAnotherForm(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	lacks := func(tools bool) Lack {
+		q := p.origin()
+		q.Tools = tools
+		return p.stats.Lacks(q)
+	}
+	if lacks(true) != LacksNothing {
+		t.Error("a sound line lacks something")
+	}
+	p.part.Tools = true
+	p.do(noForm(true, true))
+	p.stats.change(func(h *health) []Change {
+		if due := h.due(p.now).Doubts; len(due) != 1 || due[0].LinePart != p.part {
+			t.Errorf("doubts %v", due)
+		}
+		return nil
+	})
+	p.resolve(noForm(true, true))
+	p.wants("in_service", "", "m chat+tools form_out")
+	p.do(nil)
+	if lacks(true) != LacksTools || lacks(false) != LacksNothing {
+		t.Errorf("lacks %d with tools, %d without", lacks(true), lacks(false))
+	}
+	p.now = p.now.Add(accountWait)
+	if asks := p.partsDue(); len(asks) != 1 || !asks[0].Tools {
+		t.Fatalf("probes of %v", asks)
+	}
+	p.note(p.stats.ProbedPart(p.now, p.part, nil))
+	p.wants("in_service", "", "m chat+tools in_service")
+	if lacks(true) != LacksNothing {
+		t.Error("it is still lacking")
+	}
+}
+
+// TestProbesAskWhatWorked last, model and form.
+func TestProbesAskWhatWorked(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	p.do(nil)
+	p.part = LinePart{Model: "other", Form: wire.FormResponses}
+	p.do(nil)
+	p.do(account())
+	for turn := range 3 {
+		p.now = p.now.Add(maxAccountWait)
+		p.stats.change(func(h *health) []Change {
+			whole := h.due(p.now).Whole
+			if whole == nil || whole.LinePart != p.part || whole.Turn != turn {
+				t.Errorf("%+v is asked", whole)
+			}
+			return h.probed(p.now, h.generation, account())
+		})
+	}
+	p.now = p.now.Add(maxAccountWait)
+	p.probe(nil)
+	p.part = LinePart{Model: "m", Form: wire.FormResponses}
+	p.do(missing())
+	p.now = p.now.Add(accountWait)
+	if asks := p.partsDue(); len(asks) != 1 || asks[0].Last != wire.FormChat || asks[0].Form != "" {
+		t.Errorf("probes of %+v", asks)
+	}
+}
+
+// TestLateFailuresOfParts do not take out what was lifted.
+func TestLateFailuresOfParts(t *testing.T) {
+	t.Parallel()
+	p := newWide(t)
+	early := p.begin()
+	p.do(missing())
+	p.now = p.now.Add(accountWait)
+	p.partsDue()
+	p.note(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, nil))
+	p.end(early, missing())
+	p.end(early, limited(429, time.Minute))
+	p.wants("in_service", "", "m model_out", "m in_service")
+}
