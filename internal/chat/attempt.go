@@ -59,6 +59,13 @@ func (r *run) close() {
 // answer is left in x; a call that failed is over when attempt returns.
 func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
+	translation := x.translation(&on.Candidate)
+	translation.Image = x.images(ctx)
+	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
+	body, err := pair.Body(translation) // takes a while where it fetches, which is not the line's
+	if err != nil {
+		return line.Untranslatable{Err: err}
+	}
 	r := &run{began: x.opts.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer func() {
@@ -73,18 +80,25 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 		r.limit(times.Total, "no whole answer came")
 	}
 	call := chatcall.Call{
-		Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried),
+		Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream, Body: body, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried),
 	}
 	if on.Form == x.Form {
 		call.Header = x.Header
 	}
-	pair := translate.New(x.Body, on.Form, x.identity())
-	if call.Body, err = pair.Body(x.translation(&on.Candidate)); err != nil {
-		return line.Untranslatable{Err: err}
-	}
 	answer, err := on.Chat(r.ctx, call)
+	if x.plainer(on, err) {
+		translation.Plain = true
+		if call.Body, err = pair.Body(translation); err != nil {
+			return line.Untranslatable{Err: err}
+		}
+		call.IdempotencyKey += "-plain"
+		answer, err = on.Chat(r.ctx, call)
+	}
+	if field := x.refusedLimit(on, err); field != "" {
+		answer, err = x.askInOtherField(r.ctx, on, pair, translation, call, field)
+	}
 	if err != nil {
-		return x.rejectedDefault(on, x.slow(err))
+		return x.judged(on, x.slow(err))
 	}
 	r.body = answer.Body
 	x.on, x.pair, x.run = on, pair, r
@@ -93,15 +107,16 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return x.rejectedDefault(on, x.slow(arrived(err)))
+	return x.judged(on, x.slow(arrived(err)))
 }
 
 // translation is what the line needs of the request besides the client's words.
 func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	return wire.Translation{
-		Edits:     wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true},
-		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning,
+		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
+			SystemOnly: on.Line.KnowsSystemOnly(on.ProviderModel)},
+		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.IsOpenAI(),
 	}
 }
 

@@ -64,7 +64,7 @@ func (x *exchange) spent(s *stream) upstream.TokenCounts {
 // not charged, so the request's own tokens do not contain it.
 func (x *exchange) waste(t upstream.TokenCounts) {
 	if n := len(x.attempts); n > 0 {
-		x.attempts[n-1].TokenCounts = t
+		x.attempts[n-1].Waste(x.on, x.Model, t)
 	}
 }
 

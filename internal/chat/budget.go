@@ -11,13 +11,13 @@ var errNoMemory = errors.New("the budget of memory for answers is used up")
 // budget bounds the bytes of all answers that are held at a time, as far as they
 // are longer than ordinary ones: of whole answers and of what streams hold back.
 type budget struct {
-	most int64
-	held atomic.Int64
+	limit int64
+	held  atomic.Int64
 }
 
 // take reserves n bytes; false when they do not fit.
 func (b *budget) take(n int64) bool {
-	if b.held.Add(n) > b.most {
+	if b.held.Add(n) > b.limit {
 		b.held.Add(-n)
 		return false
 	}

@@ -99,7 +99,7 @@ func New(o Options) *Conductor {
 		o.AnswerBudget = 4 * o.MaxAnswer
 	}
 	c := &Conductor{opts: o}
-	c.budget.most = o.AnswerBudget
+	c.budget.limit = o.AnswerBudget
 	if o.Ledger != nil {
 		c.refuse = o.Ledger.Refused
 		c.admit = func(ctx context.Context, a ledger.Admission) (hold, error) {
@@ -130,6 +130,11 @@ type AcceptedRequest struct {
 	Body     wire.Request
 	// Header holds the client's headers that go to lines of its own form.
 	Header http.Header
+	// Image fetches the image at an address of the client's, for lines that take
+	// images inline alone: its media type and its bytes, which may be in memory
+	// until the request has ended. The error is a *fault.Error without a field.
+	// Nil: such lines cannot take the request.
+	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
 	// Received is when the request arrived, by the conductor's clock.
 	Received time.Time
 }
@@ -153,7 +158,8 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 		return err
 	}
 	var err error
-	if x.hold, err = c.admit(ctx, x.admission()); err != nil {
+	x.admitted = x.admission()
+	if x.hold, err = c.admit(ctx, x.admitted); err != nil {
 		if x.gone() {
 			panic(http.ErrAbortHandler)
 		}
@@ -166,7 +172,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	defer cancel()
 	x.attempts, err = c.opts.Lines.Try(ctx, line.RoutingRequest{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
-		Account: call.Account,
+		Tools: x.Body.HasTools(), Account: call.Account,
 	}, x.attempt)
 	switch {
 	case err != nil:
@@ -191,7 +197,7 @@ func (x *exchange) admission() ledger.Admission {
 	return ledger.Admission{
 		Request: x.Request, Account: x.Account, Key: x.Key, KeyVersion: x.KeyVersion,
 		Model: x.Model.ID, Endpoint: x.Endpoint,
-		Amount:    x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.asked.Limit), x.asked.N, x.choice),
+		Amount:    x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.asked.Limit), x.asked.N, x.choice),
 		FreeDaily: x.Model.FreeDailyRequests,
 		Revision:  x.Snapshot.Revision,
 		Received:  x.Received,

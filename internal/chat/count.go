@@ -26,6 +26,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int6
 	defer cancel()
 	n, known, err := c.opts.Lines.Count(ctx, line.RoutingRequest{
 		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
+		Tools: x.Body.HasTools(), Account: call.Account,
 	}, func(on *line.Candidate) (chatcall.Call, error) {
 		ask := chatcall.Call{Form: on.Form, Model: on.ProviderModel}
 		if on.Form == call.Form {
@@ -37,7 +38,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int6
 			return ask, nil
 		}
 		var err error
-		ask.Body, err = translate.New(x.Body, on.Form, x.identity()).Body(t)
+		ask.Body, err = translate.New(x.Body, on.Form, x.identity(on)).Body(t)
 		return ask, err
 	})
 	if err != nil || known {

@@ -24,10 +24,12 @@ type exchange struct {
 	control *http.ResponseController
 	choice  catalog.Choice
 
+	admitted ledger.Admission
 	hold     hold
 	ended    bool // the hold was settled or released
 	attempts []line.AttemptRecord
 	tried    int
+	fetched  map[string]image // by address
 
 	// What the good attempt left. One of whole and stream is set.
 	on     *line.Attempt
@@ -108,10 +110,16 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 	if !x.begun {
 		x.firstByte = x.since()
 	}
+	last := &x.attempts[len(x.attempts)-1]
+	if cost, known := x.on.Line.Cost(x.Model, u); known {
+		last.LineCost = &cost
+	}
 	e := x.end(ledger.Billed, http.StatusOK, code)
 	e.Cost, e.Tokens = x.Model.Cost(u, x.choice), tokens(u)
 	err := x.hold.Settle(context.WithoutCancel(x.client), e)
-	if err != nil {
+	if err == nil {
+		x.on.Settled(e.Cost, x.admitted.Amount, last.LineCost)
+	} else {
 		x.opts.Log.Error("chat: an answer could not be settled", "request", x.Request, "account", x.Account, "streamed", e.Streamed, "error", err)
 	}
 	return err
@@ -180,6 +188,6 @@ func (x *exchange) extend() {
 }
 
 // identity is what the client sees as the source of its answer.
-func (x *exchange) identity() wire.Identity {
-	return wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix()}
+func (x *exchange) identity(on *line.Candidate) wire.Identity {
+	return wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix(), Origin: on.Line.Origin()}
 }

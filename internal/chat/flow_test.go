@@ -105,7 +105,8 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	providers := map[string]catalog.Provider{}
 	for name, info := range adapters.Providers() {
 		providers[name] = catalog.Provider{Kinds: []catalog.Kind{catalog.KindChat}, Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL,
-			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, CheckOptions: info.CheckOptions}
+			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, Keyless: info.Keyless,
+			NeedsForms: info.NeedsForms, CheckOptions: info.CheckOptions}
 	}
 	doc, _, err := catalog.Parse(fmt.Appendf(nil, flowCatalog, f.provider.URL()), providers)
 	if err != nil {

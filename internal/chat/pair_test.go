@@ -43,7 +43,7 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := &exchange{AcceptedRequest: AcceptedRequest{Form: wire.FormResponses, Body: r, Model: formCall(t, wire.FormChat, c.on, false).Model}}
-			_, err = translate.New(x.Body, c.on, x.identity()).Body(wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
+			_, err = translate.New(x.Body, c.on, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
 			var f *fault.Error
 			if !errors.As(err, &f) {
 				t.Fatal(err)

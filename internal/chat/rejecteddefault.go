@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,9 +10,12 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/translate"
 )
 
 // streamOptions is the field by which streams are asked for their usage.
@@ -20,11 +24,97 @@ const streamOptions = "stream_options"
 // limitField is where a chat line reads the limit; empty: where the client sent
 // it.
 func (x *exchange) limitField(on *line.Candidate) string {
-	field := on.Line.ReadsLimit(x.Model)
+	field := on.ReadsLimit(x.Model)
 	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
 		field = catalog.LimitMaxTokens // other forms call it otherwise
 	}
 	return string(field)
+}
+
+// tooLong is how the messages form begins to say that a prompt does not fit: coding
+// agents shorten the conversation on these words.
+const tooLong = "prompt is too long"
+
+// judged is what becomes of an attempt's error where client and line speak
+// different forms: a rejection is told in the words of the client's.
+func (x *exchange) judged(on *line.Attempt, err error) error {
+	err = x.rejectedDefault(on, err)
+	var f *upstream.Failure
+	if on.Form == x.Form || !errors.As(err, &f) || f.Passed == nil {
+		return err
+	}
+	passed := *f.Passed
+	passed.Param = translate.ClientParam(x.Form, on.Form, x.asked, passed.Param)
+	if x.Form == wire.FormMessages && on.Form == wire.FormResponses && passed.Code == "context_length_exceeded" &&
+		!strings.HasPrefix(passed.Message, tooLong) {
+		passed.Message = tooLong + ": " + passed.Message
+	}
+	told := *f
+	told.Passed = &passed
+	return &told
+}
+
+// plainer tells whether a line of responses has refused what was asked for beyond
+// the client's words: reasoning that comes back encrypted, or summed up (which
+// takes a verified organisation), or that another has encrypted. The request is
+// made once more without.
+func (x *exchange) plainer(on *line.Attempt, err error) bool {
+	var f *upstream.Failure
+	if on.Form != wire.FormResponses || !x.Model.Reasoning || !errors.As(err, &f) || f.Passed == nil {
+		return false
+	}
+	own, isOwn := x.Body.(*responses.Request)
+	param := f.Passed.Param
+	if isOwn {
+		return strings.HasPrefix(param, "include") && !own.Has("include")
+	}
+	return strings.HasPrefix(param, "include") || param == "reasoning.summary" || f.Code == "invalid_encrypted_content"
+}
+
+// refusedLimit returns the field of the limit that a model of a chat line has
+// refused although the client has not sent it; empty: it was not that.
+func (x *exchange) refusedLimit(on *line.Attempt, err error) catalog.LimitField {
+	var f *upstream.Failure
+	if on.Form != wire.FormChat || !errors.As(err, &f) || f.Passed == nil {
+		return ""
+	}
+	own, isChat := x.Body.(*completions.Request)
+	for _, field := range []catalog.LimitField{catalog.LimitMaxTokens, catalog.LimitMaxCompletionTokens} {
+		quoted := "'" + string(field) + "'"
+		told := f.Passed.Param == string(field) && isUnknown(f) ||
+			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Message), "unsupported parameter: "+quoted)
+		if told && !(isChat && own.Has(string(field))) {
+			return field
+		}
+	}
+	return ""
+}
+
+// isUnknown tells whether a rejection says that a field is not known.
+func isUnknown(f *upstream.Failure) bool {
+	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
+}
+
+// askInOtherField repeats a call that was refused for the field of its limit, with
+// the other one. That the model reads it is kept.
+func (x *exchange) askInOtherField(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call,
+	refused catalog.LimitField,
+) (*chatcall.Response, error) {
+	other := catalog.LimitMaxTokens
+	if refused == other {
+		other = catalog.LimitMaxCompletionTokens
+	}
+	t.LimitField = string(other)
+	var err error
+	if call.Body, err = pair.Body(t); err != nil {
+		return nil, line.Untranslatable{Err: err}
+	}
+	call.IdempotencyKey += "-" + string(other)
+	answer, err := on.Chat(ctx, call)
+	if err == nil {
+		on.LearnLimit(x.Model, other)
+	}
+	return answer, err
 }
 
 // rejectedDefault turns the rejection of a field that the gateway added into a failure
@@ -51,7 +141,7 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 	}
 	// Other codes about a limit may mean that limit and prompt together are too
 	// long, which is for the client to mend.
-	unknown := f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
+	unknown := isUnknown(f)
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	own, isChat := x.Body.(*completions.Request)
 	switch on.Form {
@@ -63,6 +153,13 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 		// The client may have called its limit otherwise, or sent none.
 		return unknown && slices.Contains([]string{"max_tokens", "max_completion_tokens"}, param) && !(isChat && own.Has(param))
 	case wire.FormResponses:
+		if own, same := x.Body.(*responses.Request); same {
+			if param == "include" && !own.Has(param) {
+				return true
+			}
+		} else if addedToResponses(f.Passed.Param) {
+			return true
+		}
 		return unknown && (param == "store" || limit > 0 && param == "max_output_tokens")
 	case wire.FormMessages:
 		// The form demands a limit. Its errors have no param: the message
@@ -71,4 +168,18 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 		return !same && x.asked.Limit == 0 && strings.HasPrefix(f.Passed.Message, "max_tokens:")
 	}
 	return false
+}
+
+// addedToResponses tells whether a field of the responses form is one that no
+// client of another form sends: what is wrong with it is our own defect.
+func addedToResponses(param string) bool {
+	if strings.HasPrefix(param, "input[") {
+		member := param[strings.LastIndexByte(param, '.')+1:]
+		return slices.Contains([]string{"id", "call_id", "phase", "encrypted_content"}, member)
+	}
+	field := param
+	if i := strings.IndexAny(field, ".["); i >= 0 {
+		field = field[:i]
+	}
+	return param == "reasoning.summary" || slices.Contains([]string{"include", "store", "stream_options"}, field)
 }

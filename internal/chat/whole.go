@@ -6,15 +6,13 @@ import (
 	"io"
 	"strconv"
 
+	"tollgate/internal/bounded"
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
-
-// firstRead is the buffer that a whole answer begins with.
-const firstRead = 8 << 10
 
 // whole is an answer that is not streamed, judged to be good.
 type whole struct {
@@ -26,52 +24,52 @@ type whole struct {
 
 // readWhole buffers and judges an answer.
 func (x *exchange) readWhole(answer *chatcall.Response) (*whole, error) {
-	raw, err := x.readAll(answer.Body)
-	reserved := beyond(int64(cap(raw)))
+	w := &whole{contentType: answer.ContentType}
+	err := x.readAll(w, answer)
 	if err == nil {
-		err = misshapen(rawjson.CheckShape(raw))
+		err = misshapen(rawjson.CheckShape(w.raw))
 	}
 	if err == nil {
-		var a wire.Answer
-		if a, err = x.judge(answer.ContentType, raw); err == nil {
-			return &whole{a, raw, answer.ContentType, reserved}, nil
+		if w.Answer, err = x.judge(w.contentType, w.raw); err == nil {
+			return w, nil
 		}
 	}
-	x.budget.give(reserved)
+	x.budget.give(w.reserved)
 	return nil, err
 }
 
-// readAll reads a body up to the longest answer. What the capacity of what it
-// returns has beyond the ordinary, also with an error, is taken from the budget.
-func (x *exchange) readAll(body io.Reader) ([]byte, error) {
-	var buf []byte
-	for {
-		if len(buf) == cap(buf) {
-			grown := max(firstRead, int64(2*cap(buf)))
-			if int64(len(buf)) > x.opts.MaxAnswer {
-				// Nor is it here, and another line would answer as much.
-				return buf, fault.New(fault.UpstreamUnavailable,
-					"The answer is longer than the %s that may come in one piece. You were not charged; please stream it, or ask for less.",
-					fault.Bytes(x.opts.MaxAnswer)).
-					WithCause(errors.New("the answer is longer than max_answer"))
-			}
-			grown = min(grown, x.opts.MaxAnswer+1)
-			if !x.budget.take(beyond(grown) - beyond(int64(cap(buf)))) {
-				return buf, noMemory()
-			}
-			next := make([]byte, len(buf), grown)
-			copy(next, buf)
-			buf = next
-		}
-		n, err := body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case err == io.EOF && int64(len(buf)) <= x.opts.MaxAnswer:
-			return buf, nil
-		case err != nil && err != io.EOF:
-			return buf, upstream.Interrupted(x.run.ctx, err)
-		}
+// readAll reads a body up to the longest answer. What it holds beyond the
+// ordinary, also with an error, is taken from the budget.
+func (x *exchange) readAll(w *whole, answer *chatcall.Response) error {
+	longest, announced := x.opts.MaxAnswer, answer.Length
+	if announced == 0 {
+		announced = -1
 	}
+	var held int64
+	var full bool
+	raw, err := bounded.Read(io.LimitReader(answer.Body, longest+1), min(announced, longest), longest, func(n int64) error {
+		held += n
+		more := beyond(held) - w.reserved
+		if full = !x.budget.take(more); full {
+			return errNoMemory
+		}
+		w.reserved += more
+		return nil
+	})
+	switch {
+	case full:
+		return noMemory()
+	case err != nil:
+		return upstream.Interrupted(x.run.ctx, err)
+	case int64(len(raw)) > longest:
+		// Nor is it here, and another line would answer as much.
+		return fault.New(fault.UpstreamUnavailable,
+			"The answer is longer than the %s that may come in one piece. You were not charged; please stream it, or ask for less.",
+			fault.Bytes(longest)).
+			WithCause(errors.New("the answer is longer than max_answer"))
+	}
+	w.raw = raw
+	return nil
 }
 
 // misshapen is the verdict on JSON that must not be read; nil: it may be.
