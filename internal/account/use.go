@@ -17,7 +17,7 @@ const (
 	noteEvery   = time.Minute
 	noteTimeout = 5 * time.Second // of all that is written at a time
 	noteAtOnce  = 100             // keys in one transaction
-	mostUses    = 100_000         // keys between two notes; the use of one more is not noted
+	maxUses     = 100_000         // keys between two notes; the use of one more is not noted
 )
 
 // uses holds when keys were last used until that is noted, so that no request
@@ -34,7 +34,7 @@ func (u *uses) add(key string, at time.Time) {
 	if u.at == nil {
 		u.at = make(map[string]time.Time)
 	}
-	if last, known := u.at[key]; known && at.After(last) || !known && len(u.at) < mostUses {
+	if last, known := u.at[key]; known && at.After(last) || !known && len(u.at) < maxUses {
 		u.at[key] = at
 	}
 }

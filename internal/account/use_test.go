@@ -106,13 +106,13 @@ func TestUsesAreBounded(t *testing.T) {
 	t.Parallel()
 	var u uses
 	at := time.Unix(1_800_000_000, 0)
-	for i := range mostUses + 10 {
+	for i := range maxUses + 10 {
 		u.add(fmt.Sprint(i), at)
 	}
 	u.add("0", at.Add(time.Second))
 	u.add("0", at.Add(-time.Second))
 	taken := u.take()
-	if len(taken) != mostUses || !taken["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
+	if len(taken) != maxUses || !taken["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
 		t.Errorf("%d keys, the first used at %v", len(taken), taken["0"])
 	}
 }

@@ -231,16 +231,16 @@ func (b *Books) Broken(id string) error {
 	return nil
 }
 
-// mostTokens is more than any hold's stream has counted. A total that took a
+// maxTokens is more than any hold's stream has counted. A total that took a
 // larger number might take no other any more.
-const mostTokens = 1 << 42
+const maxTokens = 1 << 42
 
 // plausible tells whether an admission or a stream can have written the hold's
 // figures.
 func (h *HoldRow) plausible() bool {
 	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
 	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion} {
-		if n < 0 || n > mostTokens {
+		if n < 0 || n > maxTokens {
 			return false
 		}
 	}
