@@ -199,6 +199,11 @@ func (w *worker) succeed() error {
 		return fmt.Errorf("price the job: %w", err)
 	}
 	e.cost = model.PlanCost(w.rec.plan, int64(len(w.run.files)))
+	if w.candidate != nil {
+		if taken, known := w.candidate.Line.PlanCost(model, w.rec.plan, int64(len(w.run.files))); known {
+			e.taken = &taken
+		}
+	}
 	w.jobs.end(w.life.grace, e)
 	return errGone
 }

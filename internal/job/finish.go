@@ -27,7 +27,8 @@ type ending struct {
 
 	files []media.File // of a success
 	cost  money.Amount
-	fail  *jobError // of a failure
+	taken *money.Amount // what the provider takes, by the catalog; nil: not known
+	fail  *jobError     // of a failure
 
 	row         progressRow // as read in this round
 	found       bool
@@ -62,6 +63,9 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 	p, err := e.row.read()
 	if err != nil || (e.when != nil && !e.when(p, nowMS)) {
 		return ledger.End{}, false
+	}
+	if a := p.trace.current(); a != nil && a.LineCost == nil {
+		a.LineCost = e.taken
 	}
 	end := ledger.End{
 		Outcome: ledger.Failed, Status: 202, Line: p.line, Attempts: p.trace.Attempts,

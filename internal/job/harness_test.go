@@ -102,7 +102,9 @@ type generator struct {
 	cancelled              []string
 }
 
-func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
+func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule {
+	return jobcall.AllBut().Roles("last_frame")
+}
 
 func (m *generator) Blocks(jobcall.Task) bool { return m.blocks }
 

@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/media"
+	"tollgate/internal/media/format"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/chatcall"
@@ -156,10 +157,11 @@ func TestReferencesOfTwins(t *testing.T) {
 		n := h.still()
 		submit := func(key string, owner string, amount int64) (string, media.File) {
 			s := h.submission(n, "easel-1", amount)
-			file, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture())
+			file, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.Roles = []string{"last_frame"}
 			s.References, s.OnceKey, s.Fingerprint, s.Account = []media.File{file}, key, []byte("x"), owner
 			body, err := n.jobs.Submit(t.Context(), s)
 			if owner == h.account && err != nil {
@@ -192,7 +194,8 @@ func TestReferencesOfTwins(t *testing.T) {
 		if there(first) {
 			t.Error("the reference is still there after its job has ended")
 		}
-		if work := m.submitted[0]; len(work.References) != 1 || work.References[0].Size != first.Size || work.References[0].URL != "" {
+		if work := m.submitted[0]; len(work.References) != 1 || work.References[0].Size != first.Size || work.References[0].URL != "" ||
+			work.References[0].Role != "last_frame" {
 			t.Errorf("the line got %+v", work.References)
 		}
 	})

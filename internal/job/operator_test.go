@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/media"
+	"tollgate/internal/media/format"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -239,7 +240,7 @@ func TestRequeueEnded(t *testing.T) {
 
 		h.account, h.key = h.open(2 * cent)
 		s = h.submission(n, "easel-1", 1)
-		kept, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture())
+		kept, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,6 +52,7 @@ type record struct {
 // materials are the files that a job works from.
 type materials struct {
 	References []media.File `json:"references,omitempty"`
+	Roles      []string     `json:"roles,omitempty"` // of the references, one each; none: not said
 	Mask       *media.File  `json:"mask,omitempty"`
 }
 
@@ -111,6 +112,8 @@ type TracedAttempt struct {
 	Lost bool `json:"lost,omitempty"`
 	// Tokens are what the provider has counted for it, however it ended.
 	upstream.TokenCounts
+	// LineCost is what the provider takes for it; nil: nobody knows.
+	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
 }
 
 // The values of Attempt.Next.
@@ -164,6 +167,9 @@ func (t *trace) current() *TracedAttempt {
 func (t *trace) spent(tokens upstream.TokenCounts) {
 	if a := t.current(); a != nil {
 		a.Prompt, a.Cached, a.Completion = max(a.Prompt, tokens.Prompt), max(a.Cached, tokens.Cached), max(a.Completion, tokens.Completion)
+		if cost := money.Amount(tokens.CostNano); cost > 0 && (a.LineCost == nil || *a.LineCost < cost) {
+			a.LineCost = &cost
+		}
 	}
 }
 

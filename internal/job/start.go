@@ -377,4 +377,4 @@ func idsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
 }
 
 // task is the job as the line is to do it.
-func (w *worker) task() jobcall.Task { return w.jobs.taskOf(w.rec, w.run, w.candidate.ProviderModel) }
+func (w *worker) task() jobcall.Task { return w.jobs.taskOf(w.rec, w.run, w.candidate) }

@@ -36,6 +36,8 @@ type Submission struct {
 	// References and Mask were kept for the job by media.Keep.
 	References []media.File
 	Mask       *media.File
+	// Roles are those of the references, one each; nil: none has any.
+	Roles []string
 	// Job is the job's id, from NewID.
 	Job string
 	// Callback is where the result goes, checked; empty: to the account's own
@@ -204,7 +206,7 @@ func (s *Submission) record() *record {
 		id: s.Job, request: s.Request, account: s.Account, key: s.Key,
 		kind: string(s.Model.Kind), model: s.Model.ID, endpoint: s.Endpoint, revision: s.Snapshot.Revision,
 		plan: s.Plan, prompt: s.Prompt, params: string(s.Params),
-		materials: materials{References: s.References, Mask: s.Mask},
+		materials: materials{References: s.References, Roles: s.Roles, Mask: s.Mask},
 		callback:  s.Callback, free: s.Model.FreeDailyRequests > 0,
 		held: s.cost(), status: statusQueued,
 	}

@@ -140,9 +140,9 @@ func (w *worker) steps() error {
 }
 
 // taskOf is a job as a line is to do it.
-func (j *Jobs) taskOf(r *record, p *progress, providerModel string) jobcall.Task {
+func (j *Jobs) taskOf(r *record, p *progress, on *line.Candidate) jobcall.Task {
 	w := jobcall.Task{
-		Kind: r.kind, Model: providerModel, Prompt: r.prompt,
+		Kind: r.kind, Model: on.ProviderModel, Set: on.Line.Fixed(), Omit: on.Line.Omits(), Prompt: r.prompt,
 		Count: int(r.plan.Count), Tier: r.plan.Tier, Larger: r.plan.Larger, Ratio: r.plan.Ratio,
 		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,
 		Key:       fmt.Sprintf("%s-%d", r.id, p.trace.submissions(p.number)),
@@ -154,6 +154,9 @@ func (j *Jobs) taskOf(r *record, p *progress, providerModel string) jobcall.Task
 	}
 	for _, f := range r.materials.References {
 		w.References = append(w.References, j.reference(f))
+	}
+	for i, role := range r.materials.Roles[:min(len(r.materials.Roles), len(w.References))] {
+		w.References[i].Role = role
 	}
 	if m := r.materials.Mask; m != nil {
 		mask := j.reference(*m)
