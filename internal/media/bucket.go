@@ -32,7 +32,7 @@ type bucket struct {
 // Limits of the exchanges with a store.
 const (
 	partSize      = 8 << 20 // memory that a put takes; the least that S3 has is 5 MiB
-	mostParts     = 10_000  // of S3
+	maxParts      = 10_000  // of S3
 	partTime      = 2 * time.Minute
 	answerTime    = time.Minute // until the head of an answer
 	abortTime     = 15 * time.Second
@@ -181,8 +181,8 @@ func putOptions(contentType string) minio.PutObjectOptions {
 func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.Buffer, r io.Reader) error {
 	var parts []minio.CompletePart
 	for last := false; ; {
-		if len(parts) == mostParts {
-			return fmt.Errorf("%w: a bucket takes %d parts", ErrTooLarge, mostParts)
+		if len(parts) == maxParts {
+			return fmt.Errorf("%w: a bucket takes %d parts", ErrTooLarge, maxParts)
 		}
 		err := b.within(ctx, partTime, func(ctx context.Context) error {
 			done, err := b.api.PutObjectPart(ctx, b.name, b.key(name), upload, len(parts)+1,

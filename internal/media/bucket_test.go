@@ -216,7 +216,7 @@ func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
 	var refusal *format.FileError
-	if _, err := b.Keep(t.Context(), "job_2", data); err == nil || errors.As(err, &refusal) {
+	if _, err := b.Keep(t.Context(), "job_2", data, format.Policy{}); err == nil || errors.As(err, &refusal) {
 		t.Errorf("keep: %v", err)
 	}
 	b.clock.advance(retention)

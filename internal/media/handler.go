@@ -21,7 +21,7 @@ const handlerPath = "/media/"
 
 // Limits of an answer.
 const (
-	mostRanges  = 8 // a request for more gets the whole file
+	maxRanges   = 8 // a request for more gets the whole file
 	answerGrace = time.Minute
 	slowestRate = 16 << 10 // bytes a second; a slower reader is cut off
 )
@@ -163,7 +163,7 @@ func expectedSpan(r *http.Request, tag string, size int64) span {
 	}
 	all := span{0, size}
 	header := r.Header.Get("Range")
-	if strings.Count(header, ",") >= mostRanges {
+	if strings.Count(header, ",") >= maxRanges {
 		r.Header.Del("Range")
 		return all
 	}

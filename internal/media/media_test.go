@@ -283,7 +283,7 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/jpeg", 40, 30, 2)
-		f, err := b.Keep(t.Context(), "job_1", data, KindImage)
+		f, err := b.Keep(t.Context(), "job_1", data, format.Policy{Kinds: []string{KindImage}})
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -319,11 +319,11 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 func TestReferencesOfNoJobGo(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/gif", 4, 3, 2)
-		refused, err := b.Keep(t.Context(), "job_1", data)
+		refused, err := b.Keep(t.Context(), "job_1", data, format.Policy{})
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		crashed, err := b.Keep(t.Context(), "job_2", data)
+		crashed, err := b.Keep(t.Context(), "job_2", data, format.Policy{})
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -347,10 +347,11 @@ func TestKeepRefusesWhatInspectRefuses(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t, "file:"+t.TempDir())
 	var refusal *format.FileError
-	if _, err := b.Keep(t.Context(), "job_1", []byte("<svg/>")); !errors.As(err, &refusal) {
+	if _, err := b.Keep(t.Context(), "job_1", []byte("<svg/>"), format.Policy{}); !errors.As(err, &refusal) {
 		t.Errorf("an SVG: %v", err)
 	}
-	if _, err := b.Keep(t.Context(), "job_1", formattest.Picture(t, "image/png", 2, 2, 1), KindVideo); !errors.As(err, &refusal) {
+	videos := format.Policy{Kinds: []string{KindVideo}}
+	if _, err := b.Keep(t.Context(), "job_1", formattest.Picture(t, "image/png", 2, 2, 1), videos); !errors.As(err, &refusal) {
 		t.Errorf("an image where a video is wanted: %v", err)
 	}
 	if n := b.rows(); n != 0 {
@@ -391,7 +392,7 @@ func TestNamesCannotBeGuessed(t *testing.T) {
 func TestReserveHasALimit(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t, "file:"+t.TempDir())
-	for _, n := range []int{-1, 0, mostNames + 1} {
+	for _, n := range []int{-1, 0, maxNames + 1} {
 		if err := b.db.Update(t.Context(), func(tx *store.Tx) error { _, err := ReserveTx(tx, "job_1", n); return err }); err == nil {
 			t.Errorf("%d names were reserved", n)
 		}

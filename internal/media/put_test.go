@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"tollgate/internal/media/format"
 	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
 )
@@ -169,7 +170,7 @@ func TestPutWantsAReservedName(t *testing.T) {
 		b.drop("job_1")
 		b.clock.advance(unpublishedFor)
 		b.sweep()
-		reference, err := b.Keep(t.Context(), "job_3", data)
+		reference, err := b.Keep(t.Context(), "job_3", data, format.Policy{})
 		if err != nil {
 			b.t.Fatal(err)
 		}

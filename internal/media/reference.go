@@ -13,22 +13,22 @@ import (
 )
 
 // Keep stores a reference file of a job that is about to be submitted. data is
-// inspected with the usual bounds (format.Inspect) as one of kinds, none meaning
-// images and videos; a *format.FileError's text is for the user, other errors are
-// failures of our own. The row comes before the bytes, so that a file which its
-// job never adopts is deleted after a day.
-func (s *Store) Keep(ctx context.Context, job string, data []byte, kinds ...string) (File, error) {
-	contentType, _, _, err := format.Inspect(data, format.Policy{Kinds: kinds})
+// inspected by the policy first (format.Inspect): a *format.FileError's text is
+// for the user, other errors are failures of our own. The row comes before the
+// bytes, so that a file which its job never adopts is deleted after a day; ctx
+// does not interrupt its writing, since a commit that nobody waits for may come
+// after Discard.
+func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format.Policy) (File, error) {
+	contentType, _, _, err := format.Inspect(data, policy)
 	if err != nil {
 		return File{}, err
 	}
 	f := File{Name: newName(), Type: contentType, Size: int64(len(data))}
-	err = s.db.Update(ctx, func(tx *store.Tx) error {
-		nowMS, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(insertText, f.Name, job, stateKept, f.Type, f.Size, nowMS)
+	if err := ctx.Err(); err != nil {
+		return File{}, fmt.Errorf("keep a reference: %w", err)
+	}
+	err = s.write(ctx, func(tx *store.Tx, nowMS int64) error {
+		_, err := tx.Exec(insertText, f.Name, job, stateKept, f.Type, f.Size, nowMS)
 		return err
 	})
 	if err != nil {
@@ -55,20 +55,26 @@ func (s *Store) Discard(ctx context.Context, job string) {
 	}
 }
 
-// giveTime bounds how long giving references up may take.
-const giveTime = 5 * time.Second
+// writeTime bounds how long a statement about references may take.
+const writeTime = 5 * time.Second
 
-// give gives up the references that a statement of $1 now and $2 key names,
-// also when the client has left.
-func (s *Store) give(ctx context.Context, text, key string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTime)
+// write is a transaction that goes to its end also when the client has left.
+func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
-	var given int64
-	err := s.db.Update(ctx, func(tx *store.Tx) error {
+	return s.db.Update(ctx, func(tx *store.Tx) error {
 		nowMS, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
+		return do(tx, nowMS)
+	})
+}
+
+// give gives up the references that a statement of $1 now and $2 key names.
+func (s *Store) give(ctx context.Context, text, key string) error {
+	var given int64
+	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {
 		given, err = tx.Exec(text, nowMS, key)
 		return err
 	})

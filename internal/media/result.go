@@ -10,16 +10,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// mostNames bounds how many names ReserveTx makes at a time.
-const mostNames = 1000
+// maxNames bounds how many names ReserveTx makes at a time.
+const maxNames = 1000
 
 // ReserveTx makes n names for results of job and records them, so that nothing
 // is ever stored that the sweep does not know of. They are the job's until
 // Publish or Drop, or until a day has passed without Put or RenewTx. Each call
 // makes new ones.
 func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
-	if n < 1 || n > mostNames {
-		return nil, fmt.Errorf("reserve %d names: from 1 to %d can be had at a time", n, mostNames)
+	if n < 1 || n > maxNames {
+		return nil, fmt.Errorf("reserve %d names: from 1 to %d can be had at a time", n, maxNames)
 	}
 	nowMS, err := tx.NowMS()
 	if err != nil {

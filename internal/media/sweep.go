@@ -25,7 +25,7 @@ const (
 	tidyEvery   = time.Hour
 	expireChunk = 500 // rows in one transaction
 	deleteChunk = 50  // files between two transactions
-	mostChunks  = 100 // of each in one step
+	maxChunks   = 100 // of each in one step
 )
 
 // Run deletes results past their retention, references whose jobs have ended,
@@ -58,7 +58,7 @@ func (s *Store) step(ctx context.Context) error {
 		if state == stateGone {
 			continue // last, with what is given up now
 		}
-		for range mostChunks {
+		for range maxChunks {
 			n, err := s.expire(ctx, state)
 			if err != nil {
 				return err
@@ -71,7 +71,7 @@ func (s *Store) step(ctx context.Context) error {
 	if len(due) == 0 {
 		return nil
 	}
-	for range mostChunks {
+	for range maxChunks {
 		n, err := s.delete(ctx)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/media/format"
 	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
 )
@@ -139,7 +140,7 @@ func TestRunDeletesAndEnds(t *testing.T) {
 		defer close(done)
 		b.Run(ctx)
 	}()
-	f, err := b.Keep(ctx, "job_1", formattest.Picture(t, "image/png", 4, 4, 1))
+	f, err := b.Keep(ctx, "job_1", formattest.Picture(t, "image/png", 4, 4, 1), format.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}
