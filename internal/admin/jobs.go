@@ -24,6 +24,7 @@ type jobFields struct {
 	Held     money.Amount        `json:"held_usd"`
 	Cost     money.Amount        `json:"cost_usd"`
 	Over     money.Amount        `json:"over_hold_usd"`
+	LineCost *money.Amount       `json:"line_cost_usd,omitempty"`
 	Started  int64               `json:"started,omitempty"`
 	Ended    int64               `json:"ended,omitempty"`
 	Node     string              `json:"node,omitempty"`
@@ -46,9 +47,11 @@ func showJob(v job.View) json.RawMessage {
 	for i, s := range v.Steps {
 		steps[i] = stepAnswer{s.Name, seconds(s.At), s.At, s.Line}
 	}
-	more, _ := json.Marshal(jobFields{ // texts and numbers: cannot fail
+	attempts, _ := json.Marshal(v.Attempts) // texts and numbers: cannot fail
+	more, _ := json.Marshal(jobFields{      // texts and numbers: cannot fail
 		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: steps,
-		Held: v.Held, Cost: v.Cost, Over: v.Over, Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
+		Held: v.Held, Cost: v.Cost, Over: v.Over, LineCost: lineCost(attempts),
+		Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
 	})
 	out := append(json.RawMessage(nil), v.Body[:len(v.Body)-1]...)
 	out = append(out, ',')

@@ -29,6 +29,7 @@ type requestAnswer struct {
 	Cost       money.Amount    `json:"cost_usd"`
 	Held       money.Amount    `json:"held_usd"`
 	Over       money.Amount    `json:"over_hold_usd"`
+	LineCost   *money.Amount   `json:"line_cost_usd,omitempty"`
 	FirstByte  int64           `json:"first_byte_ms"`
 	Duration   int64           `json:"duration_ms"`
 	Created    int64           `json:"created"`
@@ -43,10 +44,32 @@ func showRequest(r ledger.Receipt) requestAnswer {
 	if !json.Valid(out.Attempts) || string(out.Attempts) == "null" {
 		out.Attempts = json.RawMessage("[]")
 	}
+	out.LineCost = lineCost(out.Attempts)
 	if r.StandsFor > 1 {
 		out.StandsFor = r.StandsFor
 	}
 	return out
+}
+
+// lineCost adds up what the providers of attempts take; nil: nobody knows.
+func lineCost(attempts json.RawMessage) *money.Amount {
+	var costs []struct {
+		Cost *money.Amount `json:"line_cost_usd"`
+	}
+	if json.Unmarshal(attempts, &costs) != nil {
+		return nil
+	}
+	var sum *money.Amount
+	for _, c := range costs {
+		if c.Cost == nil {
+			continue
+		}
+		if sum == nil {
+			sum = new(money.Amount)
+		}
+		*sum += *c.Cost
+	}
+	return sum
 }
 
 func (s *server) listRequests(c *call) (any, error) {

@@ -40,7 +40,9 @@ func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Sec
 // as this node sees it. It is posted to the setting alert_url as it stands here.
 type Alert struct {
 	Line  string `json:"line"`
-	Model string `json:"model"` // empty: the whole line
+	Model string `json:"model"`           // empty: the whole line
+	Form  string `json:"form,omitempty"`  // empty: the model in all forms
+	Tools bool   `json:"tools,omitempty"` // requests with tools alone
 	State string `json:"state"`
 	Cause string `json:"cause"` // empty for a return
 	At    int64  `json:"at"`    // Unix seconds

@@ -40,7 +40,8 @@ models:
   - {id: old-1, kind: chat, state: retired, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
   - {id: native-1, kind: chat, state: retired, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, ` +
 	`output: 2}}
-  - {id: easel-1, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1", "16:9"], max_images: 4, max_references: 3, params: [seed]}
+  - {id: easel-1, kind: image, price: {1K: 0.03, 2K: 0.05}, ratios: ["1:1", "16:9"], max_images: 4,
+     max_references: 3, params: [seed, style]}
   - {id: gift-1, kind: image, price: {1K: 0}, free_daily_requests: 1}
   - {id: reel-1, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9"], max_references: 2}
   - {id: soon-2, kind: image, state: coming_soon, price: {1K: 1}}

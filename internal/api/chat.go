@@ -51,7 +51,7 @@ func (d *desk) conduct(x *exchange, s surface) error {
 		var call chat.AcceptedRequest
 		if call, err = d.judge(x, s); err == nil {
 			x.handed = true
-			err = d.Chat.Complete(x.Request.Context(), x, call)
+			err = d.complete(x, call)
 			if !errors.Is(err, ledger.ErrKeyChanged) {
 				return err
 			}
@@ -66,6 +66,14 @@ func (d *desk) conduct(x *exchange, s surface) error {
 		}
 	}
 	return away(err)
+}
+
+// complete lets an accepted request be conducted.
+func (d *desk) complete(x *exchange, call chat.AcceptedRequest) error {
+	pictures := d.imagesOf(call.Account)
+	defer pictures.release()
+	call.Image = pictures.fetch
+	return d.Chat.Complete(x.Request.Context(), x, call)
 }
 
 // judge judges body, model and fields of a chat request, in the order of

@@ -159,18 +159,19 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 	if err != nil {
 		return media.File{}, err
 	}
-	bounds := format.Policy{ImageSize: imageReference, VideoSize: videoReference}
+	policy := format.Policy{ImageSize: imageReference, VideoSize: videoReference}
 	if r.Image {
-		bounds.Kinds = append(bounds.Kinds, format.KindImage)
+		policy.Kinds = append(policy.Kinds, format.KindImage)
 	}
 	if r.Video {
-		bounds.Kinds = append(bounds.Kinds, format.KindVideo)
+		policy.Kinds = append(policy.Kinds, format.KindVideo)
 	}
-	if _, _, _, err := format.Inspect(data, bounds); err != nil {
-		return media.File{}, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, err)
-	}
-	file, err := d.Media.Keep(ctx, job, data, bounds.Kinds...)
-	if err != nil {
+	file, err := d.Media.Keep(ctx, job, data, policy)
+	var refused *format.FileError
+	switch {
+	case errors.As(err, &refused):
+		return media.File{}, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, refused)
+	case err != nil:
 		return media.File{}, fault.Unavailable(err)
 	}
 	return file, nil

@@ -41,7 +41,7 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 		return catalog.Plan{}, err
 	}
 	return m.PlanImage(catalog.ImageAsk{Size: s.Size, Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam, N: s.N,
-		References: s.Asked, ReferencesParam: s.ReferencesParam})
+		References: s.Asked, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
 }
 
 // videoSubmission is a submission of a video.
@@ -56,8 +56,21 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Misnamed(m.Params); err != nil {
 		return catalog.Plan{}, err
 	}
-	return m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
-		Duration: s.Duration, References: s.Asked, ReferencesParam: s.ReferencesParam})
+	plan, err := m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
+		Duration: s.Duration, References: s.Asked, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
+	s.Audio = m.Sounds(s.Audio)
+	return plan, err
+}
+
+// choices is what a submission says that only some models offer.
+func choices(s *jobrequest.Request) catalog.Choices {
+	c := catalog.Choices{Audio: s.Audio, Params: s.Choices}
+	for _, r := range s.References {
+		if r.Role != "" {
+			c.Roles = append(c.Roles, catalog.Role{Name: r.Role, Param: r.Param})
+		}
+	}
+	return c
 }
 
 // studio is an endpoint for submissions: the kind of its models and the gate of
@@ -148,6 +161,7 @@ func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, er
 		}
 	}
 	j.Job, j.References, j.Mask = kept.job, kept.files, kept.mask
+	j.Roles = j.asks.RolesOfReferences()
 	x.handed = true
 	body, err := d.Jobs.Submit(ctx, j.Submission)
 	switch {

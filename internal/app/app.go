@@ -30,7 +30,9 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/webhook"
 )
 
@@ -50,6 +52,7 @@ type App struct {
 	life     lifecycle
 	metrics  *metrics
 	ready    *readiness
+	ballast  []byte // never touched; from ballastSize
 
 	door    *door        // the product
 	extra   *door        // /metrics alone; nil without metrics_listen
@@ -76,6 +79,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}()
 	a.life.loop("log", said.Run)
 	memory := boundMemory(o.Lookup)
+	a.ballast = make([]byte, ballastSize(memory))
 	if err := checkToken(s); err != nil {
 		return nil, err
 	}
@@ -121,8 +125,10 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.life.loop("uses of keys", keys.Run)
 	alerts := alert.New(s.AlertURL, a.log, nil)
 	a.life.loop("alerts", alerts.Run)
+	opened := adapters.New(adapters.Options{Strangers: guard.Transport()})
+	a.life.later("credentials of lines", func(context.Context) error { opened.Close(); return nil })
 	lines := line.New(line.Options{
-		Open: adapters.New(adapters.Options{Strangers: guard.Transport()}).Open, Current: watcher.Current, DB: db, Epoch: self.Epoch,
+		Open: opened.Open, Current: watcher.Current, DB: db, Epoch: self.Epoch,
 		Alerts: alerts, Log: a.log, Registry: a.metrics.registry,
 	})
 	if err := lines.Refresh(ctx); err != nil {
@@ -366,7 +372,13 @@ func Providers() map[string]catalog.Provider {
 		}
 		out[name] = catalog.Provider{
 			Kinds: kinds, Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL,
-			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, CheckOptions: info.CheckOptions,
+			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, Keyless: info.Keyless,
+			NeedsForms: info.NeedsForms, CheckOptions: info.CheckOptions,
+			KeyHeaders: info.KeyHeaders,
+			CheckField: func(l *catalog.LineSpec, m *catalog.Model, field string, omit bool) error {
+				t := upstream.Target{Provider: name, BaseURL: l.BaseURL, Options: l.Options}
+				return adapters.CheckField(t, jobcall.Task{Kind: string(m.Kind), Model: l.Models[m.ID]}, field, omit)
+			},
 		}
 	}
 	return out

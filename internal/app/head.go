@@ -8,9 +8,9 @@ import (
 	"tollgate/internal/fault"
 )
 
-// mostHeld bounds what is kept of the bytes of a connection: the longest header
+// maxHeld bounds what is kept of the bytes of a connection: the longest header
 // that net/http reads, and what it reads on.
-const mostHeld = maxHeaderBytes + 16<<10
+const maxHeld = maxHeaderBytes + 16<<10
 
 // head follows the bytes of a connection, so that the header of a request can be
 // seen as it came: net/http drops a Content-Length beside a chunked body without
@@ -37,7 +37,7 @@ func (h *head) read(p []byte) {
 		return
 	}
 	h.came = append(h.came, next...)
-	if len(h.came) > mostHeld {
+	if len(h.came) > maxHeld {
 		h.lose()
 	}
 }

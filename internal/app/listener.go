@@ -18,7 +18,7 @@ import (
 const (
 	writeSilence  = 30 * time.Second // of a client that does not read its answer
 	fewestDefault = 32
-	mostDefault   = 100_000
+	maxDefault    = 100_000
 	// unknownDescriptors stands in where the system does not tell.
 	unknownDescriptors = 1024
 )
@@ -37,7 +37,7 @@ type connectionLimits struct {
 func limitsOf(s *Settings, descriptors uint64) connectionLimits {
 	l := connectionLimits{all: s.MaxConnections, perAddress: s.MaxConnectionsPerAddress, exempt: s.TrustedProxies}
 	if l.all == 0 {
-		l.all = int(min(max(descriptors/2, fewestDefault), mostDefault))
+		l.all = int(min(max(descriptors/2, fewestDefault), maxDefault))
 	}
 	if l.perAddress == 0 {
 		l.perAddress = max(l.all/2, 1)

@@ -179,8 +179,8 @@ func readLease(to *time.Duration, text string) error {
 	return nil
 }
 
-// mostRetries bounds the retries of a delivery.
-const mostRetries = 50
+// maxRetries bounds the retries of a delivery.
+const maxRetries = 50
 
 // readDurations reads durations separated by commas; none is a list too.
 func readDurations(to *[]time.Duration, text string) error {
@@ -192,8 +192,8 @@ func readDurations(to *[]time.Duration, text string) error {
 		}
 		out = append(out, d)
 	}
-	if len(out) > mostRetries {
-		return fmt.Errorf("must not have more than %d entries", mostRetries)
+	if len(out) > maxRetries {
+		return fmt.Errorf("must not have more than %d entries", maxRetries)
 	}
 	*to = out
 	return nil

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/wire"
+)
+
+// vendors are the lines of docs/examples/vendors.yaml: where each has to read the
+// limit of a model that thinks ("" for forms that have one field alone).
+var vendors = map[string]string{
+	"openai": "max_completion_tokens", "azure-key": "max_completion_tokens", "azure-entra": "max_completion_tokens",
+	"bedrock-openai": "max_completion_tokens", "anthropic": "", "foundry-claude": "", "bedrock-claude": "", "vertex-claude": "",
+	"gemini": "", "vertex-gemini": "", "xai": "max_tokens", "groq": "max_completion_tokens", "mistral": "max_tokens",
+	"deepseek": "max_tokens", "deepseek-messages": "", "openrouter": "max_completion_tokens", "together": "max_tokens",
+	"fireworks": "max_tokens", "cerebras": "max_completion_tokens", "perplexity": "", "moonshot": "max_completion_tokens",
+	"zhipu": "max_tokens", "zhipu-messages": "", "qwen": "max_tokens", "minimax": "", "minimax-chat": "max_completion_tokens",
+	"cohere": "max_tokens", "ollama": "max_tokens", "vllm": "max_completion_tokens", "sglang": "max_completion_tokens",
+	"lmstudio": "max_tokens",
+}
+
+// TestVendorExamples: the catalog that operators copy from is taken without a
+// warning, can be opened, and sends limits where each vendor obeys them; the
+// document about providers names each line.
+func TestVendorExamples(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/examples/vendors.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := os.ReadFile("../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, warnings, err := catalog.Parse(text, Providers())
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("%v\n%v", err, warnings)
+	}
+	snapshot := catalog.NewSnapshot(1, doc, Providers(), func(string) (string, bool) { return "key-of-the-line", true })
+	set := adapters.New(adapters.Options{})
+	defer set.Close()
+	for _, l := range snapshot.AllLines() {
+		want, known := vendors[l.ID]
+		if !known {
+			t.Errorf("line %s: not in the list of this test", l.ID)
+		}
+		if isFile := strings.HasPrefix(l.APIKey, "${file:"); l.Out != "" && !isFile {
+			t.Errorf("line %s: %s", l.ID, l.Out)
+		}
+		if !strings.Contains(string(told), "`"+l.ID+"`") {
+			t.Errorf("docs/providers.md does not name the line %s", l.ID)
+		}
+		if _, err := set.Open(upstream.Target{Line: l.ID, Provider: l.Provider, BaseURL: l.BaseURL, Key: l.Key(),
+			Options: l.Options}); err != nil {
+			t.Errorf("line %s: %v", l.ID, err)
+		}
+		for id := range l.Models {
+			m, _ := snapshot.Model(id)
+			if got := string(l.ReadsLimit(m)); l.Speaks(wire.FormChat) && got != want || !l.Speaks(wire.FormChat) && want != "" {
+				t.Errorf("line %s reads the limit of %s in %q, want %q", l.ID, id, got, want)
+			}
+		}
+	}
+	if len(doc.Lines) != len(vendors) {
+		t.Errorf("%d lines, want %d", len(doc.Lines), len(vendors))
+	}
+}
