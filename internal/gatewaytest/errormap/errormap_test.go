@@ -4,7 +4,6 @@ package errormap
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -95,6 +94,7 @@ type row struct {
 	ask     map[string]any // members of the request; nil ones leave theirs out
 	model   map[string]any // members of the model
 	line    map[string]any // members of the line
+	calls   int            // of the provider, for one request; 0: one
 
 	// text, prompt and completion are what a stream brought before it broke;
 	// without counts they are the gateway's own.
@@ -196,6 +196,7 @@ type form struct {
 	name     string // as the catalog's `forms` have it
 	in       scene.Form
 	provider string // whose lines speak it
+	lines    string // the form of lines; empty: the same
 	// good is the healthy line's answer.
 	good func(stream bool) fakeprovider.Reply
 	// kind is error.type of an error that the chat form shows as w.
@@ -309,6 +310,9 @@ func (f *fixture) model(id string, more map[string]any) map[string]any {
 
 func (f *fixture) line(id, url string, more map[string]any, models ...string) map[string]any {
 	l := scene.ChatLine(id, url, map[string]any{"provider": f.form.provider}, models...)
+	if f.form.lines != "" {
+		l["forms"] = []string{f.form.lines}
+	}
 	maps.Copy(l, more)
 	return l
 }
@@ -341,6 +345,9 @@ func TestErrorMap(t *testing.T) {
 	t.Run("foreign", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignRows(), tryRow) })
 	t.Run("foreign broken", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignBrokenRows(), breakRow) })
 	t.Run("native", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeRows(t), tryRow) })
+	for _, in := range vendorForms() {
+		t.Run("vendors in "+in.name, func(t *testing.T) { eachRow(t, binary, in, vendorRows(t), tryRow) })
+	}
 	t.Run("native broken", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeBrokenRows(), breakRow) })
 }
 
@@ -348,29 +355,21 @@ func TestErrorMap(t *testing.T) {
 func tryRow(t *testing.T, f *fixture, e entry) {
 	account, key := f.Process.Account(10, nil)
 	sent := time.Now()
-	alone := f.Send(t, f.form.in, key, e.body(e.solo()))
+	alone := f.Send(t, f.form.in, key, f.request(e, e.solo()))
 	f.checkAlone(t, e, account, alone)
 	balance := f.CheckMoney(t, account, 10*money.USD, alone)
 	f.checkHealth(t, e, e.solo(), sent)
 
 	sent = time.Now()
-	behind := f.Send(t, f.form.in, key, e.body(e.duo()))
+	behind := f.Send(t, f.form.in, key, f.request(e, e.duo()))
 	f.checkBehind(t, e, account, behind)
 	f.CheckMoney(t, account, balance, behind)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
-// body is the request that an entry sends for a model.
-func (e entry) body(model string) string {
-	members := map[string]any{"model": model, "max_tokens": 500, "stream": e.stream,
-		"messages": []any{map[string]any{"role": "user", "content": "hi"}}}
-	for k, v := range e.ask {
-		if members[k] = v; v == nil {
-			delete(members, k)
-		}
-	}
-	out, _ := json.Marshal(members) // plain values: cannot fail
-	return string(out)
+// request is what an entry sends for a model.
+func (f *fixture) request(e entry, model string) string {
+	return scene.Request(f.form.in, model, e.stream, e.ask)
 }
 
 // checkAlone checks an answer that only the failing line could give.
@@ -399,7 +398,11 @@ func (f *fixture) checkBehind(t *testing.T, e entry, account string, a scene.Ans
 		return
 	}
 	f.checkAsked(t, e, e.duo(), 1)
-	if a.Status != 200 || !a.Complete || a.Text != "all is well" {
+	served := a.Complete && a.Text == "all is well"
+	if f.form.in == scene.Responses { // whose answers scene leaves unread
+		served = strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, `"text":"all is well"`)
+	}
+	if a.Status != 200 || !served {
 		t.Errorf("the client got %+v; want the healthy line's answer", a)
 	}
 	f.checkSecrets(t, e, a)
@@ -416,8 +419,8 @@ func (f *fixture) checkBehind(t *testing.T, e entry, account string, a scene.Ans
 // for a model.
 func (f *fixture) checkAsked(t *testing.T, e entry, model string, second int) {
 	t.Helper()
-	if n := e.asked(model); n != 1 && n != -1 {
-		t.Errorf("the failing provider was asked %d times", n)
+	if n, want := e.asked(model), max(e.calls, 1); n != want && n != -1 {
+		t.Errorf("the failing provider was asked %d times, want %d", n, want)
 	}
 	if n := asked(f.healthy, model); n != second {
 		t.Errorf("the healthy provider was asked %d times, want %d", n, second)

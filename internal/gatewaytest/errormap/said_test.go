@@ -34,7 +34,8 @@ func readSaid(t testing.TB, file string) []said {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive := txtar.Parse([]byte(strings.ReplaceAll(string(text), "$CREDENTIAL", scene.Credential)))
+	key := scene.Credential
+	archive := txtar.Parse([]byte(strings.NewReplacer("$CREDENTIAL", key, "$MASKED", key[:4]+"****"+key[len(key)-4:]).Replace(string(text))))
 	var all []said
 	for _, section := range archive.Files {
 		s := said{name: section.Name}
@@ -63,12 +64,19 @@ func readWant(t testing.TB, file, text string) want {
 	}
 	var status int
 	var kind, code string
-	if _, err := fmt.Sscanf(text, "refused %d %s", &status, &kind); err != nil {
+	_, err := fmt.Sscanf(text, "elsewhere %d %s", &status, &kind)
+	elsewhere := err == nil
+	if !elsewhere {
+		_, err = fmt.Sscanf(text, "refused %d %s", &status, &kind)
+	}
+	if err != nil {
 		t.Fatalf("%s: want %q: %v", file, text, err)
 	}
 	words := strings.SplitN(text, " ", 4) // a code may have blanks
 	if len(words) == 4 {
 		code = words[3]
 	}
-	return refused(status, code, kind)
+	w := refused(status, code, kind)
+	w.final = !elsewhere
+	return w
 }

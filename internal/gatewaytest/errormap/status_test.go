@@ -230,7 +230,7 @@ func modelRows() []row {
 	}
 	options := added("stream_options")
 	limit := both("400 for the limit that we added", added("max_completion_tokens"), w)
-	limit.ask = map[string]any{"max_tokens": nil}
+	limit.ask, limit.calls = map[string]any{"max_tokens": nil}, 2 // the second with the other field
 	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{
 		both("404 Gemini NOT_FOUND", fakeprovider.JSON(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),

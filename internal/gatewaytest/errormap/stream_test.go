@@ -140,7 +140,7 @@ func wholeRows() []row {
 func breakRow(t *testing.T, f *fixture, e entry) {
 	account, key := f.Process.Account(10, nil)
 	sent := time.Now()
-	a := f.Send(t, f.form.in, key, e.body(e.duo()), e.goOn)
+	a := f.Send(t, f.form.in, key, f.request(e, e.duo()), e.goOn)
 	f.checkSecrets(t, e, a)
 	f.checkAsked(t, e, e.duo(), 0)
 	f.checkEnd(t, e, a)
@@ -222,7 +222,7 @@ func leaveRow(t *testing.T, f *fixture, e entry) {
 			}
 		}()
 	}
-	if a, err := scene.Converse(ctx, f.Client, f.Process.URL+f.form.in.Path(), key, e.body(e.solo()), leave); err == nil {
+	if a, err := scene.Converse(ctx, f.Client, f.Process.URL+f.form.in.Path(), key, f.request(e, e.solo()), leave); err == nil {
 		t.Fatalf("the client got %+v", a)
 	}
 	scene.Eventually(t, "the provider is told", func() bool { return e.left() > before })

@@ -30,13 +30,21 @@ import (
 type OpenAI struct {
 	Studio
 
+	root string // what stands before the version in its paths
+
 	mu    sync.Mutex
 	clips map[string]map[string]string // the fields of a clip by its ticket
 }
 
 // NewOpenAI starts one. It ends with the test.
-func NewOpenAI(t testing.TB) *OpenAI {
-	o := &OpenAI{clips: map[string]map[string]string{}}
+func NewOpenAI(t testing.TB) *OpenAI { return newOpenAI(t, "") }
+
+// NewAzure starts one as Azure has it: below `/openai`, with the key in
+// `api-key`.
+func NewAzure(t testing.TB) *OpenAI { return newOpenAI(t, "/openai") }
+
+func newOpenAI(t testing.TB, root string) *OpenAI {
+	o := &OpenAI{clips: map[string]map[string]string{}, root: root}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/images/generations", o.generations)
 	mux.HandleFunc("POST /v1/images/edits", o.edits)
@@ -49,12 +57,18 @@ func NewOpenAI(t testing.TB) *OpenAI {
 		o.serve(w, r, r.PathValue("id"), "image/png", Picture(n))
 	})
 	mux.HandleFunc("/", o.strange)
-	o.open(t, mux.ServeHTTP)
+	o.open(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/files/") {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		http.StripPrefix(root, mux).ServeHTTP(w, r)
+	})
 	return o
 }
 
 // URL is the base address for a line.
-func (o *OpenAI) URL() string { return o.Host() + "/v1" }
+func (o *OpenAI) URL() string { return o.Host() + o.root + "/v1" }
 
 // openAIError is an error as OpenAI words it.
 func openAIError(kind, code, param, message string) string {
@@ -72,6 +86,9 @@ func openAIError(kind, code, param, message string) string {
 // authorized refuses calls without a key.
 func (o *OpenAI) authorized(w http.ResponseWriter, r *http.Request) bool {
 	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if o.root != "" && r.Header.Get("Api-Key") != "" {
+		key, ok = r.Header.Get("Api-Key"), !ok
+	}
 	if ok && len(key) >= 8 {
 		return true
 	}

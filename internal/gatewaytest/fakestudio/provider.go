@@ -32,7 +32,8 @@ type Provider struct {
 	Code                     string
 }
 
-// Providers are all providers of jobs that are reached over HTTP.
+// Providers are providers of jobs that are reached over HTTP, and make all that
+// tests of jobs ask for.
 func Providers() []Provider {
 	failed := func(said string) Behaviour { return Behaviour{Failed: said} }
 	fal := failed(`{"status":422,"header":{"X-Fal-Retryable":"false"},` +
@@ -56,6 +57,31 @@ func Providers() []Provider {
 			Blocks: true, Single: true, UnsafeImage: ark, UnsafeVideo: ark, Code: "moderation_blocked"},
 		{Name: "dashscope", Open: func(t testing.TB) Fake { return NewDashScope(t) }, Image: "wan2.7-image", Video: "wan3.0-video",
 			Blocks: true, UnsafeImage: dashscope, UnsafeVideo: dashscope, Code: "moderation_blocked"},
+		{Name: "xai", Open: func(t testing.TB) Fake { return NewXAI(t) }, Image: "grok-imagine-image-2.0", Video: "grok-imagine-video",
+			Blocks: true, UnsafeImage: failed("all"),
+			UnsafeVideo: failed(`{"http":400,"error":"Generated video rejected by content moderation."}`), Code: "moderation_blocked"},
+	}
+}
+
+// Vendors are providers of one vendor's models, which do not make all that tests
+// of Providers ask for: Video is empty where a clip of 8 seconds at 720p is none
+// of theirs.
+func Vendors() []Provider {
+	failed := func(said string) Behaviour { return Behaviour{Failed: said} }
+	bfl, blocked := failed(`{"status":"Request Moderated"}`), "moderation_blocked"
+	return []Provider{
+		{Name: "bfl", Open: func(t testing.TB) Fake { return NewBFL(t) }, Image: "flux-2-pro", Video: "flux-3-video", Single: true,
+			UnsafeImage: bfl, UnsafeVideo: bfl, Code: blocked},
+		{Name: "stability", Open: func(t testing.TB) Fake { return NewStability(t) }, Image: "ultra", Blocks: true, Single: true,
+			UnsafeImage: Behaviour{Status: 403, Body: `{"id":"1","name":"content_moderation","errors":["no"]}`}, Code: blocked},
+		{Name: "ideogram", Open: func(t testing.TB) Fake { return NewIdeogram(t) }, Image: "ideogram-4-5",
+			UnsafeImage: failed(`{"status":"failed","failure_reason":"The prompt is unsafe"}`), Code: blocked},
+		{Name: "recraft", Open: func(t testing.TB) Fake { return NewRecraft(t) }, Image: "recraftv4_1", Blocks: true,
+			UnsafeImage: Behaviour{Status: 400, Body: `{"code":"invalid_request_parameter","message":"did not pass moderation"}`}, Code: blocked},
+		{Name: "luma", Open: func(t testing.TB) Fake { return NewLuma(t) }, Image: "uni-1", Single: true,
+			UnsafeImage: failed(`{"state":"failed","failure_code":"content_moderated"}`), Code: blocked},
+		{Name: "minimax", Open: func(t testing.TB) Fake { return NewMiniMax(t) }, Image: "image-01", Blocks: true,
+			UnsafeImage: failed(`{"status_code":1026,"status_msg":"no"}`), Code: blocked},
 	}
 }
 

@@ -56,7 +56,7 @@ func judgements() []judged {
 	length := map[scene.Form]string{scene.Chat: "200 length"}
 	failed := func(code string) map[scene.Form]string { return all("502 "+code, "502 api_error", "502 "+code) }
 	safety, safetyStream := google("SAFETY")
-	most, mostStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
+	most, maxStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
 	nothing, nothingStream := google("STOP")
 	malformed, malformedStream := google("MALFORMED_FUNCTION_CALL")
 	half, halfStream := google("OTHER", fakeprovider.GeminiText("half"))
@@ -89,7 +89,7 @@ func judgements() []judged {
 		{"no more than a ping", "messages", fakeprovider.JSON(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()),
 			failed("empty_completion"), failed("upstream_connection_error")},
 		{"withheld", "gemini", safety, safetyStream, filtered, nil},
-		{"thought up to the limit", "gemini", most, mostStream, limited, length},
+		{"thought up to the limit", "gemini", most, maxStream, limited, length},
 		{"nothing", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
 		{"half an answer, then trouble", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 completed"), nil},
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
@@ -166,9 +166,6 @@ func leftFormScenes(t testing.TB) []scene.Story {
 	var scenes []scene.Story
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
-			if !canBePut(in, line) {
-				continue
-			}
 			model := fmt.Sprintf("left-%s-%s", in, line)
 			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
 			scenes = append(scenes, scene.Story{

@@ -6,7 +6,6 @@ import (
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/scene"
-	"tollgate/internal/money"
 )
 
 // TestForms asks in every form on lines of every form, and plays what is
@@ -19,17 +18,17 @@ func TestForms(t *testing.T) {
 	t.Run("faithful", func(t *testing.T) { playForms(t, binary, nil, faithfulScenes) })
 	t.Run("responses", func(t *testing.T) { playForms(t, binary, nil, responsesScenes) })
 	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
+	t.Run("modalities", func(t *testing.T) { playForms(t, binary, nil, modalityScenes) })
+	t.Run("addresses", func(t *testing.T) { playForms(t, binary, addressSettings(), addressScenes) })
 	t.Run("judged", func(t *testing.T) { playForms(t, binary, nil, judgedScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
+	t.Run("thinking", func(t *testing.T) { playForms(t, binary, nil, thinkingScenes) })
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
 	t.Run("gate", func(t *testing.T) { playForms(t, binary, nil, gateScenes) })
 	t.Run("broken", func(t *testing.T) {
 		playForms(t, binary, nil, func(t testing.TB) []scene.Story { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})
 }
-
-// canBePut tells whether requests of a form can be put into a line's.
-func canBePut(in scene.Form, line string) bool { return line != "responses" || in == scene.Responses }
 
 // matrixScenes are every form of clients on every form of lines, whole and
 // streamed, with a text and with a call.
@@ -70,10 +69,6 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 				more["stream_options"] = map[string]any{"include_usage": true}
 			}
 			h := s.Ask(scene.Request(in, model, stream, more))
-			if !canBePut(in, line) {
-				cannotBePut(s, h, p)
-				return
-			}
 			r := read(t, in, h, model)
 			want := reading{text: goodText}
 			ends := map[scene.Form]string{scene.Chat: "stop", scene.Messages: "end_turn", scene.Responses: "completed"}
@@ -99,22 +94,4 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 			}
 		},
 	}
-}
-
-// cannotBePut checks the answer of a request for whose form no line is there:
-// nothing was sent.
-func cannotBePut(s scene.Speaker, h scene.Heard, p *fakeprovider.Server) {
-	s.T.Helper()
-	status, kind, code := 502, "upstream_error", "upstream_unavailable"
-	if s.Form == scene.Messages {
-		status, kind, code = 503, "overloaded_error", ""
-	}
-	r := read(s.T, s.Form, h, "")
-	if h.Status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Message == "" || h.Header.Get("Retry-After") != "" {
-		s.T.Errorf("the client got %d %s", h.Status, h.Raw)
-	}
-	if n := len(p.Requests()); n != 0 {
-		s.T.Errorf("the provider was asked %d times", n)
-	}
-	s.Charged(h, money.Amount(0))
 }

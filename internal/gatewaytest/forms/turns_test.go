@@ -16,9 +16,6 @@ func turnScenes(t testing.TB) []scene.Story {
 	var scenes []scene.Story
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
-			if !canBePut(in, line) {
-				continue
-			}
 			for _, stream := range []bool{false, true} {
 				scenes = append(scenes, mixedScene(t, in, line, stream))
 			}
@@ -244,9 +241,6 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Story {
 		reply := failures[line][0]
 		if stream {
 			reply = failures[line][1]
-		}
-		if !canBePut(in, line) {
-			continue
 		}
 		p := fakeprovider.New(t, reply)
 		asked++

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"image"
 	"image/jpeg"
+	"maps"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -118,9 +119,14 @@ func references(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
 	fal := fakestudio.ProviderOf(t, "fal")
 	s := fal.Open(t)
-	p.Catalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil)}, []map[string]any{
-		fal.JobLine("pictures", s, "image", nil, "easel"), fal.JobLine("clips", s, "video", nil, "reel")})
+	unable, able := fakestudio.NewXAI(t), fakestudio.NewKling(t)
+	framed := map[string]any{"roles": []string{"first_frame", "last_frame"}, "audio": "optional"}
+	p.Catalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil), scene.VideoModel("framed", framed)},
+		[]map[string]any{
+			fal.JobLine("pictures", s, "image", nil, "easel"), fal.JobLine("clips", s, "video", nil, "reel"),
+			roleLine("unable", "xai", unable.URL(), "grok-imagine-video", 1), roleLine("able", "kling", able.URL(), "kling-3.0", 2)})
 	var all sync.WaitGroup
+	all.Go(func() { rolesOfReferences(t, p, unable, able) })
 	all.Go(func() { goodReferences(t, p, s, shown) })
 	all.Go(func() { badReferences(t, p, shown, vault) })
 	all.Wait()
@@ -130,6 +136,46 @@ func references(t *testing.T, binary, database string) {
 	db := scene.OpenDatabase(t, database)
 	scene.Eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
 	p.Audit(t)
+}
+
+// roleLine is a line of the model framed.
+func roleLine(id, provider, address, model string, priority int) map[string]any {
+	return map[string]any{"id": id, "provider": provider, "base_url": address, "api_key": "${FAILING_LINE_KEY}", "priority": priority,
+		"models": map[string]string{"framed": model}}
+}
+
+// rolesOfReferences submits a clip with frames and sound: the line that cannot
+// be told is passed over without a call, the next is told both, and what the model
+// does not offer is refused.
+func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able *fakestudio.Kling) {
+	c := p.Customer()
+	first, last := fakestudio.Picture(5), fakestudio.Picture(6)
+	frames := func(more map[string]any) []byte {
+		order := map[string]any{"duration": scene.ClipSeconds, "last_frame": dataURI(last), "audio": true,
+			"images": []any{map[string]any{"url": dataURI(first), "role": "first_frame"}}}
+		maps.Copy(order, more)
+		return scene.Order("framed", "a boat", order)
+	}
+	id := c.Submit(t, "video", frames(nil))
+	c.Becomes(t, "video", id, "succeeded")
+	sent := able.Submissions()
+	if len(sent) != 1 || len(unable.Submissions()) != 0 || sent[0].Path != "/image-to-video/kling-3.0" {
+		t.Fatalf("%d submissions, %d to the line that cannot: %+v", len(sent), len(unable.Submissions()), sent)
+	}
+	for _, want := range []string{`{"type":"first_frame","url":"` + dataURI(first), `{"type":"last_frame","url":"` + dataURI(last),
+		`"audio":"native"`} {
+		if !bytes.Contains(sent[0].Body, []byte(want)) {
+			t.Errorf("the provider was not told %.60s", want)
+		}
+	}
+	for param, more := range map[string]map[string]any{"seed": {"seed": 7}, "negative_prompt": {"negative_prompt": "fog"},
+		"references[0]": {"last_frame": nil, "references": []any{map[string]any{"url": dataURI(last), "role": "reference"}}}} {
+		r := c.Call(t, "POST", scene.PathOf("video"), frames(more))
+		if r.Status != http.StatusBadRequest || !bytes.Contains(r.Raw, []byte(`"param":"`+param+`"`)) {
+			t.Errorf("%s: %s", param, r)
+		}
+	}
+	c.Owns(t, scene.PriceClip, 0)
 }
 
 // kept counts the files that are no results and not deleted.

@@ -64,8 +64,11 @@ func livesOfJobs(t *testing.T, binary, database string) {
 		models, lines = append(models, model), append(lines, line)
 		plays = append(plays, func(t *testing.T) { t.Run(name, play) })
 	}
-	for _, m := range fakestudio.Providers() {
+	for _, m := range append(fakestudio.Providers(), fakestudio.Vendors()...) {
 		for _, kind := range []string{"image", "video"} {
+			if m.Model(kind) == "" {
+				continue
+			}
 			s, id := m.Open(t), m.Name+"-"+kind
 			add(id, modelOf(kind, id, nil), m.JobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
 		}
@@ -480,7 +483,7 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 func paidTier(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, model string) {
 	words := map[string]string{
 		"fal": `"image_size":{"height":2048,"width":2048}`, "openai": "2048x2048", "replicate": `"resolution":"2K"`,
-		"gemini": `"imageSize":"2K"`, "ark": `"size":"2K"`, "dashscope": `"size":"2K"`,
+		"gemini": `"imageSize":"2K"`, "ark": `"size":"2K"`, "dashscope": `"size":"2K"`, "xai": `"resolution":"2k"`,
 	}
 	c := p.Customer()
 	body := scene.Order(model, "a tier", map[string]any{"image": dataURI(fakestudio.Picture(3)), "resolution": "2K"})

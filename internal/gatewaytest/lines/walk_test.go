@@ -30,7 +30,9 @@ func TestLines(t *testing.T) {
 	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, verdictScenes) })
 	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
 	t.Run("native", func(t *testing.T) { eachScene(t, binary, nativeScenes) })
+	t.Run("limits", func(t *testing.T) { eachScene(t, binary, limitScenes) })
 	t.Run("lives", func(t *testing.T) { eachScene(t, binary, lineScenes) })
+	t.Run("parts", func(t *testing.T) { eachScene(t, binary, partScenes) })
 }
 
 // caller is an account with a key that sends requests of a form.

@@ -111,7 +111,8 @@ func catalog(provider, studio string) map[string]any {
 			map[string]any{"id": "easel", "kind": "image", "price": map[string]any{"1K": 0.03, "2K": 0.05},
 				"ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4, "params": []string{"seed", "style"}},
 			map[string]any{"id": "reel", "kind": "video", "price": map[string]any{"720p": 0.05}, "durations": []int{5, 10},
-				"ratios": []string{"16:9"}, "max_references": 2},
+				"ratios": []string{"16:9"}, "max_references": 2,
+				"roles": []string{"first_frame", "last_frame"}, "audio": "optional", "params": []string{"seed", "negative_prompt"}},
 		},
 		"lines": []any{
 			line("sandbox", "sandbox", "", "own", "family"), line("spare", "sandbox", "", "own"),

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
@@ -38,23 +37,11 @@ const (
 // TOLLGATE_MALFORMED_SEED what they are drawn from. The databases have their
 // turns one after the other: goroutines and memory are the process's.
 func TestMalformedRequests(t *testing.T) {
-	seed, count := number(t, "TOLLGATE_MALFORMED_SEED", defaultSeed), number(t, "TOLLGATE_MALFORMED_COUNT", defaultCount)
+	seed := scene.Number(t, "TOLLGATE_MALFORMED_SEED", defaultSeed, 1)
+	count := scene.Number(t, "TOLLGATE_MALFORMED_COUNT", defaultCount, 1)
 	t.Logf("%d requests a database, TOLLGATE_MALFORMED_SEED=%d", count, seed)
 	t.Run("sqlite", func(t *testing.T) { flood(t, storetest.SQLite(t), uint64(seed), count) })
 	t.Run("postgres", func(t *testing.T) { flood(t, storetest.PostgreSQL(t), uint64(seed), count) })
-}
-
-func number(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s is %q", name, text)
-	}
-	return n
 }
 
 func flood(t *testing.T, database string, seed uint64, count int) {

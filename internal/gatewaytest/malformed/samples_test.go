@@ -36,7 +36,9 @@ func samples(address string) map[string][]sample {
 	all["POST /v1/images/generations"] = []sample{{body: plain + "}"}, {body: plain + image}}
 	all["POST /v1/images/edits"] = []sample{{body: plain + image}, {body: form, contentType: kind}}
 	all["POST /v1/videos/generations"] = []sample{{body: fmt.Sprintf(`{"model":"reel","prompt":"a lake","duration":5,"resolution":"720p",`+
-		`"ratio":"16:9","references":[{"url":"%s/p.png","type":"image"}],"callBackUrl":"%s/callback"}`, address, address)}}
+		`"ratio":"16:9","references":[{"url":"%s/p.png","type":"image"}],"callBackUrl":"%s/callback"}`, address, address)},
+		{body: fmt.Sprintf(`{"model":"reel","prompt":"a lake","first_frame":"%s/p.png","images":[{"url":"%s/p.png","role":"last_frame"}],`+
+			`"audio":true,"seed":7,"negative_prompt":"fog"}`, address, address)}}
 	return all
 }
 

@@ -55,7 +55,7 @@ func TestFailover(t *testing.T) {
 			}
 		}
 	}()
-	rounds := number(t, "TOLLGATE_FAILOVER_ROUNDS", 1)
+	rounds := scene.Number(t, "TOLLGATE_FAILOVER_ROUNDS", 1, 0)
 	for i := range rounds {
 		f.round(fmt.Sprintf("round %d of %d", i+1, rounds))
 		if t.Failed() {

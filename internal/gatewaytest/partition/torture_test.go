@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -56,7 +55,7 @@ func TestPartitionsUnderLoad(t *testing.T) {
 
 // tortureByWeather runs rounds one after the other and says how far it is.
 func tortureByWeather(t *testing.T, binary string) {
-	rounds, first := number(t, "TOLLGATE_TORTURE_ROUNDS", 100), number(t, "TOLLGATE_TORTURE_SEED", 1)
+	rounds, first := scene.Number(t, "TOLLGATE_TORTURE_ROUNDS", 100, 0), scene.Number(t, "TOLLGATE_TORTURE_SEED", 1, 0)
 	leases := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second}
 	failed := 0
 	for i := range rounds {
@@ -70,20 +69,6 @@ func tortureByWeather(t *testing.T, binary string) {
 			t.Fatal("ten rounds have failed: the rest would say nothing new")
 		}
 	}
-}
-
-// number reads a whole number from the environment.
-func number(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s is %q", name, text)
-	}
-	return n
 }
 
 func underWeather(t *testing.T, binary string, w weather) {

@@ -16,9 +16,18 @@ type LineState struct {
 	InFlight     int             `json:"in_flight"`
 	CoolingUntil json.RawMessage `json:"cooling_until"`
 	Cause        string          `json:"cause"`
-	ModelsOut    []struct {
-		Model string `json:"model"`
-	} `json:"models_out"`
+	ModelsOut    []PartOut       `json:"models_out"`
+	// ModelsCooling and FormsOut are as ModelsOut.
+	ModelsCooling []PartOut `json:"models_cooling"`
+	FormsOut      []PartOut `json:"forms_out"`
+}
+
+// PartOut is a part of a line that is not asked for.
+type PartOut struct {
+	Model string `json:"model"`
+	Form  string `json:"form"`
+	Cause string `json:"cause"`
+	Until int64  `json:"until"`
 }
 
 // String is the state in a failed test's words.
@@ -27,8 +36,8 @@ func (s LineState) String() string {
 	if s.SuccessRate != nil {
 		rate = fmt.Sprintf("%.2f", *s.SuccessRate)
 	}
-	return fmt.Sprintf("%s, %d attempts, success rate %s, cooling until %q, models out %v, cause %q",
-		s.State, s.Attempts, rate, s.CoolingUntil, s.ModelsOut, s.Cause)
+	return fmt.Sprintf("%s, %d attempts, success rate %s, cooling until %q, models out %v, cooling %v, forms out %v, cause %q",
+		s.State, s.Attempts, rate, s.CoolingUntil, s.ModelsOut, s.ModelsCooling, s.FormsOut, s.Cause)
 }
 
 // LineStates reads the states of all lines. Callers that wait while a read is

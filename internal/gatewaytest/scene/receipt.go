@@ -8,14 +8,15 @@ import (
 
 // Receipt is an entry of the request log.
 type Receipt struct {
-	ID         string       `json:"id"`
-	Status     int          `json:"status"`
-	Code       string       `json:"code"`
-	Line       string       `json:"line"`
-	Attempts   []Attempt    `json:"attempts"`
-	Prompt     int64        `json:"prompt_tokens"`
-	Completion int64        `json:"completion_tokens"`
-	Cost       money.Amount `json:"cost_usd"`
+	ID         string        `json:"id"`
+	Status     int           `json:"status"`
+	Code       string        `json:"code"`
+	Line       string        `json:"line"`
+	Attempts   []Attempt     `json:"attempts"`
+	Prompt     int64         `json:"prompt_tokens"`
+	Completion int64         `json:"completion_tokens"`
+	Cost       money.Amount  `json:"cost_usd"`
+	LineCost   *money.Amount `json:"line_cost_usd"`
 }
 
 // Attempt is one attempt of a receipt.

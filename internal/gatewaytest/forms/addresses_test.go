@@ -1,0 +1,99 @@
+package forms
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/media/formattest"
+)
+
+// addressSettings let images be fetched from the tests' own hosts.
+func addressSettings() map[string]string {
+	return map[string]string{"private_networks": "127.0.0.1/32"}
+}
+
+// addressScenes: images by address, from clients of every form, on lines of
+// models that fetch them and of others, for which the gateway does.
+func addressScenes(t testing.TB) []scene.Story {
+	picture := formattest.Picture(t, "image/png", 12, 7, 1)
+	var gets atomic.Int64
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gets.Add(1)
+		switch r.URL.Path {
+		case "/a":
+			_, _ = w.Write(picture)
+		case "/text":
+			_, _ = w.Write([]byte("no picture"))
+		case "/large":
+			_, _ = w.Write(make([]byte, 15<<20))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(host.Close)
+	inline := `"inlineData":{"mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(picture) + `"`
+	var stories []scene.Story
+	for _, c := range []struct {
+		name, vendor, path string
+		want               string // what the line is sent; empty: it is not asked
+	}{
+		{"fetched here", "gemini-2.5-flash", "/a", inline},
+		{"fetched there", "gemini-3.8-flash", "/a", `"fileData":{"mimeType":"image/jpeg","fileUri":"` + host.URL + `/a"}`},
+		{"gone", "gemini-2.5-flash", "/gone", ""},
+		{"no image", "gemini-2.5-flash", "/text", ""},
+		{"too large", "gemini-2.5-flash", "/large", ""},
+	} {
+		for _, in := range scene.ClientForms() {
+			id := "address-" + string(in) + "-" + strings.ReplaceAll(c.name, " ", "-")
+			p := fakeprovider.New(t)
+			if c.want != "" {
+				p.Expect(fakeprovider.GeminiAnswer("a picture", 100, 10))
+			}
+			stories = append(stories, scene.Story{
+				Name:   "image by address from " + string(in) + ", " + c.name,
+				Models: []map[string]any{scene.FormModel(id, scene.PriceList(), in)},
+				Lines: []map[string]any{scene.FormLine(id, "gemini", p.URL(), map[string]any{"models": map[string]any{id: c.vendor}},
+					id)},
+				Play: func(t *testing.T, f *scene.Gateway) {
+					s := in.Speaker(t, f)
+					before := gets.Load()
+					h := s.Ask(scene.Request(in, id, false, pointing(in, host.URL+c.path)))
+					if c.want == "" {
+						if h.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
+							t.Errorf("%d %s", h.Status, h.Raw)
+						}
+						s.Charged(h, 0)
+						return
+					}
+					if h.Status != 200 {
+						t.Fatalf("%d %s", h.Status, h.Raw)
+					}
+					if got := string(p.Requests()[0].Body); !strings.Contains(got, c.want) {
+						t.Errorf("sent %s; want %s", got, c.want)
+					}
+					s.Charged(h, 100*1000+10*10_000)
+				},
+			})
+		}
+	}
+	return stories
+}
+
+// pointing is the member of a request that shows an image by its address.
+func pointing(in scene.Form, address string) map[string]any {
+	type m = map[string]any
+	user := func(part m) []any { return []any{m{"role": "user", "content": []any{part}}} }
+	switch in {
+	case scene.Responses:
+		return m{"input": user(m{"type": "input_image", "image_url": address})}
+	case scene.Messages:
+		return m{"messages": user(m{"type": "image", "source": m{"type": "url", "url": address}})}
+	}
+	return m{"messages": user(m{"type": "image_url", "image_url": m{"url": address}})}
+}

@@ -1,0 +1,77 @@
+package forms
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+)
+
+// modalityScenes: images cost what the catalog says that they cost, are held for,
+// and are made for those alone who ask for them.
+func modalityScenes(t testing.TB) []scene.Story {
+	// 100 tokens of a prompt, 20 of them of an image; 1,300 of an answer, 1,290
+	// of them of an image.
+	const usage = `{"promptTokenCount":100,"promptTokensDetails":[{"modality":"TEXT","tokenCount":80},{"modality":"IMAGE","tokenCount":20}],` +
+		`"candidatesTokenCount":1300,"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":1290}],"totalTokenCount":1400}`
+	drawn := strings.Replace(geminiWhole(usage), `{"text":"hi"}`, `{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`, 1)
+	priced := map[string]any{"price": map[string]any{"input": 1, "output": 10, "modalities": map[string]any{"image": 100}}}
+	asks := map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500}
+	return []scene.Story{
+		modalityScene(t, "asked for", drawn, priced, asks, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
+		modalityScene(t, "asked for, in a stream", drawn, priced, map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500,
+			"stream": true}, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
+		modalityScene(t, "not asked for", drawn, priced, map[string]any{"max_tokens": 1500}, `"responseModalities":["TEXT"]`,
+			100*1000+1300*10_000, 10_000),
+		modalityScene(t, "without a price", "", map[string]any{"price": map[string]any{"input": 1, "output": 10}}, asks, "", 0, 0),
+	}
+}
+
+// modalityScene is one request for an answer of 1,500 tokens at most. An empty
+// answer: it is refused and no line is asked.
+func modalityScene(t testing.TB, name, answer string, model, more map[string]any, sent string, cost, perToken money.Amount) scene.Story {
+	id := "modal-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
+	var script []fakeprovider.Reply
+	switch {
+	case more["stream"] == true:
+		script = append(script, fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{"data: " + answer + "\n\n"}})
+	case answer != "":
+		script = append(script, fakeprovider.JSON(200, answer))
+	}
+	p := fakeprovider.New(t, script...)
+	members := map[string]any{"max_output_tokens": 2000}
+	for k, v := range model {
+		members[k] = v
+	}
+	return scene.Story{
+		Name:   "images " + name,
+		Models: []map[string]any{scene.FormModel(id, members, scene.Chat)},
+		Lines:  []map[string]any{scene.FormLine(id, "gemini", p.URL(), nil, id)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := scene.Chat.Speaker(t, f)
+			body := scene.Request(scene.Chat, id, more["stream"] == true, more)
+			h := s.Ask(body)
+			if answer == "" {
+				if h.Status != 400 || !strings.Contains(h.Raw, `"param":"modalities"`) || len(p.Requests()) != 0 {
+					t.Errorf("%d %s", h.Status, h.Raw)
+				}
+				return
+			}
+			if h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
+			}
+			s.Charged(h, cost)
+			if m, want := booked(s), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
+				t.Errorf("receipt %+v; %s should have been held", m, want)
+			}
+			if got := string(p.Requests()[0].Body); !strings.Contains(got, sent) {
+				t.Errorf("sent %s; want %s", got, sent)
+			}
+			if !strings.Contains(h.Raw, "data:image/png;base64,AAAA") {
+				t.Errorf("no image in %s", h.Raw)
+			}
+		},
+	}
+}

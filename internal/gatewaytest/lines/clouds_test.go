@@ -1,0 +1,103 @@
+package lines
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakecloud"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// signed is a provider that answers whoever signs right.
+func signed(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
+	p := fakeprovider.New(t)
+	p.Always(func(r fakeprovider.Request) fakeprovider.Reply {
+		at, err := url.Parse(p.URL())
+		if err != nil {
+			return fakeprovider.Error(500, "", "", err.Error())
+		}
+		at.Path = r.Path
+		request := &http.Request{Method: r.Method, URL: at, Host: at.Host, Header: r.Header, ContentLength: int64(len(r.Body))}
+		if err := signer.Verify(request, r.Body, time.Now()); err != nil {
+			return fakeprovider.Error(403, "", "", err.Error())
+		}
+		return working()
+	})
+	return p
+}
+
+// cloudScene: a line whose tokens are refused costs nobody an answer, says so,
+// and is back when they come again; the next one signs.
+func cloudScene(t testing.TB) scene.Story {
+	tokens := fakecloud.NewPlainTokens(t)
+	tokens.Refuse(401, `{"error":"invalid_client","error_description":"the account is gone"}`)
+	account := filepath.Join(t.TempDir(), "account.json")
+	if err := os.WriteFile(account, []byte(tokens.ServiceAccount(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	vertex := fakeprovider.New(t)
+	vertex.Always(func(r fakeprovider.Request) fakeprovider.Reply {
+		if r.Header.Get("Authorization") != "Bearer "+tokens.Current() {
+			return fakeprovider.Error(401, "", "", "a bad token: "+r.Header.Get("Authorization"))
+		}
+		return fakeprovider.GeminiAnswer("fine", 1000, 500)
+	})
+	bedrock := signed(t, fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: scene.Credential, Region: "eu-west-1",
+		Service: "bedrock"})
+	return scene.Story{
+		Name:   "clouds",
+		Models: []map[string]any{scene.ChatModel("clouds", nil)},
+		Lines: []map[string]any{
+			scene.ChatLine("clouds-vertex", vertex.URL(), map[string]any{"provider": "vertex", "forms": []string{"gemini"},
+				"api_key": "${file:" + account + "}", "options": map[string]any{"auth": "service_account", "project": "p"}}, "clouds"),
+			scene.ChatLine("clouds-bedrock", bedrock.URL(), map[string]any{"provider": "bedrock", "forms": []string{"chat"},
+				"priority": 2,
+				"options":  map[string]any{"auth": "sigv4", "region": "eu-west-1", "access_key_id": "AKIAEXAMPLE"}}, "clouds"),
+		},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
+			a := c.wants("clouds", "")
+			if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-bedrock" || len(r.Attempts) != 2 {
+				t.Errorf("receipt %+v; want an answer of the second line", r)
+			}
+			if s := f.Lines.Becomes(t, "clouds-vertex", "credentials_out"); !strings.Contains(s.Cause, "the account is gone") {
+				t.Errorf("line: %s", s)
+			}
+			c.wants("clouds", "")
+			if n := len(vertex.Requests()); n != 0 || len(tokens.Asked()) != 1 {
+				t.Errorf("%d calls without a token, which was asked for %d times", n, len(tokens.Asked()))
+			}
+
+			tokens.Refuse(0, "")
+			f.Process.Admin("POST", "/lines/clouds-vertex/resume", map[string]any{}, nil)
+			for range 3 {
+				a = c.wants("clouds", "")
+				if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-vertex" || len(r.Attempts) != 1 {
+					t.Errorf("receipt %+v; want an answer of the first line", r)
+				}
+			}
+			if n := len(tokens.Asked()); n != 2 {
+				t.Errorf("tokens were asked for %d times, want 2", n)
+			}
+
+			tokens.Revoke()
+			c.wants("clouds", "")
+			s := f.Lines.Becomes(t, "clouds-vertex", "credentials_out")
+			if strings.Contains(s.Cause, "cloud-token") || !strings.Contains(s.Cause, "[redacted]") {
+				t.Errorf("line: %s", s)
+			}
+			c.settled(6)
+		},
+	}
+}
+
+// TestClouds plays lines whose credentials run out.
+func TestClouds(t *testing.T) {
+	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Story { return []scene.Story{cloudScene(t)} })
+}

@@ -1,0 +1,102 @@
+package lines
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+// TestCosts: what a line's provider takes, by its own word or the catalog's, is
+// in the request log, with the jobs and in the metrics, and changes no charge.
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	binary := scene.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		p := scene.NewNode(t, binary, database, nil)
+		const (
+			usage  = `{"prompt_tokens":1000,"completion_tokens":500,"total_tokens":1500%s}`
+			native = `{"input_tokens":1000,"output_tokens":500%s}`
+		)
+		cost := map[string]any{"cost": map[string]any{"input": 0.5, "output": 1}}
+		type ask struct {
+			form     scene.Form
+			line     map[string]any
+			streamed bool
+			reply    fakeprovider.Reply
+			want     money.Amount // -1: not known
+		}
+		whole := func(body string) fakeprovider.Reply {
+			return fakeprovider.Reply{Body: body}
+		}
+		asks := []ask{
+			{scene.Chat, nil, false, whole(fakeprovider.ChatBill(fmt.Sprintf(usage, ""))), -1},
+			{scene.Chat, cost, false, whole(fakeprovider.ChatBill(fmt.Sprintf(usage, ""))), money.USD / 1000},
+			{scene.Chat, cost, false, whole(fakeprovider.ChatBill(fmt.Sprintf(usage, `,"cost":0.00123,"is_byok":false`))), 1_230_000},
+			{scene.Chat, nil, true, fakeprovider.Reply{ContentType: "text/event-stream",
+				Raw: fakeprovider.ChatBillStream(fmt.Sprintf(usage, `,"cost_in_usd_ticks":45000000`))}, 4_500_000},
+			{scene.Responses, nil, false, whole(fakeprovider.ResponsesObject("completed",
+				fmt.Sprintf(native, `,"cost":{"currency":"USD","total_cost":0.007}`), fakeprovider.ResponsesMessage("hi"))), 7_000_000},
+			{scene.Messages, nil, false, whole(fakeprovider.NativeBill(fmt.Sprintf(native, `,"cost":0.25`))), money.USD / 4},
+		}
+		var models, lines []map[string]any
+		for i, a := range asks {
+			id := fmt.Sprintf("cost-%d", i)
+			models = append(models, scene.FormModel(id, nil, a.form))
+			lines = append(lines, scene.FormLine(id, string(a.form), fakeprovider.New(t, a.reply).URL(), a.line, id))
+		}
+		fal := fakestudio.ProviderOf(t, "fal")
+		models = append(models, scene.ImageModel("cost-image", nil))
+		lines = append(lines, fal.JobLine("cost-image", fal.Open(t), "image", map[string]any{"cost": map[string]any{"cost-image": 0.0125}},
+			"cost-image"))
+		p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
+
+		g := scene.At(t, p.Process)
+		account, key := p.Account(10, nil)
+		for i, a := range asks {
+			answer := g.Send(t, a.form, key, scene.Request(a.form, fmt.Sprintf("cost-%d", i), a.streamed, nil))
+			r, got := g.Receipt(t, account, answer.ID), money.Amount(-1)
+			if r.LineCost != nil {
+				got = *r.LineCost
+			}
+			if answer.Status != 200 || got != a.want || r.Cost != scene.AnswerCost {
+				t.Errorf("%d: %d %s, line's cost %s, want %s; charged %s", i, answer.Status, answer.Raw, got, a.want, r.Cost)
+			}
+		}
+		c := p.Customer()
+		job := c.Submit(t, "image", scene.Order("cost-image", "a boat", map[string]any{"n": 2}))
+		c.Becomes(t, "image", job, "succeeded")
+		var shown struct {
+			LineCost money.Amount `json:"line_cost_usd"`
+		}
+		p.Admin("GET", "/jobs/"+job, nil, &shown)
+		if shown.LineCost != money.USD/40 {
+			t.Errorf("the job's line took %s", shown.LineCost)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+scene.AdminToken)
+		res, err := p.Client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		metrics, err := io.ReadAll(res.Body)
+		for _, line := range []string{`tollgate_line_cost_usd_total{line="cost-1",model="cost-1"} 0.001`,
+			`tollgate_line_charged_usd_total{line="cost-1",model="cost-1"} 0.002`} {
+			if err != nil || !bytes.Contains(metrics, []byte(line+"\n")) {
+				t.Errorf("no %s in the metrics: %v", line, err)
+			}
+		}
+		g.Audit(t)
+	})
+}

@@ -1,0 +1,99 @@
+package lines
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// limitScenes: a model that refuses the limit that the gateway has added is asked
+// again with the field that it reads, and from then on with that one.
+func limitScenes(t testing.TB) []scene.Story {
+	return []scene.Story{learntLimitScene(t, "max_tokens"), learntLimitScene(t, "max_completion_tokens"), noLimitScene(t)}
+}
+
+// refusesLimits answers requests that have one of some fields as OpenAI does.
+func refusesLimits(p *fakeprovider.Server, fields ...string) {
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(q.Body, &members); err != nil {
+			return fakeprovider.Error(400, "invalid_request_error", "invalid_json", err.Error())
+		}
+		for _, field := range fields {
+			if members[field] != nil {
+				return fakeprovider.Reply{Status: 400, Body: `{"error":{"message":"Unsupported parameter: '` + field +
+					`' is not supported with this model. Use another one instead.","type":"invalid_request_error","param":"` + field +
+					`","code":"unsupported_parameter"}}`}
+			}
+		}
+		return fakeprovider.Answer("fine", 1000, 500)
+	})
+}
+
+// learntLimitScene: the refused field is sent once.
+func learntLimitScene(t testing.TB, refused string) scene.Story {
+	p, id := fakeprovider.New(t), "learnt-"+refused
+	refusesLimits(p, refused)
+	return scene.Story{
+		Name: "a model that refuses " + refused,
+		Models: []map[string]any{
+			scene.FormModel(id, map[string]any{"default_output_tokens": 200}, scene.ClientForms()...), scene.ChatModel(id+"-other", nil),
+		},
+		Lines: []map[string]any{scene.ChatLine(id, p.URL(), map[string]any{"limit_field": refused, "forms": []string{"chat"}}, id, id+"-other")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
+			send := func(in scene.Form, more map[string]any) {
+				t.Helper()
+				if a := f.Send(t, in, c.key, scene.Request(in, id, false, more)); a.Status != 200 {
+					t.Errorf("%s: %d %s", in, a.Status, a.Raw)
+				}
+			}
+			send(scene.Messages, nil)                           // refused and asked again
+			send(scene.Responses, nil)                          // in the field that was learnt
+			send(scene.Chat, map[string]any{"max_tokens": nil}) // the model's default too
+			send(scene.Chat, map[string]any{"max_tokens": 500, "n_predict": 9000, "min_tokens": 400, "max_output_tokens": 9})
+			requests := p.Requests()
+			if len(requests) != 5 {
+				t.Fatalf("the provider was asked %d times, want 5", len(requests))
+			}
+			for i, want := range []string{`:500`, `:500`, `:500`, `:200`, `:9`} {
+				body := string(requests[i].Body)
+				field := "max_completion_tokens"
+				if (refused == field) != (i == 0) {
+					field = "max_tokens"
+				}
+				if !strings.Contains(body, `"`+field+`"`+want) || strings.Count(body, `_tokens":`) != 1 || strings.Contains(body, "n_predict") {
+					t.Errorf("request %d: %s, want %s%s alone", i, body, field, want)
+				}
+			}
+			if s := f.Lines.Of(t, id); s.State != "in_service" || s.Cause != "" {
+				t.Errorf("line: %s", s)
+			}
+		},
+	}
+}
+
+// noLimitScene: of a model that takes neither field the failure is the line's,
+// and nothing is learnt.
+func noLimitScene(t testing.TB) scene.Story {
+	p := fakeprovider.New(t)
+	refusesLimits(p, "max_tokens", "max_completion_tokens")
+	return scene.Story{
+		Name:   "a model that takes no limit",
+		Models: []map[string]any{scene.FormModel("unlimited", nil, scene.Messages)},
+		Lines:  []map[string]any{scene.ChatLine("unlimited", p.URL(), map[string]any{"forms": []string{"chat"}}, "unlimited")},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			c := newCaller(t, f)
+			if a := f.Send(t, scene.Messages, c.key, scene.Request(scene.Messages, "unlimited", false, nil)); a.Status != 502 {
+				t.Errorf("%d %s", a.Status, a.Raw)
+			}
+			if n := len(p.Requests()); n != 2 {
+				t.Errorf("the provider was asked %d times, want 2", n)
+			}
+			c.settled(0)
+		},
+	}
+}
