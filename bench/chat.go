@@ -52,26 +52,57 @@ func benchChat(o options) error {
 		return err
 	}
 	defer func() { _ = proxy.stop() }()
-	targets := []target{
+	c := chatBench{
+		options:  o,
+		gateway:  gateway,
+		upstream: upstream.url,
+		idle:     newTable("tollgate on", "start to ready ms", "idle resident MiB"),
+		found:    map[string]map[string][]round{},
+	}
+	plain := []target{
 		{name: "direct", base: func(s scenario) string { return upstream.url + "/" + s.name + "/v1" }},
 		{name: "ReverseProxy", process: proxy, base: func(s scenario) string { return proxy.url + "/" + s.name + "/v1" }},
 	}
+	for range o.starts {
+		if err := c.start(plain); err != nil {
+			return err
+		}
+	}
+	c.print()
+	return nil
+}
+
+// chatBench collects the rounds of all starts.
+type chatBench struct {
+	options
+	gateway  string // the program
+	upstream string
+	idle     *table
+	targets  []string                      // names, in the order of the report
+	found    map[string]map[string][]round // by case and target
+}
+
+// start starts each gateway on a fresh database and measures all cases on them
+// and on the targets that stay. One process of a build can need some percent
+// more than the next one of the same build, however long both run.
+func (c *chatBench) start(targets []target) error {
+	targets = slices.Clone(targets)
+	with := setup{catalog: benchCatalog(c.upstream)}
 	engines := []string{"SQLite"}
-	if o.postgres != "" {
+	if c.postgres != "" {
 		engines = append(engines, "PostgreSQL")
 	}
-	idle := newTable("tollgate on", "start to ready ms", "idle resident MiB")
 	for _, engine := range engines {
-		t, stop, err := startGateway(o, gateway, engine, setup{catalog: benchCatalog(upstream.url)})
+		t, stop, err := startGateway(c.options, c.gateway, engine, with)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		idle.add(engine, millis(t.process.ready), fmt.Sprintf("%.0f", idleMemory(t.process)))
+		c.idle.add(engine, millis(t.process.ready), fmt.Sprintf("%.0f", idleMemory(t.process)))
 		targets = append(targets, t)
 	}
-	if o.against != "" {
-		t, stop, err := startGateway(o, o.against, "SQLite", setup{catalog: benchCatalog(upstream.url)})
+	if c.against != "" {
+		t, stop, err := startGateway(c.options, c.against, "SQLite", with)
 		if err != nil {
 			return err
 		}
@@ -79,39 +110,58 @@ func benchChat(o options) error {
 		t.name = otherBuild
 		targets = append(targets, t)
 	}
-
-	fmt.Printf("### Chat: %d rounds of %s, medians\n\n", o.rounds, o.span)
-	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")
-	var beside []string
-	for _, name := range o.cases {
-		s, err := findScenario(name)
-		if err != nil {
+	c.targets = nil
+	for _, t := range targets {
+		c.targets = append(c.targets, t.name)
+	}
+	for _, name := range c.cases {
+		if err := c.measure(name, targets); err != nil {
 			return err
 		}
-		found := map[string][]round{}
-		for n := range o.rounds + 1 { // the first warms up
-			for i := range targets {
-				t := targets[i]
-				if n%2 == 1 { // nobody always comes behind the same one
-					t = targets[len(targets)-1-i]
-				}
-				r, err := measureChat(s, t, o.span)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", name, t.name, err)
-				}
-				if r.requests == 0 {
-					return fmt.Errorf("%s, %s: no request succeeded: %s\n%s", name, t.name, r.firstError, t.logged())
-				}
-				if n > 0 {
-					found[t.name] = append(found[t.name], r)
-				}
+	}
+	return nil
+}
+
+// measure runs the rounds of one case.
+func (c *chatBench) measure(name string, targets []target) error {
+	s, err := findScenario(name)
+	if err != nil {
+		return err
+	}
+	if c.found[name] == nil {
+		c.found[name] = map[string][]round{}
+	}
+	for n := range c.rounds + 1 { // the first warms up
+		for i := range targets {
+			t := targets[i]
+			if n%2 == 1 { // nobody always comes behind the same one
+				t = targets[len(targets)-1-i]
+			}
+			r, err := measureChat(s, t, c.span)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", name, t.name, err)
+			}
+			if r.requests == 0 {
+				return fmt.Errorf("%s, %s: no request succeeded: %s\n%s", name, t.name, r.firstError, t.logged())
+			}
+			if n > 0 {
+				c.found[name][t.name] = append(c.found[name][t.name], r)
 			}
 		}
-		plain := median(found["ReverseProxy"], func(r round) time.Duration { return r.cpu })
-		for _, t := range targets {
-			all := found[t.name]
+	}
+	return nil
+}
+
+// print writes the tables.
+func (c *chatBench) print() {
+	fmt.Printf("### Chat: %d starts, %d rounds of %s each, medians\n\n", c.starts, c.rounds, c.span)
+	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")
+	for _, name := range c.cases {
+		plain := median(c.found[name]["ReverseProxy"], func(r round) time.Duration { return r.cpu })
+		for _, target := range c.targets {
+			all := c.found[name][target]
 			used, times, peak := "", "", ""
-			if t.process != nil {
+			if all[0].peak > 0 {
 				d := median(all, func(r round) time.Duration { return r.cpu })
 				used = fmt.Sprintf("%.3f", d.Seconds())
 				times = fmt.Sprintf("%.2f", float64(d)/float64(max(1, plain)))
@@ -121,31 +171,27 @@ func benchChat(o options) error {
 			for _, r := range all {
 				failed += r.failed
 			}
-			out.add(name, t.name,
+			out.add(name, target,
 				fmt.Sprintf("%.0f", median(all, func(r round) float64 { return float64(r.requests) / r.took.Seconds() })),
 				used, times,
 				millis(median(all, func(r round) time.Duration { return r.p50 })),
 				millis(median(all, func(r round) time.Duration { return r.p99 })),
 				peak, fmt.Sprint(failed))
 		}
-		if o.against != "" {
-			beside = append(beside, compared(name, found["tollgate, SQLite"], found[otherBuild]))
-		}
 	}
 	out.print()
-	for _, line := range beside {
-		fmt.Println(line)
-	}
-	for _, name := range o.cases {
-		s, err := findScenario(name)
-		if err != nil {
-			return err
+	if c.against != "" {
+		for _, name := range c.cases {
+			fmt.Println(compared(name, c.found[name]["tollgate, SQLite"], c.found[name][otherBuild]))
 		}
-		fmt.Printf("- %s: %s\n", s.name, s.note)
+	}
+	for _, s := range scenarios {
+		if slices.Contains(c.cases, s.name) {
+			fmt.Printf("- %s: %s\n", s.name, s.note)
+		}
 	}
 	fmt.Println()
-	idle.print()
-	return nil
+	c.idle.print()
 }
 
 // otherBuild is the target of -against.

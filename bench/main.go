@@ -13,7 +13,7 @@
 //	go run ./bench                    everything
 //	go run ./bench -only ledger
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
-//	go run ./bench -only chat -rounds 5 -against FORMER_TOLLGATE
+//	go run ./bench -only chat -starts 6 -rounds 5 -against FORMER_TOLLGATE
 //	go run ./bench -only jobs
 //	go run ./bench -only audit -receipts 10000000
 package main
@@ -37,6 +37,7 @@ type options struct {
 	cases    []string
 	accounts []int
 	rounds   int
+	starts   int           // of each gateway; the ledger and jobs know one
 	span     time.Duration // of one measurement
 	callers  int
 	receipts int
@@ -60,6 +61,7 @@ func main() {
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
 	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs or audit; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
+	flag.IntVar(&o.starts, "starts", 1, "how often each gateway of the chat cases is started anew, for that many times the rounds")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
