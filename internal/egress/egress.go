@@ -1,5 +1,5 @@
 // Package egress owns the way out to addresses that users give (callbacks,
-// webhooks, reference files) and to hosts that providers name (results).
+// webhooks, reference files, images of chat) and to hosts that providers name (results).
 //
 // Invariants: only public addresses are reached, checked when an address is
 // given and again at dial time on the address really dialled, so that a name

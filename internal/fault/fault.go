@@ -41,6 +41,9 @@ type Error struct {
 type Passed struct {
 	Status int    // the provider's HTTP status, 400 to 499
 	Type   string // the provider's error.type; empty if it gave none
+	// StatusName is the provider's error.status, the name of a code that is a
+	// number (INVALID_ARGUMENT); empty if it gave none.
+	StatusName string
 }
 
 // New makes an error of the given code with a formatted message.

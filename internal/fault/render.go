@@ -35,13 +35,14 @@ func (e *Error) Type() string {
 	return "service_unavailable"
 }
 
-// body is the error object of the /v1 shape (interface.md, Error object). All
-// four members are always present.
+// body is the error object of the /v1 shape (interface.md, Error object). The
+// first four members are always present.
 type body struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
 	Param   *string `json:"param"`
+	Status  string  `json:"status,omitempty"`
 }
 
 // Object returns the members of the /v1 error object as JSON, without the
@@ -50,6 +51,9 @@ func (e *Error) Object() []byte {
 	b := body{Message: e.Message, Type: e.Type(), Code: string(e.Code)}
 	if e.Param != "" {
 		b.Param = &e.Param
+	}
+	if e.Passed != nil {
+		b.Status = e.Passed.StatusName
 	}
 	out, _ := encode(b) // strings only: cannot fail
 	return out

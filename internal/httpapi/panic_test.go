@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/internal/fault"
 )
 
 // TestCutAnswers checks that a panic after the first byte cuts the connection,
@@ -107,5 +111,33 @@ func TestCut(t *testing.T) {
 	if w.Body.Len() > 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "request cut off") ||
 		!strings.Contains(log.String(), "cause=lost") {
 		t.Errorf("answered %q, logged %s", w.Body, &log)
+	}
+}
+
+// TestSurprisesAreLogged: a fault of ours is logged once, also if its caller has
+// left; that the caller did is no surprise.
+func TestSurprisesAreLogged(t *testing.T) {
+	t.Parallel()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, c := range []struct {
+		name   string
+		ctx    context.Context
+		cause  error
+		logged int
+	}{
+		{"ours", t.Context(), errors.New("the disk is full"), 1},
+		{"ours, and the caller has left", left, errors.New("the disk is full"), 1},
+		{"the caller has left", left, fmt.Errorf("read: %w", context.Canceled), 0},
+		{"cancelled by ourselves", t.Context(), fmt.Errorf("read: %w", context.Canceled), 1},
+	} {
+		var log bytes.Buffer
+		h := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, []Route{
+			{"GET /x", func(*Exchange) error { return fault.Unavailable(c.cause) }},
+		})
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil).WithContext(c.ctx))
+		if n := strings.Count(log.String(), "request failed"); n != c.logged {
+			t.Errorf("%s: %d lines, want %d: %s", c.name, n, c.logged, &log)
+		}
 	}
 }

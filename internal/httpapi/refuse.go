@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -20,14 +21,16 @@ func (c *Cut) Error() string { return "cut off: " + c.Cause.Error() }
 // Unwrap returns the cause.
 func (c *Cut) Unwrap() error { return c.Cause }
 
-// refuse answers with an error, and logs it if it is a surprise.
+// refuse answers with an error, and logs it if it is a surprise: also where nobody
+// waits for the answer any more.
 func (s *server) refuse(x *Exchange, err error) {
 	if cut, ok := errors.AsType[*Cut](err); ok {
 		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "cause", cut.Cause)
 		panic(http.ErrAbortHandler)
 	}
 	f := fault.Of(err)
-	if f.Cause != nil && x.Request.Context().Err() == nil {
+	left := x.Request.Context().Err() != nil && errors.Is(f.Cause, context.Canceled) // the caller did, and nothing else is wrong
+	if f.Cause != nil && !left {
 		level := slog.LevelInfo
 		if f.Code == fault.ServiceUnavailable {
 			level = slog.LevelError
@@ -60,18 +63,18 @@ func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 // of ours is logged with its stack and answered 503, or cuts an answer that
 // has begun; http.ErrAbortHandler is a cut that was asked for.
 func (s *server) seeOut(x *Exchange) {
-	trouble := recover()
-	if err, ok := trouble.(error); trouble != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
-		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", trouble, "stack", string(debug.Stack()))
+	panicked := recover()
+	if err, ok := panicked.(error); panicked != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
+		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", panicked, "stack", string(debug.Stack()))
 		if x.status == 0 {
 			write(x, x.Request, fault.Unavailable(nil))
-			trouble = nil
+			panicked = nil
 		} else {
-			trouble = http.ErrAbortHandler
+			panicked = http.ErrAbortHandler
 		}
 	}
 	s.Observe(x.endpoint, x.status, s.Now().Sub(x.Received))
-	if trouble != nil {
-		panic(trouble)
+	if panicked != nil {
+		panic(panicked)
 	}
 }

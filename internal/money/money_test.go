@@ -129,3 +129,15 @@ func TestCreditsAreReadExactly(t *testing.T) {
 		}
 	}
 }
+
+func TestProportion(t *testing.T) {
+	t.Parallel()
+	for _, test := range [][4]Price{ // price, by, of, result
+		{125, 2500, 1250, 250}, {1, 1, 2, 1}, {1, 1, 3, 0}, {2, 1, 3, 1}, {0, 5, 7, 0}, {5, 0, 7, 0}, {5, 7, 0, 7},
+		{MaxPrice, MaxPrice, MaxPrice, MaxPrice}, {MaxPrice, MaxPrice, 1, MaxPrice}, {MaxPrice, 3, 2, MaxPrice},
+	} {
+		if got := test[0].Proportion(test[1], test[2]); got != test[3] {
+			t.Errorf("%d x %d / %d is %d, want %d", test[0], test[1], test[2], got, test[3])
+		}
+	}
+}

@@ -45,6 +45,21 @@ func ParsePrice(s string) (Price, error) {
 // String returns the price in US dollars, exact.
 func (p Price) String() string { return formatScaled(int64(p), 9) }
 
+// Proportion returns p x by / of, rounded half up and at most MaxPrice; by itself
+// where of is zero.
+func (p Price) Proportion(by, of Price) Price {
+	if of <= 0 {
+		return by
+	}
+	hi, lo := bits.Mul64(uint64(p), uint64(by))
+	lo, carry := bits.Add64(lo, uint64(of)/2, 0)
+	if hi += carry; hi >= uint64(of) {
+		return MaxPrice
+	}
+	quotient, _ := bits.Div64(hi, lo, uint64(of))
+	return Price(min(quotient, uint64(MaxPrice)))
+}
+
 // MarshalJSON writes the price as a JSON number of US dollars.
 func (p Price) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
 
