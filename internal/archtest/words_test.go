@@ -96,7 +96,7 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 			}
 			owner := ""
 			for path := range users {
-				if imported == path || strings.HasPrefix(imported, path+"/") {
+				if (imported == path || strings.HasPrefix(imported, path+"/")) && len(path) > len(owner) { // a module may stand inside another's path
 					owner = path
 				}
 			}
