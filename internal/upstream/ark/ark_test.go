@@ -81,8 +81,8 @@ func count(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count =
 
 func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
 
-// trouble asserts that err is a *upstream.JobFailure.
-func trouble(t *testing.T, err error) *upstream.JobFailure {
+// jobFailure asserts that err is a *upstream.JobFailure.
+func jobFailure(t *testing.T, err error) *upstream.JobFailure {
 	t.Helper()
 	var tr *upstream.JobFailure
 	if !errors.As(err, &tr) {
@@ -167,7 +167,7 @@ func TestSizes(t *testing.T) {
 		before := len(studio.Submissions())
 		_, err := jobcall.Submit(t.Context(), a, w)
 		if tt.want == "" {
-			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
+			if tr := jobFailure(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
@@ -286,7 +286,7 @@ const (
 	overloaded = `{"error":{"code":"ServerOverloaded","message":"busy","param":"","type":"TooManyRequests"}}`
 )
 
-// TestSomeCallsFail: what came is the answer; without any the worst trouble is.
+// TestSomeCallsFail: what came is the answer; without any the worst failure is.
 func TestSomeCallsFail(t *testing.T) {
 	t.Parallel()
 	refuse := func(status int, body string) fakestudio.Behaviour {
@@ -327,7 +327,7 @@ func TestSomeCallsFail(t *testing.T) {
 				}
 				return
 			}
-			if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Lost != tt.lost {
+			if tr := jobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Lost != tt.lost {
 				t.Errorf("%+v: %v", tr, tr)
 			}
 		})
@@ -407,7 +407,7 @@ func TestClipFromReferences(t *testing.T) {
 			w := video(append(tt.change, func(w *jobcall.Task) { w.Prompt = "" })...)
 			p, err := jobcall.Submit(t.Context(), at(t, studio.URL(), options), w)
 			if tt.want == "" {
-				if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
+				if tr := jobFailure(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
 					t.Errorf("%+v", tr)
 				}
 				return
@@ -470,7 +470,7 @@ func TestUnsuitable(t *testing.T) {
 		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
+		if tr := jobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
 			!strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

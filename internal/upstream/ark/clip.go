@@ -36,9 +36,9 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	answer, _, trouble := a.tell(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
-	if trouble != nil {
-		return nil, trouble
+	answer, _, failure := a.tell(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
+	if failure != nil {
+		return nil, failure
 	}
 	ticket := gjson.GetBytes(answer, "id").String()
 	if !exchange.Ticket(ticket) {
@@ -182,9 +182,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case !reply.Good() || !gjson.ValidBytes(reply.Body):
 		return nil, a.hide(reply.Silent())
 	}
-	progress, trouble := readTask(w.Kind, ticket, reply)
-	if trouble != nil {
-		return nil, a.hide(trouble)
+	progress, failure := readTask(w.Kind, ticket, reply)
+	if failure != nil {
+		return nil, a.hide(failure)
 	}
 	return progress, nil
 }

@@ -34,7 +34,7 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 //
 // What some of the calls brought is a good answer with fewer pictures; the
 // troubles of the others are then left, since the job has ended well. Without
-// any picture the trouble that is the hardest to mend is the answer.
+// any picture the failure that is the hardest to mend is the answer.
 func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
@@ -132,18 +132,18 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 
 // one makes one call. Again says whether another one may fare better.
 func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(call int) ([]byte, error)) (
-	results []jobcall.Result, trouble *upstream.JobFailure, again bool,
+	results []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	raw, err := body(call)
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
 	}
-	answer, code, trouble := a.tell(ctx, w.Kind, a.post(raw, "images", "generations"))
-	if trouble != nil {
-		return nil, trouble, ofOutput(code)
+	answer, code, failure := a.tell(ctx, w.Kind, a.post(raw, "images", "generations"))
+	if failure != nil {
+		return nil, failure, ofOutput(code)
 	}
-	if results, trouble = readPictures(answer); trouble != nil {
-		return nil, a.hide(trouble), true
+	if results, failure = readPictures(answer); failure != nil {
+		return nil, a.hide(failure), true
 	}
 	return results, nil, true
 }

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// verdict is what a trouble decides.
+// verdict is what a failure decides.
 type verdict struct {
 	job    fault.Code
 	next   upstream.Next
@@ -107,7 +107,7 @@ func TestCodes(t *testing.T) {
 					want = r.picture
 				}
 				_, err := jobcall.Submit(t.Context(), a, w)
-				if tr := trouble(t, err); judged(tr) != want || tr.Lost {
+				if tr := jobFailure(t, err); judged(tr) != want || tr.Lost {
 					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, judged(tr), want)
 				}
 			}
@@ -118,7 +118,7 @@ func TestCodes(t *testing.T) {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
 		_, err := jobcall.Submit(t.Context(), a, image())
-		if got := judged(trouble(t, err)); r.status == 400 && got != r.picture {
+		if got := judged(jobFailure(t, err)); r.status == 400 && got != r.picture {
 			t.Errorf("a picture ended by %s: %+v, want %+v", r.code, got, r.picture)
 		}
 	}
@@ -135,7 +135,7 @@ func endOf(t *testing.T, studio *fakestudio.Ark, w jobcall.Task) *upstream.JobFa
 	for range 10 {
 		got, err := a.Poll(t.Context(), w, p.Ticket)
 		if err != nil {
-			return trouble(t, err)
+			return jobFailure(t, err)
 		}
 		if got.Done {
 			t.Fatalf("done: %+v", got)
@@ -166,7 +166,7 @@ func TestEnds(t *testing.T) {
 	}
 	for _, ticket := range []string{"..", "", "a/b"} {
 		_, err := at(t, studio.URL(), nil).Poll(t.Context(), video(), ticket)
-		if tr := trouble(t, err); tr.Job != fault.UpstreamUnstable {
+		if tr := jobFailure(t, err); tr.Job != fault.UpstreamUnstable {
 			t.Errorf("%q: %v", ticket, tr)
 		}
 	}
@@ -178,13 +178,13 @@ func TestPollsThatSayNothing(t *testing.T) {
 	for _, said := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
 			_, err := saying(t, status, said).Poll(t.Context(), video(), "cgt-1")
-			if tr := trouble(t, err); tr.Next != upstream.NextPoll {
+			if tr := jobFailure(t, err); tr.Next != upstream.NextPoll {
 				t.Errorf("%d %s: %v", status, said, tr)
 			}
 		}
 	}
 	_, err := saying(t, 404, "<html>no such page</html>").Poll(t.Context(), video(), "cgt-1")
-	if tr := trouble(t, err); tr.Next != upstream.NextPoll {
+	if tr := jobFailure(t, err); tr.Next != upstream.NextPoll {
 		t.Errorf("a page that is not there: %v", tr)
 	}
 	if p, err := saying(t, 200, `{"id":"cgt-1","status":"polishing"}`).Poll(t.Context(), video(), "cgt-1"); err != nil || p.Done {
@@ -207,16 +207,16 @@ func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
 		_, err := jobcall.Submit(t.Context(), saying(t, 200, said), video())
-		if tr := trouble(t, err); !tr.Lost {
+		if tr := jobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
 	}
 	_, err := jobcall.Submit(t.Context(), saying(t, 200, `{"error":{"code":"AccountOverdueError","message":"m"}}`), video())
-	if tr := trouble(t, err); tr.Lost || judged(tr) != credential {
+	if tr := jobFailure(t, err); tr.Lost || judged(tr) != credential {
 		t.Errorf("an error in a good answer: %+v", tr)
 	}
 	_, err = jobcall.Submit(t.Context(), saying(t, 200, `{"model":"m","data":[]}`), image())
-	if tr := trouble(t, err); tr.Next != upstream.NextSame || tr.Health != upstream.HealthHalf || tr.Job != fault.UpstreamError {
+	if tr := jobFailure(t, err); tr.Next != upstream.NextSame || tr.Health != upstream.HealthHalf || tr.Job != fault.UpstreamError {
 		t.Errorf("no picture: %+v", tr)
 	}
 	part := `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`
@@ -277,7 +277,7 @@ func FuzzAnswers(f *testing.F) {
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)
 			}
-			if err != nil && trouble(t, err).Failure == nil {
+			if err != nil && jobFailure(t, err).Failure == nil {
 				t.Errorf("%d %q: no failure", status, body)
 			}
 		}
@@ -285,7 +285,7 @@ func FuzzAnswers(f *testing.F) {
 		if err == nil && p.Done != (len(p.Results) > 0) {
 			t.Errorf("%d %q: %+v", status, body, p)
 		}
-		if err != nil && trouble(t, err).Failure == nil {
+		if err != nil && jobFailure(t, err).Failure == nil {
 			t.Errorf("%d %q: no failure", status, body)
 		}
 	})

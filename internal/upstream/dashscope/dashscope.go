@@ -176,14 +176,14 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if endpoint == multimodal {
 		post.Header = a.header
 	}
-	output, trouble := a.tell(ctx, w.Kind, post)
-	if trouble != nil {
-		return nil, trouble
+	output, failure := a.tell(ctx, w.Kind, post)
+	if failure != nil {
+		return nil, failure
 	}
 	if endpoint == multimodal {
-		results, trouble := readPictures(output, w.Count)
-		if trouble != nil {
-			return nil, a.hide(trouble)
+		results, failure := readPictures(output, w.Count)
+		if failure != nil {
+			return nil, a.hide(failure)
 		}
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	}

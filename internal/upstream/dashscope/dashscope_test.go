@@ -79,8 +79,8 @@ func count(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count =
 
 func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
 
-// trouble asserts that err is a *upstream.JobFailure.
-func trouble(t *testing.T, err error) *upstream.JobFailure {
+// jobFailure asserts that err is a *upstream.JobFailure.
+func jobFailure(t *testing.T, err error) *upstream.JobFailure {
 	t.Helper()
 	var tr *upstream.JobFailure
 	if !errors.As(err, &tr) {
@@ -262,7 +262,7 @@ func TestPictureSizes(t *testing.T) {
 		before := len(studio.Submissions())
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
 		if tt.want == "no" {
-			if tr := trouble(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
+			if tr := jobFailure(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
@@ -312,9 +312,9 @@ func TestSomePicturesBlocked(t *testing.T) {
 		switch {
 		case want > 0 && (err != nil || len(p.Results) != want):
 			t.Errorf("%s: %+v, %v", failed, p, err)
-		case want == 0 && judged(trouble(t, err)) != blocked:
+		case want == 0 && judged(jobFailure(t, err)) != blocked:
 			t.Errorf("%s: %v", failed, err)
-		case want < 0 && trouble(t, err).Next != upstream.NextSame:
+		case want < 0 && jobFailure(t, err).Next != upstream.NextSame:
 			t.Errorf("%s: %v", failed, err)
 		}
 	}
@@ -425,7 +425,7 @@ func TestClipWords(t *testing.T) {
 			w := video(tt.change...)
 			_, err := jobcall.Submit(t.Context(), at(t, studio.URL(), options), w)
 			if tt.want == "" {
-				if tr := trouble(t, err); judged(tr) != parameter || tr.Lost || len(studio.Submissions()) != 0 {
+				if tr := jobFailure(t, err); judged(tr) != parameter || tr.Lost || len(studio.Submissions()) != 0 {
 					t.Errorf("%+v: %v", tr, tr)
 				}
 				return
@@ -494,7 +494,7 @@ func TestUnsuitable(t *testing.T) {
 		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := trouble(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
+		if tr := jobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
 			!strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

@@ -32,9 +32,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if output.Get("task_status").String() == "" {
 		return nil, a.hide(reply.Silent())
 	}
-	progress, trouble := readTask(w, ticket, output)
-	if trouble != nil {
-		return nil, a.hide(trouble)
+	progress, failure := readTask(w, ticket, output)
+	if failure != nil {
+		return nil, a.hide(failure)
 	}
 	return progress, nil
 }
@@ -46,9 +46,9 @@ func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.Task
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
 		if w.Kind == upstream.KindImage {
-			var trouble *upstream.JobFailure
-			done.Results, trouble = readPictures(output, w.Count)
-			return done, trouble
+			var failure *upstream.JobFailure
+			done.Results, failure = readPictures(output, w.Count)
+			return done, failure
 		}
 		video := output.Get("video_url")
 		if !video.Exists() {

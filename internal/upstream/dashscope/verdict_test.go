@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// verdict is what a trouble decides.
+// verdict is what a failure decides.
 type verdict struct {
 	job    fault.Code
 	next   upstream.Next
@@ -95,7 +95,7 @@ func TestCodes(t *testing.T) {
 				want = r.picture
 			}
 			_, err := jobcall.Submit(t.Context(), a, w)
-			if tr := trouble(t, err); judged(tr) != want || tr.Lost {
+			if tr := jobFailure(t, err); judged(tr) != want || tr.Lost {
 				t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, r.status, r.code, r.message, judged(tr), want)
 			}
 		}
@@ -121,7 +121,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: said})
 		_, err := jobcall.Submit(t.Context(), a, image())
-		if tr := trouble(t, err); judged(tr) != want || tr.Lost {
+		if tr := jobFailure(t, err); judged(tr) != want || tr.Lost {
 			t.Errorf("%s: %+v (lost %t), want %+v", said, judged(tr), tr.Lost, want)
 		}
 	}
@@ -134,7 +134,7 @@ func endOf(t *testing.T, studio *fakestudio.DashScope, w jobcall.Task) *upstream
 	if err == nil {
 		t.Fatalf("done: %+v", p)
 	}
-	return trouble(t, err)
+	return jobFailure(t, err)
 }
 
 func TestEnds(t *testing.T) {
@@ -157,7 +157,7 @@ func TestEnds(t *testing.T) {
 	}
 	for _, ticket := range []string{"..", "", "a/b"} {
 		_, err := at(t, studio.URL(), nil).Poll(t.Context(), video(), ticket)
-		if tr := trouble(t, err); tr.Job != fault.UpstreamUnstable {
+		if tr := jobFailure(t, err); tr.Job != fault.UpstreamUnstable {
 			t.Errorf("%q: %v", ticket, tr)
 		}
 	}
@@ -169,13 +169,13 @@ func TestPollsThatSayNothing(t *testing.T) {
 	for _, said := range []string{`{}`, `<html>`, `{"code":"InternalError","message":"m"}`, `{"output":{"task_status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
 			_, err := saying(t, status, said).Poll(t.Context(), video(), "t-1")
-			if tr := trouble(t, err); tr.Next != upstream.NextPoll {
+			if tr := jobFailure(t, err); tr.Next != upstream.NextPoll {
 				t.Errorf("%d %s: %v", status, said, tr)
 			}
 		}
 	}
 	_, err := saying(t, 404, "<html>no such page</html>").Poll(t.Context(), video(), "t-1")
-	if tr := trouble(t, err); tr.Next != upstream.NextPoll {
+	if tr := jobFailure(t, err); tr.Next != upstream.NextPoll {
 		t.Errorf("a page that is not there: %v", tr)
 	}
 	if p, err := saying(t, 200, `{"output":{"task_status":"SUSPENDED"}}`).Poll(t.Context(), video(), "t-1"); err != nil || p.Done {
@@ -198,7 +198,7 @@ func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
 		_, err := jobcall.Submit(t.Context(), saying(t, 200, said), video())
-		if tr := trouble(t, err); !tr.Lost {
+		if tr := jobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
 	}
@@ -258,7 +258,7 @@ func FuzzAnswers(f *testing.F) {
 			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
 				t.Errorf("%d %q: neither a ticket nor a result", status, body)
 			}
-			if err != nil && trouble(t, err).Failure == nil {
+			if err != nil && jobFailure(t, err).Failure == nil {
 				t.Errorf("%d %q: no failure", status, body)
 			}
 		}
@@ -266,7 +266,7 @@ func FuzzAnswers(f *testing.F) {
 		if err == nil && p.Done != (len(p.Results) > 0) {
 			t.Errorf("%d %q: %+v", status, body, p)
 		}
-		if err != nil && trouble(t, err).Failure == nil {
+		if err != nil && jobFailure(t, err).Failure == nil {
 			t.Errorf("%d %q: no failure", status, body)
 		}
 	})

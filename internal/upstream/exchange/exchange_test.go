@@ -197,9 +197,9 @@ func TestDownloadsFromStrangers(t *testing.T) {
 			t.Errorf("%s: %v, asked %q, want %q", name, err, asked, test.want)
 		}
 		if err != nil {
-			var trouble *upstream.JobFailure
-			if !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
-				t.Errorf("%s: %v is not the line's trouble", name, err)
+			var failure *upstream.JobFailure
+			if !errors.As(err, &failure) || failure.Next != upstream.NextPoll {
+				t.Errorf("%s: %v is not the line's failure", name, err)
 			}
 			continue
 		}

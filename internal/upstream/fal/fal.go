@@ -142,9 +142,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	t, ok := a.accepted(style.Model, reply.Body)
 	if !ok {
-		trouble := reply.Refused(w.Kind)
-		trouble.Lost = true // it said yes, only not to what
-		return nil, trouble
+		failure := reply.Refused(w.Kind)
+		failure.Lost = true // it said yes, only not to what
+		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }
@@ -200,12 +200,12 @@ func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text str
 	if err != nil {
 		return nil, err
 	}
-	if trouble := ended(w.Kind, reply); trouble != nil {
-		return nil, trouble
+	if failure := ended(w.Kind, reply); failure != nil {
+		return nil, failure
 	}
-	results, trouble := output(w, reply)
-	if trouble != nil {
-		return nil, trouble.Redact(a.secret)
+	results, failure := output(w, reply)
+	if failure != nil {
+		return nil, failure.Redact(a.secret)
 	}
 	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results}, nil
 }

@@ -39,12 +39,12 @@ func open(t *testing.T, base string, options map[string]any) *fal.Adapter {
 	return a
 }
 
-// trouble returns the verdict in an error.
-func trouble(t *testing.T, err error) *upstream.JobFailure {
+// jobFailure returns the verdict in an error.
+func jobFailure(t *testing.T, err error) *upstream.JobFailure {
 	t.Helper()
 	var got *upstream.JobFailure
 	if !errors.As(err, &got) {
-		t.Fatalf("not a trouble: %v", err)
+		t.Fatalf("not a failure: %v", err)
 	}
 	return got
 }
@@ -191,7 +191,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 		}
 		ticket := p.Ticket
 		_, err = a.Poll(t.Context(), w, ticket)
-		check(t, fmt.Sprint(status), trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
+		check(t, fmt.Sprint(status), jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
 		if p, err = finish(t, a, w, ticket); err != nil || !p.Done {
 			t.Errorf("%d: %+v, %v", status, p, err)
 		}
@@ -203,13 +203,13 @@ func TestPollsThatSayNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = finish(t, a, w, p.Ticket)
-		if got := trouble(t, err); got.Next != upstream.NextPoll {
+		if got := jobFailure(t, err); got.Next != upstream.NextPoll {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	studio.Close()
 	_, err := a.Poll(t.Context(), w, `{"id":"a","app":"b/c"}`)
-	check(t, "closed", trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
+	check(t, "closed", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
 }
 
 func TestLostWorks(t *testing.T) {
@@ -222,11 +222,11 @@ func TestLostWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = a.Poll(t.Context(), video(), p.Ticket)
-	check(t, "forgotten", trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+	check(t, "forgotten", jobFailure(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
 	_, err = a.Poll(t.Context(), image(1), p.Ticket)
-	check(t, "forgotten", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
+	check(t, "forgotten", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
 	_, err = a.Poll(t.Context(), video(), "no ticket")
-	check(t, "no ticket", trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+	check(t, "no ticket", jobFailure(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
 }
 
 func TestCancel(t *testing.T) {
@@ -319,14 +319,14 @@ func TestUnsuitableWorksAreNotSent(t *testing.T) {
 		w := image(1)
 		change(&w)
 		_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), w)
-		check(t, name, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+		check(t, name, jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	}
 	broken := image(1)
 	broken.References = []jobcall.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) {
 		return nil, io.ErrUnexpectedEOF
 	}}}
 	_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), broken)
-	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
+	check(t, "our store", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
 	}
@@ -338,14 +338,14 @@ func TestAcceptedWithoutAName(t *testing.T) {
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), image(1))
-		if got := trouble(t, err); !got.Lost {
+		if got := jobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
 		server.Close()
 	}
 }
 
-// FuzzAnswers: whatever comes, every error is a trouble, and a work that is
+// FuzzAnswers: whatever comes, every error is a failure, and a work that is
 // done has results that may be fetched.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{`{"status":"COMPLETED"}`, `{"images":[{"url":"https://x/1"}],"has_nsfw_concepts":[false,1]}`,
@@ -374,11 +374,11 @@ func FuzzAnswers(f *testing.F) {
 			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
-				_ = trouble(t, err).Told()
+				_ = jobFailure(t, err).Told()
 			}
 			p, err := a.Poll(t.Context(), w, ticket)
 			if err != nil {
-				_ = trouble(t, err).Told()
+				_ = jobFailure(t, err).Told()
 			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
 				t.Errorf("%+v", p)
 			}

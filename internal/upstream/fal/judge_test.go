@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// verdict is what a trouble must say.
+// verdict is what a failure must say.
 type verdict struct {
 	job    fault.Code
 	next   upstream.Next
@@ -68,11 +68,11 @@ func TestRefusedSubmissions(t *testing.T) {
 			studio.Expect(tt.how, tt.how)
 			a := open(t, studio.URL(), nil)
 			_, err := jobcall.Submit(t.Context(), a, image(1))
-			check(t, "image", trouble(t, err), tt.image)
+			check(t, "image", jobFailure(t, err), tt.image)
 			_, err = jobcall.Submit(t.Context(), a, video())
-			check(t, "video", trouble(t, err), tt.video)
-			if trouble(t, err).Lost || len(studio.Submissions()) != 2 {
-				t.Errorf("lost %v, %d submissions", trouble(t, err).Lost, len(studio.Submissions()))
+			check(t, "video", jobFailure(t, err), tt.video)
+			if jobFailure(t, err).Lost || len(studio.Submissions()) != 2 {
+				t.Errorf("lost %v, %d submissions", jobFailure(t, err).Lost, len(studio.Submissions()))
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestFailedWorks(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err = finish(t, a, one.w, p.Ticket)
-				check(t, one.w.Kind, trouble(t, err), one.want)
+				check(t, one.w.Kind, jobFailure(t, err), one.want)
 			}
 		})
 	}

@@ -84,14 +84,14 @@ func isVeo(model string) bool {
 	return strings.HasPrefix(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), "veo")
 }
 
-// noTicket is the trouble of a ticket that cannot be this provider's.
+// noTicket is the failure of a ticket that cannot be this provider's.
 func noTicket() *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 	f.Health = upstream.HealthNone
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// misnamed is the trouble of a model that cannot stand in an address.
+// misnamed is the failure of a model that cannot stand in an address.
 func misnamed(f *upstream.Failure) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }

@@ -47,9 +47,9 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	if f != nil {
 		return nil, misnamed(f)
 	}
-	bodies, trouble := imageBodies(ctx, w, count)
-	if trouble != nil {
-		return nil, trouble
+	bodies, failure := imageBodies(ctx, w, count)
+	if failure != nil {
+		return nil, failure
 	}
 	results, failure := exchange.Several(count, maxAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.makeImage(ctx, w, at, bodies[i])
@@ -86,13 +86,13 @@ func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, bo
 // imageBodies makes the bodies of the calls. They are one and the same but for
 // a seed, which counts up: else all images would be the same.
 func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *upstream.JobFailure) {
-	config, trouble := imageConfig(w)
-	if trouble != nil {
-		return nil, trouble
+	config, failure := imageConfig(w)
+	if failure != nil {
+		return nil, failure
 	}
-	references, trouble := blobs(ctx, w, maxReferences, "image/png", "image/jpeg", "image/webp")
-	if trouble != nil {
-		return nil, trouble
+	references, failure := blobs(ctx, w, maxReferences, "image/png", "image/jpeg", "image/webp")
+	if failure != nil {
+		return nil, failure
 	}
 	parts := []any{map[string]any{"text": w.Prompt}}
 	for _, b := range references {

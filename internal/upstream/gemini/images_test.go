@@ -57,8 +57,8 @@ func reference(kind string, data []byte) jobcall.Reference {
 		}}
 }
 
-// trouble asserts that err is a *upstream.JobFailure.
-func trouble(t testing.TB, err error) *upstream.JobFailure {
+// jobFailure asserts that err is a *upstream.JobFailure.
+func jobFailure(t testing.TB, err error) *upstream.JobFailure {
 	t.Helper()
 	var made *upstream.JobFailure
 	if !errors.As(err, &made) || made.Failure == nil {
@@ -70,7 +70,7 @@ func trouble(t testing.TB, err error) *upstream.JobFailure {
 	return made
 }
 
-// verdict is what a trouble comes to.
+// verdict is what a failure comes to.
 type verdict struct {
 	job    fault.Code
 	next   upstream.Next
@@ -212,7 +212,7 @@ func TestPartly(t *testing.T) {
 	}
 }
 
-// TestNonePartly: without any image the most hopeless trouble is the work's, and
+// TestNonePartly: without any image the most hopeless failure is the work's, and
 // a lost answer among the calls is a lost one of the work's.
 func TestNonePartly(t *testing.T) {
 	t.Parallel()
@@ -222,7 +222,7 @@ func TestNonePartly(t *testing.T) {
 	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 3 }))
 	want := blocked
 	want.lost = true
-	if got := judged(trouble(t, err)); got != want {
+	if got := judged(jobFailure(t, err)); got != want {
 		t.Errorf("%+v", got)
 	}
 }
@@ -253,7 +253,7 @@ func TestBounded(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	_, err := jobcall.Submit(t.Context(), generator(t, server.URL), picture(func(w *jobcall.Task) { w.Count = 10 }))
-	if got := judged(trouble(t, err)); got != busy {
+	if got := judged(jobFailure(t, err)); got != busy {
 		t.Errorf("%+v", got)
 	}
 	if most != 4 {
@@ -269,7 +269,7 @@ func TestBusyStops(t *testing.T) {
 		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
 	}
 	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 10 }))
-	_ = trouble(t, err)
+	_ = jobFailure(t, err)
 	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
 		t.Errorf("%d calls", n)
 	}
@@ -324,7 +324,7 @@ func TestImageTroubles(t *testing.T) {
 			studio := fakestudio.NewGemini(t)
 			studio.Expect(tt.how)
 			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture())
-			m := trouble(t, err)
+			m := jobFailure(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
 			}
@@ -354,18 +354,19 @@ func TestUnsuitable(t *testing.T) {
 		"sound":                func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if got := judged(trouble(t, err)); got != unsuitable {
+		if got := judged(jobFailure(t, err)); got != unsuitable {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	_, err := jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.Model = "../x" }))
-	if got := judged(trouble(t, err)); got != noModel {
+	if got := judged(jobFailure(t, err)); got != noModel {
 		t.Errorf("a strange model: %+v", got)
 	}
 	gone := ref
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	_, err = jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{gone} }))
-	if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
+	want := verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}
+	if got := judged(jobFailure(t, err)); got != want {
 		t.Errorf("a reference that is gone: %+v", got)
 	}
 	if n := len(studio.Submissions()); n != 0 {
@@ -412,7 +413,7 @@ func FuzzImages(f *testing.F) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture())
 		if err != nil {
-			_ = trouble(t, err).Told()
+			_ = jobFailure(t, err).Told()
 			return
 		}
 		if len(p.Results) != 1 || len(p.Results[0].Data) == 0 {
@@ -441,7 +442,7 @@ func TestBlockStops(t *testing.T) {
 				studio.Expect(c.behaviour)
 			}
 			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 10 }))
-			_ = trouble(t, err)
+			_ = jobFailure(t, err)
 			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and what began before the first of them was read
 				t.Errorf("%d calls", n)
 			}

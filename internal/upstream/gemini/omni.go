@@ -33,9 +33,9 @@ var omniPlaces = place{
 
 // submitOmni begins an interaction in the background.
 func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	body, trouble := omniBody(ctx, w)
-	if trouble != nil {
-		return nil, trouble
+	body, failure := omniBody(ctx, w)
+	if failure != nil {
+		return nil, failure
 	}
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.line.URL("interactions"), Header: a.header, Body: body, Limit: maxAnswer,
@@ -54,8 +54,8 @@ func isInteraction(id string) bool {
 // omniBody makes the body of a submission.
 func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
-	if trouble := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); trouble != nil {
-		return nil, trouble
+	if failure := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); failure != nil {
+		return nil, failure
 	}
 	switch {
 	case w.Seconds == 0:
@@ -64,9 +64,9 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 	default:
 		format["duration"] = fmt.Sprintf("%ds", w.Seconds)
 	}
-	references, trouble := blobs(ctx, w, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
-	if trouble != nil {
-		return nil, trouble
+	references, failure := blobs(ctx, w, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
+	if failure != nil {
+		return nil, failure
 	}
 	input := make([]any, 0, len(references)+1)
 	if w.Prompt != "" {
@@ -120,9 +120,9 @@ func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (
 	if err != nil {
 		return nil, err
 	}
-	p, trouble := readInteraction(reply, w.Kind, ticket)
-	if trouble != nil {
-		return nil, trouble.Redact(a.key)
+	p, failure := readInteraction(reply, w.Kind, ticket)
+	if failure != nil {
+		return nil, failure.Redact(a.key)
 	}
 	return p, nil
 }

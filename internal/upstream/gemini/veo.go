@@ -38,9 +38,9 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskS
 	if f != nil {
 		return nil, misnamed(f)
 	}
-	body, trouble := veoBody(ctx, w)
-	if trouble != nil {
-		return nil, trouble
+	body, failure := veoBody(ctx, w)
+	if failure != nil {
+		return nil, failure
 	}
 	reply, err := a.line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
@@ -59,11 +59,11 @@ func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket 
 	if ticket := said.Get(member).String(); isTicket(ticket) {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	trouble := refused(reply, kind).Redact(a.key)
+	failure := refused(reply, kind).Redact(a.key)
 	// A 2xx that names nothing may have begun something all the same, unless it
 	// says what was wrong.
-	trouble.Lost = !said.Get("error").IsObject()
-	return nil, trouble
+	failure.Lost = !said.Get("error").IsObject()
+	return nil, failure
 }
 
 // veoBody makes the body of a submission.
@@ -72,15 +72,15 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 		return nil, upstream.Unsuitable(w.Kind, "no prompt; the provider needs one unless there is a first frame")
 	}
 	parameters := map[string]any{"sampleCount": 1}
-	if trouble := shapeClip(parameters, w, "aspectRatio", "720p", "1080p", "4K"); trouble != nil {
-		return nil, trouble
+	if failure := shapeClip(parameters, w, "aspectRatio", "720p", "1080p", "4K"); failure != nil {
+		return nil, failure
 	}
 	if w.Seconds > 0 {
 		parameters["durationSeconds"] = w.Seconds
 	}
-	references, trouble := blobs(ctx, w, maxAssets, "image/png", "image/jpeg", "image/webp")
-	if trouble != nil {
-		return nil, trouble
+	references, failure := blobs(ctx, w, maxAssets, "image/png", "image/jpeg", "image/webp")
+	if failure != nil {
+		return nil, failure
 	}
 	instance := map[string]any{"prompt": w.Prompt}
 	var assets []any
@@ -184,9 +184,9 @@ func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*
 	if err != nil {
 		return nil, err
 	}
-	p, trouble := readOperation(reply, w.Kind, ticket)
-	if trouble != nil {
-		return nil, trouble.Redact(a.key)
+	p, failure := readOperation(reply, w.Kind, ticket)
+	if failure != nil {
+		return nil, failure.Redact(a.key)
 	}
 	return p, nil
 }

@@ -113,7 +113,7 @@ func TestVideos(t *testing.T) {
 			// Another node polls.
 			a, ticket := generator(t, studio.URL()), p.Ticket
 			_, err = a.Poll(t.Context(), tt.work, ticket)
-			if m := trouble(t, err); m.Next != upstream.NextPoll {
+			if m := jobFailure(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("a poll that was answered 503: %+v", m)
 			}
 			for range 2 {
@@ -155,7 +155,7 @@ func TestVideosUnsuitable(t *testing.T) {
 		"a field that nobody knows": clip(func(w *jobcall.Task) { w.Params = json.RawMessage(`{"store":false}`) }),
 	} {
 		_, err := jobcall.Submit(t.Context(), a, work)
-		if got, want := judged(trouble(t, err)), field; got != want {
+		if got, want := judged(jobFailure(t, err)), field; got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -202,7 +202,7 @@ func TestVideoTroubles(t *testing.T) {
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
 				_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), work)
-				m := trouble(t, err)
+				m := jobFailure(t, err)
 				if judged(m) != tt.want {
 					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
 				}
@@ -286,7 +286,7 @@ func TestVideoEnds(t *testing.T) {
 				for range 2 {
 					_, err = a.Poll(t.Context(), work, p.Ticket)
 				}
-				m := trouble(t, err)
+				m := jobFailure(t, err)
 				if judged(m) != tt.want {
 					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
 				}
@@ -325,9 +325,9 @@ func TestStrangeTickets(t *testing.T) {
 		strings.Repeat("a", 3000)} {
 		for _, work := range []jobcall.Task{clip(), clip(veo)} {
 			_, err := a.Poll(t.Context(), work, ticket)
-			_ = trouble(t, err)
+			_ = jobFailure(t, err)
 		}
-		_ = trouble(t, a.Cancel(t.Context(), clip(), ticket))
+		_ = jobFailure(t, a.Cancel(t.Context(), clip(), ticket))
 	}
 }
 
@@ -345,13 +345,13 @@ func FuzzVideos(f *testing.F) {
 		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo),
 			"projects/p/operations/1": clip(veo)} {
 			if p, err := jobcall.Submit(t.Context(), a, work); err != nil {
-				_ = trouble(t, err).Told()
+				_ = jobFailure(t, err).Told()
 			} else if p.Ticket == "" || p.Done {
 				t.Errorf("%+v", p)
 			}
 			p, err := a.Poll(t.Context(), work, ticket)
 			if err != nil {
-				_ = trouble(t, err).Told()
+				_ = jobFailure(t, err).Told()
 				continue
 			}
 			if p.Done != (len(p.Results) == 1) || p.Done && p.Results[0].Ref == "" && len(p.Results[0].Data) == 0 {

@@ -65,8 +65,8 @@ func written(t *testing.T, style *input.Style, w jobcall.Task, carry input.Carry
 	return to.body, err
 }
 
-// write writes a work; a trouble comes as its cause.
-func write(t *testing.T, options object, w jobcall.Task) (model, body string, trouble *upstream.JobFailure) {
+// write writes a work; a failure comes as its cause.
+func write(t *testing.T, options object, w jobcall.Task) (model, body string, failure *upstream.JobFailure) {
 	t.Helper()
 	o, err := input.Read(options)
 	if err != nil {
@@ -74,10 +74,10 @@ func write(t *testing.T, options object, w jobcall.Task) (model, body string, tr
 	}
 	style := o.Style(w, usual())
 	raw, err := written(t, style, w, func(_ context.Context, r jobcall.Reference) (string, error) { return r.URL, nil })
-	if err != nil && !errors.As(err, &trouble) {
-		t.Fatalf("not a trouble: %v", err)
+	if err != nil && !errors.As(err, &failure) {
+		t.Fatalf("not a failure: %v", err)
 	}
-	return style.Model, string(raw), trouble
+	return style.Model, string(raw), failure
 }
 
 func TestWorksAreWritten(t *testing.T) {
@@ -160,9 +160,9 @@ func TestWorksAreWritten(t *testing.T) {
 			"models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}},
 				object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
 	} {
-		_, got, trouble := write(t, tt.options, tt.work)
-		if trouble != nil || got != tt.want {
-			t.Errorf("%s: %s, %v\nwant %s", name, got, trouble, tt.want)
+		_, got, failure := write(t, tt.options, tt.work)
+		if failure != nil || got != tt.want {
+			t.Errorf("%s: %s, %v\nwant %s", name, got, failure, tt.want)
 		}
 	}
 }
@@ -175,8 +175,8 @@ func TestModelOfReferences(t *testing.T) {
 		object{"id": "m", "references": "edit"},
 		object{"id": "edit", "size": "none", "fields": object{"image": "picture"}},
 	}}
-	if model, body, trouble := write(t, options, w); model != "edit" || body != `{"picture":"a","prompt":"p"}` {
-		t.Errorf("%s: %s, %v", model, body, trouble)
+	if model, body, failure := write(t, options, w); model != "edit" || body != `{"picture":"a","prompt":"p"}` {
+		t.Errorf("%s: %s, %v", model, body, failure)
 	}
 	if model, _, _ := write(t, options, image()); model != "m" {
 		t.Errorf("without a reference: %s", model)
@@ -233,17 +233,17 @@ func TestWhatCannotBeSaid(t *testing.T) {
 				options[name] = value
 			}
 			tt.change(&w)
-			_, body, trouble := write(t, options, w)
-			if trouble == nil || !strings.Contains(trouble.Error(), tt.want) {
-				t.Errorf("%s: %s, %v", name, body, trouble)
+			_, body, failure := write(t, options, w)
+			if failure == nil || !strings.Contains(failure.Error(), tt.want) {
+				t.Errorf("%s: %s, %v", name, body, failure)
 				continue
 			}
 			job := fault.UpstreamError
 			if w.Kind == upstream.KindVideo {
 				job = fault.InvalidRequest
 			}
-			if trouble.Job != job || trouble.Next != upstream.NextLine || trouble.Health != upstream.HealthNone || trouble.Lost {
-				t.Errorf("%s: %+v", name, trouble)
+			if failure.Job != job || failure.Next != upstream.NextLine || failure.Health != upstream.HealthNone || failure.Lost {
+				t.Errorf("%s: %+v", name, failure)
 			}
 		}
 	}
@@ -329,8 +329,8 @@ func TestInline(t *testing.T) {
 		"away": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("away") }},
 	} {
 		_, err := input.Inline(t.Context(), r)
-		var trouble *upstream.JobFailure
-		if !errors.As(err, &trouble) || trouble.Health != upstream.HealthNone || trouble.Next != upstream.NextLater || trouble.Lost {
+		var failure *upstream.JobFailure
+		if !errors.As(err, &failure) || failure.Health != upstream.HealthNone || failure.Next != upstream.NextLater || failure.Lost {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -38,8 +38,8 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the provider makes up to %d", w.Count, maxImages)
 	}
 	f.set("n", max(w.Count, 1))
-	if trouble := sizeImage(f, w); trouble != nil {
-		return nil, trouble
+	if failure := sizeImage(f, w); failure != nil {
+		return nil, failure
 	}
 	if len(w.References) == 0 {
 		if w.Mask != nil {
@@ -48,10 +48,10 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 		r.URL = a.line.URL("images", "generations")
 		r.Body, _ = json.Marshal(f) // raw members, each valid: cannot fail
 	} else {
-		var trouble *upstream.JobFailure
+		var failure *upstream.JobFailure
 		r.URL = a.line.URL("images", "edits")
-		if r.Form, trouble = a.editForm(f, w); trouble != nil {
-			return nil, trouble
+		if r.Form, failure = a.editForm(f, w); failure != nil {
+			return nil, failure
 		}
 	}
 	reply, err := a.line.Submit(ctx, r)
@@ -61,9 +61,9 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	if !reply.Good() {
 		return nil, reply.Refused(w.Kind).Redact(a.key)
 	}
-	results, trouble := readImages(reply, w.Count)
-	if trouble != nil {
-		return nil, trouble.Redact(a.key)
+	results, failure := readImages(reply, w.Count)
+	if failure != nil {
+		return nil, failure.Redact(a.key)
 	}
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
@@ -77,13 +77,13 @@ func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upst
 		return nil, upstream.Unsuitable(w.Kind, "%d references; the provider takes up to %d", len(w.References), maxReferences)
 	}
 	for _, r := range w.References {
-		if trouble := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); trouble != nil {
-			return nil, trouble
+		if failure := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {
+			return nil, failure
 		}
 	}
 	if w.Mask != nil {
-		if trouble := checkFile(w.Kind, *w.Mask, maxMask, "image/png"); trouble != nil {
-			return nil, trouble
+		if failure := checkFile(w.Kind, *w.Mask, maxMask, "image/png"); failure != nil {
+			return nil, failure
 		}
 	}
 	form := f.form(a.line)

@@ -67,8 +67,8 @@ func aJPEG(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// trouble asserts that err is a *upstream.JobFailure.
-func trouble(t testing.TB, err error) *upstream.JobFailure {
+// jobFailure asserts that err is a *upstream.JobFailure.
+func jobFailure(t testing.TB, err error) *upstream.JobFailure {
 	t.Helper()
 	var made *upstream.JobFailure
 	if !errors.As(err, &made) || made.Failure == nil {
@@ -202,7 +202,7 @@ func TestSizes(t *testing.T) {
 		_, err := jobcall.Submit(t.Context(), a, w)
 		sent := studio.Submissions()[before:]
 		if tt.want == none {
-			if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
+			if m := jobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
 				t.Errorf("%+v: %v after %d calls", tt, m, len(sent))
 			}
 			continue
@@ -361,7 +361,7 @@ func TestUnsuitable(t *testing.T) {
 		"sound": func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if m := trouble(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
+		if m := jobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -370,7 +370,7 @@ func TestUnsuitable(t *testing.T) {
 	}
 }
 
-// verdict is what a trouble comes to.
+// verdict is what a failure comes to.
 type verdict struct {
 	job    fault.Code
 	next   upstream.Next
@@ -444,7 +444,7 @@ func TestImageTroubles(t *testing.T) {
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
 			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture())
-			m := trouble(t, err)
+			m := jobFailure(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
 			}
@@ -489,7 +489,8 @@ func TestReferenceGone(t *testing.T) {
 	for _, r := range []jobcall.Reference{short, gone} {
 		w := picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} })
 		_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
-		if got, want := judged(trouble(t, err)), (verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}); got != want {
+		want := verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}
+		if got := judged(jobFailure(t, err)); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
 	}
@@ -510,7 +511,7 @@ func FuzzImages(f *testing.F) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.Count = 2 }))
 		if err != nil {
-			_ = trouble(t, err).Told()
+			_ = jobFailure(t, err).Told()
 			return
 		}
 		if len(p.Results) < 1 || len(p.Results) > 2 {

@@ -26,8 +26,8 @@ const maxWait = time.Minute
 // submitVideo asks for a clip.
 func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	f := begin(w)
-	if trouble := shapeVideo(f, w); trouble != nil {
-		return nil, trouble
+	if failure := shapeVideo(f, w); failure != nil {
+		return nil, failure
 	}
 	form := f.form(a.line)
 	for _, r := range w.References {
@@ -48,12 +48,12 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	}
 	ticket := said.Get("id").String()
 	if !isTicket(ticket) {
-		trouble := reply.Refused(w.Kind).Redact(a.key)
+		failure := reply.Refused(w.Kind).Redact(a.key)
 		// A 2xx that names nothing may have begun something all the same, unless
 		// it says what was wrong.
 		e := said.Get("error")
-		trouble.Lost = !e.IsObject() && e.Str == ""
-		return nil, trouble
+		failure.Lost = !e.IsObject() && e.Str == ""
+		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: wait(reply.Header)}, nil
 }
@@ -69,8 +69,8 @@ func shapeVideo(f fields, w jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
 	}
 	for _, r := range w.References {
-		if trouble := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); trouble != nil {
-			return trouble
+		if failure := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {
+			return failure
 		}
 	}
 	width, height := w.Width, w.Height
@@ -115,17 +115,17 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 
 // Poll implements jobcall.Generator. Images have no tickets.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	at, trouble := a.video(w, ticket)
-	if trouble != nil {
-		return nil, trouble
+	at, failure := a.video(w, ticket)
+	if failure != nil {
+		return nil, failure
 	}
 	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
-	p, trouble := readVideo(reply, w.Kind, ticket, at.JoinPath("content").String())
-	if trouble != nil {
-		return nil, trouble.Redact(a.key)
+	p, failure := readVideo(reply, w.Kind, ticket, at.JoinPath("content").String())
+	if failure != nil {
+		return nil, failure.Redact(a.key)
 	}
 	return p, nil
 }
@@ -166,9 +166,9 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 // Cancel implements jobcall.Generator: a deleted clip is not rendered on. That
 // the provider does not know it any more is as good.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	at, trouble := a.video(w, ticket)
-	if trouble != nil {
-		return trouble
+	at, failure := a.video(w, ticket)
+	if failure != nil {
+		return failure
 	}
 	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
 	if err != nil {

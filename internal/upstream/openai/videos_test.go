@@ -70,7 +70,7 @@ func TestVideo(t *testing.T) {
 			// Another node polls.
 			a, ticket := generator(t, studio.URL()), p.Ticket
 			_, err = a.Poll(t.Context(), tt.work, ticket)
-			if m := trouble(t, err); m.Next != upstream.NextPoll {
+			if m := jobFailure(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("a poll that was answered 503: %+v", m)
 			}
 			for range 2 {
@@ -107,7 +107,8 @@ func TestVideoUnsuitable(t *testing.T) {
 		"no fields":      func(w *jobcall.Task) { w.Params = json.RawMessage(`7`) },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, clip(change))
-		if got, want := judged(trouble(t, err)), (verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}); got != want {
+		want := verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}
+		if got := judged(jobFailure(t, err)); got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -150,7 +151,7 @@ func TestVideoTroubles(t *testing.T) {
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
 			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), clip())
-			m := trouble(t, err)
+			m := jobFailure(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
 			}
@@ -193,7 +194,7 @@ func TestVideoEnds(t *testing.T) {
 			for range 2 {
 				_, err = a.Poll(t.Context(), clip(), p.Ticket)
 			}
-			m := trouble(t, err)
+			m := jobFailure(t, err)
 			if judged(m) != tt.want {
 				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
 			}
@@ -209,7 +210,7 @@ func TestVideoStatus(t *testing.T) {
 		"thinking": upstream.NextPoll, "": upstream.NextPoll} {
 		answer([]byte(`{"status":"`+status+`"}`), 200)
 		_, err := a.Poll(t.Context(), clip(), "video_1")
-		if m := trouble(t, err); m.Next != next || status == "expired" && m.Job != fault.RenderTimeout {
+		if m := jobFailure(t, err); m.Next != next || status == "expired" && m.Job != fault.RenderTimeout {
 			t.Errorf("%q: %+v", status, m)
 		}
 	}
@@ -223,7 +224,7 @@ func TestVideoStatus(t *testing.T) {
 		for _, status := range []int{200, 404, 502} {
 			answer([]byte(body), status)
 			_, err := a.Poll(t.Context(), clip(), "video_1")
-			if m := trouble(t, err); m.Next != upstream.NextPoll {
+			if m := jobFailure(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("%s with %d: %+v", name, status, m)
 			}
 		}
@@ -255,11 +256,11 @@ func TestStrangeTickets(t *testing.T) {
 	a := generator(t, studio.URL())
 	for _, ticket := range []string{"", ".", "..", "../models", "a/b", "a?b", "a%2fb", "a b", strings.Repeat("a", 600)} {
 		_, err := a.Poll(t.Context(), clip(), ticket)
-		_ = trouble(t, err)
-		_ = trouble(t, a.Cancel(t.Context(), clip(), ticket))
+		_ = jobFailure(t, err)
+		_ = jobFailure(t, a.Cancel(t.Context(), clip(), ticket))
 	}
 	_, err := a.Poll(t.Context(), picture(), "video_1") // images have none
-	_ = trouble(t, err)
+	_ = jobFailure(t, err)
 }
 
 func FuzzVideos(f *testing.F) {
@@ -271,12 +272,12 @@ func FuzzVideos(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		if p, err := jobcall.Submit(t.Context(), a, clip()); err != nil {
-			_ = trouble(t, err).Told()
+			_ = jobFailure(t, err).Told()
 		} else if p.Ticket == "" || p.Done {
 			t.Errorf("%+v", p)
 		}
 		if p, err := a.Poll(t.Context(), clip(), "video_1"); err != nil {
-			_ = trouble(t, err).Told()
+			_ = jobFailure(t, err).Told()
 		} else if p.Done != (len(p.Results) == 1) {
 			t.Errorf("%+v", p)
 		}

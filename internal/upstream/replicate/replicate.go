@@ -144,9 +144,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	id := gjson.GetBytes(reply.Body, "id").String()
 	if !gjson.ValidBytes(reply.Body) || !predictionID.MatchString(id) {
-		trouble := reply.Refused(w.Kind)
-		trouble.Lost = true // it said yes, only not to what
-		return nil, trouble
+		failure := reply.Refused(w.Kind)
+		failure.Lost = true // it said yes, only not to what
+		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: id}, nil
 }
@@ -189,9 +189,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "starting", "processing":
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case "succeeded":
-		results, trouble := output(w, said)
-		if trouble != nil {
-			return nil, trouble.Redact(a.secret)
+		results, failure := output(w, said)
+		if failure != nil {
+			return nil, failure.Redact(a.secret)
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":

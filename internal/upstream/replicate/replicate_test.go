@@ -42,17 +42,17 @@ func open(t *testing.T, base string, options map[string]any) *replicate.Adapter 
 	return a
 }
 
-// trouble returns the verdict in an error.
-func trouble(t *testing.T, err error) *upstream.JobFailure {
+// jobFailure returns the verdict in an error.
+func jobFailure(t *testing.T, err error) *upstream.JobFailure {
 	t.Helper()
 	var got *upstream.JobFailure
 	if !errors.As(err, &got) {
-		t.Fatalf("not a trouble: %v", err)
+		t.Fatalf("not a failure: %v", err)
 	}
 	return got
 }
 
-// verdict is what a trouble must say.
+// verdict is what a failure must say.
 type verdict struct {
 	job    fault.Code
 	next   upstream.Next
@@ -206,7 +206,7 @@ func TestModelsAreFound(t *testing.T) {
 		w := image(1)
 		w.Model = model
 		_, err := jobcall.Submit(t.Context(), a, w)
-		check(t, model, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+		check(t, model, jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	}
 	if n := len(studio.Submissions()); n != before {
 		t.Errorf("%d submissions", n-before)
@@ -246,7 +246,7 @@ func TestRefusedSubmissions(t *testing.T) {
 			a := open(t, studio.URL(), nil)
 			for i, w := range []jobcall.Task{image(1), video()} {
 				_, err := jobcall.Submit(t.Context(), a, w)
-				got := trouble(t, err)
+				got := jobFailure(t, err)
 				check(t, w.Kind, got, tt.want[i])
 				if got.Lost || got.RetryAfter == 0 {
 					t.Errorf("lost %v, wait %s", got.Lost, got.RetryAfter)
@@ -272,7 +272,7 @@ func TestWrongBodiesAreRefused(t *testing.T) {
 		"list for one image": {"input": map[string]any{"image": []any{"https://x"}}},
 	} {
 		_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), options), w)
-		if got := trouble(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
+		if got := jobFailure(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -335,7 +335,7 @@ func TestFailedWorks(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err = finish(t, a, w, p.Ticket)
-				check(t, w.Kind, trouble(t, err), []verdict{tt.image, tt.video}[i])
+				check(t, w.Kind, jobFailure(t, err), []verdict{tt.image, tt.video}[i])
 			}
 		})
 	}
@@ -388,14 +388,14 @@ func TestPollsThatSayNothing(t *testing.T) {
 		}
 		ticket := p.Ticket
 		_, err = a.Poll(t.Context(), w, ticket)
-		check(t, fmt.Sprint(status), trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
+		check(t, fmt.Sprint(status), jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
 		if p, err = finish(t, a, w, ticket); err != nil || !p.Done {
 			t.Errorf("%d: %+v, %v", status, p, err)
 		}
 	}
 	studio.Close()
 	_, err := a.Poll(t.Context(), w, "rep000001")
-	check(t, "closed", trouble(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
+	check(t, "closed", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
 }
 
 func TestLostWorks(t *testing.T) {
@@ -409,14 +409,14 @@ func TestLostWorks(t *testing.T) {
 	}
 	for _, ticket := range []string{p.Ticket, "unknown", "../files", ""} {
 		_, err = a.Poll(t.Context(), video(), ticket)
-		check(t, ticket, trouble(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+		check(t, ticket, jobFailure(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
 		_, err = a.Poll(t.Context(), image(1), ticket)
-		check(t, ticket, trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
+		check(t, ticket, jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
 	}
 	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), image(1))
-		if got := trouble(t, err); !got.Lost {
+		if got := jobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
 		server.Close()
@@ -469,7 +469,7 @@ func TestUploadsThatFail(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), w)
-			got := trouble(t, err)
+			got := jobFailure(t, err)
 			check(t, name, got, tt.want)
 			if got.Lost {
 				t.Error("it is called lost")
@@ -481,16 +481,16 @@ func TestUploadsThatFail(t *testing.T) {
 	short.References = []jobcall.Reference{inline(make([]byte, 300<<10))}
 	short.References[0].Size++
 	_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), short)
-	check(t, "our store", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
+	check(t, "our store", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
 	short.References[0].Size = 101 << 20
 	_, err = jobcall.Submit(t.Context(), open(t, studio.URL(), nil), short)
-	check(t, "too large", trouble(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+	check(t, "too large", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
 	}
 }
 
-// FuzzPrediction: whatever comes, every error is a trouble, and a work that is
+// FuzzPrediction: whatever comes, every error is a failure, and a work that is
 // done has results that may be fetched.
 func FuzzPrediction(f *testing.F) {
 	for _, seed := range []string{`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`,
@@ -514,11 +514,11 @@ func FuzzPrediction(f *testing.F) {
 			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
-				_ = trouble(t, err).Told()
+				_ = jobFailure(t, err).Told()
 			}
 			p, err := a.Poll(t.Context(), w, ticket)
 			if err != nil {
-				_ = trouble(t, err).Told()
+				_ = jobFailure(t, err).Told()
 			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
 				t.Errorf("%+v", p)
 			}

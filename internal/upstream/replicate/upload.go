@@ -75,7 +75,7 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 	return address, nil
 }
 
-// before turns the trouble of a call that came before the submission into one
+// before turns the failure of a call that came before the submission into one
 // of the submission: another line may do better.
 func before(err error) error {
 	var t *upstream.JobFailure
