@@ -158,6 +158,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			if _, err := idle.Read(make([]byte, 1)); err == nil || isTimeout(err) {
 				t.Error("the longest waiting connection is open:", err)
 			}
+			waiting(d, 3) // the fourth is one of them, and makes room in its turn
 			stays := make(chan int, 3)
 			for range 3 {
 				c := dial(t, d)
@@ -178,6 +179,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 					t.Error("a running request was cut:", status)
 				}
 			}
+			waiting(d, 3)
 			if say(dial(t, d), plainGet) != 200 {
 				t.Error("no room afterwards")
 			}
