@@ -53,9 +53,9 @@ type Behaviour struct {
 	BadLinks, CutLinks int
 	// Images is how many images come; 0: as many as were asked for.
 	Images int
-	// Answer keeps back the answer to a submission that was accepted, and Links
-	// every download of its results, until the channel is closed or the caller
-	// is gone. nil: they come at once.
+	// Answer keeps back the answer to a submission, whether it was accepted or
+	// not, and Links every download of its results, until the channel is closed
+	// or the caller is gone. nil: they come at once.
 	Answer, Links <-chan struct{}
 }
 
@@ -192,7 +192,7 @@ func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, pre
 	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Ticket: ticket,
 		Accepted: accepted})
 	s.mu.Unlock()
-	if accepted && !await(r, how.Answer) {
+	if !await(r, how.Answer) {
 		return ticket, how, false
 	}
 	switch {

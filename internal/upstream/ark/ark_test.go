@@ -314,9 +314,19 @@ func TestSomeCallsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewArk(t)
-			// The first calls go out together, so that all of them have met
-			// their fate before the fifth could begin.
-			studio.Expect(tt.how...)
+			// Four calls go out at once. None of them is answered before all
+			// have come: the failure of one would keep the others from starting.
+			four, calls := make(chan struct{}), 0
+			studio.Always(func([]byte) (how fakestudio.Behaviour) {
+				if calls < len(tt.how) {
+					how = tt.how[calls]
+				}
+				if calls++; calls == 4 {
+					close(four)
+				}
+				how.Answer = four
+				return how
+			})
 			p, err := jobcall.Submit(t.Context(), at(t, studio.URL(), nil), image(count(6)))
 			if tt.calls > 0 && len(studio.Submissions()) != tt.calls {
 				t.Errorf("%d calls, want %d", len(studio.Submissions()), tt.calls)
