@@ -21,7 +21,7 @@ import (
 
 const (
 	defaultSeed  = 20261122
-	defaultCount = 4000 // what the race detector does in half a minute on two busy cores
+	defaultCount = 2000 // what the race detector does in half a minute on two busy cores
 	callers      = 8
 	// What may be there at the end beside what was there after a fifth of the
 	// requests: connections and rows that were first needed later.
