@@ -16,6 +16,7 @@ type ranked struct {
 	lacking wire.Form // it was asked in and does not have; empty: none
 	skipped string    // why it was not asked
 	asked   bool
+	left    bool // it refused the request as a last resort too
 }
 
 // order returns the lines in the order of the walk: lower priority first; among

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"tollgate/internal/fault"
@@ -30,7 +31,8 @@ type walk struct {
 }
 
 // run asks one line after the other. Half-open lines that were left to other
-// requests are asked as a last resort, when no other line has answered.
+// requests, and pauses that another account alone has met, are asked as a last
+// resort, when no other line has answered.
 func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	for _, lastResort := range [...]bool{false, true} {
 		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
@@ -115,7 +117,7 @@ func (w *walk) next(lastResort bool) *ranked {
 	var second *ranked
 	for i := range w.order {
 		c := &w.order[i]
-		if c.asked || lastResort && c.skipped != health.StateHalfOpen || !lastResort && c.skipped != "" {
+		if c.asked || c.left || lastResort && !w.isLastResort(c) || !lastResort && c.skipped != "" {
 			continue
 		}
 		if !w.isFiltered(c.entry) {
@@ -126,6 +128,13 @@ func (w *walk) next(lastResort bool) *ranked {
 		}
 	}
 	return second
+}
+
+// isLastResort tells whether a line that was passed over may be asked when no other
+// has answered. A pause is kept where a line has only no free slot now.
+func (w *walk) isLastResort(c *ranked) bool {
+	return c.skipped == health.StateHalfOpen || c.skipped == health.StateCooling &&
+		!slices.ContainsFunc(w.order, func(other ranked) bool { return other.skipped == skippedBusy })
 }
 
 // isFiltered tells whether a line's provider has already stopped the prompt.
@@ -158,9 +167,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	origin := w.request.origin(c.form)
 	why, generation, isHalfOpen := t.Refuses(l.now, origin, lastResort)
 	if why != "" {
-		if c.skipped = why; lastResort {
-			c.asked = true // it is half-open no more
-		}
+		c.skipped, c.left = why, lastResort
 		return nil
 	}
 	capped := ln.MaxConcurrent > 0

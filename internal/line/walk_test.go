@@ -470,3 +470,55 @@ func TestTraceIsBounded(t *testing.T) {
 		t.Errorf("%d traced", len(attempts))
 	}
 }
+
+// TestPausesAreALastResort: a pause that one account alone has met is kept by others
+// as long as another line can take them, or may in a moment, and no longer.
+func TestPausesAreALastResort(t *testing.T) {
+	t.Parallel()
+	a, b := spec("a"), spec("b")
+	a.Priority, b.Priority, b.MaxConcurrent = 1, 2, 1
+	s := snapshot(1, a, b)
+	var p site
+	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	slow := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
+	as := func(account string) ([]line.AttemptRecord, error) {
+		r := request(s)
+		r.Account = account
+		return ask(l, r)
+	}
+	wants := func(account, calls, skips string, code fault.Code) {
+		t.Helper()
+		attempts, err := as(account)
+		if got := p.heard(); got != calls || skips != "" && skipped(attempts) != skips || code == "" && err != nil ||
+			code != "" && fault.Of(err).Code != code {
+			t.Errorf("%s asks %q, skips %q, and gets %v; want %q, %q and %q", account, got, skipped(attempts), err, calls, skips, code)
+		}
+	}
+	p.set("a", slow)
+	wants("large", "a b", "", "")
+	wants("small", "b", "", "") // which can take it
+	taken := make(chan struct{})
+	leave := make(chan struct{})
+	go func() {
+		defer close(taken)
+		_, _ = l.Try(context.Background(), request(s), func(context.Context, *line.Attempt) error {
+			taken <- struct{}{}
+			<-leave
+			return context.Canceled
+		})
+	}()
+	<-taken
+	wants("small", "", "a:cooling b:busy", fault.RateLimitExceeded)
+	close(leave)
+	<-taken
+	p.set("b", slow)
+	wants("large", "b", "", fault.UpstreamBusy)
+	wants("large", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
+	p.set("a", nil)
+	wants("small", "a", "", "") // b is left alone
+	wants("large", "a", "", "")
+	p.set("a", slow)
+	wants("other", "a b", "", fault.UpstreamBusy)
+	wants("small", "a", "", fault.UpstreamBusy)
+	wants("third", "", "a:cooling b:cooling", fault.UpstreamUnavailable) // two have met both
+}

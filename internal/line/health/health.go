@@ -106,6 +106,9 @@ type health struct {
 	// by is the account that alone has brought the state about: others may try.
 	// Empty: several have, or a probe met the same.
 	by string
+	// told says of a pause that the provider named its time: others than by are
+	// left to try as a last resort alone.
+	told bool
 	// atOnce tells that the circuit is probed at once, since one account among
 	// several opened it.
 	atOnce bool
@@ -153,7 +156,7 @@ type Change struct {
 // transition begins a state in which the streak of failures goes on.
 func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
 	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
-	h.good, h.probing, h.by, h.atOnce = 0, false, "", false
+	h.good, h.probing, h.by, h.told, h.atOnce = 0, false, "", false, false
 	h.generation++
 	h.began = h.generation
 }
@@ -165,19 +168,20 @@ func (h *health) enter(to state, now time.Time, wait time.Duration, cause string
 }
 
 // refuses says why a request is not to be made of the line; empty: it is. alone
-// says that it is to be the only one, as long as others can be made elsewhere.
-func (h *health) refuses(now time.Time, q Origin) (why string, alone bool) {
+// says that it is to be the only one, as long as others can be made elsewhere;
+// lastResort that this one cannot be.
+func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, alone bool) {
 	h.thaw(now)
 	switch h.state {
 	case cooling, circuitOpen, credentialsOut:
-		if !excepts(h.by, q.Account) {
+		if !excepts(h.by, q.Account) || h.told && !lastResort {
 			return h.state.word(), false
 		}
 		alone = h.state != cooling
 	case halfOpen:
 		alone = true
 	}
-	return h.refusesPart(q), alone
+	return h.refusesPart(q, lastResort), alone
 }
 
 // answered takes in an answer that began in a generation.

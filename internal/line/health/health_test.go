@@ -46,7 +46,7 @@ func (p *patient) note(changes []Change) {
 // when the line refuses.
 func (p *patient) begin() uint64 {
 	p.Helper()
-	why, generation, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, p.origin(), false)
+	why, generation, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, p.origin(), true)
 	if why != "" {
 		p.Fatalf("the line refuses: %s", why)
 	}

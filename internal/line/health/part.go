@@ -24,6 +24,7 @@ type hold struct {
 	since, until time.Time
 	wait         time.Duration // between probes
 	by           string        // the account that alone has met it; empty: others have too, or a probe
+	told         bool          // of a pause: see health.told
 	limits       limits
 	began        uint64 // the line's generation then: what began earlier says nothing about it
 	probing      bool
@@ -48,10 +49,10 @@ func (h *health) thaw(now time.Time) {
 }
 
 // refusesPart says why a part is not to be asked for; empty: it is.
-func (h *health) refusesPart(q Origin) string {
+func (h *health) refusesPart(q Origin, lastResort bool) string {
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		switch p := h.parts[part]; {
-		case p == nil || !p.holds() || excepts(p.by, q.Account):
+		case p == nil || !p.holds() || excepts(p.by, q.Account) && (!p.cools || !p.told || lastResort):
 		case p.cools:
 			return StateCooling
 		case part.Form != "":
@@ -154,20 +155,18 @@ type limits struct {
 }
 
 // met takes in a rate limit and returns for how long to leave the line or model
-// alone, and the account for which this holds alone, empty for all. The
-// provider's own word on the time holds for all, as long as it is not one account
-// alone that meets limits again and again.
-func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, by string) {
-	again := l.n > 0 && l.last == q.Account || l.refuted == q.Account
-	if pause = min(f.RetryAfter, maxRetryAfter); pause <= 0 {
-		pause, again = min(minCool<<min(l.n, 3), maxCool), true
-	}
-	if again {
-		by = q.Account
+// alone, and whether that is the provider's own word on the time, which others
+// than the account that met it pass over as a last resort alone. Of an account that
+// meets limits again and again it is not.
+func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, told bool) {
+	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {
+		told = (l.n == 0 || l.last != q.Account) && l.refuted != q.Account
+	} else {
+		pause = min(minCool<<min(l.n, 3), maxCool)
 	}
 	l.n++
 	l.last = q.Account
-	return pause, by
+	return pause, told
 }
 
 // lifted takes in an answer; by is the account alone for which a pause held, empty
@@ -206,11 +205,8 @@ func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent fu
 		return nil
 	}
 	h.generation++
-	pause, by := p.limits.met(q, f)
-	p.until, p.since, p.cause, p.cools, p.began = now.Add(pause), now, f.Error(), true, h.generation
-	if p.by != "" {
-		p.by = by
-	}
+	pause, told := p.limits.met(q, f)
+	p.until, p.since, p.cause, p.cools, p.told, p.began = now.Add(pause), now, f.Error(), true, told, h.generation
 	for part, other := range h.parts {
 		if part.Model != q.Model && other.cools && now.Before(other.until) {
 			h.cool(now, q, f)
@@ -225,7 +221,8 @@ func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent fu
 
 // cool leaves the line alone for a while.
 func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
-	pause, by := h.limits.met(q, f)
+	pause, told := h.limits.met(q, f)
+	by := q.Account
 	switch h.state {
 	case cooling: // met by an account that was left to try
 		if h.by != q.Account {
@@ -237,7 +234,7 @@ func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
 		h.after = healthy
 	}
 	h.transition(cooling, now, pause, f.Error())
-	h.by = by
+	h.by, h.told = by, told
 }
 
 // forgetPauses drops what is remembered of pauses long over.

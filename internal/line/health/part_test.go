@@ -25,17 +25,23 @@ func (p *patient) as(account, model string) *patient {
 	return p
 }
 
-// refused checks what an account's request for a model is told.
+// refused checks what an account's request for a model is told that can be made of
+// no other line.
 func (p *patient) refused(account, model, want string) {
 	p.Helper()
+	if why := p.refuses(account, model, true); why != want {
+		p.Errorf("%s asks for %s and is told %q, want %q", account, model, why, want)
+	}
+}
+
+// refuses is what an account's request for a model is told.
+func (p *patient) refuses(account, model string, lastResort bool) string {
 	q := Origin{LinePart: LinePart{Model: model, Form: p.part.Form, Tools: p.part.Tools}, Account: account}
-	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, q, true)
+	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, q, lastResort)
 	if isHalfOpen {
 		p.stats.EndHalfOpen()
 	}
-	if why != want {
-		p.Errorf("%s asks for %s and is told %q, want %q", account, model, why, want)
-	}
+	return why
 }
 
 // partsDue takes the probes of what is out.
@@ -197,8 +203,9 @@ func TestAnotherAccountMayTry(t *testing.T) {
 	}
 }
 
-// TestTheProvidersWordOnTime holds for all, unless one account alone meets limits
-// again and again.
+// TestTheProvidersWordOnTime holds for all that can go elsewhere, and for all once
+// a second account has met it; of one account alone that meets limits again and
+// again it holds for that one.
 func TestTheProvidersWordOnTime(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -206,20 +213,28 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 		asked.AllModels = whole
 		p := newWide(t).as("hostile", "m")
 		p.do(asked)
-		p.refused("good", "m", StateCooling)
-		p.now = p.now.Add(20 * time.Second)
-		p.do(asked)
 		p.refused("hostile", "m", StateCooling)
-		p.as("good", "m").do(nil)
+		p.refused("good", "m", "")
+		if why := p.refuses("good", "m", false); why != StateCooling {
+			t.Errorf("good asks for m, which others may have, and is told %q", why)
+		}
+		p.as("good", "m").do(asked)
+		p.refused("good", "m", StateCooling)
+		p.refused("third", "m", StateCooling)
+		p.refused("hostile", "m", StateCooling)
+
+		p.now = p.now.Add(20 * time.Second)
+		p.as("hostile", "m").do(asked)
+		p.as("good", "m").do(nil) // as a last resort
 		p.refused("hostile", "m", "")
 		for range 5 { // and is known for a while
 			p.as("hostile", "m").do(asked)
 			p.refused("hostile", "m", StateCooling)
+			if why := p.refuses("good", "m", false); why != "" {
+				t.Errorf("good asks for m and is told %q", why)
+			}
 			p.as("good", "m").do(nil)
 		}
-		p.do(asked)
-		p.refused("third", "m", StateCooling)
-		p.refused("hostile", "m", StateCooling)
 	}
 }
 

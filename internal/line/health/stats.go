@@ -73,14 +73,15 @@ func (s *Stats) Serves(serving Serving) {
 // what becomes of it belongs to that generation of the line. While half-open it
 // takes one request at a time: others are refused with StateHalfOpen unless they
 // are its last resort. So it does with those of other accounts than the one that
-// alone has opened its circuit.
+// alone has opened its circuit. As a last resort they also pass over a pause that
+// another account alone has met.
 func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	why, alone := s.health.refuses(now(), q)
+	why, alone := s.health.refuses(now(), q, lastResort)
 	s.settle()
 	switch {
 	case why != "":
