@@ -118,7 +118,7 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 	e.Cost, e.Tokens = x.Model.Cost(u, x.choice), tokens(u)
 	err := x.hold.Settle(context.WithoutCancel(x.client), e)
 	if err == nil {
-		x.on.Settled(e.Cost, x.admitted.Amount, last.LineCost)
+		x.on.Settled(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admitted.Amount, LineCost: last.LineCost})
 	} else {
 		x.opts.Log.Error("chat: an answer could not be settled", "request", x.Request, "account", x.Account, "streamed", e.Streamed, "error", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/slot"
@@ -158,12 +159,28 @@ func (j *Jobs) ended(e *ending) {
 		code = string(e.fail.code)
 	}
 	j.metrics.ended(e.rec.kind, code)
+	e.settled()
 	if e.publication != nil && !e.publication.Whole() {
 		j.opts.Log.Error("job: a result file was gone when its job ended", "job", e.rec.id)
 	}
 	j.opts.Log.Debug("job: ended", "job", e.rec.id, "line", p.line, "code", code)
 	j.opts.Webhooks.Wake()
 	j.rouse()
+}
+
+// settled counts what the job came to on its lines: the last one of a success has
+// answered, and each attempt may have cost something.
+func (e *ending) settled() {
+	attempts := e.row.trace.Attempts
+	for i, a := range attempts {
+		s := line.Settlement{LineCost: a.LineCost}
+		if i == len(attempts)-1 && e.fail == nil {
+			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.held
+		}
+		if s.Answered || s.LineCost != nil {
+			e.jobs.opts.Lines.Settled(a.Line, e.rec.model, s)
+		}
+	}
 }
 
 // pause waits; false: ctx ended first.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
@@ -93,4 +96,37 @@ func TestAttemptsAreCounted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMarginsOfJobs: what a job was charged counts for the line that made it, and
+// what the providers took for each of its attempts for theirs.
+func TestMarginsOfJobs(t *testing.T) {
+	t.Parallel()
+	takes := func(usd string) func(context.Context, string) error {
+		return counting(`{"usage":{"output_tokens":1,"cost":`+usd+`}}`, "{}")
+	}
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{
+			"first":  &generator{hold: takes("0.25"), poll: says(failure(fault.RenderFailed, upstream.NextLine))},
+			"second": &generator{hold: takes("0.5")},
+		})
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		h.finish(n, id, upstream.KindImage)
+		v, _, err := h.view(id)
+		if err != nil || v.Cost == 0 {
+			t.Fatal(v.Cost, err)
+		}
+		quarter, half := money.USD/4, money.USD/2
+		lost, left := -quarter, v.Cost-half
+		want := map[string][]line.Margin{
+			"first":  {{Model: "easel-1", LineCost: &quarter, Margin: &lost}},
+			"second": {{Model: "easel-1", Settled: 1, Charged: v.Cost, LineCost: &half, Margin: &left}},
+		}
+		for _, s := range n.lines.Statuses() {
+			if len(s.Margins) != len(want[s.Line]) || len(s.Margins) > 0 && !reflect.DeepEqual(s.Margins, want[s.Line]) {
+				t.Errorf("%s has %+v, want %+v", s.Line, s.Margins, want[s.Line])
+			}
+		}
+	})
 }

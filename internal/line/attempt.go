@@ -152,12 +152,8 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	a.judged(now, s.Broke(now, a.origin, a.number, f), f)
 }
 
-// Settled counts what a request brought that the line has answered: what it
-// costs its account, which is charged no more than was held, and what the line's
-// provider takes, if that is known.
-func (a *Attempt) Settled(cost, held money.Amount, lineCost *money.Amount) {
-	a.lines.metrics.settled(a.Line.ID, a.origin.Model, cost, held, lineCost)
-}
+// Settled counts what a request came to that the line has answered.
+func (a *Attempt) Settled(s Settlement) { a.entry.stats.settled(a.origin.Model, s) }
 
 // costOf is what a line takes for tokens; nil: nobody knows.
 func costOf(ln *catalog.Line, m *catalog.Model, t upstream.TokenCounts) *money.Amount {
@@ -171,7 +167,9 @@ func costOf(ln *catalog.Line, m *catalog.Model, t upstream.TokenCounts) *money.A
 // Waste notes tokens of an attempt whose answer nobody got.
 func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
 	r.TokenCounts, r.LineCost = t, costOf(a.Line, m, t)
-	a.lines.metrics.settled(a.Line.ID, m.ID, 0, 0, r.LineCost)
+	if r.LineCost != nil {
+		a.entry.stats.settled(m.ID, Settlement{LineCost: r.LineCost})
+	}
 }
 
 // AttemptRecord is what the request log keeps of one attempt.

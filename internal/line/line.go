@@ -171,3 +171,14 @@ func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	}
 	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.Takes(r.Form, r.Routing) })
 }
+
+// Settled counts what a job came to on a line, or an attempt of one that failed
+// there. A line that is gone counts nothing.
+func (l *Lines) Settled(line, model string, s Settlement) {
+	l.mu.Lock()
+	of := l.stats[line]
+	l.mu.Unlock()
+	if of != nil {
+		of.settled(model, s)
+	}
+}

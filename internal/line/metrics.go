@@ -73,10 +73,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	byModel := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"line", "model"})
 	}
-	m.charged = byModel("tollgate_line_charged_usd_total", "US dollars charged for chat that a line answered.")
-	m.over = byModel("tollgate_line_over_hold_usd_total", "US dollars of usage above the hold of chat that a line answered.")
+	m.charged = byModel("tollgate_line_charged_usd_total", "US dollars charged for requests and jobs that a line answered.")
+	m.over = byModel("tollgate_line_over_hold_usd_total", "US dollars of their usage above the hold.")
 	m.cost = byModel("tollgate_line_cost_usd_total",
-		"US dollars that a line's provider takes for chat, where it says so or the line's cost is known; failed attempts are in it.")
+		"US dollars that a line's provider takes, where it says so or the line's cost is known; failed attempts are in it.")
 	if registry != nil {
 		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in, m.charged, m.over, m.cost)
 	}
@@ -110,20 +110,6 @@ func (m *metrics) forget(line string) {
 	m.charged.DeletePartialMatch(labels)
 	m.over.DeletePartialMatch(labels)
 	m.cost.DeletePartialMatch(labels)
-}
-
-// settled counts what a line's answer brought and took.
-func (m *metrics) settled(line, model string, cost, held money.Amount, lineCost *money.Amount) {
-	add := func(to *prometheus.CounterVec, a money.Amount) {
-		if a > 0 {
-			to.WithLabelValues(line, model).Add(float64(a) / float64(money.USD))
-		}
-	}
-	add(m.charged, min(cost, held))
-	add(m.over, cost-held)
-	if lineCost != nil {
-		add(m.cost, *lineCost)
-	}
 }
 
 // probed counts a probe.
@@ -162,6 +148,20 @@ type lineMetrics struct {
 func (m lineMetrics) answered(firstByte time.Duration) {
 	m.ok.Inc()
 	m.firstByte.Observe(firstByte.Seconds())
+}
+
+// settled counts what a settlement adds to a model's margin.
+func (m lineMetrics) settled(of Margin) {
+	add := func(to *prometheus.CounterVec, a money.Amount) {
+		if a > 0 {
+			to.WithLabelValues(m.line, of.Model).Add(float64(a) / float64(money.USD))
+		}
+	}
+	add(m.all.charged, of.Charged)
+	add(m.all.over, of.Over)
+	if of.LineCost != nil {
+		add(m.all.cost, *of.LineCost)
+	}
 }
 
 // failed counts a failed attempt.

@@ -181,6 +181,7 @@ func join(nodes []OnNode) Status {
 		out.FirstByteMS = &ms
 	}
 	out.Cause, out.CauseAt = cause(nodes, out.State)
+	out.Margins = joinMargins(nodes)
 	out.ModelsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsOut })
 	out.ModelsCooling = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsCooling })
 	out.FormsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.FormsOut })

@@ -74,6 +74,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 			l.tell(id, entry.stats.Clear(l.now()))
 		}
 		l.known[id] = entry.line
+		entry.stats.margins.keep(entry.line)
 		entry.stats.Serves(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms)})
 	}
 	l.former = newest
@@ -130,7 +131,15 @@ type stats struct {
 	inFlight atomic.Int64
 	drained  atomic.Bool
 	limits   sync.Map // limitKey -> catalog.LimitField: what models take, against the catalog's word
+	margins  margins
 	metrics  lineMetrics
+}
+
+// settled counts what a request, a job or a failed attempt came to.
+func (s *stats) settled(model string, what Settlement) {
+	m := what.margin(model)
+	s.margins.add(m)
+	s.metrics.settled(m)
 }
 
 // statsOf returns the stats of a line. Callers hold mu.

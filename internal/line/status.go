@@ -2,6 +2,7 @@ package line
 
 import (
 	"time"
+
 	"tollgate/internal/line/health"
 )
 
@@ -32,6 +33,9 @@ type Status struct {
 	// recent attempt failed; CauseAt is when that was, in Unix seconds, or 0.
 	Cause   string `json:"cause,omitempty"`
 	CauseAt int64  `json:"cause_at,omitempty"`
+	// Margins are those of its models, in the order of their ids; a model for
+	// which nothing was settled since the node began has none.
+	Margins []Margin `json:"models,omitempty"`
 }
 
 // The values of Status.State beside those of package health, which apply to lines
@@ -69,6 +73,7 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	status.InFlight = entry.stats.inFlight.Load()
 	status.Attempts, status.SuccessRate, status.FirstByteMS = sum.Attempts, sum.SuccessRate, sum.FirstByteMS
 	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt
+	status.Margins = entry.stats.margins.all()
 	why := ""
 	switch {
 	case !ln.Enabled:

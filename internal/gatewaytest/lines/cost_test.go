@@ -5,17 +5,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"strconv"
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
 
 // TestCosts: what a line's provider takes, by its own word or the catalog's, is
-// in the request log, with the jobs and in the metrics, and changes no charge.
+// in the request log, with the jobs, in the metrics and, beside what was charged
+// and what was above a hold, in the list of lines. It changes no charge.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -50,7 +54,7 @@ func TestCosts(t *testing.T) {
 		for i, a := range asks {
 			id := fmt.Sprintf("cost-%d", i)
 			models = append(models, scene.FormModel(id, nil, a.form))
-			lines = append(lines, scene.FormLine(id, string(a.form), fakeprovider.New(t, a.reply).URL(), a.line, id))
+			lines = append(lines, scene.FormLine(id, string(a.form), fakeprovider.New(t, a.reply, a.reply).URL(), a.line, id))
 		}
 		fal := fakestudio.ProviderOf(t, "fal")
 		models = append(models, scene.ImageModel("cost-image", nil))
@@ -69,6 +73,12 @@ func TestCosts(t *testing.T) {
 			if answer.Status != 200 || got != a.want || r.Cost != scene.AnswerCost {
 				t.Errorf("%d: %d %s, line's cost %s, want %s; charged %s", i, answer.Status, answer.Raw, got, a.want, r.Cost)
 			}
+		}
+		// A hold that the usage exceeds is what is charged.
+		answer := g.Send(t, scene.Chat, key, scene.Request(scene.Chat, "cost-1", false, map[string]any{"max_tokens": 10}))
+		held := g.Receipt(t, account, answer.ID)
+		if answer.Status != 200 || held.Over == 0 || held.Cost+held.Over != scene.AnswerCost {
+			t.Errorf("%d %s: charged %s, %s above", answer.Status, answer.Raw, held.Cost, held.Over)
 		}
 		c := p.Customer()
 		job := c.Submit(t, "image", scene.Order("cost-image", "a boat", map[string]any{"n": 2}))
@@ -91,10 +101,46 @@ func TestCosts(t *testing.T) {
 		}
 		defer res.Body.Close()
 		metrics, err := io.ReadAll(res.Body)
-		for _, line := range []string{`tollgate_line_cost_usd_total{line="cost-1",model="cost-1"} 0.001`,
-			`tollgate_line_charged_usd_total{line="cost-1",model="cost-1"} 0.002`} {
-			if err != nil || !bytes.Contains(metrics, []byte(line+"\n")) {
-				t.Errorf("no %s in the metrics: %v", line, err)
+		shownAs := func(amounts ...money.Amount) string {
+			sum := 0.0
+			for _, a := range amounts {
+				sum += float64(a) / float64(money.USD)
+			}
+			return strconv.FormatFloat(sum, 'g', -1, 64)
+		}
+		for _, series := range []string{`tollgate_line_cost_usd_total{line="cost-1",model="cost-1"} 0.002`,
+			`tollgate_line_charged_usd_total{line="cost-1",model="cost-1"} ` + shownAs(scene.AnswerCost, held.Cost),
+			`tollgate_line_over_hold_usd_total{line="cost-1",model="cost-1"} ` + shownAs(held.Over),
+			`tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0.025`,
+			`tollgate_line_charged_usd_total{line="cost-image",model="cost-image"} ` + shownAs(2*scene.PricePicture)} {
+			if err != nil || !bytes.Contains(metrics, []byte(series+"\n")) {
+				t.Errorf("no %s in the metrics: %v", series, err)
+			}
+		}
+		margin := func(settled int64, charged, over, cost money.Amount, overs int64) []line.Margin {
+			m := line.Margin{Settled: settled, Charged: charged, OverHolds: overs, Over: over}
+			if cost >= 0 {
+				left := charged - cost
+				m.LineCost, m.Margin = &cost, &left
+			}
+			return []line.Margin{m}
+		}
+		want := map[string][]line.Margin{
+			"cost-0":     margin(1, scene.AnswerCost, 0, -1, 0),
+			"cost-1":     margin(2, scene.AnswerCost+held.Cost, held.Over, money.USD/500, 1),
+			"cost-4":     margin(1, scene.AnswerCost, 0, 7_000_000, 0),
+			"cost-image": margin(1, 2*scene.PricePicture, 0, money.USD/40, 0),
+		}
+		for _, query := range []string{"", "?node=all"} {
+			var all struct{ Data []line.Status }
+			p.Admin("GET", "/lines"+query, nil, &all)
+			for _, l := range all.Data {
+				if of, told := want[l.Line]; told {
+					of[0].Model = l.Line
+					if !reflect.DeepEqual(l.Margins, of) {
+						t.Errorf("%q: %s has %+v, want %+v", query, l.Line, l.Margins, of)
+					}
+				}
 			}
 		}
 		g.Audit(t)

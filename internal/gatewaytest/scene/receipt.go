@@ -16,6 +16,7 @@ type Receipt struct {
 	Prompt     int64         `json:"prompt_tokens"`
 	Completion int64         `json:"completion_tokens"`
 	Cost       money.Amount  `json:"cost_usd"`
+	Over       money.Amount  `json:"over_hold_usd"`
 	LineCost   *money.Amount `json:"line_cost_usd"`
 }
 

@@ -1,0 +1,74 @@
+package line
+
+import (
+	"reflect"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/money"
+)
+
+// TestMargins: what settlements come to, one after the other.
+func TestMargins(t *testing.T) {
+	t.Parallel()
+	const usd = money.USD
+	for name, test := range map[string]struct {
+		settlements []Settlement
+		want        Margin
+	}{
+		"free": {[]Settlement{{Answered: true}}, Margin{Settled: 1}},
+		"within its hold": {[]Settlement{{Answered: true, Cost: usd, Held: usd}},
+			Margin{Settled: 1, Charged: usd}},
+		"above its hold": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: usd}, {Answered: true, Cost: usd, Held: 2 * usd}},
+			Margin{Settled: 2, Charged: 2 * usd, OverHolds: 1, Over: 2 * usd}},
+		"a known cost": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: 9 * usd, LineCost: of(2 * usd)}},
+			Margin{Settled: 1, Charged: 3 * usd, LineCost: of(2 * usd), Margin: of(usd)}},
+		"a cost that is known once": {[]Settlement{{Answered: true, Cost: usd, Held: usd}, {Answered: true, Cost: 4 * usd, Held: 2 * usd,
+			LineCost: of(3 * usd)}},
+			Margin{Settled: 2, Charged: 3 * usd, OverHolds: 1, Over: 2 * usd, LineCost: of(3 * usd), Margin: of(-usd)}},
+		"a failed attempt": {[]Settlement{{LineCost: of(usd)}}, Margin{LineCost: of(usd), Margin: of(-usd)}},
+		"beyond what can be told": {[]Settlement{
+			{Answered: true, Cost: 1 << 62, LineCost: of(money.Amount(1 << 62))},
+			{Answered: true, Cost: 1 << 62, LineCost: of(money.Amount(1 << 62))}},
+			Margin{Settled: 2, OverHolds: 2, Over: money.Max, LineCost: of(money.Max), Margin: of(-money.Max)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all margins
+			for _, s := range test.settlements {
+				all.add(s.margin("swift-1"))
+			}
+			test.want.Model = "swift-1"
+			if got := all.all(); !reflect.DeepEqual(got, []Margin{test.want}) {
+				t.Errorf("%+v\nwant %+v", got, test.want)
+			}
+			all.keep(&catalog.Line{LineSpec: catalog.LineSpec{Models: map[string]string{"swift-1": "x"}}})
+			if got := all.all(); len(got) != 1 {
+				t.Errorf("of a model that stays %+v", got)
+			}
+			all.keep(&catalog.Line{})
+			if got := all.all(); len(got) != 0 {
+				t.Errorf("of a model that went %+v", got)
+			}
+		})
+	}
+}
+
+// TestMarginsAreJoined: what nodes say of a model adds up.
+func TestMarginsAreJoined(t *testing.T) {
+	t.Parallel()
+	on := func(epoch string, margins ...Margin) Report {
+		return Report{Epoch: epoch, Statuses: []Status{{Line: "main", Margins: margins}}}
+	}
+	got := Join([]Report{
+		on("a", Margin{Model: "y", Settled: 1, Charged: 5, LineCost: of(money.Amount(3)), Margin: of(money.Amount(2))}),
+		on("b"),
+		on("c", Margin{Model: "x", Settled: 2, OverHolds: 1, Over: 7},
+			Margin{Model: "y", Settled: 2, Charged: 1, LineCost: of(money.Amount(4)), Margin: of(money.Amount(-3))}),
+	})
+	want := []Margin{{Model: "x", Settled: 2, OverHolds: 1, Over: 7},
+		{Model: "y", Settled: 3, Charged: 6, LineCost: of(money.Amount(7)), Margin: of(money.Amount(-1))}}
+	if len(got) != 1 || !reflect.DeepEqual(got[0].Margins, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
