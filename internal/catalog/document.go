@@ -211,6 +211,17 @@ const (
 	LimitMaxCompletionTokens LimitField = "max_completion_tokens"
 )
 
+// LimitFields are the values of LimitField.
+func LimitFields() []LimitField { return []LimitField{LimitMaxTokens, LimitMaxCompletionTokens} }
+
+// Other returns the one of LimitFields that f is not.
+func (f LimitField) Other() LimitField {
+	if f == LimitMaxTokens {
+		return LimitMaxCompletionTokens
+	}
+	return LimitMaxTokens
+}
+
 // Timeouts bound one attempt on a line. A zero value in a LineSpec stands for
 // the default, see Defaults.
 type Timeouts struct {

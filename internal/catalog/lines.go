@@ -126,7 +126,7 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 // limitField reads where a line reads its limit. A field of a later version is
 // left out.
 func (r *reader) limitField(t *table) LimitField {
-	known := []LimitField{LimitMaxTokens, LimitMaxCompletionTokens}
+	known := LimitFields()
 	switch {
 	case t.get("limit_field") == nil:
 		return ""

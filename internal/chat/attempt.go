@@ -86,16 +86,8 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 		call.Header = x.Header
 	}
 	answer, err := on.Chat(r.ctx, call)
-	if x.plainer(on, err) {
-		translation.Plain = true
-		if call.Body, err = pair.Body(translation); err != nil {
-			return line.Untranslatable{Err: err}
-		}
-		call.IdempotencyKey += "-plain"
-		answer, err = on.Chat(r.ctx, call)
-	}
-	if field := x.refusedLimit(on, err); field != "" {
-		answer, err = x.askInOtherField(r.ctx, on, pair, translation, call, field)
+	if err != nil {
+		answer, err = x.askWithout(r.ctx, on, pair, translation, call, err)
 	}
 	if err != nil {
 		return x.judged(on, x.slow(err))
@@ -117,6 +109,7 @@ func (x *exchange) translation(on *line.Candidate) wire.Translation {
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
 			SystemOnly: on.Line.KnowsSystemOnly(on.ProviderModel)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.IsOpenAI(),
+		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}
 }
 

@@ -353,10 +353,12 @@ func (tr *trial) run(body string) outcome {
 func (tr *trial) conduct(c AcceptedRequest) (out outcome) {
 	tr.t.Helper()
 	opts := tr.opts
-	tr.lines = line.New(line.Options{
-		Open:    func(upstream.Target) (chatcall.Adapter, error) { return tr.provider, nil },
-		Current: func() *catalog.Snapshot { return c.Snapshot },
-	})
+	if tr.lines == nil {
+		tr.lines = line.New(line.Options{
+			Open:    func(upstream.Target) (chatcall.Adapter, error) { return tr.provider, nil },
+			Current: func() *catalog.Snapshot { return c.Snapshot },
+		})
+	}
 	opts.Lines = tr.lines
 	conductor := New(opts)
 	conductor.admit = tr.books.admit

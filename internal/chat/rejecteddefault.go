@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/messages"
@@ -52,69 +50,6 @@ func (x *exchange) judged(on *line.Attempt, err error) error {
 	told := *f
 	told.Passed = &passed
 	return &told
-}
-
-// plainer tells whether a line of responses has refused what was asked for beyond
-// the client's words: reasoning that comes back encrypted, or summed up (which
-// takes a verified organisation), or that another has encrypted. The request is
-// made once more without.
-func (x *exchange) plainer(on *line.Attempt, err error) bool {
-	var f *upstream.Failure
-	if on.Form != wire.FormResponses || !x.Model.Reasoning || !errors.As(err, &f) || f.Passed == nil {
-		return false
-	}
-	own, isOwn := x.Body.(*responses.Request)
-	param := f.Passed.Param
-	if isOwn {
-		return strings.HasPrefix(param, "include") && !own.Has("include")
-	}
-	return strings.HasPrefix(param, "include") || param == "reasoning.summary" || f.Code == "invalid_encrypted_content"
-}
-
-// refusedLimit returns the field of the limit that a model of a chat line has
-// refused although the client has not sent it; empty: it was not that.
-func (x *exchange) refusedLimit(on *line.Attempt, err error) catalog.LimitField {
-	var f *upstream.Failure
-	if on.Form != wire.FormChat || !errors.As(err, &f) || f.Passed == nil {
-		return ""
-	}
-	own, isChat := x.Body.(*completions.Request)
-	for _, field := range []catalog.LimitField{catalog.LimitMaxTokens, catalog.LimitMaxCompletionTokens} {
-		quoted := "'" + string(field) + "'"
-		told := f.Passed.Param == string(field) && isUnknown(f) ||
-			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Message), "unsupported parameter: "+quoted)
-		if told && !(isChat && own.Has(string(field))) {
-			return field
-		}
-	}
-	return ""
-}
-
-// isUnknown tells whether a rejection says that a field is not known.
-func isUnknown(f *upstream.Failure) bool {
-	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
-}
-
-// askInOtherField repeats a call that was refused for the field of its limit, with
-// the other one. That the model reads it is kept.
-func (x *exchange) askInOtherField(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call,
-	refused catalog.LimitField,
-) (*chatcall.Response, error) {
-	other := catalog.LimitMaxTokens
-	if refused == other {
-		other = catalog.LimitMaxCompletionTokens
-	}
-	t.LimitField = string(other)
-	var err error
-	if call.Body, err = pair.Body(t); err != nil {
-		return nil, line.Untranslatable{Err: err}
-	}
-	call.IdempotencyKey += "-" + string(other)
-	answer, err := on.Chat(ctx, call)
-	if err == nil {
-		on.LearnLimit(x.Model, other)
-	}
-	return answer, err
 }
 
 // rejectedDefault turns the rejection of a field that the gateway added into a failure

@@ -1,14 +1,17 @@
 package chat
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/messages"
 )
 
 // TestAddedFieldsAreTheLines: a provider that rejects what the gateway has
@@ -80,40 +83,68 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 	}
 }
 
-// TestReasoningIsAskedForOnceMoreWithout: a line that refuses to encrypt what a
-// model has thought, to sum it up, or to read what another has encrypted, gets the
-// request once more without; the client knows nothing of it.
-func TestReasoningIsAskedForOnceMoreWithout(t *testing.T) {
+// thinker returns a function that makes calls of a model that thinks, on a line of
+// responses.
+func thinker(t testing.TB, client wire.Form) func(body string) AcceptedRequest {
+	t.Helper()
+	c := formCall(t, client, wire.FormResponses, false)
+	model := *c.Model
+	model.Reasoning = true
+	c.Model = &model
+	return func(body string) AcceptedRequest {
+		t.Helper()
+		if body == "" {
+			return c
+		}
+		r, err := messages.Open([]byte(body))
+		if err == nil {
+			err = r.Check()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := c
+		c.Body = r
+		return c
+	}
+}
+
+// TestWhatAModelRefusesIsKept: a line that refuses to encrypt what a model has
+// thought, or to sum it up, gets the request once more without, for each of the
+// two; the client knows nothing of it, and later requests go without at once.
+func TestWhatAModelRefusesIsKept(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		client      wire.Form
-		param, code string
-		again       bool
+	const shown = `{"model":"swift-1","max_tokens":100,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"hi"}]}`
+	include, summary := [2]string{"include", "encrypted_content"}, [2]string{"reasoning.summary", `"summary":"auto"`}
+	for name, c := range map[string]struct {
+		client  wire.Form
+		body    string // of messages; empty: one that shows nothing
+		refused [][2]string
+		again   bool
 	}{
-		{wire.FormChat, "include", "unsupported_parameter", true},
-		{wire.FormResponses, "include", "unsupported_parameter", true},
-		{wire.FormMessages, "reasoning.summary", "unsupported_value", true},
-		{wire.FormChat, "", "invalid_encrypted_content", true},
-		{wire.FormResponses, "reasoning.summary", "unsupported_value", false},
-		{wire.FormChat, "input", "invalid_value", false},
+		"chat, include":           {wire.FormChat, "", [][2]string{include}, true},
+		"responses, include":      {wire.FormResponses, "", [][2]string{include}, true},
+		"messages, include":       {wire.FormMessages, shown, [][2]string{include}, true},
+		"messages, summary":       {wire.FormMessages, shown, [][2]string{summary}, true},
+		"messages, both":          {wire.FormMessages, shown, [][2]string{summary, include}, true},
+		"responses, summary":      {wire.FormResponses, "", [][2]string{summary}, false},
+		"chat, another field":     {wire.FormChat, "", [][2]string{{"input", "input"}}, false},
+		"messages, nothing shown": {wire.FormMessages, "", [][2]string{summary}, false},
 	} {
-		t.Run(fmt.Sprintf("%s, %s %s", c.client, c.param, c.code), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refusal := upstream.Classify(400, "application/json", fmt.Appendf(nil,
-				`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":%q}}`, c.param, c.code), nil)
-			replies := []reply{{failure: refusal}}
-			if c.again {
-				replies = append(replies, reply{pieces: []string{goodWhole(wire.FormResponses)}})
+			var replies []reply
+			for _, field := range c.refused {
+				replies = append(replies, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
+					`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"unsupported_value"}}`, field[0]), nil)})
 			}
-			tr := newTrial(t, replies...)
-			call := formCall(t, c.client, wire.FormResponses, false)
-			model := *call.Model
-			model.Reasoning = true
-			call.Model = &model
-			out := tr.conduct(call)
+			good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
+			tr := newTrial(t, append(replies, good, good)...)
+			call := thinker(t, c.client)
+			out := tr.conduct(call(c.body))
 			if !c.again {
-				if f := faultOf(t, out, fault.Code(c.code)); f.Passed == nil {
-					t.Errorf("%v is not passed on", f)
+				if out.err == nil || len(tr.provider.calls) != 1 {
+					t.Errorf("%d calls, %v", len(tr.provider.calls), out.err)
 				}
 				return
 			}
@@ -121,11 +152,65 @@ func TestReasoningIsAskedForOnceMoreWithout(t *testing.T) {
 				t.Fatal(out.err)
 			}
 			tr.want(ledger.Billed, costUsage, 200, "")
+			later := newTrial(t)
+			later.provider, later.lines = tr.provider, tr.lines
+			if out := later.conduct(call(c.body)); out.err != nil {
+				t.Fatal(out.err)
+			}
 			calls := tr.provider.calls
-			if len(calls) != 2 || !strings.Contains(string(calls[0].Body), "encrypted_content") ||
-				strings.Contains(string(calls[1].Body), "encrypted_content") || calls[0].IdempotencyKey == calls[1].IdempotencyKey {
-				t.Errorf("%d calls, the last %s", len(calls), calls[len(calls)-1].Body)
+			if len(calls) != len(c.refused)+2 {
+				t.Fatalf("%d calls", len(calls))
+			}
+			ids := map[string]bool{}
+			for i, call := range calls {
+				ids[call.IdempotencyKey] = true
+				for n, field := range c.refused {
+					if strings.Contains(string(call.Body), field[1]) != (i <= n) {
+						t.Errorf("call %d, %s: %s", i, field[0], call.Body)
+					}
+				}
+			}
+			if len(ids) < len(c.refused)+1 {
+				t.Errorf("ids of calls: %v", ids)
 			}
 		})
+	}
+}
+
+// TestForeignReasoningIsLeftOut: a line that cannot read the encrypted reasoning of
+// a conversation gets the request once more without. That says nothing about the
+// next conversation.
+func TestForeignReasoningIsLeftOut(t *testing.T) {
+	t.Parallel()
+	const encrypted = "gAAAsecret"
+	call := thinker(t, wire.FormMessages)
+	first := newTrial(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
+		`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"`+encrypted+`"}`,
+		fakeprovider.ResponsesMessage("hello"))}})
+	if out := first.conduct(call("")); out.err != nil {
+		t.Fatal(out.err)
+	}
+	var answer struct{ Content []struct{ Signature string } }
+	if err := json.Unmarshal([]byte(first.client.body()), &answer); err != nil || len(answer.Content) == 0 {
+		t.Fatal(err, first.client.body())
+	}
+	body := fmt.Sprintf(`{"model":"swift-1","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[
+		{"type":"thinking","thinking":"Hm.","signature":%q},{"type":"text","text":"hello"}]},{"role":"user","content":"again"}]}`,
+		answer.Content[0].Signature)
+	good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
+	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
+		`{"error":{"message":"No.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`), nil)}, good, good)
+	if out := tr.conduct(call(body)); out.err != nil {
+		t.Fatal(out.err)
+	}
+	later := newTrial(t)
+	later.provider, later.lines = tr.provider, tr.lines
+	if out := later.conduct(call(body)); out.err != nil {
+		t.Fatal(out.err)
+	}
+	for i, has := range []bool{true, false, true} {
+		if sent := string(tr.provider.calls[i].Body); strings.Contains(sent, encrypted) != has || !strings.Contains(sent, `"include"`) {
+			t.Errorf("call %d: %s", i, sent)
+		}
 	}
 }

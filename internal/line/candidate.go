@@ -36,31 +36,53 @@ func (c *Candidate) Source() upstream.Source {
 	return upstream.Source{Provider: c.Line.Provider, BaseURL: c.Line.BaseURL, Model: c.ProviderModel}
 }
 
-// limitKey is what a finding about the field of a limit is about: a model by its
-// provider's id, where the catalog says that the line reads it elsewhere.
-type limitKey struct {
-	model string
-	says  catalog.LimitField
+// refusedField is a field that a model, by its provider's id, has refused although
+// no client had sent it.
+type refusedField struct{ model, field string }
+
+// Refuses tells whether the model was found to refuse a field that the gateway
+// adds, by its path in the line's form.
+func (c *Candidate) Refuses(field string) bool {
+	return c.entry != nil && c.entry.refuses(c.ProviderModel, field)
 }
 
-// ReadsLimit is catalog.Line.ReadsLimit, unless the model has refused that field
-// and taken another one.
-func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
-	says := c.Line.ReadsLimit(m)
-	if c.entry == nil {
-		return says
+func (e *routingEntry) refuses(providerModel, field string) bool {
+	_, refuses := e.stats.refused.Load(refusedField{providerModel, field})
+	return refuses
+}
+
+// LearnRefusal keeps that the model refuses a field which the gateway adds: it gets
+// none any more, until the node ends, the line speaks with another provider, or
+// the operator resumes it.
+func (c *Candidate) LearnRefusal(field string) {
+	refused := &c.entry.stats.refused
+	for _, limit := range catalog.LimitFields() {
+		if other := limit.Other(); field == string(limit) {
+			refused.Delete(refusedField{c.ProviderModel, string(other)}) // one of the two is read
+		}
 	}
-	if learnt, ok := c.entry.stats.limits.Load(limitKey{c.ProviderModel, says}); ok {
-		return learnt.(catalog.LimitField)
+	refused.Store(refusedField{c.ProviderModel, field}, nil)
+	c.lines.log.Info("line: a model refuses a field and does not get it any more", "line", c.Line.ID, "model", c.ProviderModel,
+		"field", field)
+}
+
+// ReadsLimit is catalog.Line.ReadsLimit, unless the model refuses that field: then
+// it is the other one.
+func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
+	if c.entry == nil {
+		return c.Line.ReadsLimit(m)
+	}
+	return c.entry.readsLimit(m)
+}
+
+func (e *routingEntry) readsLimit(m *catalog.Model) catalog.LimitField {
+	says := e.line.ReadsLimit(m)
+	for _, limit := range catalog.LimitFields() {
+		if (says == "" || says == limit) && e.refuses(e.line.Models[m.ID], string(limit)) {
+			return limit.Other()
+		}
 	}
 	return says
-}
-
-// LearnLimit keeps the field in which a model on the line reads its limit.
-func (c *Candidate) LearnLimit(m *catalog.Model, field catalog.LimitField) {
-	c.entry.stats.limits.Store(limitKey{c.ProviderModel, c.Line.ReadsLimit(m)}, field)
-	c.lines.log.Info("line: a model refuses the field of its limit and gets another one", "line", c.Line.ID, "model", c.ProviderModel,
-		"limit_field", field)
 }
 
 // Unavailable is a line that takes no job now.

@@ -181,7 +181,7 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LineP
 	if m == nil || m.Kind != catalog.KindChat || !ln.Speaks(part.Form) {
 		return nil
 	}
-	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(ln.ReadsLimit(m)))
+	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(entry.readsLimit(m)))
 	if !ok {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -71,7 +72,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil && !same(before, entry.line) {
 			// What was learnt was about another provider, or another name there.
-			l.tell(id, entry.stats.Clear(l.now()))
+			l.tell(id, entry.stats.forget(l.now()))
 		}
 		l.known[id] = entry.line
 		entry.stats.margins.keep(entry.line)
@@ -130,9 +131,15 @@ type stats struct {
 	*health.Stats
 	inFlight atomic.Int64
 	drained  atomic.Bool
-	limits   sync.Map // limitKey -> catalog.LimitField: what models take, against the catalog's word
+	refused  sync.Map // refusedField: what is no longer added to requests
 	margins  margins
 	metrics  lineMetrics
+}
+
+// forget forgets what the line was found to do, and returns what has changed.
+func (s *stats) forget(now time.Time) []health.Change {
+	s.refused.Clear()
+	return s.Clear(now)
 }
 
 // settled counts what a request, a job or a failed attempt came to.

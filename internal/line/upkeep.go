@@ -91,7 +91,7 @@ func (l *Lines) applyControls(controls map[string]control) {
 // told of it.
 func (l *Lines) applyControl(t *stats, was, now control) (changes []health.Change) {
 	if now.resumes > was.resumes {
-		changes = t.Clear(l.now())
+		changes = t.forget(l.now())
 	}
 	back := health.Change{State: health.StateInService}
 	switch {

@@ -118,9 +118,11 @@ type Translation struct {
 	MaxOutput int64
 	// Reasoning tells that the model thinks.
 	Reasoning bool
-	// Plain tells that the line has refused what is asked for beyond the client's
-	// words: reasoning encrypted, or summed up.
-	Plain bool
+	// NoEncrypted, NoSummary and NoSealed tell what the model has refused of what
+	// goes to a line of responses beyond the client's words: to return what it
+	// thought encrypted, to sum it up, or to read what is encrypted in the
+	// conversation.
+	NoEncrypted, NoSummary, NoSealed bool
 	// OpenAI tells that the line's host is OpenAI's or Azure's, which know what
 	// compatible ones do not.
 	OpenAI bool

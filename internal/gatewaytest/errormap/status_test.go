@@ -229,7 +229,7 @@ func modelRows() []row {
 			`"type":"invalid_request_error","param":%q,"code":"unsupported_parameter"}}`, param, param))
 	}
 	options := added("stream_options")
-	limit := both("400 for the limit that we added", added("max_completion_tokens"), w)
+	limit := both("400 for the limit that we added", added("max_tokens"), w)
 	limit.ask, limit.calls = map[string]any{"max_tokens": nil}, 2 // the second with the other field
 	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{

@@ -29,7 +29,7 @@ func (r *Request) bodyFor(t wire.Translation) []byte {
 	if string(r.Doc.Raw("store")) != "false" {
 		edits.Set("store", []byte("false"))
 	}
-	if include := r.Doc.Raw("include"); t.Reasoning && !t.Plain && !bytes.Contains(include, []byte(encryptedReasoning)) {
+	if include := r.Doc.Raw("include"); t.Reasoning && !t.NoEncrypted && !bytes.Contains(include, []byte(encryptedReasoning)) {
 		edits.Set("include", including(include))
 	}
 	if list := nameless(r.Doc.Raw("input")); list != nil {

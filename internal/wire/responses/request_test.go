@@ -305,7 +305,7 @@ func TestItemsWithoutWhatNobodyStored(t *testing.T) {
 				`{"type":"shell_call","id":"sh_1"} ]}`, false, false},
 	} {
 		r := askResponses(t, c.body)
-		got, err := r.Direct(wire.Identity{}).Body(wire.Translation{Reasoning: c.reasoning, Plain: c.plain})
+		got, err := r.Direct(wire.Identity{}).Body(wire.Translation{Reasoning: c.reasoning, NoEncrypted: c.plain})
 		if err != nil || strings.Replace(string(got), `,"model":""`, "", 1) != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.body, got, c.want)
 		}

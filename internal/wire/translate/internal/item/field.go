@@ -23,7 +23,7 @@ func AppendLimit(dst []byte, limit int64) []byte {
 // thought comes back encrypted. effort is empty and summary false where nobody
 // asked. logprobs asks for those too.
 func AppendReasoning(dst []byte, t wire.Translation, effort string, summary, logprobs bool) []byte {
-	summary = summary && !t.Plain
+	summary = summary && !t.NoSummary
 	if t.Reasoning && (effort != "" || summary) {
 		var members []byte
 		if effort != "" {
@@ -35,7 +35,7 @@ func AppendReasoning(dst []byte, t wire.Translation, effort string, summary, log
 		dst = rawjson.Put(dst, `,"reasoning":{`, members[1:], "}")
 	}
 	switch {
-	case t.Reasoning && t.Plain:
+	case t.Reasoning && t.NoEncrypted:
 	case t.Reasoning:
 		return append(dst, `,"include":["reasoning.encrypted_content"]`...)
 	case logprobs:

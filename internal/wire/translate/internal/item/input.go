@@ -67,7 +67,7 @@ func NewInput(t wire.Translation, id wire.Identity) *Input {
 	if t.OpenAI {
 		o.system = "developer"
 	}
-	if t.Plain {
+	if t.NoEncrypted || t.NoSealed {
 		o.seal = "" // opens nothing
 	}
 	return o

@@ -1,0 +1,126 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/responses"
+)
+
+// Fields that lines of responses get beyond the client's words, by their paths.
+const (
+	includeField = "include"           // reasoning comes back encrypted
+	summaryField = "reasoning.summary" // and summed up, which takes a verified organisation
+)
+
+// askWithout repeats a call that was refused for what the gateway had added to the
+// client's words, without it: once for each such field. What the model refuses is
+// kept once it has taken the request without. err is the first call's; any other
+// comes back as it is.
+func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call, err error,
+) (*chatcall.Response, error) {
+	var refused []string
+	for {
+		field := x.refused(on, &t, refused, err)
+		if field == "" {
+			return nil, err
+		}
+		body, failed := pair.Body(t)
+		switch {
+		case failed != nil:
+			return nil, line.Untranslatable{Err: failed}
+		case bytes.Equal(body, call.Body):
+			return nil, err // it was not there
+		}
+		call.Body = body
+		call.IdempotencyKey += "-" + field
+		var answer *chatcall.Response
+		answer, err = on.Chat(ctx, call)
+		refused = append(refused, field)
+		if err == nil {
+			for _, field := range refused {
+				if field != sealedField {
+					on.LearnRefusal(field)
+				}
+			}
+			return answer, nil
+		}
+	}
+}
+
+// sealedField stands for encrypted reasoning of the conversation: that a model
+// cannot read this one says nothing about others.
+const sealedField = "encrypted_content"
+
+// refused returns the field that a call was refused for although the client has
+// not sent it, and takes it out of the translation; empty: it was not that, or
+// the field was out already, or is in place of one that was refused before.
+func (x *exchange) refused(on *line.Attempt, t *wire.Translation, before []string, err error) string {
+	var f *upstream.Failure
+	if !errors.As(err, &f) || f.Passed == nil {
+		return ""
+	}
+	switch on.Form {
+	case wire.FormChat:
+		return x.refusedLimit(t, before, f)
+	case wire.FormResponses:
+		return x.refusedReasoning(t, f)
+	}
+	return ""
+}
+
+// isUnknown tells whether a rejection says that a field is not known.
+func isUnknown(f *upstream.Failure) bool {
+	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
+}
+
+// refusedReasoning is refused of a line of responses.
+func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) string {
+	if !t.Reasoning {
+		return ""
+	}
+	own, isOwn := x.Body.(*responses.Request)
+	once := func(out *bool, field string) string {
+		if *out {
+			return ""
+		}
+		*out = true
+		return field
+	}
+	switch param := f.Passed.Param; {
+	case strings.HasPrefix(param, includeField) && !(isOwn && own.Has(includeField)):
+		return once(&t.NoEncrypted, includeField)
+	case isOwn:
+	case param == summaryField:
+		return once(&t.NoSummary, summaryField)
+	case f.Code == "invalid_encrypted_content":
+		return once(&t.NoSealed, sealedField)
+	}
+	return ""
+}
+
+// refusedLimit is refused of a chat line: the limit goes in the other field then.
+func (x *exchange) refusedLimit(t *wire.Translation, before []string, f *upstream.Failure) string {
+	if len(before) > 0 { // the other one
+		return ""
+	}
+	own, isChat := x.Body.(*completions.Request)
+	for _, field := range catalog.LimitFields() {
+		quoted := "'" + string(field) + "'"
+		told := f.Passed.Param == string(field) && isUnknown(f) ||
+			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Message), "unsupported parameter: "+quoted)
+		if told && !(isChat && own.Has(string(field))) {
+			t.LimitField = string(field.Other())
+			return string(field)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package line
+
+import (
+	"context"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
+)
+
+// TestRefusalsAreForgotten: what a model refuses is known until its line speaks
+// with another provider, or the operator resumes it.
+func TestRefusalsAreForgotten(t *testing.T) {
+	t.Parallel()
+	revision := int64(0)
+	serves := func(base string) *catalog.Snapshot {
+		revision++
+		return catalog.NewSnapshot(revision, &catalog.Document{
+			Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}, {ID: "slow", Kind: catalog.KindChat}},
+			Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", BaseURL: base, Enabled: true, Priority: 1, Weight: 1,
+				Models: map[string]string{"swift": "x", "slow": "y"}, Forms: []wire.Form{wire.FormChat}}},
+		}, map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+			func(string) (string, bool) { return "", false })
+	}
+	l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return unopened{}, nil }})
+	on := func(s *catalog.Snapshot, model string) (*Candidate, *catalog.Model) {
+		t.Helper()
+		var found *Candidate
+		m, _ := s.Model(model)
+		_, _ = l.Try(t.Context(), RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}, func(_ context.Context, a *Attempt) error {
+			found = &a.Candidate
+			a.End()
+			return nil
+		})
+		if found == nil {
+			t.Fatal("no line was asked")
+		}
+		return found, m
+	}
+	knows := func(when string, s *catalog.Snapshot, summary bool, limit catalog.LimitField) {
+		t.Helper()
+		c, m := on(s, "swift")
+		if c.Refuses("reasoning.summary") != summary || c.ReadsLimit(m) != limit {
+			t.Errorf("%s: summary %v, limit %s", when, c.Refuses("reasoning.summary"), c.ReadsLimit(m))
+		}
+		if c, m := on(s, "slow"); c.Refuses("reasoning.summary") || c.ReadsLimit(m) != catalog.LimitMaxTokens {
+			t.Errorf("%s: another model is said to refuse something", when)
+		}
+	}
+	learn := func(s *catalog.Snapshot, fields ...string) {
+		t.Helper()
+		c, _ := on(s, "swift")
+		for _, field := range fields {
+			c.LearnRefusal(field)
+		}
+	}
+	s := serves("https://one.example")
+	knows("at first", s, false, catalog.LimitMaxTokens)
+	learn(s, "reasoning.summary", "max_tokens")
+	knows("once learnt", s, true, catalog.LimitMaxCompletionTokens)
+	s = serves("https://one.example")
+	knows("in another catalog", s, true, catalog.LimitMaxCompletionTokens)
+	learn(s, "max_completion_tokens")
+	knows("once the other limit is refused", s, true, catalog.LimitMaxTokens)
+	s = serves("https://two.example")
+	knows("with another provider", s, false, catalog.LimitMaxTokens)
+	learn(s, "reasoning.summary", "max_tokens")
+	l.applyControls(map[string]control{"a": {resumes: 1}})
+	knows("after a resume", s, false, catalog.LimitMaxTokens)
+}
