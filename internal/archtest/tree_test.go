@@ -140,7 +140,8 @@ func roomOf(folder string) string {
 
 // forTests are packages beside the product's that only tests may import.
 var forTests = []string{
-	"internal/store/storetest", "internal/upstream/conformance", "internal/media/formattest", "internal/wire/internal/wiretest",
+	"internal/store/storetest", "internal/upstream/conformance", "internal/upstream/conformance/task",
+	"internal/media/formattest", "internal/wire/internal/wiretest",
 }
 
 // testOnly tells whether a package is for tests alone.

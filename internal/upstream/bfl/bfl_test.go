@@ -13,104 +13,84 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/bfl"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 )
 
 // TestBodies: what each model is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	link := func(n int) jobcall.Reference {
-		return conformance.Reference("image/png", fmt.Sprintf("https://media.example/%d.png", n), "abc")
-	}
-	inline, film := conformance.Reference("image/webp", "", "abc"), conformance.Reference("video/mp4", "https://media.example/v.mp4", "abc")
-	tier := func(name string, larger bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Tier, w.Larger = name, larger }
-	}
-	size := func(ratio string, width, height int, exact bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, exact }
-	}
-	seconds := func(n int64) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Seconds = n } }
 	for _, tt := range []struct {
 		name string
 		w    jobcall.Task
 		want string
 	}{
-		{"pixels", image(params(`{"seed":7,"output_format":"png"}`)),
+		{"pixels", image(task.Params(`{"seed":7,"output_format":"png"}`)),
 			`{"height":768,"output_format":"png","prompt":"a lighthouse","seed":7,"width":1344}`},
-		{"pixels between steps", image(size("21:9", 1568, 670, false)), `{"height":656,"prompt":"a lighthouse","width":1568}`},
-		{"pixels of the user between steps", image(size("", 1570, 670, true)), ``},
-		{"pixels of the user", image(size("", 640, 480, true)), `{"height":480,"prompt":"a lighthouse","width":640}`},
-		{"too many pixels", image(tier("4K", true), size("1:1", 4096, 4096, false)), ``},
-		{"the model's own size", image(size("", 0, 0, false)), `{"prompt":"a lighthouse"}`},
-		{"a paid tier without a ratio", image(tier("2K", true), size("", 0, 0, false)), `{"height":2048,"prompt":"a lighthouse","width":2048}`},
-		{"pictures", image(refs(link(1), inline)), `{"input_image":"https://media.example/1.png",` +
+		{"pixels between steps", image(task.Shape("21:9", 1568, 670)), `{"height":656,"prompt":"a lighthouse","width":1568}`},
+		{"pixels of the user between steps", image(task.Pixels(1570, 670)), ``},
+		{"pixels of the user", image(task.Pixels(640, 480)), `{"height":480,"prompt":"a lighthouse","width":640}`},
+		{"too many pixels", image(task.Larger("4K"), task.Shape("1:1", 4096, 4096)), ``},
+		{"the model's own size", image(task.NoRatio()), `{"prompt":"a lighthouse"}`},
+		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()), `{"height":2048,"prompt":"a lighthouse","width":2048}`},
+		{"pictures", image(task.From("1.png", "inline.webp")), `{"input_image":"https://media.example/1.png",` +
 			`"input_image_2":"data:image/webp;base64,YWJj","prompt":"a lighthouse"}`},
-		{"eight pictures", image(refs(link(1), link(2), link(3), link(4), link(5), link(6), link(7), link(8))),
+		{"eight pictures", image(task.From("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png")),
 			`{"input_image":"https://media.example/1.png","input_image_2":"https://media.example/2.png",` +
 				`"input_image_3":"https://media.example/3.png","input_image_4":"https://media.example/4.png",` +
 				`"input_image_5":"https://media.example/5.png","input_image_6":"https://media.example/6.png",` +
 				`"input_image_7":"https://media.example/7.png","input_image_8":"https://media.example/8.png","prompt":"a lighthouse"}`},
-		{"too many pictures", image(refs(link(1), link(2), link(3), link(4), link(5), link(6), link(7), link(8), link(9))), ``},
-		{"a picture from a video", image(refs(film)), ``},
-		{"a mask", image(refs(link(1)), func(w *jobcall.Task) { m := link(2); w.Mask = &m }), ``},
-		{"a negative prompt", image(params(`{"negative_prompt":"fog"}`)), ``},
-		{"a model of tomorrow", image(model("flux-9")), ``},
-		{"a path", image(model("flux-2/../x")), ``},
-		{"a clip's model", image(model("flux-3-video")), ``},
-		{"a picture's model", video(model("flux-2-pro")), ``},
+		{"too many pictures", image(task.From("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png", "9.png")), ``},
+		{"a picture from a video", image(task.From("v.mp4")), ``},
+		{"a mask", image(task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
+		{"a model of tomorrow", image(task.Model("flux-9")), ``},
+		{"a path", image(task.Model("flux-2/../x")), ``},
+		{"a clip's model", image(task.Model("flux-3-video")), ``},
+		{"a picture's model", video(task.Model("flux-2-pro")), ``},
 
-		{"a name for the size", image(model("flux-3-image"), tier("2K", true)),
+		{"a name for the size", image(task.Model("flux-3-image"), task.Larger("2K")),
 			`{"aspect_ratio":"16:9","prompt":"a lighthouse","resolution":"2k"}`},
-		{"a small one", image(model("flux-3-image"), tier("768p", false), size("", 0, 0, false)),
+		{"a small one", image(task.Model("flux-3-image"), task.Tier("768p"), task.NoRatio()),
 			`{"prompt":"a lighthouse","resolution":"768sq"}`},
-		{"no such name", image(model("flux-3-image"), tier("3K", true)), ``},
-		{"no such ratio", image(model("flux-3-image"), size("3:1", 1536, 512, false)), ``},
-		{"no pixels", image(model("flux-3-image"), size("", 1000, 600, true)), ``},
-		{"no seed", image(model("flux-3-image"), params(`{"seed":7}`)), ``},
-		{"pictures as a list", image(model("flux-3-image"), refs(link(1), link(2))),
+		{"no such name", image(task.Model("flux-3-image"), task.Larger("3K")), ``},
+		{"no such ratio", image(task.Model("flux-3-image"), task.Shape("3:1", 1536, 512)), ``},
+		{"no pixels", image(task.Model("flux-3-image"), task.Pixels(1000, 600)), ``},
+		{"no seed", image(task.Model("flux-3-image"), task.Params(`{"seed":7}`)), ``},
+		{"pictures as a list", image(task.Model("flux-3-image"), task.From("1.png", "2.png")),
 			`{"images":["https://media.example/1.png","https://media.example/2.png"],"prompt":"a lighthouse","resolution":"1k"}`},
 
-		{"kontext", image(model("flux-kontext-pro"), refs(link(1)), size("3:2", 1216, 816, false)),
+		{"kontext", image(task.Model("flux-kontext-pro"), task.From("1.png"), task.Shape("3:2", 1216, 816)),
 			`{"aspect_ratio":"3:2","input_image":"https://media.example/1.png","prompt":"a lighthouse"}`},
-		{"kontext, two", image(model("flux-kontext-max"), refs(link(1), link(2))), ``},
-		{"kontext, larger", image(model("flux-kontext-max"), tier("2K", true)), ``},
-		{"ultra", image(model("flux-pro-1.1-ultra"), tier("2K", true)), `{"aspect_ratio":"16:9","prompt":"a lighthouse"}`},
-		{"ultra, larger", image(model("flux-pro-1.1-ultra"), tier("4K", true)), ``},
-		{"old", image(model("flux-pro-1.1")), `{"height":768,"prompt":"a lighthouse","width":1344}`},
-		{"old, larger", image(model("flux-pro-1.1"), tier("2K", true), size("", 0, 0, false)), ``},
-		{"old, a picture", image(model("flux-pro-1.1"), refs(link(1))), ``},
+		{"kontext, two", image(task.Model("flux-kontext-max"), task.From("1.png", "2.png")), ``},
+		{"kontext, larger", image(task.Model("flux-kontext-max"), task.Larger("2K")), ``},
+		{"ultra", image(task.Model("flux-pro-1.1-ultra"), task.Larger("2K")), `{"aspect_ratio":"16:9","prompt":"a lighthouse"}`},
+		{"ultra, larger", image(task.Model("flux-pro-1.1-ultra"), task.Larger("4K")), ``},
+		{"old", image(task.Model("flux-pro-1.1")), `{"height":768,"prompt":"a lighthouse","width":1344}`},
+		{"old, larger", image(task.Model("flux-pro-1.1"), task.Larger("2K"), task.NoRatio()), ``},
+		{"old, a picture", image(task.Model("flux-pro-1.1"), task.From("1.png")), ``},
 
-		{"clip", video(params(`{"generate_audio":false}`)), `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,"mode":"t2v",` +
+		{"clip", video(task.Params(`{"generate_audio":false}`)), `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,"mode":"t2v",` +
 			`"prompt":"waves","resolution":"hd"}`},
-		{"frames", video(tier("1080p", true), refs(link(1), link(2)), seconds(0)), `{"keyframes":["https://media.example/1.png",` +
+		{"frames", video(task.Larger("1080p"), task.From("1.png", "2.png"), task.Seconds(0)), `{"keyframes":["https://media.example/1.png",` +
 			`"https://media.example/2.png"],"mode":"i2v","prompt":"waves","resolution":"fhd"}`},
-		{"a video", video(refs(film)), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
+		{"a video", video(task.From("v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
 			`"start_video":"https://media.example/v.mp4"}`},
-		{"three pictures", video(refs(link(1), link(2), link(3))), ``},
-		{"a picture and a video", video(refs(link(1), film)), ``},
-		{"a video of nowhere", video(refs(conformance.Reference("video/mp4", "", "abc"))), ``},
-		{"a clip's tier", video(tier("4K", true)), ``},
-		{"a clip's pixels", video(size("", 1000, 600, true)), ``},
-		{"a clip's ratio", video(size("3:2", 1080, 720, false)), ``},
-		{"too short", video(seconds(4)), ``},
-		{"too long", video(seconds(21)), ``},
-		{"a clip's seed", video(params(`{"seed":7}`)), ``},
-		{"a draft", video(params(`{"draft":true}`)), ``},
+		{"three pictures", video(task.From("1.png", "2.png", "3.png")), ``},
+		{"a picture and a video", video(task.From("1.png", "v.mp4")), ``},
+		{"a video of nowhere", video(task.From("inline.mp4")), ``},
+		{"a clip's tier", video(task.Larger("4K")), ``},
+		{"a clip's pixels", video(task.Pixels(1000, 600)), ``},
+		{"a clip's ratio", video(task.Shape("3:2", 1080, 720)), ``},
+		{"too short", video(task.Seconds(4)), ``},
+		{"too long", video(task.Seconds(21)), ``},
+		{"a clip's seed", video(task.Params(`{"seed":7}`)), ``},
+		{"a draft", video(task.Params(`{"draft":true}`)), ``},
 	} {
-		studio := fakestudio.NewBFL(t)
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, bfl.Provider, studio.URL(), nil), tt.w)
-		sent := studio.Submissions()
-		if tt.want == "" {
-			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.w.Kind).Refused || len(sent) != 0 {
-				t.Errorf("%s: %+v (%v), %d submissions", tt.name, v, err, len(sent))
-			}
-			continue
-		}
-		if err != nil || len(sent) != 1 {
-			t.Errorf("%s: %v, %d submissions", tt.name, err, len(sent))
-		} else if got := string(sent[0].Body); got != tt.want || sent[0].Path != "/v1/"+tt.w.Model {
-			t.Errorf("%s: %s\n%s, want\n%s", tt.name, sent[0].Path, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Asks(t, bfl.Provider, fakestudio.NewBFL(t), tt.w, "/v1/"+tt.w.Model, tt.want)
+		})
 	}
 }
 
@@ -121,7 +101,7 @@ func TestManyPictures(t *testing.T) {
 	studio := fakestudio.NewBFL(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 3}, fakestudio.Behaviour{Failed: `{"status":"Content Moderated"}`}, fakestudio.Behaviour{})
 	made, err := conformance.Polled(t, conformance.Line(t, bfl.Provider, studio.URL(), nil),
-		image(params(`{"seed":4294967294}`), func(w *jobcall.Task) { w.Count = 3 }))
+		image(task.Params(`{"seed":4294967294}`), task.Count(3)))
 	if err != nil || len(made.Results) != 2 {
 		t.Fatalf("%+v, %v", made, err)
 	}
@@ -240,10 +220,8 @@ func TestEndVerdicts(t *testing.T) {
 			`{"status":"Ready","result":null}`:                                        v.Empty,
 			`{"status":"Ready","result":{"draft_cache":"https://x.example/1.cache"}}`: v.Empty,
 		} {
-			studio := fakestudio.NewBFL(t)
-			studio.Expect(fakestudio.Behaviour{Failed: said})
-			_, err := conformance.Polled(t, conformance.Line(t, bfl.Provider, studio.URL(), nil), w)
-			if got := conformance.VerdictOf(t, err); got != want {
+			how := fakestudio.Behaviour{Failed: said}
+			if got := conformance.Fate(t, bfl.Provider, fakestudio.NewBFL(t), how, w); got != want {
 				t.Errorf("%s, %s: %+v, want %+v", w.Kind, said, got, want)
 			}
 		}

@@ -1,13 +1,10 @@
 package conformance
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -17,6 +14,14 @@ type Verdict struct {
 	Job    fault.Code
 	Next   upstream.Next
 	Health upstream.Health
+	Param  string
+	Lost   bool
+}
+
+// Then is a verdict after which something else is done.
+func (v Verdict) Then(next upstream.Next) Verdict {
+	v.Next = next
+	return v
 }
 
 // Verdicts are those that most tables share.
@@ -26,6 +31,7 @@ type Verdicts struct {
 	FlaggedOutput Verdict // what came out
 	Material      Verdict // a reference
 	Account       Verdict // ours: key, balance, permission
+	Model         Verdict // ours: the model is none of the account's
 	Busy          Verdict // our rate
 	Broken        Verdict // the provider failed on a submission
 	Failed        Verdict // a task that was accepted failed
@@ -36,21 +42,22 @@ type Verdicts struct {
 // VerdictsOf are the verdicts of a kind of tasks.
 func VerdictsOf(kind string) Verdicts {
 	v := Verdicts{
-		Refused:  Verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone},
-		Flagged:  Verdict{fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone},
-		Material: Verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone},
-		Account:  Verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential},
-		Busy:     Verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool},
-		Broken:   Verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail},
-		Failed:   Verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail},
-		Empty:    Verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf},
-		Gone:     Verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail},
+		Refused:  Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthNone},
+		Flagged:  Verdict{Job: fault.ModerationBlocked, Next: upstream.NextNone, Health: upstream.HealthNone},
+		Material: Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthNone},
+		Account:  Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthCredential},
+		Model:    Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthModel},
+		Busy:     Verdict{Job: fault.UpstreamError, Next: upstream.NextLater, Health: upstream.HealthCool},
+		Broken:   Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthFail},
+		Failed:   Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthFail},
+		Empty:    Verdict{Job: fault.UpstreamError, Next: upstream.NextSame, Health: upstream.HealthHalf},
+		Gone:     Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthFail},
 	}
 	v.FlaggedOutput = v.Flagged
 	if kind == upstream.KindVideo {
 		v.Refused.Job, v.Flagged.Job, v.Material.Job = fault.InvalidRequest, fault.ContentPolicy, fault.InvalidMaterial
 		v.Failed.Job, v.Empty.Job, v.Gone.Job = fault.RenderFailed, fault.RenderFailed, fault.UpstreamUnstable
-		v.FlaggedOutput = Verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone}
+		v.FlaggedOutput = Verdict{Job: fault.ContentPolicy, Next: upstream.NextSame, Health: upstream.HealthNone}
 	}
 	return v
 }
@@ -59,12 +66,8 @@ func VerdictsOf(kind string) Verdicts {
 // that is none.
 func VerdictOf(t testing.TB, err error) Verdict {
 	t.Helper()
-	var f *upstream.JobFailure
-	if !errors.As(err, &f) || f.Failure == nil {
-		t.Fatalf("error %v (%T), want a *upstream.JobFailure", err, err)
-	}
-	sees(t, "a verdict", f.Error(), f.Told())
-	return Verdict{f.Job, f.Next, f.Health}
+	f := failedJob(t, "a verdict", err)
+	return Verdict{f.Job, f.Next, f.Health, f.Param, f.Lost}
 }
 
 // Line opens a line of a provider of images and video.
@@ -79,12 +82,6 @@ func Answering(t testing.TB, provider string, status int, body string) jobcall.G
 	return Line(t, provider, saying(t, document(status, body)), nil)
 }
 
-// Reference is one with bytes of its own; url may be empty.
-func Reference(kind, url, data string) jobcall.Reference {
-	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: url,
-		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(data))), nil }}
-}
-
 // Polled submits a task and polls it to its end, which may be a failure.
 func Polled(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	t.Helper()
@@ -97,6 +94,15 @@ func Polled(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskSta
 	}
 	t.Fatal("the task does not end")
 	return nil, nil
+}
+
+// Fate is what becomes of a task that meets a behaviour at a fake and comes to a
+// bad end, at its submission or later.
+func Fate(t testing.TB, provider string, studio Studio, how fakestudio.Behaviour, w jobcall.Task) Verdict {
+	t.Helper()
+	studio.Expect(how)
+	_, err := Polled(t, Line(t, provider, studio.URL(), nil), w)
+	return VerdictOf(t, err)
 }
 
 // Answers fuzzes what a provider answers with: whatever it is, there is a

@@ -1,41 +1,21 @@
 package ideogram_test
 
 import (
-	"context"
-	"encoding/json"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/ideogram"
 	"tollgate/internal/upstream/jobcall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func reading(context.Context) (func(), error) { return func() {}, nil }
-
-// image is a picture to be made; change changes it.
-func image(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{Kind: upstream.KindImage, Model: "ideogram-4-5", Prompt: "a lighthouse", Count: 1,
-		Tier: "1K", Ratio: "16:9", Width: 1344, Height: 768, Key: "sub_1", Reading: reading}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
-
-func refs(list ...jobcall.Reference) func(*jobcall.Task) {
-	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
-}
-
-func params(object string) func(*jobcall.Task) {
-	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
+func image(change ...task.Change) jobcall.Task {
+	return task.With(task.Image("ideogram-4-5"), change...)
 }
 
 func TestConformance(t *testing.T) {
@@ -43,8 +23,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: ideogram.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewIdeogram(t) },
-		Tasks: map[string]jobcall.Task{"pictures": image(func(w *jobcall.Task) { w.Count = 3 }),
-			"one from another": image(refs(conformance.Reference("image/png", "", "abc")))},
+		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
+			"one from another": image(task.From("inline"))},
 		Ticket: func(jobcall.Task) string { return "gen_1" },
 		Params: `{"seed":41417}`,
 	})

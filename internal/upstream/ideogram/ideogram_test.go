@@ -1,116 +1,68 @@
 package ideogram_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
-	"mime"
-	"mime/multipart"
 	"strings"
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/ideogram"
 	"tollgate/internal/upstream/jobcall"
 )
 
-// body reads a submission: its JSON, or its form as JSON of texts, files as
-// their bytes.
-func body(t *testing.T, s fakestudio.Submission) string {
-	t.Helper()
-	kind, head, err := mime.ParseMediaType(s.Header.Get("Content-Type"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kind == "application/json" {
-		return string(s.Body)
-	}
-	form := map[string]string{}
-	reader := multipart.NewReader(bytes.NewReader(s.Body), head["boundary"])
-	for part, err := reader.NextPart(); err == nil; part, err = reader.NextPart() {
-		data, err := io.ReadAll(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		form[part.FormName()] += string(data)
-	}
-	said, err := json.Marshal(form)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(said)
-}
-
 // TestBodies: what each model is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	one, two := conformance.Reference("image/png", "https://media.example/1.png", "abc"), conformance.Reference("image/webp", "", "def")
-	film, gif := conformance.Reference("video/mp4", "", "abc"), conformance.Reference("image/gif", "", "abc")
-	tier := func(name string, larger bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Tier, w.Larger = name, larger }
-	}
-	size := func(ratio string, width, height int, exact bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, exact }
-	}
-	count := func(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count = n } }
+	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
+	film, gif := task.Reference("video/mp4", "", "abc"), task.Reference("image/gif", "", "abc")
 	for _, tt := range []struct {
 		name string
 		w    jobcall.Task
 		want string
 	}{
-		{"a ratio", image(count(3), params(`{"seed":7,"magic_prompt":"off","quality":"low"}`)), `{"async":true,"magic_prompt":"off",` +
+		{"a ratio", image(task.Count(3), task.Params(`{"seed":7,"magic_prompt":"off","quality":"low"}`)), `{"async":true,"magic_prompt":"off",` +
 			`"num_images":3,"prompt":"a lighthouse","quality":"low","seed":7,"size":"1280x720"}`},
-		{"upright", image(tier("2K", true), size("3:4", 1792, 2389, false)),
+		{"upright", image(task.Larger("2K"), task.Shape("3:4", 1792, 2389)),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"1728x2304"}`},
-		{"no ratio", image(size("", 0, 0, false)), `{"async":true,"num_images":1,"prompt":"a lighthouse","size":"1024x1024"}`},
-		{"a paid tier without a ratio", image(tier("2K", true), size("", 0, 0, false)),
+		{"no ratio", image(task.NoRatio()), `{"async":true,"num_images":1,"prompt":"a lighthouse","size":"1024x1024"}`},
+		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"2048x2048"}`},
-		{"pixels that it makes", image(tier("2K", true), size("", 2560, 1440, true)),
+		{"pixels that it makes", image(task.Larger("2K"), task.Pixels(2560, 1440)),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"2560x1440"}`},
-		{"other pixels", image(size("", 1000, 600, true)), ``},
-		{"another ratio", image(size("21:9", 1568, 672, false)), ``},
-		{"another tier", image(tier("4K", true)), ``},
-		{"nine pictures", image(count(9)), ``},
-		{"a negative prompt", image(params(`{"negative_prompt":"fog"}`)), ``},
-		{"a mask", image(refs(one), func(w *jobcall.Task) { w.Mask = &one }), ``},
-		{"from pictures", image(refs(one, two), params(`{"seed":7}`)),
+		{"other pixels", image(task.Pixels(1000, 600)), ``},
+		{"another ratio", image(task.Shape("21:9", 1568, 672)), ``},
+		{"another tier", image(task.Larger("4K")), ``},
+		{"nine pictures", image(task.Count(9)), ``},
+		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
+		{"a mask", image(task.References(one), task.Mask(one)), ``},
+		{"from pictures", image(task.References(one, two), task.Params(`{"seed":7}`)),
 			`{"async":"true","images":"abcdef","num_images":"1","prompt":"a lighthouse","seed":"7"}`},
-		{"from a picture with a ratio", image(refs(one), size("16:9", 1365, 768, false)),
+		{"from a picture with a ratio", image(task.References(one), task.Shape("16:9", 1365, 768)),
 			`{"async":"true","images":"abc","num_images":"1","prompt":"a lighthouse","size":"1344x768"}`},
-		{"from a picture at a paid tier", image(refs(one), tier("2K", true)),
+		{"from a picture at a paid tier", image(task.References(one), task.Larger("2K")),
 			`{"async":"true","images":"abc","num_images":"1","prompt":"a lighthouse","size":"2048x2048"}`},
-		{"from a picture, too large", image(refs(one), tier("4K", true)), ``},
-		{"from a picture, pixels", image(refs(one), size("", 1000, 600, true)), ``},
-		{"from six", image(refs(one, one, one, one, one, one)), ``},
-		{"from a video", image(refs(film)), ``},
-		{"from a GIF", image(refs(gif)), ``},
-		{"4", image(model("ideogram-4"), params(`{"rendering_speed":"TURBO"}`)), `{"async":true,"prompt":"a lighthouse",` +
+		{"from a picture, too large", image(task.References(one), task.Larger("4K")), ``},
+		{"from a picture, pixels", image(task.References(one), task.Pixels(1000, 600)), ``},
+		{"from six", image(task.References(one, one, one, one, one, one)), ``},
+		{"from a video", image(task.References(film)), ``},
+		{"from a GIF", image(task.References(gif)), ``},
+		{"4", image(task.Model("ideogram-4"), task.Params(`{"rendering_speed":"TURBO"}`)), `{"async":true,"prompt":"a lighthouse",` +
 			`"rendering_speed":"TURBO","size":"1280x720"}`},
-		{"4, from a picture", image(model("ideogram-4"), refs(one)), ``},
-		{"4, a seed", image(model("ideogram-4"), params(`{"seed":7}`)), ``},
-		{"3", image(model("ideogram-3"), params(`{"negative_prompt":"fog"}`)), `{"aspect_ratio":"16x9","async":true,` +
+		{"4, from a picture", image(task.Model("ideogram-4"), task.References(one)), ``},
+		{"4, a seed", image(task.Model("ideogram-4"), task.Params(`{"seed":7}`)), ``},
+		{"3", image(task.Model("ideogram-3"), task.Params(`{"negative_prompt":"fog"}`)), `{"aspect_ratio":"16x9","async":true,` +
 			`"negative_prompt":"fog","num_images":1,"prompt":"a lighthouse"}`},
-		{"3, larger", image(model("ideogram-3"), tier("2K", true)), ``},
-		{"3, pixels", image(model("ideogram-3"), size("", 1000, 600, true)), ``},
-		{"3, another ratio", image(model("ideogram-3"), size("21:9", 1568, 672, false)), ``},
-		{"a model of tomorrow", image(model("ideogram-5")), ``},
+		{"3, larger", image(task.Model("ideogram-3"), task.Larger("2K")), ``},
+		{"3, pixels", image(task.Model("ideogram-3"), task.Pixels(1000, 600)), ``},
+		{"3, another ratio", image(task.Model("ideogram-3"), task.Shape("21:9", 1568, 672)), ``},
+		{"a model of tomorrow", image(task.Model("ideogram-5")), ``},
 	} {
-		studio := fakestudio.NewIdeogram(t)
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, ideogram.Provider, studio.URL(), nil), tt.w)
-		sent := studio.Submissions()
-		if tt.want == "" {
-			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.w.Kind).Refused || len(sent) != 0 {
-				t.Errorf("%s: %+v (%v), %d submissions", tt.name, v, err, len(sent))
-			}
-			continue
-		}
-		if err != nil || len(sent) != 1 {
-			t.Errorf("%s: %v, %d submissions", tt.name, err, len(sent))
-		} else if got := body(t, sent[0]); got != tt.want || sent[0].Path != "/v2/image/generate/"+tt.w.Model {
-			t.Errorf("%s: %s\n%s, want\n%s", tt.name, sent[0].Path, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Asks(t, ideogram.Provider, fakestudio.NewIdeogram(t), tt.w, "/v2/image/generate/"+tt.w.Model, tt.want)
+		})
 	}
 }
 
@@ -118,7 +70,7 @@ func TestBodies(t *testing.T) {
 func TestOneACall(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewIdeogram(t)
-	w := image(model("ideogram-4"), func(w *jobcall.Task) { w.Count = 3 })
+	w := image(task.Model("ideogram-4"), task.Count(3))
 	made, err := conformance.Polled(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), w)
 	if err != nil || len(made.Results) != 3 || len(studio.Submissions()) != 3 {
 		t.Errorf("%+v, %v, %d calls", made, err, len(studio.Submissions()))
@@ -129,8 +81,6 @@ func TestOneACall(t *testing.T) {
 func TestSubmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindImage)
-	noModel := v.Account
-	noModel.Health = upstream.HealthModel
 	for _, tt := range []struct {
 		status int
 		body   string
@@ -148,7 +98,7 @@ func TestSubmissionVerdicts(t *testing.T) {
 		{402, `{"error":"Too many","reject_reason":"inflight_limit"}`, v.Busy, true, ""},
 		{429, `{"error":"Too many","reject_reason":"inflight_limit"}`, v.Busy, true, ""},
 		{403, `{"error":"Forbidden"}`, v.Account, false, ""},
-		{404, `{"error":"no such model"}`, noModel, false, ""},
+		{404, `{"error":"no such model"}`, v.Model, false, ""},
 		{413, `{"error":"Images are too large"}`, v.Material, true, "too large"},
 		{422, `{"error":"Prompt failed the safety check"}`, v.Flagged, true, "safety check"},
 		{422, `{"detail":[{"loc":["body","size"],"msg":"bad size","type":"value_error"}]}`, v.Refused, true, "bad size"},
@@ -177,10 +127,8 @@ func TestEndVerdicts(t *testing.T) {
 		`{"status":"completed","data":[{"url":"","is_image_safe":false}]}`:                          v.FlaggedOutput,
 		`{"status":"completed","data":[{"url":"https://x.example/blurred","is_image_safe":false}]}`: v.FlaggedOutput,
 	} {
-		studio := fakestudio.NewIdeogram(t)
-		studio.Expect(fakestudio.Behaviour{Failed: said})
-		_, err := conformance.Polled(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), image())
-		if got := conformance.VerdictOf(t, err); got != want {
+		how := fakestudio.Behaviour{Failed: said}
+		if got := conformance.Fate(t, ideogram.Provider, fakestudio.NewIdeogram(t), how, image()); got != want {
 			t.Errorf("%s: %+v, want %+v", said, got, want)
 		}
 	}

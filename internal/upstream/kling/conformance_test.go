@@ -6,18 +6,19 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/kling"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	omni := clip(model("kling-3.0-omni"))
+	omni := clip(task.Model("kling-3.0-omni"))
 	conformance.Media(t, conformance.Making{
 		Provider: kling.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewKling(t) },
-		Tasks: map[string]jobcall.Task{"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip": clip(), "omni": omni,
-			"turbo": clip(model("kling-3.0-turbo")), "newest": clip(model("kling-4.0"))},
+		Tasks: map[string]jobcall.Task{"pictures": picture(task.Count(3)), "clip": clip(), "omni": omni,
+			"turbo": clip(task.Model("kling-3.0-turbo")), "newest": clip(task.Model("kling-4.0"))},
 		Ticket: func(w jobcall.Task) string {
 			if w.Kind == upstream.KindImage {
 				return "generations:1"

@@ -1,58 +1,30 @@
 package luma_test
 
 import (
-	"context"
-	"encoding/json"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"tollgate/internal/gatewaytest/fakestudio"
-	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/luma"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func reading(context.Context) (func(), error) { return func() {}, nil }
+func image(change ...task.Change) jobcall.Task { return task.With(task.Image("uni-1"), change...) }
 
-// image is a picture to be made; change changes it.
-func image(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{Kind: upstream.KindImage, Model: "uni-1", Prompt: "a lighthouse", Count: 1,
-		Tier: "1K", Ratio: "16:9", Width: 1344, Height: 768, Key: "sub_1", Reading: reading}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-// video is a clip to be made; change changes it.
-func video(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{Kind: upstream.KindVideo, Model: "ray-3.2", Prompt: "waves", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-func refs(list ...jobcall.Reference) func(*jobcall.Task) {
-	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
-}
-
-func params(object string) func(*jobcall.Task) {
-	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
-}
+func video(change ...task.Change) jobcall.Task { return task.With(task.Video("ray-3.2"), change...) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Media(t, conformance.Making{
 		Provider: luma.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewLuma(t) },
-		Tasks: map[string]jobcall.Task{"pictures": image(func(w *jobcall.Task) { w.Count = 3 }),
-			"one from another": image(refs(conformance.Reference("image/png", "", "abc"))), "clip": video()},
+		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
+			"one from another": image(task.From("inline")), "clip": video()},
 		Ticket: func(jobcall.Task) string { return "0b6a1f7e-1" },
 		Params: `{"style":41417}`,
 	})

@@ -2,6 +2,7 @@ package luma_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/luma"
 )
@@ -16,84 +18,59 @@ import (
 // TestBodies: what each kind is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	link := func(n int) jobcall.Reference {
-		return conformance.Reference("image/png", fmt.Sprintf("https://media.example/%d.png", n), "abc")
-	}
-	inline, film := conformance.Reference("image/webp", "", "abc"), conformance.Reference("video/mp4", "https://media.example/v.mp4", "abc")
-	tier := func(name string, larger bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Tier, w.Larger = name, larger }
-	}
-	size := func(ratio string, width, height int, exact bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, exact }
-	}
-	seconds := func(n int64) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Seconds = n } }
-	prompt := func(s string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Prompt = s } }
-	ten := make([]jobcall.Reference, 10)
-	for i := range ten {
-		ten[i] = link(i)
-	}
+	ten := slices.Repeat([]string{"1.png"}, 10)
 	for _, tt := range []struct {
 		name string
 		w    jobcall.Task
 		want string
 	}{
-		{"picture", image(params(`{"output_format":"png","style":"manga"}`)), `{"aspect_ratio":"16:9","model":"uni-1","output_format":"png",` +
-			`"prompt":"a lighthouse","style":"manga","type":"image"}`},
-		{"a paid tier that it makes", image(tier("2K", true), size("", 0, 0, false)),
+		{"picture", image(task.Params(`{"output_format":"png","style":"manga"}`)),
+			`{"aspect_ratio":"16:9","model":"uni-1","output_format":"png","prompt":"a lighthouse","style":"manga","type":"image"}`},
+		{"a paid tier that it makes", image(task.Larger("2K"), task.NoRatio()),
 			`{"model":"uni-1","prompt":"a lighthouse","type":"image"}`},
-		{"a larger tier", image(tier("4K", true)), ``},
-		{"pixels", image(size("", 1000, 600, true)), ``},
-		{"another ratio", image(size("5:4", 1152, 896, false)), ``},
-		{"an edit", image(refs(inline)), `{"model":"uni-1","prompt":"a lighthouse","source":{"data":"YWJj","media_type":"image/webp"},` +
-			`"type":"image_edit"}`},
-		{"an edit with references", image(refs(link(1), link(2))), `{"image_ref":[{"url":"https://media.example/2.png"}],"model":"uni-1",` +
+		{"a larger tier", image(task.Larger("4K")), ``},
+		{"pixels", image(task.Pixels(1000, 600)), ``},
+		{"another ratio", image(task.Shape("5:4", 1152, 896)), ``},
+		{"an edit", image(task.From("inline.webp")),
+			`{"model":"uni-1","prompt":"a lighthouse","source":{"data":"YWJj","media_type":"image/webp"},"type":"image_edit"}`},
+		{"an edit with references", image(task.From("1.png", "2.png")), `{"image_ref":[{"url":"https://media.example/2.png"}],"model":"uni-1",` +
 			`"prompt":"a lighthouse","source":{"url":"https://media.example/1.png"},"type":"image_edit"}`},
-		{"ten pictures", image(refs(ten...)), ``},
-		{"from a video", image(refs(film)), ``},
-		{"a mask", image(refs(link(1)), func(w *jobcall.Task) { m := link(2); w.Mask = &m }), ``},
-		{"a seed", image(params(`{"seed":7}`)), ``},
-		{"a negative prompt", image(params(`{"negative_prompt":"fog"}`)), ``},
-		{"a search", image(params(`{"web_search":true}`)), ``},
-		{"no prompt", image(prompt("")), ``},
-		{"a long prompt", image(prompt(strings.Repeat("a", 6001))), ``},
-		{"a prompt of so many letters", image(prompt(strings.Repeat("é", 6000)), size("", 0, 0, false)),
+		{"ten pictures", image(task.From(ten...)), ``},
+		{"from a video", image(task.From("v.mp4")), ``},
+		{"a mask", image(task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"a seed", image(task.Params(`{"seed":7}`)), ``},
+		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
+		{"a search", image(task.Params(`{"web_search":true}`)), ``},
+		{"no prompt", image(task.Prompt("")), ``},
+		{"a long prompt", image(task.Prompt(strings.Repeat("a", 6001))), ``},
+		{"a prompt of so many letters", image(task.Prompt(strings.Repeat("é", 6000)), task.NoRatio()),
 			`{"model":"uni-1","prompt":"` + strings.Repeat("é", 6000) + `","type":"image"}`},
 
-		{"clip", video(params(`{"loop":true}`)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
+		{"clip", video(task.Params(`{"loop":true}`)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"5s","loop":true,"resolution":"720p"}}`},
-		{"frames", video(refs(link(1), inline), tier("1080p", true)), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
+		{"frames", video(task.From("1.png", "inline.webp"), task.Larger("1080p")), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"5s","end_frame":{"data":"YWJj","media_type":"image/webp"},"resolution":"1080p",` +
 			`"start_frame":{"url":"https://media.example/1.png"}}}`},
-		{"its own length", video(seconds(0)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
+		{"its own length", video(task.Seconds(0)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"resolution":"720p"}}`},
-		{"ten seconds", video(seconds(10)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
+		{"ten seconds", video(task.Seconds(10)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"10s","resolution":"720p"}}`},
-		{"ten seconds with a frame", video(seconds(10), refs(link(1))), ``},
-		{"ten seconds of a loop", video(seconds(10), params(`{"loop":true}`)), ``},
-		{"six seconds", video(seconds(6)), ``},
-		{"three frames", video(refs(link(1), link(2), link(3))), ``},
-		{"a video", video(refs(film)), ``},
-		{"a clip's tier", video(tier("4K", true)), ``},
-		{"a clip's pixels", video(size("16:9", 1000, 600, true)), ``},
-		{"a clip's ratio", video(size("3:1", 1536, 512, false)), ``},
-		{"a dearer clip", video(params(`{"hdr":true}`)), ``},
-		{"sound", video(params(`{"generate_audio":true}`)), ``},
-		{"a clip's seed", video(params(`{"seed":7}`)), ``},
+		{"ten seconds with a frame", video(task.Seconds(10), task.From("1.png")), ``},
+		{"ten seconds of a loop", video(task.Seconds(10), task.Params(`{"loop":true}`)), ``},
+		{"six seconds", video(task.Seconds(6)), ``},
+		{"three frames", video(task.From("1.png", "2.png", "3.png")), ``},
+		{"a video", video(task.From("v.mp4")), ``},
+		{"a clip's tier", video(task.Larger("4K")), ``},
+		{"a clip's pixels", video(task.Pixels(1000, 600)), ``},
+		{"a clip's ratio", video(task.Shape("3:1", 1536, 512)), ``},
+		{"a dearer clip", video(task.Params(`{"hdr":true}`)), ``},
+		{"sound", video(task.Params(`{"generate_audio":true}`)), ``},
+		{"a clip's seed", video(task.Params(`{"seed":7}`)), ``},
 	} {
-		studio := fakestudio.NewLuma(t)
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, luma.Provider, studio.URL(), nil), tt.w)
-		sent := studio.Submissions()
-		if tt.want == "" {
-			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.w.Kind).Refused || len(sent) != 0 {
-				t.Errorf("%s: %+v (%v), %d submissions", tt.name, v, err, len(sent))
-			}
-			continue
-		}
-		if err != nil || len(sent) != 1 {
-			t.Errorf("%s: %v, %d submissions", tt.name, err, len(sent))
-		} else if got := string(sent[0].Body); got != tt.want {
-			t.Errorf("%s:\n%s, want\n%s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Asks(t, luma.Provider, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
+		})
 	}
 }
 
@@ -140,10 +117,8 @@ func TestEndVerdicts(t *testing.T) {
 			"corrupt_input": v.Material, "generation_failed": again, "output_not_found": v.Empty, "rate_limited": v.Busy,
 			"budget_exhausted": v.Account, "a word of tomorrow": v.Failed, "": v.Failed,
 		} {
-			studio := fakestudio.NewLuma(t)
-			studio.Expect(fakestudio.Behaviour{Failed: fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code)})
-			_, err := conformance.Polled(t, conformance.Line(t, luma.Provider, studio.URL(), nil), w)
-			if got := conformance.VerdictOf(t, err); got != want {
+			how := fakestudio.Behaviour{Failed: fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code)}
+			if got := conformance.Fate(t, luma.Provider, fakestudio.NewLuma(t), how, w); got != want {
 				t.Errorf("%s, %s: %+v, want %+v", w.Kind, code, got, want)
 			}
 		}

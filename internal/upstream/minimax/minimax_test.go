@@ -2,6 +2,7 @@ package minimax_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,31 +10,15 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/minimax"
 )
 
-func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
-
 // TestBodies: what each model is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	link := func(n int) jobcall.Reference {
-		return conformance.Reference("image/png", fmt.Sprintf("https://media.example/%d.png", n), "abc")
-	}
-	inline, film := conformance.Reference("image/webp", "", "abc"), conformance.Reference("video/mp4", "https://media.example/v.mp4", "abc")
-	tier := func(name string, larger bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Tier, w.Larger = name, larger }
-	}
-	size := func(ratio string, width, height int, exact bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, exact }
-	}
-	seconds := func(n int64) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Seconds = n } }
-	count := func(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count = n } }
-	ten := make([]jobcall.Reference, 10)
-	for i := range ten {
-		ten[i] = link(i)
-	}
+	ten := slices.Repeat([]string{"1.png"}, 10)
 	const (
 		rest = `"prompt":"a lighthouse","response_format":"url"`
 		text = `{"type":"text","text":"waves"}`
@@ -43,71 +28,65 @@ func TestBodies(t *testing.T) {
 		w    jobcall.Task
 		want string
 	}{
-		{"a ratio", image(count(9), params(`{"prompt_optimizer":false}`)), `{"aspect_ratio":"16:9","model":"image-01","n":9,` +
+		{"a ratio", image(task.Count(9), task.Params(`{"prompt_optimizer":false}`)), `{"aspect_ratio":"16:9","model":"image-01","n":9,` +
 			`"prompt":"a lighthouse","prompt_optimizer":false,"response_format":"url"}`},
-		{"a seed", image(params(`{"seed":7}`), size("", 0, 0, false)), `{"model":"image-01","n":1,` + rest + `,"seed":7}`},
-		{"another ratio", image(size("5:4", 1145, 916, false)), `{"height":912,"model":"image-01","n":1,` + rest + `,"width":1144}`},
-		{"too wide", image(size("3:1", 1773, 591, false)), `{"height":584,"model":"image-01","n":1,` + rest + `,"width":1768}`},
-		{"wider than it can", image(size("8:1", 2896, 362, false)), ``},
-		{"pixels", image(size("", 1000, 600, true)), `{"height":600,"model":"image-01","n":1,` + rest + `,"width":1000}`},
-		{"pixels between steps", image(size("", 1001, 600, true)), ``},
-		{"a paid tier", image(tier("2K", true), size("1:1", 2048, 2048, false)),
+		{"a seed", image(task.Params(`{"seed":7}`), task.NoRatio()), `{"model":"image-01","n":1,` + rest + `,"seed":7}`},
+		{"another ratio", image(task.Shape("5:4", 1145, 916)), `{"height":912,"model":"image-01","n":1,` + rest + `,"width":1144}`},
+		{"too wide", image(task.Shape("3:1", 1773, 591)), `{"height":584,"model":"image-01","n":1,` + rest + `,"width":1768}`},
+		{"wider than it can", image(task.Shape("8:1", 2896, 362)), ``},
+		{"pixels", image(task.Pixels(1000, 600)), `{"height":600,"model":"image-01","n":1,` + rest + `,"width":1000}`},
+		{"pixels between steps", image(task.Pixels(1001, 600)), ``},
+		{"a paid tier", image(task.Larger("2K"), task.Shape("1:1", 2048, 2048)),
 			`{"height":2048,"model":"image-01","n":1,` + rest + `,"width":2048}`},
-		{"a paid tier without a ratio", image(tier("2K", true), size("", 0, 0, false)),
+		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()),
 			`{"height":2048,"model":"image-01","n":1,` + rest + `,"width":2048}`},
-		{"a paid tier that is too wide", image(tier("2K", true), size("16:9", 2731, 1536, false)), ``},
-		{"ten pictures", image(count(10)), ``},
-		{"a character", image(refs(inline)), `{"model":"image-01","n":1,` + rest + `,"subject_reference":[{"image_file":` +
+		{"a paid tier that is too wide", image(task.Larger("2K"), task.Shape("16:9", 2731, 1536)), ``},
+		{"ten pictures", image(task.Count(10)), ``},
+		{"a character", image(task.From("inline.webp")), `{"model":"image-01","n":1,` + rest + `,"subject_reference":[{"image_file":` +
 			`"data:image/webp;base64,YWJj","type":"character"}]}`},
-		{"two characters", image(refs(link(1), link(2))), ``},
-		{"a character of a video", image(refs(film)), ``},
-		{"a mask", image(refs(link(1)), func(w *jobcall.Task) { m := link(2); w.Mask = &m }), ``},
-		{"a negative prompt", image(params(`{"negative_prompt":"fog"}`)), ``},
-		{"a long prompt", image(func(w *jobcall.Task) { w.Prompt = strings.Repeat("a", 1501) }), ``},
+		{"two characters", image(task.From("1.png", "2.png")), ``},
+		{"a character of a video", image(task.From("v.mp4")), ``},
+		{"a mask", image(task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
+		{"a long prompt", image(task.Prompt(strings.Repeat("a", 1501))), ``},
 
 		{"clip", video(), `{"content":[` + text + `],"duration":5,"model":"MiniMax-H3","ratio":"16:9","resolution":"768P"}`},
-		{"no words", video(refs(link(1)), tier("2K", true), func(w *jobcall.Task) { w.Prompt = "" }), `{"content":[{"type":"text","text":""},` +
+		{"no words", video(task.From("1.png"), task.Larger("2K"), task.Prompt("")), `{"content":[{"type":"text","text":""},` +
 			`{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"first_frame"}],"duration":5,"model":"MiniMax-H3",` +
 			`"resolution":"2K"}`},
-		{"frames", video(refs(link(1), inline), model("MiniMax-H3-Max"), tier("480p", false)), `{"content":[` + text +
+		{"frames", video(task.From("1.png", "inline.webp"), task.Model("MiniMax-H3-Max"), task.Tier("480p")), `{"content":[` + text +
 			`,{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"first_frame"},{"type":"image_url",` +
 			`"image_url":{"url":"data:image/webp;base64,YWJj"},"role":"last_frame"}],"duration":5,"model":"MiniMax-H3-Max","resolution":"480P"}`},
-		{"a picture and a ratio", video(refs(link(1)), size("1:1", 768, 768, false)), `{"content":[` + text +
+		{"a picture and a ratio", video(task.From("1.png"), task.Shape("1:1", 768, 768)), `{"content":[` + text +
 			`,{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"reference_image"}],"duration":5,` +
 			`"model":"MiniMax-H3","ratio":"1:1","resolution":"768P"}`},
-		{"a picture and a video", video(refs(link(1), film), seconds(0)), `{"content":[` + text +
+		{"a picture and a video", video(task.From("1.png", "v.mp4"), task.Seconds(0)), `{"content":[` + text +
 			`,{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"reference_image"},{"type":"video_url",` +
 			`"video_url":{"url":"https://media.example/v.mp4"},"role":"reference_video"}],"model":"MiniMax-H3","resolution":"768P"}`},
-		{"frames with a ratio", video(refs(link(1)), model("MiniMax-H3-Max"), size("1:1", 768, 768, false)), ``},
-		{"references of a model of frames", video(refs(link(1), link(2), link(3)), model("MiniMax-H3-Max")), ``},
-		{"ten references", video(refs(ten...)), ``},
-		{"four videos", video(refs(film, film, film, film)), ``},
-		{"a video of nowhere", video(refs(conformance.Reference("video/mp4", "", "abc"))), ``},
-		{"another tier", video(tier("720p", false)), ``},
-		{"the other model's tier", video(tier("480p", false)), ``},
-		{"a clip's pixels", video(size("16:9", 1000, 600, true)), ``},
-		{"a clip's ratio", video(size("2:1", 1536, 768, false)), ``},
-		{"too short", video(seconds(3)), ``},
-		{"too short for the other", video(seconds(4), model("MiniMax-H3-Max")), ``},
-		{"too long", video(seconds(16)), ``},
-		{"a clip's seed", video(params(`{"seed":7}`)), ``},
-		{"no sound", video(params(`{"generate_audio":false}`)), ``},
-		{"a model of the first interface", video(model("MiniMax-Hailuo-2.3")), ``},
+		{"frames with a ratio", video(task.From("1.png"), task.Model("MiniMax-H3-Max"), task.Shape("1:1", 768, 768)), ``},
+		{"references of a model of frames", video(task.From("1.png", "2.png", "3.png"), task.Model("MiniMax-H3-Max")), ``},
+		{"ten references", video(task.From(ten...)), ``},
+		{"four videos", video(task.From("v.mp4", "v.mp4", "v.mp4", "v.mp4")), ``},
+		{"a video of nowhere", video(task.From("inline.mp4")), ``},
+		{"another tier", video(task.Tier("720p")), ``},
+		{"the other model's tier", video(task.Tier("480p")), ``},
+		{"a clip's pixels", video(task.Pixels(1000, 600)), ``},
+		{"a clip's ratio", video(task.Shape("2:1", 1536, 768)), ``},
+		{"too short", video(task.Seconds(3)), ``},
+		{"too short for the other", video(task.Seconds(4), task.Model("MiniMax-H3-Max")), ``},
+		{"too long", video(task.Seconds(16)), ``},
+		{"a clip's seed", video(task.Params(`{"seed":7}`)), ``},
+		{"no sound", video(task.Params(`{"generate_audio":false}`)), ``},
+		{"a model of the first interface", video(task.Model("MiniMax-Hailuo-2.3")), ``},
 	} {
-		studio := fakestudio.NewMiniMax(t)
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, minimax.Provider, studio.URL(), nil), tt.w)
-		sent := studio.Submissions()
-		if tt.want == "" {
-			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.w.Kind).Refused || len(sent) != 0 {
-				t.Errorf("%s: %+v (%v), %d submissions", tt.name, v, err, len(sent))
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := "/v1/image_generation"
+			if tt.w.Kind == upstream.KindVideo {
+				path = "/v2/video_generation"
 			}
-			continue
-		}
-		if err != nil || len(sent) != 1 {
-			t.Errorf("%s: %v, %d submissions", tt.name, err, len(sent))
-		} else if got := string(sent[0].Body); got != tt.want {
-			t.Errorf("%s:\n%s, want\n%s", tt.name, got, tt.want)
-		}
+			conformance.Asks(t, minimax.Provider, fakestudio.NewMiniMax(t), tt.w, path, tt.want)
+		})
 	}
 }
 
@@ -162,8 +141,6 @@ func TestNumbers(t *testing.T) {
 func TestSubmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindVideo)
-	noModel := v.Account
-	noModel.Health = upstream.HealthModel
 	said := func(kind, message string) string {
 		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"http_code":"400"},"request_id":"021"}`, kind, message)
 	}
@@ -177,7 +154,7 @@ func TestSubmissionVerdicts(t *testing.T) {
 		{401, said("authorized_error", "login fail"), v.Account},
 		{402, said("insufficient_balance_error", "insufficient balance"), v.Account},
 		{403, said("permission_error", "no access"), v.Account},
-		{404, said("not_found_error", "model not found"), noModel},
+		{404, said("not_found_error", "model not found"), v.Model},
 		{429, said("rate_limit_error", "rate limit"), v.Busy},
 		{500, said("api_error", "oops"), v.Broken},
 		{529, said("overloaded_error", "busy"), v.Busy},
@@ -199,10 +176,8 @@ func TestEnds(t *testing.T) {
 		`{"status":"expired"}`: expired, `{"status":"cancelled"}`: clips.Failed, `{"message":"worker lost"}`: clips.Failed, `null`: clips.Failed,
 		`{"status":"succeeded"}`: clips.Empty, // and no clip
 	} {
-		studio := fakestudio.NewMiniMax(t)
-		studio.Expect(fakestudio.Behaviour{Failed: said})
-		_, err := conformance.Polled(t, conformance.Line(t, minimax.Provider, studio.URL(), nil), video())
-		if got := conformance.VerdictOf(t, err); got != want {
+		how := fakestudio.Behaviour{Failed: said}
+		if got := conformance.Fate(t, minimax.Provider, fakestudio.NewMiniMax(t), how, video()); got != want {
 			t.Errorf("%s: %+v, want %+v", said, got, want)
 		}
 	}
@@ -216,7 +191,7 @@ func TestEnds(t *testing.T) {
 	if _, err := jobcall.Submit(t.Context(), a, image()); conformance.VerdictOf(t, err) != pictures.FlaggedOutput {
 		t.Errorf("all withheld: %v", err)
 	}
-	some := image(func(w *jobcall.Task) { w.Count = 3 })
+	some := image(task.Count(3))
 	if made, err := jobcall.Submit(t.Context(), a, some); err != nil || len(made.Results) != 2 {
 		t.Errorf("one withheld: %+v, %v", made, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/recraft"
 )
@@ -14,74 +15,57 @@ import (
 // TestBodies: what each model is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	one, two := conformance.Reference("image/png", "https://media.example/1.png", "abc"), conformance.Reference("image/webp", "", "def")
-	film, large := conformance.Reference("video/mp4", "https://media.example/v.mp4", "abc"), one
+	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
+	film, large := task.Reference("video/mp4", "https://media.example/v.mp4", "abc"), one
 	large.Size = 11 << 20
-	tier := func(name string, larger bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Tier, w.Larger = name, larger }
-	}
-	size := func(ratio string, width, height int, exact bool) func(*jobcall.Task) {
-		return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, exact }
-	}
-	count := func(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count = n } }
 	const rest = `"prompt":"a lighthouse","response_format":"url"`
 	for _, tt := range []struct {
 		name string
 		w    jobcall.Task
 		want string
 	}{
-		{"a ratio", image(count(3), params(`{"seed":7,"style_id":"s"}`)),
+		{"a ratio", image(task.Count(3), task.Params(`{"seed":7,"style_id":"s"}`)),
 			`{"model":"recraftv4_1","n":3,"prompt":"a lighthouse","random_seed":7,"response_format":"url","size":"16:9","style_id":"s"}`},
-		{"a ratio in its spelling", image(size("7:5", 1212, 866, false)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"14:10"}`},
-		{"no ratio", image(size("", 0, 0, false)), `{"model":"recraftv4_1","n":1,` + rest + `}`},
-		{"pixels that it makes", image(size("", 768, 1536, true)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"768x1536"}`},
-		{"other pixels", image(size("", 1000, 600, true)), ``},
-		{"another ratio", image(size("21:9", 1568, 672, false)), ``},
-		{"a larger tier", image(tier("2K", true)), ``},
-		{"a larger tier of pro", image(model("recraftv4_1_pro"), tier("2K", true)),
+		{"a ratio in its spelling", image(task.Shape("7:5", 1212, 866)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"14:10"}`},
+		{"no ratio", image(task.NoRatio()), `{"model":"recraftv4_1","n":1,` + rest + `}`},
+		{"pixels that it makes", image(task.Pixels(768, 1536)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"768x1536"}`},
+		{"other pixels", image(task.Pixels(1000, 600)), ``},
+		{"another ratio", image(task.Shape("21:9", 1568, 672)), ``},
+		{"a larger tier", image(task.Larger("2K")), ``},
+		{"a larger tier of pro", image(task.Model("recraftv4_1_pro"), task.Larger("2K")),
 			`{"model":"recraftv4_1_pro","n":1,` + rest + `,"size":"16:9"}`},
-		{"the same without a ratio", image(model("recraftv4_1_pro"), tier("2K", true), size("", 0, 0, false)),
+		{"the same without a ratio", image(task.Model("recraftv4_1_pro"), task.Larger("2K"), task.NoRatio()),
 			`{"model":"recraftv4_1_pro","n":1,` + rest + `,"size":"2048x2048"}`},
-		{"too large for pro", image(model("recraftv4_1_pro"), tier("4K", true)), ``},
-		{"pixels of pro", image(model("recraftv4_pro"), size("", 2688, 1536, true)),
+		{"too large for pro", image(task.Model("recraftv4_1_pro"), task.Larger("4K")), ``},
+		{"pixels of pro", image(task.Model("recraftv4_pro"), task.Pixels(2688, 1536)),
 			`{"model":"recraftv4_pro","n":1,` + rest + `,"size":"2688x1536"}`},
-		{"old", image(model("recraftv3"), params(`{"negative_prompt":"fog","style":"digital_illustration"}`)),
+		{"old", image(task.Model("recraftv3"), task.Params(`{"negative_prompt":"fog","style":"digital_illustration"}`)),
 			`{"model":"recraftv3","n":1,"negative_prompt":"fog",` + rest + `,"size":"16:9","style":"digital_illustration"}`},
-		{"old pixels", image(model("recraftv3"), size("", 1024, 1820, true)), `{"model":"recraftv3","n":1,` + rest + `,"size":"1024x1820"}`},
-		{"a negative prompt", image(params(`{"negative_prompt":"fog"}`)), ``},
-		{"a style of flash", image(model("recraftv4_1_flash"), params(`{"style_id":"s"}`)), ``},
-		{"strength without a picture", image(params(`{"strength":0.2}`)), ``},
-		{"a drawing", image(model("recraftv4_1_vector")), ``},
-		{"another model", image(model("flux")), ``},
-		{"seven pictures", image(count(7)), ``},
-		{"a mask", image(refs(one), func(w *jobcall.Task) { w.Mask = &one }), ``},
-		{"from a picture", image(refs(one)),
+		{"old pixels", image(task.Model("recraftv3"), task.Pixels(1024, 1820)), `{"model":"recraftv3","n":1,` + rest + `,"size":"1024x1820"}`},
+		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
+		{"a style of flash", image(task.Model("recraftv4_1_flash"), task.Params(`{"style_id":"s"}`)), ``},
+		{"strength without a picture", image(task.Params(`{"strength":0.2}`)), ``},
+		{"a drawing", image(task.Model("recraftv4_1_vector")), ``},
+		{"another model", image(task.Model("flux")), ``},
+		{"seven pictures", image(task.Count(7)), ``},
+		{"a mask", image(task.References(one), task.Mask(one)), ``},
+		{"from a picture", image(task.References(one)),
 			`{"image_url":"https://media.example/1.png","model":"recraftv4_1","n":1,` + rest + `,"strength":0.5}`},
-		{"from a picture, inline", image(refs(two), params(`{"strength":0.25}`)),
+		{"from a picture, inline", image(task.References(two), task.Params(`{"strength":0.25}`)),
 			`{"image_url":"data:image/webp;base64,ZGVm","model":"recraftv4_1","n":1,` + rest + `,"strength":0.25}`},
-		{"from a picture with a ratio", image(refs(one), size("1:1", 1024, 1024, false)), ``},
-		{"from two", image(refs(one, two)), ``},
-		{"from a video", image(refs(film)), ``},
-		{"from a large picture", image(refs(large)), ``},
+		{"from a picture with a ratio", image(task.References(one), task.Shape("1:1", 1024, 1024)), ``},
+		{"from two", image(task.References(one, two)), ``},
+		{"from a video", image(task.References(film)), ``},
+		{"from a large picture", image(task.References(large)), ``},
 	} {
-		studio := fakestudio.NewRecraft(t)
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, recraft.Provider, studio.URL(), nil), tt.w)
-		sent := studio.Submissions()
-		if tt.want == "" {
-			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.w.Kind).Refused || len(sent) != 0 {
-				t.Errorf("%s: %+v (%v), %d submissions", tt.name, v, err, len(sent))
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := "/v1/images/generations"
+			if len(tt.w.References) > 0 {
+				path = "/v1/images/imageToImage"
 			}
-			continue
-		}
-		path := "/v1/images/generations"
-		if len(tt.w.References) > 0 {
-			path = "/v1/images/imageToImage"
-		}
-		if err != nil || len(sent) != 1 {
-			t.Errorf("%s: %v, %d submissions", tt.name, err, len(sent))
-		} else if got := string(sent[0].Body); got != tt.want || sent[0].Path != path {
-			t.Errorf("%s: %s\n%s, want\n%s", tt.name, sent[0].Path, got, tt.want)
-		}
+			conformance.Asks(t, recraft.Provider, fakestudio.NewRecraft(t), tt.w, path, tt.want)
+		})
 	}
 }
 
@@ -89,8 +73,6 @@ func TestBodies(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindImage)
-	noModel := v.Account
-	noModel.Health = upstream.HealthModel
 	said := func(message string) string { return `{"code":"invalid_request_parameter","message":"` + message + `"}` }
 	for _, tt := range []struct {
 		status int
@@ -107,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 		{401, `{"code":"unauthorized","message":"Missing token"}`, v.Account, ""},
 		{402, `{"code":"payment_required","message":"Top up"}`, v.Account, ""},
 		{403, `{"code":"forbidden","message":"Access denied"}`, v.Account, ""},
-		{404, `{"code":"not_found","message":"no such model"}`, noModel, ""},
+		{404, `{"code":"not_found","message":"no such model"}`, v.Model, ""},
 		{413, `{"code":"too_large","message":"Payload of more than 16 MB"}`, v.Refused, "16 MB"},
 		{429, `{"code":"rate_limit_exceeded","message":"100 images a minute"}`, v.Busy, ""},
 		{500, `{"code":"internal","message":"oops"}`, v.Broken, ""},

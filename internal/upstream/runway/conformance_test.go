@@ -5,6 +5,7 @@ import (
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/runway"
 )
@@ -14,8 +15,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: runway.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewRunway(t) },
-		Tasks: map[string]jobcall.Task{"picture": picture(), "clip": clip(), "veo": clip(model("veo3.1_fast")),
-			"kling": clip(model("kling_4"))},
+		Tasks: map[string]jobcall.Task{"picture": picture(), "clip": clip(), "veo": clip(task.Model("veo3.1_fast")),
+			"kling": clip(task.Model("kling_4"))},
 		Ticket: func(jobcall.Task) string { return "clip-1" },
 		Params: `{"contentModeration":{"publicFigureThreshold":"low"}}`,
 		Marker: `"publicFigureThreshold":"low"`,

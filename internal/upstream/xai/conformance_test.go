@@ -5,6 +5,7 @@ import (
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/xai"
 )
@@ -14,8 +15,8 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: xai.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewXAI(t) },
-		Tasks: map[string]jobcall.Task{"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip": clip(),
-			"older clip": clip(model("grok-imagine-video"))},
+		Tasks: map[string]jobcall.Task{"pictures": picture(task.Count(3)), "clip": clip(),
+			"older clip": clip(task.Model("grok-imagine-video"))},
 		Ticket: func(jobcall.Task) string { return "vid-1" },
 		Params: `{"user":"41417"}`,
 	})

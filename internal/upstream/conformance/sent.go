@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Asks fails the test if a task is not asked of a fake that accepts it in one
+// submission, with a path and a body; without a body it has to be unsuitable. The
+// body is as Said tells it.
+func Asks(t testing.TB, provider string, studio Studio, w jobcall.Task, path, body string) {
+	t.Helper()
+	s := Sent(t, provider, studio, w)
+	switch {
+	case s == nil && body != "":
+		t.Errorf("the task is unsuitable, want %s\n%s", path, body)
+	case s != nil && (body == "" || s.Path != path || Said(t, s) != body):
+		t.Errorf("%s\n%s, want %s\n%s", s.Path, Said(t, s), path, body)
+	}
+}
+
+// Sent submits a task to a fake that accepts it and returns the only submission
+// that came of it, which has the line's credential in a header. nil: the task, or
+// a reference of it, is unsuitable, and nothing was sent.
+func Sent(t testing.TB, provider string, studio Studio, w jobcall.Task) *fakestudio.Submission {
+	t.Helper()
+	return sent(t, "the task", Line(t, provider, studio.URL(), nil), studio, w)
+}
+
+// sent is Sent of a line.
+func sent(t testing.TB, what string, g jobcall.Generator, studio Studio, w jobcall.Task) *fakestudio.Submission {
+	t.Helper()
+	_, err := jobcall.Submit(t.Context(), g, w)
+	arrived := studio.Submissions()
+	if err != nil {
+		known, v := VerdictsOf(w.Kind), VerdictOf(t, err)
+		if v != known.Refused && v != known.Material || len(arrived) > 0 {
+			t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, v, len(arrived), err)
+		}
+		return nil
+	}
+	if len(arrived) != 1 {
+		t.Fatalf("%s: %d submissions", what, len(arrived))
+	}
+	if !keyed(arrived[0].Header) {
+		t.Errorf("%s: no credential in %v", what, arrived[0].Header)
+	}
+	return &arrived[0]
+}
+
+// keyed tells whether the line's credential is in a header.
+func keyed(header http.Header) bool {
+	for _, values := range header {
+		if slices.ContainsFunc(values, func(v string) bool { return strings.HasSuffix(v, Secret) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Said is the body of a submission: its JSON, or its Form as JSON.
+func Said(t testing.TB, s *fakestudio.Submission) string {
+	t.Helper()
+	if kind, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type")); kind == "application/json" {
+		return string(s.Body)
+	}
+	said, err := json.Marshal(Form(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said)
+}
+
+// Form is the form of a submission. A file counts as its bytes, and fields of one
+// name are joined.
+func Form(t testing.TB, s *fakestudio.Submission) map[string]string {
+	t.Helper()
+	_, head, err := mime.ParseMediaType(s.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := map[string]string{}
+	reader := multipart.NewReader(bytes.NewReader(s.Body), head["boundary"])
+	for part, err := reader.NextPart(); err != io.EOF; part, err = reader.NextPart() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		form[part.FormName()] += string(data)
+	}
+	return form
+}

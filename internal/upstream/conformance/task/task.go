@@ -1,0 +1,130 @@
+// Package task owns the tasks that the tables of adapters' own tests are made
+// of: a picture and a clip as a job would ask for them, and changes of them.
+//
+// It is for tests alone. Invariants:
+//   - An image and a video are whole: an adapter misses nothing in them.
+//   - A change changes what it names and what cannot stand beside it.
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Change changes a task.
+type Change func(*jobcall.Task)
+
+// Image is one picture to be made, of 1K and 16:9.
+func Image(model string, change ...Change) jobcall.Task {
+	return With(jobcall.Task{Kind: upstream.KindImage, Model: model, Prompt: "a lighthouse", Count: 1,
+		Tier: "1K", Ratio: "16:9", Width: 1344, Height: 768, Key: "sub_1", Reading: Freely}, change...)
+}
+
+// Video is a clip to be made, of 720p, 16:9 and five seconds.
+func Video(model string, change ...Change) jobcall.Task {
+	return With(jobcall.Task{Kind: upstream.KindVideo, Model: model, Prompt: "waves", Count: 1,
+		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: Freely}, change...)
+}
+
+// With is a task with changes, made in their order.
+func With(w jobcall.Task, change ...Change) jobcall.Task {
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+// Freely is the Reading of a task whose answers may be read at any time.
+func Freely(context.Context) (done func(), err error) { return func() {}, nil }
+
+// Model asks for another model.
+func Model(id string) Change { return func(w *jobcall.Task) { w.Model = id } }
+
+// Prompt says something else.
+func Prompt(text string) Change { return func(w *jobcall.Task) { w.Prompt = text } }
+
+// Count asks for several pictures.
+func Count(n int) Change { return func(w *jobcall.Task) { w.Count = n } }
+
+// Seconds asks for another length; 0: the provider's choice.
+func Seconds(n int64) Change { return func(w *jobcall.Task) { w.Seconds = n } }
+
+// Tier asks for a tier that is the model's smallest.
+func Tier(name string) Change { return func(w *jobcall.Task) { w.Tier, w.Larger = name, false } }
+
+// Larger asks for a tier that is paid for, since the model has a smaller one.
+func Larger(name string) Change { return func(w *jobcall.Task) { w.Tier, w.Larger = name, true } }
+
+// Ratio names another ratio, and leaves the pixels as they are.
+func Ratio(name string) Change { return func(w *jobcall.Task) { w.Ratio = name } }
+
+// Shape asks for a ratio and the pixels that it amounts to.
+func Shape(ratio string, width, height int) Change {
+	return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, false }
+}
+
+// NoRatio leaves the ratio to the provider.
+func NoRatio() Change { return Shape("", 0, 0) }
+
+// Pixels asks for pixels as a user gives them.
+func Pixels(width, height int) Change {
+	return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = "", width, height, true }
+}
+
+// Params gives the task further fields, a JSON object.
+func Params(object string) Change {
+	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
+}
+
+// Mask says what of the first reference may change.
+func Mask(r jobcall.Reference) Change { return func(w *jobcall.Task) { w.Mask = &r } }
+
+// From gives the task references, each as Named reads it, and leaves the ratio to
+// the provider.
+func From(names ...string) Change {
+	list := make([]jobcall.Reference, len(names))
+	for i, name := range names {
+		list[i] = Named(name)
+	}
+	return References(list...)
+}
+
+// References gives the task references and leaves the ratio to the provider.
+func References(list ...jobcall.Reference) Change {
+	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+}
+
+// Named is the reference `name` or `role=name`, three bytes long. Its type is
+// that of the name's ending, image/png without one; its address is the name's on
+// media.example. One that is called `inline` has none.
+func Named(text string) jobcall.Reference {
+	role, name, ok := strings.Cut(text, "=")
+	if !ok {
+		role, name = "", text
+	}
+	kind, url := "image/png", "https://media.example/"+name
+	if _, ending, ok := strings.Cut(name, "."); ok {
+		kind = "image/" + ending
+		if ending == "mp4" {
+			kind = "video/mp4"
+		}
+	}
+	if strings.HasPrefix(name, "inline") {
+		url = ""
+	}
+	r := Reference(kind, url, "abc")
+	r.Role = role
+	return r
+}
+
+// Reference is one with bytes of its own; url may be empty.
+func Reference(kind, url, data string) jobcall.Reference {
+	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: url,
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(data))), nil }}
+}
