@@ -19,76 +19,19 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/ark"
-	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const key = "ark-line-credential-0123456789"
-
-// at makes the adapter of a line at an address with a transport of its own.
-func at(t testing.TB, address string, options map[string]any) *ark.Adapter {
-	t.Helper()
-	transport := exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
-	a, err := ark.New(upstream.Target{Line: "main", Provider: ark.Provider, BaseURL: address, Key: key, Options: options}, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+func image(change ...task.Change) jobcall.Task {
+	return task.With(task.Image("seedream-4-5-251128", task.Tier("2K"), task.Shape("16:9", 2560, 1440)), change...)
 }
 
-// image is a picture to be made; change changes it.
-func image(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{Kind: upstream.KindImage, Model: "seedream-4-5-251128", Prompt: "a lighthouse", Count: 1,
-		Tier: "2K", Ratio: "16:9", Width: 2560, Height: 1440, Key: "sub_1", Reading: reading}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-// video is a clip to be made; change changes it.
-func video(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{Kind: upstream.KindVideo, Model: "dreamina-seedance-2-0-260128", Prompt: "waves", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: reading}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-func reading(context.Context) (func(), error) { return func() {}, nil }
-
-// reference is one with bytes of its own; url may be empty.
-func reference(kind, url string, data []byte) jobcall.Reference {
-	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: url,
-		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
-}
-
-func refs(list ...jobcall.Reference) func(*jobcall.Task) {
-	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
-}
-
-func ratio(name string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Ratio = name } }
-
-func params(object string) func(*jobcall.Task) {
-	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
-}
-
-func count(n int) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Count = n } }
-
-func model(id string) func(*jobcall.Task) { return func(w *jobcall.Task) { w.Model = id } }
-
-// jobFailure asserts that err is a *upstream.JobFailure.
-func jobFailure(t *testing.T, err error) *upstream.JobFailure {
-	t.Helper()
-	var tr *upstream.JobFailure
-	if !errors.As(err, &tr) {
-		t.Fatalf("error %v (%T), want a *upstream.JobFailure", err, err)
-	}
-	return tr
+func video(change ...task.Change) jobcall.Task {
+	return task.With(task.Video("dreamina-seedance-2-0-260128"), change...)
 }
 
 // fields reads a submission's body.
@@ -101,26 +44,11 @@ func fields(t *testing.T, s fakestudio.Submission) map[string]any {
 	return body
 }
 
-// fetched reads a result.
-func fetched(t *testing.T, a *ark.Adapter, w jobcall.Task, r jobcall.Result) ([]byte, string) {
-	t.Helper()
-	file, err := a.Fetch(t.Context(), w, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Body.Close()
-	data, err := io.ReadAll(file.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data, file.Type
-}
-
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	w := image(params(`{"watermark":false,"seed":7,"guidance_scale":2.50}`))
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
+	w := image(task.Params(`{"watermark":false,"seed":7,"guidance_scale":2.50}`))
 	if !a.Blocks(w) || a.Blocks(video()) {
 		t.Error("pictures come in the answer, clips do not")
 	}
@@ -131,7 +59,7 @@ func TestPicture(t *testing.T) {
 	if !p.Done || p.Ticket != "" || len(p.Results) != 1 {
 		t.Fatalf("%+v", p)
 	}
-	if data, kind := fetched(t, a, w, p.Results[0]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(0)) {
+	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(0)) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 	got := studio.Submissions()[0]
@@ -140,7 +68,7 @@ func TestPicture(t *testing.T) {
 	if string(got.Body) != want {
 		t.Errorf("body\n%s, want\n%s", got.Body, want)
 	}
-	if got.Path != "/api/v3/images/generations" || got.Header.Get("Authorization") != "Bearer "+key {
+	if got.Path != "/api/v3/images/generations" || got.Header.Get("Authorization") != "Bearer "+conformance.Secret {
 		t.Errorf("%s with %v", got.Path, got.Header)
 	}
 }
@@ -148,7 +76,7 @@ func TestPicture(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	for _, tt := range []struct {
 		name, tier, ratio string
 		width, height     int
@@ -167,7 +95,7 @@ func TestSizes(t *testing.T) {
 		before := len(studio.Submissions())
 		_, err := jobcall.Submit(t.Context(), a, w)
 		if tt.want == "" {
-			if tr := jobFailure(t, err); tr.Next != upstream.NextLine || tr.Health != upstream.HealthNone || len(studio.Submissions()) != before {
+			if conformance.VerdictOf(t, err) != refused || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
@@ -185,8 +113,8 @@ func TestSizes(t *testing.T) {
 func TestPictureFromPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	one, two := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/webp", "", []byte("def"))
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
+	one, two := task.Reference("image/png", "https://media.example/a.png", "abc"), task.Reference("image/webp", "", "def")
 	for name, tt := range map[string]struct {
 		refs []jobcall.Reference
 		want any
@@ -196,7 +124,7 @@ func TestPictureFromPictures(t *testing.T) {
 		"both":    {[]jobcall.Reference{one, two}, []any{"https://media.example/a.png", "data:image/webp;base64,ZGVm"}},
 	} {
 		before := len(studio.Submissions())
-		if _, err := jobcall.Submit(t.Context(), a, image(refs(tt.refs...))); err != nil {
+		if _, err := jobcall.Submit(t.Context(), a, image(task.References(tt.refs...))); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		body := fields(t, studio.Submissions()[before])
@@ -210,8 +138,8 @@ func TestPictureFromPictures(t *testing.T) {
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	p, err := jobcall.Submit(t.Context(), a, image(count(6), params(`{"seed":2147483645}`)))
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
+	p, err := jobcall.Submit(t.Context(), a, image(task.Count(6), task.Params(`{"seed":2147483645}`)))
 	if err != nil || len(p.Results) != 6 {
 		t.Fatalf("%v, %v", p, err)
 	}
@@ -254,7 +182,7 @@ func TestCallsAtOnce(t *testing.T) {
 		_, _ = w.Write([]byte(`{"data":[{"url":"https://x.example/1.png"}]}`))
 	}))
 	t.Cleanup(server.Close)
-	p, err := jobcall.Submit(t.Context(), at(t, server.URL, nil), image(count(30)))
+	p, err := jobcall.Submit(t.Context(), conformance.Line(t, ark.Provider, server.URL, nil), image(task.Count(30)))
 	if err != nil || len(p.Results) != 30 || most.Load() != 4 {
 		t.Errorf("%v, %d calls at once", err, most.Load())
 	}
@@ -264,10 +192,10 @@ func TestCallsAtOnce(t *testing.T) {
 func TestSet(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Images: 2}, fakestudio.Behaviour{Images: 5})
 	for i, want := range []int{3, 2, 3} {
-		p, err := jobcall.Submit(t.Context(), a, image(count(3), params(`{"sequential_image_generation":"auto"}`)))
+		p, err := jobcall.Submit(t.Context(), a, image(task.Count(3), task.Params(`{"sequential_image_generation":"auto"}`)))
 		if err != nil || len(p.Results) != want {
 			t.Errorf("%d: %+v, %v", i, p, err)
 		}
@@ -327,7 +255,7 @@ func TestSomeCallsFail(t *testing.T) {
 				how.Answer = four
 				return how
 			})
-			p, err := jobcall.Submit(t.Context(), at(t, studio.URL(), nil), image(count(6)))
+			p, err := jobcall.Submit(t.Context(), conformance.Line(t, ark.Provider, studio.URL(), nil), image(task.Count(6)))
 			if tt.calls > 0 && len(studio.Submissions()) != tt.calls {
 				t.Errorf("%d calls, want %d", len(studio.Submissions()), tt.calls)
 			}
@@ -337,7 +265,7 @@ func TestSomeCallsFail(t *testing.T) {
 				}
 				return
 			}
-			if tr := jobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Lost != tt.lost {
+			if tr := conformance.JobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Lost != tt.lost {
 				t.Errorf("%+v: %v", tr, tr)
 			}
 		})
@@ -347,9 +275,9 @@ func TestSomeCallsFail(t *testing.T) {
 func TestClip(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
-	w := video(params(`{"generate_audio":false,"seed":3}`))
+	w := video(task.Params(`{"generate_audio":false,"seed":3}`))
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || p.Ticket == "" || p.Done {
 		t.Fatalf("%+v, %v", p, err)
@@ -360,7 +288,7 @@ func TestClip(t *testing.T) {
 		t.Errorf("body\n%s, want\n%s", studio.Submissions()[0].Body, want)
 	}
 	// Any process may ask, also one that has not submitted.
-	a = at(t, studio.URL(), nil)
+	a = conformance.Line(t, ark.Provider, studio.URL(), nil)
 	for range 2 {
 		if got, err := a.Poll(t.Context(), w, p.Ticket); err != nil || got.Done || got.Ticket != p.Ticket {
 			t.Fatalf("%+v, %v", got, err)
@@ -370,7 +298,7 @@ func TestClip(t *testing.T) {
 	if err != nil || !got.Done || len(got.Results) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if data, kind := fetched(t, a, w, got.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetched(t, a, w, got.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 }
@@ -379,34 +307,34 @@ func TestClip(t *testing.T) {
 func TestClipFromReferences(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	web, inline := reference("image/png", "https://media.example/a.png", []byte("abc")), reference("image/jpeg", "", []byte("def"))
-	clip, hidden := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi")), reference("video/mp4", "", []byte("ghi"))
+	web, inline := task.Reference("image/png", "https://media.example/a.png", "abc"), task.Reference("image/jpeg", "", "def")
+	clip, hidden := task.Reference("video/mp4", "https://media.example/a.mp4", "ghi"), task.Reference("video/mp4", "", "ghi")
 	for name, tt := range map[string]struct {
 		role   string
-		change []func(*jobcall.Task)
+		change []task.Change
 		want   string // of the content, the prompt left out; empty: unsuitable
 	}{
-		"one picture": {change: []func(*jobcall.Task){refs(web)},
+		"one picture": {change: []task.Change{task.References(web)},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"inline": {change: []func(*jobcall.Task){refs(inline)},
+		"inline": {change: []task.Change{task.References(inline)},
 			want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
-		"two": {change: []func(*jobcall.Task){refs(web, inline)},
+		"two": {change: []task.Change{task.References(web, inline)},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},` +
 				`{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
-		"a video": {change: []func(*jobcall.Task){refs(web, clip)},
+		"a video": {change: []task.Change{task.References(web, clip)},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},` +
 				`{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
-		"role given": {role: "reference", change: []func(*jobcall.Task){refs(web)},
+		"role given": {role: "reference", change: []task.Change{task.References(web)},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"ratio, old": {change: []func(*jobcall.Task){refs(web), ratio("9:16")},
+		"ratio, old": {change: []task.Change{task.References(web), task.Ratio("9:16")},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"ratio, new": {change: []func(*jobcall.Task){refs(web), ratio("9:16"), model("dreamina-seedance-2-5-260628")},
+		"ratio, new": {change: []task.Change{task.References(web), task.Ratio("9:16"), task.Model("dreamina-seedance-2-5-260628")},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"new, no ratio": {change: []func(*jobcall.Task){refs(web), model("dreamina-seedance-2-5-260628")},
+		"new, no ratio": {change: []task.Change{task.References(web), task.Model("dreamina-seedance-2-5-260628")},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"video inline":  {change: []func(*jobcall.Task){refs(hidden)}},
-		"three frames":  {role: "frame", change: []func(*jobcall.Task){refs(web, web, web)}},
-		"video a frame": {role: "frame", change: []func(*jobcall.Task){refs(clip)}},
+		"video inline":  {change: []task.Change{task.References(hidden)}},
+		"three frames":  {role: "frame", change: []task.Change{task.References(web, web, web)}},
+		"video a frame": {role: "frame", change: []task.Change{task.References(clip)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -414,12 +342,10 @@ func TestClipFromReferences(t *testing.T) {
 			if tt.role != "" {
 				options = map[string]any{"image_role": tt.role}
 			}
-			w := video(append(tt.change, func(w *jobcall.Task) { w.Prompt = "" })...)
-			p, err := jobcall.Submit(t.Context(), at(t, studio.URL(), options), w)
+			w := video(append(tt.change, task.Prompt(""))...)
+			p, err := jobcall.Submit(t.Context(), conformance.Line(t, ark.Provider, studio.URL(), options), w)
 			if tt.want == "" {
-				if tr := jobFailure(t, err); tr.Next != upstream.NextLine || tr.Job != fault.InvalidRequest || tr.Health != upstream.HealthNone {
-					t.Errorf("%+v", tr)
-				}
+				conformance.Judged(t, "unsuitable", err, parameter)
 				return
 			}
 			if err != nil {
@@ -445,17 +371,17 @@ func TestClipFromReferences(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
-	clip := reference("video/mp4", "https://media.example/a.mp4", []byte("ghi"))
-	large := reference("image/png", "https://media.example/a.png", nil)
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
+	clip := task.Reference("video/mp4", "https://media.example/a.mp4", "ghi")
+	large := task.Reference("image/png", "https://media.example/a.png", "")
 	large.Size = 11 << 20
-	gone := reference("image/png", "", []byte("abc"))
+	gone := task.Reference("image/png", "", "abc")
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	short := reference("image/png", "", []byte("abc"))
+	short := task.Reference("image/png", "", "abc")
 	short.Size = 5
 	many := make([]jobcall.Reference, 6)
 	for i := range many {
-		many[i] = reference("image/png", "", nil)
+		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 9 << 20
 	}
 	for name, tt := range map[string]struct {
@@ -466,21 +392,21 @@ func TestUnsuitable(t *testing.T) {
 	}{
 		"mask": {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError,
 			next: upstream.NextLine},
-		"picture of video":  {w: image(refs(clip)), job: fault.UpstreamError, next: upstream.NextLine},
-		"large picture":     {w: image(refs(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
-		"large frame":       {w: video(refs(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
-		"too much together": {w: image(refs(many...)), job: fault.UpstreamError, next: upstream.NextLine, told: "together"},
-		"our own store":     {w: image(refs(gone)), job: fault.UpstreamError, next: upstream.NextLater},
-		"a cut reference":   {w: video(refs(short)), job: fault.UpstreamError, next: upstream.NextLater},
+		"picture of video":  {w: image(task.References(clip)), job: fault.UpstreamError, next: upstream.NextLine},
+		"large picture":     {w: image(task.References(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
+		"large frame":       {w: video(task.References(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
+		"too much together": {w: image(task.References(many...)), job: fault.UpstreamError, next: upstream.NextLine, told: "together"},
+		"our own store":     {w: image(task.References(gone)), job: fault.UpstreamError, next: upstream.NextLater},
+		"a cut reference":   {w: video(task.References(short)), job: fault.UpstreamError, next: upstream.NextLater},
 		"exact clip":        {w: video(func(w *jobcall.Task) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
 		"odd tier":          {w: video(func(w *jobcall.Task) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
-		"a param of ours":   {w: image(params(`{"size":"1K"}`)), job: fault.UpstreamError, next: upstream.NextLine},
-		"another":           {w: video(params(`{"callback_url":"https://x.example"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"no object":         {w: video(params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
+		"a param of ours":   {w: image(task.Params(`{"size":"1K"}`)), job: fault.UpstreamError, next: upstream.NextLine},
+		"another":           {w: video(task.Params(`{"callback_url":"https://x.example"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
+		"no object":         {w: video(task.Params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
 		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
 	} {
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := jobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
+		if tr := conformance.JobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
 			!strings.Contains(tr.Message, tt.told) {
 			t.Errorf("%s: %+v: %v", name, tr, tr)
 		}

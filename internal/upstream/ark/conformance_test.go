@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/ark"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -14,7 +15,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: ark.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewArk(t) },
-		Tasks:    map[string]jobcall.Task{"pictures": image(count(3)), "clip": video()},
+		Tasks:    map[string]jobcall.Task{"pictures": image(task.Count(3)), "clip": video()},
 		Ticket:   func(jobcall.Task) string { return "cgt-1" },
 		Params:   `{"seed":41417}`,
 	})

@@ -2,47 +2,34 @@ package ark_test
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/ark"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/jobcall"
 )
 
-// verdict is what a failure decides.
-type verdict struct {
-	job    fault.Code
-	next   upstream.Next
-	health upstream.Health
-	param  string
-}
-
-func judged(tr *upstream.JobFailure) verdict { return verdict{tr.Job, tr.Next, tr.Health, tr.Param} }
-
 var (
-	policy     = verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, ""}
-	flagged    = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, ""}
-	sound      = verdict{fault.ContentPolicy, upstream.NextSame, upstream.HealthNone, "audio"}
-	parameter  = verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, ""}
-	material   = verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, ""}
-	rendering  = verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, ""}
-	credential = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, ""}
-	noModel    = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, ""}
-	busy       = verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, ""}
-	broken     = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, ""}
-	blocked    = verdict{fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone, ""}
-	refused    = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone, ""}
+	pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+
+	policy, flagged, parameter, material = clips.Flagged, clips.FlaggedOutput, clips.Refused, clips.Material
+	rendering, credential, noModel       = clips.Failed, clips.Account, clips.Model
+	busy, broken                         = clips.Busy, clips.Broken
+	blocked, refused                     = pictures.Flagged, pictures.Refused
 )
+
+// sound is what a clip's sound is flagged with.
+var sound = conformance.Verdict{Job: fault.ContentPolicy, Next: upstream.NextSame, Health: upstream.HealthNone, Param: "audio"}
 
 // row is one code of Ark: what it means at the submission of a clip, at its end
 // and for a picture.
 type row struct {
 	status               int
 	code, param, message string
-	clip, ended, picture verdict
+	clip, ended, picture conformance.Verdict
 	alsoAs400            bool
 }
 
@@ -75,7 +62,7 @@ func TestCodes(t *testing.T) {
 		{400, "InvalidParameter", "content[0].video_url", "video_url is not supported by the model", parameter, parameter, refused, true},
 		{400, "InvalidImageURL.InvalidFormat", "", "m", material, material, refused, true},
 		{500, "InternalServiceError", "", "m", broken, rendering, broken, true},
-		{429, "ServerOverloaded", "", "m", busy, verdict{fault.RenderFailed, upstream.NextLater, upstream.HealthCool, ""}, busy, true},
+		{429, "ServerOverloaded", "", "m", busy, conformance.Decides(fault.RenderFailed, upstream.NextLater, upstream.HealthCool), busy, true},
 		{404, "ModelNotOpen", "", "m", noModel, noModel, noModel, true},
 		{404, "InvalidEndpointOrModel.NotFound", "", "m", noModel, noModel, noModel, true},
 		{403, "AccessDenied", "", "m", credential, credential, credential, true},
@@ -91,7 +78,7 @@ func TestCodes(t *testing.T) {
 		{504, "", "", "m", broken, rendering, broken, false},
 	}
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	for _, r := range rows {
 		said := fmt.Sprintf(`{"code":%q,"message":%q,"param":%q,"type":"BadRequest"}`, r.code, r.message, r.param)
 		statuses := []int{r.status}
@@ -107,66 +94,43 @@ func TestCodes(t *testing.T) {
 					want = r.picture
 				}
 				_, err := jobcall.Submit(t.Context(), a, w)
-				if tr := jobFailure(t, err); judged(tr) != want || tr.Lost {
-					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, judged(tr), want)
+				if got := conformance.VerdictOf(t, err); got != want {
+					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, got, want)
 				}
 			}
 		}
 		// The same as the end of a task, and of the only picture of an answer.
-		studio.Expect(fakestudio.Behaviour{Failed: said}, fakestudio.Behaviour{Failed: said})
-		if got := judged(endOf(t, studio, video())); got != r.ended {
+		how := fakestudio.Behaviour{Failed: said}
+		if got := conformance.Fate(t, ark.Provider, studio, how, video()); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
-		_, err := jobcall.Submit(t.Context(), a, image())
-		if got := judged(jobFailure(t, err)); r.status == 400 && got != r.picture {
+		if got := conformance.Fate(t, ark.Provider, studio, how, image()); r.status == 400 && got != r.picture {
 			t.Errorf("a picture ended by %s: %+v, want %+v", r.code, got, r.picture)
 		}
 	}
 }
 
-// endOf submits a clip and polls it to its bad end.
-func endOf(t *testing.T, studio *fakestudio.Ark, w jobcall.Task) *upstream.JobFailure {
-	t.Helper()
-	a := at(t, studio.URL(), nil)
-	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 10 {
-		got, err := a.Poll(t.Context(), w, p.Ticket)
-		if err != nil {
-			return jobFailure(t, err)
-		}
-		if got.Done {
-			t.Fatalf("done: %+v", got)
-		}
-	}
-	t.Fatal("goes on for ever")
-	return nil
-}
-
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	for failed, want := range map[string]verdict{
-		`{"status":"expired"}`:   {fault.RenderTimeout, upstream.NextLine, upstream.HealthFail, ""},
+	for failed, want := range map[string]conformance.Verdict{
+		`{"status":"expired"}`:   conformance.Decides(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail),
 		`{"status":"cancelled"}`: rendering,
 		`null`:                   rendering,
 		`{}`:                     rendering,
-		`{"status":"succeeded"}`: {fault.RenderFailed, upstream.NextSame, upstream.HealthHalf, ""}, // and no clip
+		`{"status":"succeeded"}`: clips.Empty, // and no clip
 	} {
-		studio.Expect(fakestudio.Behaviour{Failed: failed})
-		if got := judged(endOf(t, studio, video())); got != want {
+		how := fakestudio.Behaviour{Failed: failed}
+		if got := conformance.Fate(t, ark.Provider, studio, how, video()); got != want {
 			t.Errorf("%s: %+v, want %+v", failed, got, want)
 		}
 	}
-	studio.Expect(fakestudio.Behaviour{Lost: true})
-	if got := judged(endOf(t, studio, video())); got.job != fault.UpstreamUnstable || got.next != upstream.NextLine {
+	if got := conformance.Fate(t, ark.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
 		t.Errorf("a lost task: %+v", got)
 	}
 	for _, ticket := range []string{"..", "", "a/b"} {
-		_, err := at(t, studio.URL(), nil).Poll(t.Context(), video(), ticket)
-		if tr := jobFailure(t, err); tr.Job != fault.UpstreamUnstable {
+		_, err := conformance.Line(t, ark.Provider, studio.URL(), nil).Poll(t.Context(), video(), ticket)
+		if tr := conformance.JobFailure(t, err); tr.Job != fault.UpstreamUnstable {
 			t.Errorf("%q: %v", ticket, tr)
 		}
 	}
@@ -177,50 +141,37 @@ func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
-			_, err := saying(t, status, said).Poll(t.Context(), video(), "cgt-1")
-			if tr := jobFailure(t, err); tr.Next != upstream.NextPoll {
+			_, err := conformance.Answering(t, ark.Provider, status, said).Poll(t.Context(), video(), "cgt-1")
+			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
 				t.Errorf("%d %s: %v", status, said, tr)
 			}
 		}
 	}
-	_, err := saying(t, 404, "<html>no such page</html>").Poll(t.Context(), video(), "cgt-1")
-	if tr := jobFailure(t, err); tr.Next != upstream.NextPoll {
+	_, err := conformance.Answering(t, ark.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "cgt-1")
+	if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
 		t.Errorf("a page that is not there: %v", tr)
 	}
-	if p, err := saying(t, 200, `{"id":"cgt-1","status":"polishing"}`).Poll(t.Context(), video(), "cgt-1"); err != nil || p.Done {
+	a := conformance.Answering(t, ark.Provider, 200, `{"id":"cgt-1","status":"polishing"}`)
+	if p, err := a.Poll(t.Context(), video(), "cgt-1"); err != nil || p.Done {
 		t.Errorf("a status of tomorrow: %+v, %v", p, err)
 	}
-}
-
-// saying makes an adapter whose provider always says the same.
-func saying(t testing.TB, status int, body string) jobcall.Generator {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body))
-	}))
-	t.Cleanup(server.Close)
-	return at(t, server.URL, nil)
 }
 
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
-		_, err := jobcall.Submit(t.Context(), saying(t, 200, said), video())
-		if tr := jobFailure(t, err); !tr.Lost {
+		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, said), video())
+		if tr := conformance.JobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", said, tr)
 		}
 	}
-	_, err := jobcall.Submit(t.Context(), saying(t, 200, `{"error":{"code":"AccountOverdueError","message":"m"}}`), video())
-	if tr := jobFailure(t, err); tr.Lost || judged(tr) != credential {
-		t.Errorf("an error in a good answer: %+v", tr)
-	}
-	_, err = jobcall.Submit(t.Context(), saying(t, 200, `{"model":"m","data":[]}`), image())
-	if tr := jobFailure(t, err); tr.Next != upstream.NextSame || tr.Health != upstream.HealthHalf || tr.Job != fault.UpstreamError {
-		t.Errorf("no picture: %+v", tr)
-	}
+	owing := `{"error":{"code":"AccountOverdueError","message":"m"}}`
+	_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, owing), video())
+	conformance.Judged(t, "an error in a good answer", err, credential)
+	_, err = jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, `{"model":"m","data":[]}`), image())
+	conformance.Judged(t, "no picture", err, pictures.Empty)
 	part := `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`
-	if p, err := jobcall.Submit(t.Context(), saying(t, 200, part), image()); err != nil || len(p.Results) != 1 {
+	if p, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, part), image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}
 }
@@ -228,7 +179,7 @@ func TestLostSubmissions(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := at(t, studio.URL(), nil)
+	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
 	waiting, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
@@ -259,34 +210,10 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever a provider says, there is a verdict or a result.
+// FuzzAnswers: whatever a provider says, there is a conformance.Verdict or a result.
 func FuzzAnswers(f *testing.F) {
-	for _, seed := range []string{`{"id":"cgt-1"}`, `{"id":"cgt-1","status":"succeeded","content":{"video_url":"https://x.example/a.mp4"}}`,
+	conformance.Answers(f, ark.Provider, "cgt-1", []jobcall.Task{image(), video()},
+		`{"id":"cgt-1"}`, `{"id":"cgt-1","status":"succeeded","content":{"video_url":"https://x.example/a.mp4"}}`,
 		`{"status":"failed","error":{"code":"InvalidParameter","message":"content[0].image_url"}}`, `{"data":[{"url":"u"},{"error":{}}]}`,
-		`{"data":[{"url":1}],"error":"x"}`, `{"error":{"code":5}}`, `<html>`, `{`, ``, `{"data":{"url":"x"}}`} {
-		f.Add(200, seed)
-		f.Add(400, seed)
-	}
-	f.Fuzz(func(t *testing.T, status int, body string) {
-		if status < 200 || status > 599 {
-			return
-		}
-		a := saying(t, status, body)
-		for _, w := range []jobcall.Task{image(), video()} {
-			p, err := jobcall.Submit(t.Context(), a, w)
-			if err == nil && p.Ticket == "" && len(p.Results) == 0 {
-				t.Errorf("%d %q: neither a ticket nor a result", status, body)
-			}
-			if err != nil && jobFailure(t, err).Failure == nil {
-				t.Errorf("%d %q: no failure", status, body)
-			}
-		}
-		p, err := a.Poll(t.Context(), video(), "cgt-1")
-		if err == nil && p.Done != (len(p.Results) > 0) {
-			t.Errorf("%d %q: %+v", status, body, p)
-		}
-		if err != nil && jobFailure(t, err).Failure == nil {
-			t.Errorf("%d %q: no failure", status, body)
-		}
-	})
+		`{"data":[{"url":1}],"error":"x"}`, `{"data":{"url":"x"}}`)
 }

@@ -18,6 +18,11 @@ type Verdict struct {
 	Lost   bool
 }
 
+// Decides is a verdict that names no param, on what was not lost.
+func Decides(job fault.Code, next upstream.Next, health upstream.Health) Verdict {
+	return Verdict{Job: job, Next: next, Health: health}
+}
+
 // Then is a verdict after which something else is done.
 func (v Verdict) Then(next upstream.Next) Verdict {
 	v.Next = next
@@ -42,22 +47,22 @@ type Verdicts struct {
 // VerdictsOf are the verdicts of a kind of tasks.
 func VerdictsOf(kind string) Verdicts {
 	v := Verdicts{
-		Refused:  Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthNone},
-		Flagged:  Verdict{Job: fault.ModerationBlocked, Next: upstream.NextNone, Health: upstream.HealthNone},
-		Material: Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthNone},
-		Account:  Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthCredential},
-		Model:    Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthModel},
-		Busy:     Verdict{Job: fault.UpstreamError, Next: upstream.NextLater, Health: upstream.HealthCool},
-		Broken:   Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthFail},
-		Failed:   Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthFail},
-		Empty:    Verdict{Job: fault.UpstreamError, Next: upstream.NextSame, Health: upstream.HealthHalf},
-		Gone:     Verdict{Job: fault.UpstreamError, Next: upstream.NextLine, Health: upstream.HealthFail},
+		Refused:  Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthNone),
+		Flagged:  Decides(fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone),
+		Material: Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthNone),
+		Account:  Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthCredential),
+		Model:    Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthModel),
+		Busy:     Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthCool),
+		Broken:   Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
+		Failed:   Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
+		Empty:    Decides(fault.UpstreamError, upstream.NextSame, upstream.HealthHalf),
+		Gone:     Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
 	}
 	v.FlaggedOutput = v.Flagged
 	if kind == upstream.KindVideo {
 		v.Refused.Job, v.Flagged.Job, v.Material.Job = fault.InvalidRequest, fault.ContentPolicy, fault.InvalidMaterial
 		v.Failed.Job, v.Empty.Job, v.Gone.Job = fault.RenderFailed, fault.RenderFailed, fault.UpstreamUnstable
-		v.FlaggedOutput = Verdict{Job: fault.ContentPolicy, Next: upstream.NextSame, Health: upstream.HealthNone}
+		v.FlaggedOutput = Decides(fault.ContentPolicy, upstream.NextSame, upstream.HealthNone)
 	}
 	return v
 }
@@ -68,6 +73,20 @@ func VerdictOf(t testing.TB, err error) Verdict {
 	t.Helper()
 	f := failedJob(t, "a verdict", err)
 	return Verdict{f.Job, f.Next, f.Health, f.Param, f.Lost}
+}
+
+// Judged fails the test if an error of a generator decides something else.
+func Judged(t testing.TB, what string, err error, want Verdict) {
+	t.Helper()
+	if got := VerdictOf(t, err); got != want {
+		t.Errorf("%s: %+v, want %+v (%v)", what, got, want, err)
+	}
+}
+
+// JobFailure is the failure that an error of a generator has to be.
+func JobFailure(t testing.TB, err error) *upstream.JobFailure {
+	t.Helper()
+	return failedJob(t, "an error", err)
 }
 
 // Line opens a line of a provider of images and video.
@@ -86,14 +105,36 @@ func Answering(t testing.TB, provider string, status int, body string) jobcall.G
 func Polled(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	made, err := jobcall.Submit(t.Context(), g, w)
+	if err != nil || made.Done {
+		return made, err
+	}
+	return Finished(t, g, w, made.Ticket)
+}
+
+// Finished polls a task to its end, which may be a failure.
+func Finished(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	t.Helper()
 	for range 20 {
+		made, err := g.Poll(t.Context(), w, ticket)
 		if err != nil || made.Done {
 			return made, err
 		}
-		made, err = g.Poll(t.Context(), w, made.Ticket)
+		if made.Ticket != ticket {
+			t.Fatalf("ticket %q became %q", ticket, made.Ticket)
+		}
 	}
 	t.Fatal("the task does not end")
 	return nil, nil
+}
+
+// Fetched is a result of a task, which can be had.
+func Fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string) {
+	t.Helper()
+	data, kind, err := fetched(t, g, w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, kind
 }
 
 // Fate is what becomes of a task that meets a behaviour at a fake and comes to a

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/dashscope"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -14,7 +15,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.Making{
 		Provider: dashscope.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewDashScope(t) },
-		Tasks: map[string]jobcall.Task{"pictures": image(count(3)), "pictures as a task": image(count(2), model("wan2.6-t2i")),
+		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)), "pictures as a task": image(task.Count(2), task.Model("wan2.6-t2i")),
 			"clip": video()},
 		Ticket: func(jobcall.Task) string { return "t-1" },
 		Params: `{"seed":41417}`,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,112 +16,44 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/fal"
 	"tollgate/internal/upstream/jobcall"
 )
 
-const secret = "fal-key-0123456789"
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a line to a base address.
-func open(t *testing.T, base string, options map[string]any) *fal.Adapter {
-	t.Helper()
-	transport := exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
-	a, err := fal.New(upstream.Target{Line: "main", Provider: fal.Provider, BaseURL: base, Key: secret, Options: options,
-		Strangers: transport}, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
+// Verdicts of both kinds.
+var pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
 
-// jobFailure returns the verdict in an error.
-func jobFailure(t *testing.T, err error) *upstream.JobFailure {
-	t.Helper()
-	var got *upstream.JobFailure
-	if !errors.As(err, &got) {
-		t.Fatalf("not a failure: %v", err)
-	}
-	return got
-}
-
-// image and video are works as a job would give them.
 func image(count int) jobcall.Task {
-	return jobcall.Task{
-		Kind: upstream.KindImage, Model: "fal-ai/flux/dev", Prompt: "a cat & a <dog>", Count: count,
-		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":12345678901234567890}`),
-	}
+	return task.Image("fal-ai/flux/dev", task.Count(count), task.Prompt("a cat & a <dog>"), task.Params(`{"seed":12345678901234567890}`))
 }
 
-func video() jobcall.Task {
-	return jobcall.Task{
-		Kind: upstream.KindVideo, Model: "fal-ai/reel/v2/text-to-video", Prompt: "a cat", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
-	}
-}
-
-// inline is a reference that has no address.
-func inline(kind string, data []byte) jobcall.Reference {
-	return jobcall.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), nil
-	}}
-}
-
-// finish polls until the work ends.
-func finish(t *testing.T, a *fal.Adapter, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	t.Helper()
-	for range 10 {
-		p, err := a.Poll(t.Context(), w, ticket)
-		if err != nil || p.Done {
-			return p, err
-		}
-		if p.Ticket != ticket {
-			t.Fatalf("ticket %q became %q", ticket, p.Ticket)
-		}
-	}
-	t.Fatal("the work does not end")
-	return nil, nil
-}
-
-// fetch downloads a result.
-func fetch(t *testing.T, a *fal.Adapter, w jobcall.Task, r jobcall.Result) (string, []byte) {
-	t.Helper()
-	file, err := a.Fetch(t.Context(), w, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Body.Close()
-	data, err := io.ReadAll(file.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file.Type, data
-}
+func video() jobcall.Task { return task.Video("fal-ai/reel/v2/text-to-video") }
 
 func TestImagesAreMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
-	a, w := open(t, studio.URL(), nil), image(2)
+	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), image(2)
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	// Any node goes on with the ticket alone.
-	p, err = finish(t, open(t, studio.URL(), nil), w, p.Ticket)
+	p, err = conformance.Finished(t, conformance.Line(t, fal.Provider, studio.URL(), nil), w, p.Ticket)
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, r := range p.Results {
-		if kind, data := fetch(t, a, w, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
+		if data, kind := conformance.Fetched(t, a, w, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
 			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
 		}
 	}
 	sent := studio.Submissions()[0]
-	want := `{"image_size":{"height":768,"width":1360},"num_images":2,"prompt":"a cat \u0026 a \u003cdog\u003e","seed":12345678901234567890}`
+	want := `{"image_size":{"height":768,"width":1344},"num_images":2,"prompt":"a cat \u0026 a \u003cdog\u003e","seed":12345678901234567890}`
 	if string(sent.Body) != want || sent.Path != "/fal-ai/flux/dev" {
 		t.Errorf("sent to %s: %s\nwant %s", sent.Path, sent.Body, want)
 	}
@@ -134,16 +65,16 @@ func TestImagesAreMade(t *testing.T) {
 func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a, w := open(t, studio.URL(), nil), video()
-	w.References = []jobcall.Reference{inline("image/png", fakestudio.Picture(1))}
+	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
+	w.References = []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1)))}
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err = finish(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
+	if p, err = conformance.Finished(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if kind, data := fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%s, %d bytes", kind, len(data))
 	}
 	sent := string(studio.Submissions()[0].Body)
@@ -157,7 +88,8 @@ func TestClipIsMade(t *testing.T) {
 func TestReferencesByAddress(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a := open(t, studio.URL(), map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}})
+	options := map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}}
+	a := conformance.Line(t, fal.Provider, studio.URL(), options)
 	w := image(1)
 	w.References = []jobcall.Reference{
 		{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"},
@@ -167,7 +99,7 @@ func TestReferencesByAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := finish(t, a, w, p.Ticket); err != nil {
+	if _, err := conformance.Finished(t, a, w, p.Ticket); err != nil {
 		t.Error(err)
 	}
 	sent := studio.Submissions()[0]
@@ -181,7 +113,7 @@ func TestReferencesByAddress(t *testing.T) {
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a, w := open(t, studio.URL(), nil), video()
+	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
 	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail,
 		401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
@@ -191,8 +123,8 @@ func TestPollsThatSayNothing(t *testing.T) {
 		}
 		ticket := p.Ticket
 		_, err = a.Poll(t.Context(), w, ticket)
-		check(t, fmt.Sprint(status), jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
-		if p, err = finish(t, a, w, ticket); err != nil || !p.Done {
+		conformance.Judged(t, fmt.Sprint(status), err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, health))
+		if p, err = conformance.Finished(t, a, w, ticket); err != nil || !p.Done {
 			t.Errorf("%d: %+v, %v", status, p, err)
 		}
 	}
@@ -202,44 +134,44 @@ func TestPollsThatSayNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = finish(t, a, w, p.Ticket)
-		if got := jobFailure(t, err); got.Next != upstream.NextPoll {
+		_, err = conformance.Finished(t, a, w, p.Ticket)
+		if got := conformance.JobFailure(t, err); got.Next != upstream.NextPoll {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	studio.Close()
 	_, err := a.Poll(t.Context(), w, `{"id":"a","app":"b/c"}`)
-	check(t, "closed", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
+	conformance.Judged(t, "closed", err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
 }
 
 func TestLostWorks(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a := open(t, studio.URL(), nil)
+	a := conformance.Line(t, fal.Provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Lost: true})
 	p, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = a.Poll(t.Context(), video(), p.Ticket)
-	check(t, "forgotten", jobFailure(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+	conformance.Judged(t, "forgotten", err, clips.Gone)
 	_, err = a.Poll(t.Context(), image(1), p.Ticket)
-	check(t, "forgotten", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
+	conformance.Judged(t, "forgotten", err, clips.Broken)
 	_, err = a.Poll(t.Context(), video(), "no ticket")
-	check(t, "no ticket", jobFailure(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+	conformance.Judged(t, "no ticket", err, clips.Gone)
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a, w := open(t, studio.URL(), nil), video()
+	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
 	for range 2 {
 		p, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(studio.Cancelled()) == 1 { // the second is completed
-			if _, err := finish(t, a, w, p.Ticket); err != nil {
+			if _, err := conformance.Finished(t, a, w, p.Ticket); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -266,7 +198,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	var own *httptest.Server
 	asked := make(chan string, 8)
 	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Key "+secret {
+		if r.Header.Get("Authorization") != "Key "+conformance.Secret {
 			t.Errorf("credential %q", r.Header.Get("Authorization"))
 		}
 		if r.Method == http.MethodPost {
@@ -278,7 +210,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 		fmt.Fprint(w, `{"status":"COMPLETED","images":[{"url":"https://x/0"}]}`)
 	}))
 	t.Cleanup(own.Close)
-	a, w := open(t, own.URL, nil), image(1)
+	a, w := conformance.Line(t, fal.Provider, own.URL, nil), image(1)
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
@@ -318,15 +250,15 @@ func TestUnsuitableWorksAreNotSent(t *testing.T) {
 	} {
 		w := image(1)
 		change(&w)
-		_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), w)
-		check(t, name, jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+		_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, studio.URL(), nil), w)
+		conformance.Judged(t, name, err, pictures.Refused)
 	}
 	broken := image(1)
 	broken.References = []jobcall.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) {
 		return nil, io.ErrUnexpectedEOF
 	}}}
-	_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), broken)
-	check(t, "our store", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, studio.URL(), nil), broken)
+	conformance.Judged(t, "our store", err, conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
 	}
@@ -337,8 +269,8 @@ func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), image(1))
-		if got := jobFailure(t, err); !got.Lost {
+		_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, server.URL, nil), image(1))
+		if got := conformance.JobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
 		server.Close()
@@ -358,7 +290,7 @@ func FuzzAnswers(f *testing.F) {
 		if status < 200 || status > 599 {
 			status = 500
 		}
-		a, err := fal.New(upstream.Target{Line: "main", Key: secret}, answers(func(r *http.Request) *http.Response {
+		a, err := fal.New(upstream.Target{Line: "main", Key: conformance.Secret}, answers(func(r *http.Request) *http.Response {
 			answer := body
 			if still && strings.HasSuffix(r.URL.Path, "/status") {
 				answer = []byte(`{"status":"COMPLETED"}`)
@@ -374,11 +306,11 @@ func FuzzAnswers(f *testing.F) {
 			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
-				_ = jobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).Told()
 			}
 			p, err := a.Poll(t.Context(), w, ticket)
 			if err != nil {
-				_ = jobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).Told()
 			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
 				t.Errorf("%+v", p)
 			}

@@ -2,9 +2,6 @@ package replicate_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,131 +14,46 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/replicate"
 )
 
-const (
-	secret  = "r8-key-0123456789"
-	version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa"
-)
+const version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a line to a base address.
-func open(t *testing.T, base string, options map[string]any) *replicate.Adapter {
-	t.Helper()
-	transport := exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
-	a, err := replicate.New(upstream.Target{Line: "main", Provider: replicate.Provider, BaseURL: base, Key: secret, Options: options,
-		Strangers: transport}, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// jobFailure returns the verdict in an error.
-func jobFailure(t *testing.T, err error) *upstream.JobFailure {
-	t.Helper()
-	var got *upstream.JobFailure
-	if !errors.As(err, &got) {
-		t.Fatalf("not a failure: %v", err)
-	}
-	return got
-}
-
-// verdict is what a failure must say.
-type verdict struct {
-	job    fault.Code
-	next   upstream.Next
-	health upstream.Health
-}
-
-func check(t *testing.T, name string, got *upstream.JobFailure, want verdict) {
-	t.Helper()
-	if got.Job != want.job || got.Next != want.next || got.Health != want.health {
-		t.Errorf("%s: %s, next %d, health %s; want %s, %d, %s (%v)", name, got.Job, got.Next, got.Health, want.job, want.next, want.health, got)
-	}
-	if strings.Contains(got.Error()+got.Told(), secret) {
-		t.Errorf("%s: the credential is in it", name)
-	}
-}
+// Verdicts of both kinds.
+var pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
 
 func image(count int) jobcall.Task {
-	return jobcall.Task{
-		Kind: upstream.KindImage, Model: "easel/flux", Prompt: "a cat", Count: count,
-		Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Params: json.RawMessage(`{"seed":7}`),
-	}
+	return task.Image("easel/flux", task.Count(count), task.Params(`{"seed":7}`))
 }
 
-func video() jobcall.Task {
-	return jobcall.Task{
-		Kind: upstream.KindVideo, Model: "reel/one:" + version, Prompt: "a cat", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
-	}
-}
-
-// inline is a reference that has no address.
-func inline(data []byte) jobcall.Reference {
-	return jobcall.Reference{Type: "image/png", Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), nil
-	}}
-}
-
-// finish polls until the work ends.
-func finish(t *testing.T, a *replicate.Adapter, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	t.Helper()
-	for range 10 {
-		p, err := a.Poll(t.Context(), w, ticket)
-		if err != nil || p.Done {
-			return p, err
-		}
-		if p.Ticket != ticket {
-			t.Fatalf("ticket %q became %q", ticket, p.Ticket)
-		}
-	}
-	t.Fatal("the work does not end")
-	return nil, nil
-}
-
-// fetch downloads a result.
-func fetch(t *testing.T, a *replicate.Adapter, w jobcall.Task, r jobcall.Result) (string, []byte) {
-	t.Helper()
-	file, err := a.Fetch(t.Context(), w, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Body.Close()
-	data, err := io.ReadAll(file.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file.Type, data
-}
+func video() jobcall.Task { return task.Video("reel/one:" + version) }
 
 func TestImagesAreMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 2})
-	a, w := open(t, studio.URL(), nil), image(3)
+	a, w := conformance.Line(t, replicate.Provider, studio.URL(), nil), image(3)
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	// Any node goes on with the ticket alone.
-	p, err = finish(t, open(t, studio.URL(), nil), w, p.Ticket)
+	p, err = conformance.Finished(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), w, p.Ticket)
 	if err != nil || len(p.Results) != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, r := range p.Results {
-		if kind, data := fetch(t, a, w, r); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(i)) {
+		if data, kind := conformance.Fetched(t, a, w, r); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(i)) {
 			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
 		}
 	}
 	sent := studio.Submissions()[0]
-	want := `{"input":{"aspect_ratio":"16:9","num_outputs":3,"prompt":"a cat","resolution":"1K","seed":7}}`
+	want := `{"input":{"aspect_ratio":"16:9","num_outputs":3,"prompt":"a lighthouse","resolution":"1K","seed":7}}`
 	if string(sent.Body) != want || sent.Path != "/v1/models/easel/flux/predictions" {
 		t.Errorf("sent to %s: %s\nwant %s", sent.Path, sent.Body, want)
 	}
@@ -152,18 +64,19 @@ func TestImagesAreMade(t *testing.T) {
 func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a, w := open(t, studio.URL(), nil), video()
+	a, w := conformance.Line(t, replicate.Provider, studio.URL(), nil), video()
 	large := bytes.Repeat([]byte("large"), 60_000)
-	w.References = []jobcall.Reference{inline(fakestudio.Picture(1)), {Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"},
-		inline(large)}
+	w.References = []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1))),
+		{Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"},
+		task.Reference("image/png", "", string(large))}
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err = finish(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
+	if p, err = conformance.Finished(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if kind, data := fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%s, %d bytes", kind, len(data))
 	}
 	sent := studio.Submissions()
@@ -184,7 +97,7 @@ func TestClipIsMade(t *testing.T) {
 func TestModelsAreFound(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a := open(t, studio.URL(), nil)
+	a := conformance.Line(t, replicate.Provider, studio.URL(), nil)
 	for model, want := range map[string]string{
 		"owner/name":             "/v1/models/owner/name/predictions",
 		"deployments/owner/name": "/v1/deployments/owner/name/predictions",
@@ -206,7 +119,7 @@ func TestModelsAreFound(t *testing.T) {
 		w := image(1)
 		w.Model = model
 		_, err := jobcall.Submit(t.Context(), a, w)
-		check(t, model, jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+		conformance.Judged(t, model, err, pictures.Refused)
 	}
 	if n := len(studio.Submissions()); n != before {
 		t.Errorf("%d submissions", n-before)
@@ -215,39 +128,38 @@ func TestModelsAreFound(t *testing.T) {
 
 func TestRefusedSubmissions(t *testing.T) {
 	t.Parallel()
-	same := func(v verdict) [2]verdict { return [2]verdict{v, v} }
+	same := func(v conformance.Verdict) [2]conformance.Verdict { return [2]conformance.Verdict{v, v} }
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		want   [2]verdict // of an image, of a video
+		want   [2]conformance.Verdict // of an image, of a video
 	}{
-		"token": {401, `{"title":"Unauthenticated","detail":"Bad token ` + secret + `","status":401}`,
-			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
+		"token": {401, `{"title":"Unauthenticated","detail":"Bad token ` + conformance.Secret + `","status":401}`,
+			same(clips.Account)},
 		"billing": {402, `{"title":"Insufficient credit","detail":"You have insufficient credit","status":402}`,
-			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential})},
+			same(clips.Account)},
 		"model": {404, `{"title":"Not found","detail":"The requested resource could not be found.","status":404}`,
-			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel})},
+			same(clips.Model)},
 		"throttled": {429, `{"title":"Too many requests","detail":"Request was throttled. Expected available in 1 second.","status":429}`,
-			same(verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool})},
+			same(clips.Busy)},
 		"own fault": {500, `{"title":"Internal","detail":"Oops","status":500}`,
-			same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
-		"page": {503, `<html>away</html>`, same(verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})},
+			same(clips.Broken)},
+		"page": {503, `<html>away</html>`, same(clips.Broken)},
 		"input": {422, `{"title":"Input validation failed","detail":"- input.duration: must be one of 4, 8","status":422,` +
-			`"invalid_fields":[{"field":"input.duration"}]}`, [2]verdict{
-			{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
-		"bad request": {400, `{"title":"Bad request","detail":"Malformed","status":400}`, [2]verdict{
-			{fault.UpstreamError, upstream.NextLine, upstream.HealthNone}, {fault.InvalidRequest, upstream.NextLine, upstream.HealthNone}}},
+			`"invalid_fields":[{"field":"input.duration"}]}`, [2]conformance.Verdict{pictures.Refused, clips.Refused}},
+		"bad request": {400, `{"title":"Bad request","detail":"Malformed","status":400}`,
+			[2]conformance.Verdict{pictures.Refused, clips.Refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewReplicate(t)
 			how := fakestudio.Behaviour{Status: tt.status, Body: tt.body, Header: http.Header{"Retry-After": {"3"}}}
 			studio.Expect(how, how)
-			a := open(t, studio.URL(), nil)
+			a := conformance.Line(t, replicate.Provider, studio.URL(), nil)
 			for i, w := range []jobcall.Task{image(1), video()} {
 				_, err := jobcall.Submit(t.Context(), a, w)
-				got := jobFailure(t, err)
-				check(t, w.Kind, got, tt.want[i])
+				got := conformance.JobFailure(t, err)
+				conformance.Judged(t, w.Kind, err, tt.want[i])
 				if got.Lost || got.RetryAfter == 0 {
 					t.Errorf("lost %v, wait %s", got.Lost, got.RetryAfter)
 				}
@@ -271,8 +183,8 @@ func TestWrongBodiesAreRefused(t *testing.T) {
 		"prompt is missing":  {"fields": map[string]any{"prompt": "text"}},
 		"list for one image": {"input": map[string]any{"image": []any{"https://x"}}},
 	} {
-		_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), options), w)
-		if got := jobFailure(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
+		_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, studio.URL(), options), w)
+		if got := conformance.JobFailure(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -291,51 +203,51 @@ func TestFailedWorks(t *testing.T) {
 	failed := func(text string) string { return fmt.Sprintf(`{"status":"failed","error":%q}`, text) }
 	for name, tt := range map[string]struct {
 		failed string
-		image  verdict
-		video  verdict
+		image  conformance.Verdict
+		video  conformance.Verdict
 	}{
 		"sensitive": {failed("The input or output was flagged as sensitive. Please try again with different inputs. (E005)"),
-			verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
-		"sensitive clip": {failed("The output was flagged as sensitive (E005)"), verdict{fault.ModerationBlocked, none, no},
-			verdict{fault.ContentPolicy, same, no}},
-		"code alone": {failed("Rejected (E005)"), verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, none, no}},
+			pictures.Flagged, clips.Flagged},
+		"sensitive clip": {failed("The output was flagged as sensitive (E005)"), pictures.Flagged,
+			clips.FlaggedOutput},
+		"code alone": {failed("Rejected (E005)"), pictures.Flagged, clips.Flagged},
 		"nsfw": {failed("NSFW content detected. Try running it again, or try a different prompt."),
-			verdict{fault.ModerationBlocked, none, no}, verdict{fault.ContentPolicy, same, no}},
-		"memory": {failed("CUDA out of memory (E001)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
+			pictures.Flagged, clips.FlaggedOutput},
+		"memory": {failed("CUDA out of memory (E001)"), clips.Broken, clips.Failed},
 		"demand": {failed("Service is currently unavailable due to high demand. Please try again later. (E003)"),
-			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool},
-			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
-		"slow": {failed("Request timed out (E004)"), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
-		"slow start": {failed("E6716: timed out while starting"), verdict{fault.UpstreamError, line, fail},
-			verdict{fault.RenderTimeout, line, fail}},
-		"interrupted": {failed("Prediction interrupted; please retry (code: PA)"), verdict{fault.UpstreamError, same, fail},
-			verdict{fault.RenderFailed, same, fail}},
-		"picture": {failed("cannot identify image file '/tmp/x'"), verdict{fault.UpstreamError, line, no},
-			verdict{fault.InvalidMaterial, line, no}},
-		"no reason":  {`{"status":"failed","error":null}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"credential": {failed("weird " + secret), verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"canceled":   {`{"status":"canceled"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderFailed, line, fail}},
-		"aborted":    {`{"status":"aborted"}`, verdict{fault.UpstreamError, line, fail}, verdict{fault.RenderTimeout, line, fail}},
-		"nothing":    {`{"status":"succeeded","output":[]}`, verdict{fault.UpstreamError, same, half}, verdict{fault.RenderFailed, same, half}},
-		"a text": {`{"status":"succeeded","output":"just words"}`, verdict{fault.UpstreamError, same, half},
-			verdict{fault.RenderFailed, same, half}},
-		"removed": {`{"status":"succeeded","output":null,"data_removed":true}`, verdict{fault.UpstreamError, line, fail},
-			verdict{fault.UpstreamUnstable, line, fail}},
-		"other status": {`{"status":"dreaming"}`, verdict{fault.UpstreamError, upstream.NextPoll, fail},
-			verdict{fault.UpstreamError, upstream.NextPoll, fail}},
+			clips.Busy,
+			clips.Busy},
+		"slow": {failed("Request timed out (E004)"), clips.Broken, conformance.Decides(fault.RenderTimeout, line, fail)},
+		"slow start": {failed("E6716: timed out while starting"), clips.Broken,
+			conformance.Decides(fault.RenderTimeout, line, fail)},
+		"interrupted": {failed("Prediction interrupted; please retry (code: PA)"), conformance.Decides(fault.UpstreamError, same, fail),
+			conformance.Decides(fault.RenderFailed, same, fail)},
+		"picture": {failed("cannot identify image file '/tmp/x'"), pictures.Refused,
+			clips.Material},
+		"no reason":  {`{"status":"failed","error":null}`, clips.Broken, clips.Failed},
+		"credential": {failed("weird " + conformance.Secret), clips.Broken, clips.Failed},
+		"canceled":   {`{"status":"canceled"}`, clips.Broken, clips.Failed},
+		"aborted":    {`{"status":"aborted"}`, clips.Broken, conformance.Decides(fault.RenderTimeout, line, fail)},
+		"nothing":    {`{"status":"succeeded","output":[]}`, pictures.Empty, clips.Empty},
+		"a text": {`{"status":"succeeded","output":"just words"}`, pictures.Empty,
+			clips.Empty},
+		"removed": {`{"status":"succeeded","output":null,"data_removed":true}`, clips.Broken,
+			clips.Gone},
+		"other status": {`{"status":"dreaming"}`, conformance.Decides(fault.UpstreamError, upstream.NextPoll, fail),
+			conformance.Decides(fault.UpstreamError, upstream.NextPoll, fail)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewReplicate(t)
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
-			a := open(t, studio.URL(), nil)
+			a := conformance.Line(t, replicate.Provider, studio.URL(), nil)
 			for i, w := range []jobcall.Task{image(1), video()} {
 				p, err := jobcall.Submit(t.Context(), a, w)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = finish(t, a, w, p.Ticket)
-				check(t, w.Kind, jobFailure(t, err), []verdict{tt.image, tt.video}[i])
+				_, err = conformance.Finished(t, a, w, p.Ticket)
+				conformance.Judged(t, w.Kind, err, []conformance.Verdict{tt.image, tt.video}[i])
 			}
 		})
 	}
@@ -345,7 +257,7 @@ func TestFailedWorks(t *testing.T) {
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a := open(t, studio.URL(), nil)
+	a := conformance.Line(t, replicate.Provider, studio.URL(), nil)
 	for output, want := range map[string]string{
 		`"https://x/0"`:                                "https://x/0",
 		`["https://x/0","https://x/1"]`:                "https://x/0 https://x/1",
@@ -359,7 +271,7 @@ func TestOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err = finish(t, a, w, p.Ticket)
+		p, err = conformance.Finished(t, a, w, p.Ticket)
 		if err != nil {
 			t.Errorf("%s: %v", output, err)
 			continue
@@ -378,7 +290,7 @@ func TestOutputs(t *testing.T) {
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a, w := open(t, studio.URL(), nil), video()
+	a, w := conformance.Line(t, replicate.Provider, studio.URL(), nil), video()
 	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail,
 		401: upstream.HealthCredential} {
 		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
@@ -388,20 +300,20 @@ func TestPollsThatSayNothing(t *testing.T) {
 		}
 		ticket := p.Ticket
 		_, err = a.Poll(t.Context(), w, ticket)
-		check(t, fmt.Sprint(status), jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, health})
-		if p, err = finish(t, a, w, ticket); err != nil || !p.Done {
+		conformance.Judged(t, fmt.Sprint(status), err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, health))
+		if p, err = conformance.Finished(t, a, w, ticket); err != nil || !p.Done {
 			t.Errorf("%d: %+v, %v", status, p, err)
 		}
 	}
 	studio.Close()
 	_, err := a.Poll(t.Context(), w, "rep000001")
-	check(t, "closed", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail})
+	conformance.Judged(t, "closed", err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
 }
 
 func TestLostWorks(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a := open(t, studio.URL(), nil)
+	a := conformance.Line(t, replicate.Provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Lost: true})
 	p, err := jobcall.Submit(t.Context(), a, video())
 	if err != nil {
@@ -409,14 +321,14 @@ func TestLostWorks(t *testing.T) {
 	}
 	for _, ticket := range []string{p.Ticket, "unknown", "../files", ""} {
 		_, err = a.Poll(t.Context(), video(), ticket)
-		check(t, ticket, jobFailure(t, err), verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail})
+		conformance.Judged(t, ticket, err, clips.Gone)
 		_, err = a.Poll(t.Context(), image(1), ticket)
-		check(t, ticket, jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail})
+		conformance.Judged(t, ticket, err, clips.Broken)
 	}
 	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), image(1))
-		if got := jobFailure(t, err); !got.Lost {
+		_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, server.URL, nil), image(1))
+		if got := conformance.JobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
 		server.Close()
@@ -426,7 +338,7 @@ func TestLostWorks(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a, w := open(t, studio.URL(), nil), video()
+	a, w := conformance.Line(t, replicate.Provider, studio.URL(), nil), video()
 	p, err := jobcall.Submit(t.Context(), a, w)
 	if err != nil {
 		t.Fatal(err)
@@ -445,19 +357,19 @@ func TestCancel(t *testing.T) {
 func TestUploadsThatFail(t *testing.T) {
 	t.Parallel()
 	w := image(1)
-	w.References = []jobcall.Reference{inline(make([]byte, 300<<10))}
+	w.References = []jobcall.Reference{task.Reference("image/png", "", string(make([]byte, 300<<10)))}
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		want   verdict
+		want   conformance.Verdict
 	}{
 		"busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) },
-			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool}},
+			clips.Busy},
 		"token": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) },
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential}},
+			clips.Account},
 		"no file": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) },
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+			clips.Broken},
 		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail}},
+			clips.Broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -468,9 +380,9 @@ func TestUploadsThatFail(t *testing.T) {
 				tt.answer(w, r)
 			}))
 			t.Cleanup(server.Close)
-			_, err := jobcall.Submit(t.Context(), open(t, server.URL, nil), w)
-			got := jobFailure(t, err)
-			check(t, name, got, tt.want)
+			_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, server.URL, nil), w)
+			got := conformance.JobFailure(t, err)
+			conformance.Judged(t, name, err, tt.want)
 			if got.Lost {
 				t.Error("it is called lost")
 			}
@@ -478,13 +390,13 @@ func TestUploadsThatFail(t *testing.T) {
 	}
 	studio := fakestudio.NewReplicate(t)
 	short := w
-	short.References = []jobcall.Reference{inline(make([]byte, 300<<10))}
+	short.References = []jobcall.Reference{task.Reference("image/png", "", string(make([]byte, 300<<10)))}
 	short.References[0].Size++
-	_, err := jobcall.Submit(t.Context(), open(t, studio.URL(), nil), short)
-	check(t, "our store", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone})
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, studio.URL(), nil), short)
+	conformance.Judged(t, "our store", err, conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
 	short.References[0].Size = 101 << 20
-	_, err = jobcall.Submit(t.Context(), open(t, studio.URL(), nil), short)
-	check(t, "too large", jobFailure(t, err), verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone})
+	_, err = jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, studio.URL(), nil), short)
+	conformance.Judged(t, "too large", err, pictures.Refused)
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
 	}
@@ -503,7 +415,7 @@ func FuzzPrediction(f *testing.F) {
 		if status < 200 || status > 599 {
 			status = 500
 		}
-		a, err := replicate.New(upstream.Target{Line: "main", Key: secret}, answers(func(*http.Request) *http.Response {
+		a, err := replicate.New(upstream.Target{Line: "main", Key: conformance.Secret}, answers(func(*http.Request) *http.Response {
 			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 		}))
 		if err != nil {
@@ -514,11 +426,11 @@ func FuzzPrediction(f *testing.F) {
 			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
-				_ = jobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).Told()
 			}
 			p, err := a.Poll(t.Context(), w, ticket)
 			if err != nil {
-				_ = jobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).Told()
 			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
 				t.Errorf("%+v", p)
 			}
