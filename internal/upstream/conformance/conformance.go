@@ -54,6 +54,12 @@ func open(t testing.TB, provider, base string, options map[string]any) chatcall.
 	t.Helper()
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
+	return openBy(t, transport, provider, base, options)
+}
+
+// openBy opens a line whose calls go one way.
+func openBy(t testing.TB, transport http.RoundTripper, provider, base string, options map[string]any) chatcall.Adapter {
+	t.Helper()
 	a, err := adapters.New(adapters.Options{Transport: transport, Strangers: transport}).Open(
 		upstream.Target{Line: "main", Provider: provider, BaseURL: base, Key: Secret, Options: options})
 	if err != nil {

@@ -1,6 +1,9 @@
 package conformance
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"testing"
 
 	"tollgate/internal/fault"
@@ -39,6 +42,7 @@ type Verdicts struct {
 	Model         Verdict // ours: the model is none of the account's
 	Busy          Verdict // our rate
 	Broken        Verdict // the provider failed on a submission
+	Lost          Verdict // the answer to a submission was lost
 	Failed        Verdict // a task that was accepted failed
 	Empty         Verdict // it ended well and brought nothing
 	Gone          Verdict // it is no longer known
@@ -58,7 +62,8 @@ func VerdictsOf(kind string) Verdicts {
 		Empty:    Decides(fault.UpstreamError, upstream.NextSame, upstream.HealthHalf),
 		Gone:     Decides(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
 	}
-	v.FlaggedOutput = v.Flagged
+	v.FlaggedOutput, v.Lost = v.Flagged, v.Broken
+	v.Lost.Lost = true
 	if kind == upstream.KindVideo {
 		v.Refused.Job, v.Flagged.Job, v.Material.Job = fault.InvalidRequest, fault.ContentPolicy, fault.InvalidMaterial
 		v.Failed.Job, v.Empty.Job, v.Gone.Job = fault.RenderFailed, fault.RenderFailed, fault.UpstreamUnstable
@@ -99,6 +104,27 @@ func Line(t testing.TB, provider, base string, options map[string]any) jobcall.G
 func Answering(t testing.TB, provider string, status int, body string) jobcall.Generator {
 	t.Helper()
 	return Line(t, provider, saying(t, document(status, body)), nil)
+}
+
+// Scripted opens a line whose provider answers with what was last given, without a
+// connection.
+func Scripted(t testing.TB, provider string) (g jobcall.Generator, answer func(body []byte, status int)) {
+	t.Helper()
+	var last script
+	a := openBy(t, &last, provider, "http://127.0.0.1", nil)
+	return a.(jobcall.Generator), func(body []byte, status int) { last = script{body, status} }
+}
+
+// script is a provider that always answers the same.
+type script struct {
+	body   []byte
+	status int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: s.status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(s.body)), Request: r}, nil
 }
 
 // Polled submits a task and polls it to its end, which may be a failure.

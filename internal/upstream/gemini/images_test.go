@@ -18,90 +18,31 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/upstream/jobcall"
 )
 
-// generator makes the adapter of a line at a base address.
-func generator(t testing.TB, base string) *gemini.Adapter {
-	t.Helper()
-	transport := exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
-	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: base, Key: key, Strangers: transport}, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// picture is a work for one image; change changes it.
-func picture(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{
-		Kind: upstream.KindImage, Model: "gemini-nano-banana-2.1", Prompt: "a fox", Count: 1,
-		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
-	}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-func freely(context.Context) (func(), error) { return func() {}, nil }
-
-// reference is a picture or clip to work from.
-func reference(kind string, data []byte) jobcall.Reference {
-	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: "https://media.example/1",
-		Open: func(context.Context) (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(data)), nil
-		}}
-}
-
-// jobFailure asserts that err is a *upstream.JobFailure.
-func jobFailure(t testing.TB, err error) *upstream.JobFailure {
-	t.Helper()
-	var made *upstream.JobFailure
-	if !errors.As(err, &made) || made.Failure == nil {
-		t.Fatalf("error %v (%T), want a *upstream.JobFailure", err, err)
-	}
-	if strings.Contains(made.Error()+made.Told(), key) {
-		t.Errorf("the credential is in %s", made.Error())
-	}
-	return made
-}
-
-// verdict is what a failure comes to.
-type verdict struct {
-	job    fault.Code
-	next   upstream.Next
-	health upstream.Health
-	lost   bool
-	param  string
-}
-
-func judged(m *upstream.JobFailure) verdict {
-	return verdict{m.Job, m.Next, m.Health, m.Lost, m.Param}
+// picture is a task for one image, square.
+func picture(change ...task.Change) jobcall.Task {
+	return task.With(task.Image("gemini-nano-banana-2.1", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
 // Verdicts that several tables share.
 var (
-	busy       = verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}
-	cred       = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, false, ""}
-	broken     = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, false, ""}
-	lost       = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}
-	noModel    = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}
-	unsuitable = verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone, false, ""}
-	rendering  = verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}
-	field      = verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}
-	material   = verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, false, ""}
-	policy     = verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}
-	blocked    = verdict{fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone, false, ""}
-	nothing    = verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}
+	pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+
+	busy, cred, noModel = clips.Busy, clips.Account, clips.Model
+	broken, lost        = clips.Broken, clips.Lost
+
+	unsuitable, blocked, nothing       = pictures.Refused, pictures.Flagged, pictures.Empty
+	field, material, policy, rendering = clips.Refused, clips.Material, clips.Flagged, clips.Failed
 )
 
 func TestImages(t *testing.T) {
 	t.Parallel()
-	ref := reference("image/png", fakestudio.Picture(9))
+	ref := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(9)))
 	for name, tt := range map[string]struct {
 		work jobcall.Task
 		sent string // of the first call
@@ -130,7 +71,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewGemini(t)
-			a := generator(t, studio.URL())
+			a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
@@ -143,7 +84,7 @@ func TestImages(t *testing.T) {
 			}
 			var seen [][]byte
 			for _, r := range p.Results {
-				data := fetched(t, a, tt.work, r)
+				data, _ := conformance.Fetched(t, a, tt.work, r)
 				if bytes.Equal(data, fakestudio.Picture(0)) {
 					t.Error("a draft was taken for the image")
 				}
@@ -166,27 +107,12 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// fetched reads a result whole.
-func fetched(t testing.TB, a *gemini.Adapter, w jobcall.Task, r jobcall.Result) []byte {
-	t.Helper()
-	f, err := a.Fetch(t.Context(), w, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Body.Close()
-	data, err := io.ReadAll(f.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 // TestSeeds: a seed counts up, else all images of a work would be the same.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	w := picture(func(w *jobcall.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) })
-	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +132,7 @@ func TestPartly(t *testing.T) {
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{},
 		fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
-	p, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 4 }))
+	p, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(4)))
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -219,10 +145,10 @@ func TestNonePartly(t *testing.T) {
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`},
 		fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
-	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 3 }))
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(3)))
 	want := blocked
-	want.lost = true
-	if got := judged(jobFailure(t, err)); got != want {
+	want.Lost = true
+	if got := conformance.VerdictOf(t, err); got != want {
 		t.Errorf("%+v", got)
 	}
 }
@@ -252,8 +178,8 @@ func TestBounded(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slowly"}}`)
 	}))
 	t.Cleanup(server.Close)
-	_, err := jobcall.Submit(t.Context(), generator(t, server.URL), picture(func(w *jobcall.Task) { w.Count = 10 }))
-	if got := judged(jobFailure(t, err)); got != busy {
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, server.URL, nil), picture(task.Count(10)))
+	if got := conformance.VerdictOf(t, err); got != busy {
 		t.Errorf("%+v", got)
 	}
 	if most != 4 {
@@ -268,15 +194,16 @@ func TestBusyStops(t *testing.T) {
 	for range 10 {
 		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
 	}
-	_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 10 }))
-	_ = jobFailure(t, err)
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(10)))
+	_ = conformance.JobFailure(t, err)
 	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
 		t.Errorf("%d calls", n)
 	}
 }
 
 func googleError(code int, status, message string) string {
-	said, _ := json.Marshal(map[string]any{"error": map[string]any{"code": code, "status": status, "message": message + " " + key}})
+	message += " " + conformance.Secret
+	said, _ := json.Marshal(map[string]any{"error": map[string]any{"code": code, "status": status, "message": message}})
 	return string(said)
 }
 
@@ -284,7 +211,7 @@ func TestImageTroubles(t *testing.T) {
 	t.Parallel()
 	table := map[string]struct {
 		how  fakestudio.Behaviour
-		want verdict
+		want conformance.Verdict
 	}{
 		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")},
 			unsuitable},
@@ -309,13 +236,13 @@ func TestImageTroubles(t *testing.T) {
 		"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
 		table[reason] = struct {
 			how  fakestudio.Behaviour
-			want verdict
+			want conformance.Verdict
 		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, blocked}
 	}
 	for _, reason := range []string{"LANGUAGE", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "MALFORMED_RESPONSE", "MAX_TOKENS"} {
 		table[reason] = struct {
 			how  fakestudio.Behaviour
-			want verdict
+			want conformance.Verdict
 		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, nothing}
 	}
 	for name, tt := range table {
@@ -323,11 +250,8 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewGemini(t)
 			studio.Expect(tt.how)
-			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture())
-			m := jobFailure(t, err)
-			if judged(m) != tt.want {
-				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
-			}
+			_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture())
+			conformance.Judged(t, "a submission", err, tt.want)
 		})
 	}
 }
@@ -336,37 +260,39 @@ func TestImageTroubles(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := generator(t, studio.URL())
-	ref := reference("image/png", fakestudio.Picture(1))
+	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
+	ref := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(1)))
 	large := jobcall.Reference{Type: "image/jpeg", Size: 16 << 20}
-	for name, change := range map[string]func(*jobcall.Task){
-		"too many images":      func(w *jobcall.Task) { w.Count = 11 },
-		"too many references":  func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 15) },
-		"a gif":                func(w *jobcall.Task) { w.References = []jobcall.Reference{reference("image/gif", []byte("GIF89a"))} },
+	for name, change := range map[string]task.Change{
+		"too many images":     task.Count(11),
+		"too many references": func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 15) },
+		"a gif": func(w *jobcall.Task) {
+			w.References = []jobcall.Reference{task.Reference("image/gif", "https://media.example/1", "GIF89a")}
+		},
 		"more than a request":  func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
 		"a mask":               func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &ref },
 		"a ratio":              func(w *jobcall.Task) { w.Ratio = "5:7" },
 		"a ratio of others":    func(w *jobcall.Task) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
 		"a tier":               func(w *jobcall.Task) { w.Tier = "8K" },
 		"a tier of others":     func(w *jobcall.Task) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
-		"an unknown field":     func(w *jobcall.Task) { w.Params = json.RawMessage(`{"style":"noir"}`) },
-		"fields that are none": func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) },
+		"an unknown field":     task.Params(`{"style":"noir"}`),
+		"fields that are none": task.Params(`[1]`),
 		"sound":                func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if got := judged(jobFailure(t, err)); got != unsuitable {
+		if got := conformance.VerdictOf(t, err); got != unsuitable {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_, err := jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.Model = "../x" }))
-	if got := judged(jobFailure(t, err)); got != noModel {
+	_, err := jobcall.Submit(t.Context(), a, picture(task.Model("../x")))
+	if got := conformance.VerdictOf(t, err); got != noModel {
 		t.Errorf("a strange model: %+v", got)
 	}
 	gone := ref
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	_, err = jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{gone} }))
-	want := verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}
-	if got := judged(jobFailure(t, err)); got != want {
+	want := conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
+	if got := conformance.VerdictOf(t, err); got != want {
 		t.Errorf("a reference that is gone: %+v", got)
 	}
 	if n := len(studio.Submissions()); n != 0 {
@@ -380,27 +306,6 @@ func TestUnsuitable(t *testing.T) {
 	}
 }
 
-// scripted is an adapter whose provider says what answer was last given.
-func scripted(f testing.TB) (*gemini.Adapter, func(body []byte, status int)) {
-	var (
-		said   []byte
-		status int
-	)
-	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
-	})
-	a, err := gemini.New(upstream.Target{Line: "main", Provider: gemini.Provider, BaseURL: "http://127.0.0.1/v1beta", Key: key}, transport)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return a, func(body []byte, code int) { said, status = body, code }
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
-
 // FuzzImages: no answer makes the reading panic, and none brings more images
 // than were asked for.
 func FuzzImages(f *testing.F) {
@@ -408,12 +313,12 @@ func FuzzImages(f *testing.F) {
 		`{"candidates":{"a":1}}`, `{"promptFeedback":{"blockReason":"X"}}`, `[{"error":{"code":1}}]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := scripted(f)
+	a, answer := conformance.Scripted(f, gemini.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture())
 		if err != nil {
-			_ = jobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).Told()
 			return
 		}
 		if len(p.Results) != 1 || len(p.Results[0].Data) == 0 {
@@ -441,8 +346,8 @@ func TestBlockStops(t *testing.T) {
 			for range 10 {
 				studio.Expect(c.behaviour)
 			}
-			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture(func(w *jobcall.Task) { w.Count = 10 }))
-			_ = jobFailure(t, err)
+			_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(10)))
+			_ = conformance.JobFailure(t, err)
 			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and what began before the first of them was read
 				t.Errorf("%d calls", n)
 			}

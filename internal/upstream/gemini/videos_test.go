@@ -12,27 +12,22 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
+	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/upstream/jobcall"
 )
 
-// clip is a work for a clip of Omni; change changes it.
-func clip(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{
-		Kind: upstream.KindVideo, Model: "gemini-omni-1.1-flash", Prompt: "a fox runs", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely,
-	}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
+func clip(change ...task.Change) jobcall.Task {
+	return task.With(task.Video("gemini-omni-1.1-flash", task.Prompt("a fox runs"), task.Seconds(8)), change...)
 }
 
 func veo(w *jobcall.Task) { w.Model = "veo-3.1-generate" }
 
 func TestVideos(t *testing.T) {
 	t.Parallel()
-	png := reference("image/png", fakestudio.Picture(9))
-	mp4 := reference("video/mp4", fakestudio.Clip())
+	png := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(9)))
+	mp4 := task.Reference("video/mp4", "https://media.example/1", string(fakestudio.Clip()))
 	for name, tt := range map[string]struct {
 		work   jobcall.Task
 		vertex bool
@@ -88,7 +83,7 @@ func TestVideos(t *testing.T) {
 			studio := fakestudio.NewGemini(t)
 			studio.Vertex = tt.vertex
 			studio.Expect(fakestudio.Behaviour{Polls: 2, PollStatus: 503, PollStatusTimes: 1})
-			a := generator(t, studio.URL())
+			a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
@@ -111,9 +106,9 @@ func TestVideos(t *testing.T) {
 				t.Errorf("sent %s\nwant %s", sent, tt.sent)
 			}
 			// Another node polls.
-			a, ticket := generator(t, studio.URL()), p.Ticket
+			a, ticket := conformance.Line(t, gemini.Provider, studio.URL(), nil), p.Ticket
 			_, err = a.Poll(t.Context(), tt.work, ticket)
-			if m := jobFailure(t, err); m.Next != upstream.NextPoll {
+			if m := conformance.JobFailure(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("a poll that was answered 503: %+v", m)
 			}
 			for range 2 {
@@ -124,7 +119,8 @@ func TestVideos(t *testing.T) {
 			if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || !p.Done || len(p.Results) != 1 {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			if (p.Results[0].Ref == "") != tt.vertex || !bytes.Equal(fetched(t, a, tt.work, p.Results[0]), fakestudio.Clip()) {
+			data, _ := conformance.Fetched(t, a, tt.work, p.Results[0])
+			if (p.Results[0].Ref == "") != tt.vertex || !bytes.Equal(data, fakestudio.Clip()) {
 				t.Error("another clip")
 			}
 		})
@@ -134,16 +130,16 @@ func TestVideos(t *testing.T) {
 func TestVideosUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := generator(t, studio.URL())
-	png := reference("image/png", fakestudio.Picture(1))
-	mp4 := reference("video/mp4", fakestudio.Clip())
+	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
+	png := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(1)))
+	mp4 := task.Reference("video/mp4", "https://media.example/1", string(fakestudio.Clip()))
 	for name, work := range map[string]jobcall.Task{
 		"veo: no prompt":            clip(veo, func(w *jobcall.Task) { w.Prompt = "" }),
 		"veo: pictures alone":       clip(veo, func(w *jobcall.Task) { w.Prompt, w.References = "", []jobcall.Reference{png, png} }),
 		"veo: four":                 clip(veo, func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{png}, 4) }),
 		"veo: a clip":               clip(veo, func(w *jobcall.Task) { w.References = []jobcall.Reference{mp4} }),
 		"veo: 360p":                 clip(veo, func(w *jobcall.Task) { w.Tier = "360p" }),
-		"veo: a field of omni's":    clip(veo, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"task":"edit"}`) }),
+		"veo: a field of omni's":    clip(veo, task.Params(`{"task":"edit"}`)),
 		"ratio":                     clip(func(w *jobcall.Task) { w.Ratio = "1:1" }),
 		"480p":                      clip(func(w *jobcall.Task) { w.Tier = "480p" }),
 		"two seconds":               clip(func(w *jobcall.Task) { w.Seconds = 2 }),
@@ -152,10 +148,10 @@ func TestVideosUnsuitable(t *testing.T) {
 		"eight references":          clip(func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{png}, 8) }),
 		"a mask":                    clip(func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{png}, &png }),
 		"a large clip":              clip(func(w *jobcall.Task) { w.References = []jobcall.Reference{{Type: "video/mp4", Size: 30 << 20}} }),
-		"a field that nobody knows": clip(func(w *jobcall.Task) { w.Params = json.RawMessage(`{"store":false}`) }),
+		"a field that nobody knows": clip(task.Params(`{"store":false}`)),
 	} {
 		_, err := jobcall.Submit(t.Context(), a, work)
-		if got, want := judged(jobFailure(t, err)), field; got != want {
+		if got, want := conformance.VerdictOf(t, err), field; got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -168,10 +164,10 @@ func TestVideosUnsuitable(t *testing.T) {
 func TestVideoTroubles(t *testing.T) {
 	t.Parallel()
 	audio := policy
-	audio.param = "audio"
+	audio.Param = "audio"
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want verdict
+		want conformance.Verdict
 	}{
 		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "1080p needs 8 seconds.")}, field},
 		"policy": {fakestudio.Behaviour{Status: 400,
@@ -201,11 +197,8 @@ func TestVideoTroubles(t *testing.T) {
 				t.Parallel()
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
-				_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), work)
-				m := jobFailure(t, err)
-				if judged(m) != tt.want {
-					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
-				}
+				_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), work)
+				conformance.Judged(t, "a submission", err, tt.want)
 			})
 		}
 	}
@@ -215,14 +208,13 @@ func TestVideoTroubles(t *testing.T) {
 func TestVideoEnds(t *testing.T) {
 	t.Parallel()
 	again, audio := policy, policy
-	again.next = upstream.NextSame
-	audio.next, audio.param = upstream.NextSame, "audio"
-	timeout := verdict{fault.RenderTimeout, upstream.NextLine, upstream.HealthFail, false, ""}
-	none := verdict{fault.RenderFailed, upstream.NextSame, upstream.HealthHalf, false, ""}
-	unstable := verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail, false, ""}
+	again.Next = upstream.NextSame
+	audio.Next, audio.Param = upstream.NextSame, "audio"
+	timeout := conformance.Decides(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail)
+	none, unstable := clips.Empty, clips.Gone
 	type row struct {
 		how  fakestudio.Behaviour
-		want verdict
+		want conformance.Verdict
 	}
 	fails := func(failed string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: failed} }
 	veoRows := map[string]row{
@@ -245,7 +237,7 @@ func TestVideoEnds(t *testing.T) {
 		"empty error":   {fails(`{"error":{}}`), rendering},
 		"lost id":       {fakestudio.Behaviour{Lost: true}, unstable},
 		"a poll too many": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 9},
-			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
+			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
 	}
 	omniRows := map[string]row{
 		"refused in words": {fails(`{"steps":[{"type":"model_output","content":[{"type":"text","text":"I cannot make this."}]}]}`), policy},
@@ -261,12 +253,12 @@ func TestVideoEnds(t *testing.T) {
 		"cancelled":        {fails(`{"status":"cancelled"}`), rendering},
 		"incomplete":       {fails(`{"status":"incomplete"}`), rendering},
 		"budget":           {fails(`{"status":"budget_exceeded"}`), rendering},
-		"an odd status":    {fails(`{"status":"dreaming"}`), verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail, false, ""}},
+		"an odd status":    {fails(`{"status":"dreaming"}`), conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
 		"lost id":          {fakestudio.Behaviour{Lost: true}, unstable},
 		"a poll too many": {fakestudio.Behaviour{PollStatus: 500, PollStatusTimes: 9},
-			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthFail, false, ""}},
+			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
 		"a poll with 400": {fakestudio.Behaviour{PollStatus: 400, PollStatusTimes: 9},
-			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthNone, false, ""}},
+			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthNone)},
 	}
 	for protocol, rows := range map[string]map[string]row{"veo": veoRows, "omni": omniRows} {
 		for name, tt := range rows {
@@ -278,7 +270,7 @@ func TestVideoEnds(t *testing.T) {
 				}
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
-				a := generator(t, studio.URL())
+				a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
 				p, err := jobcall.Submit(t.Context(), a, work)
 				if err != nil {
 					t.Fatal(err)
@@ -286,10 +278,7 @@ func TestVideoEnds(t *testing.T) {
 				for range 2 {
 					_, err = a.Poll(t.Context(), work, p.Ticket)
 				}
-				m := jobFailure(t, err)
-				if judged(m) != tt.want {
-					t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
-				}
+				conformance.Judged(t, "the end", err, tt.want)
 			})
 		}
 	}
@@ -298,7 +287,7 @@ func TestVideoEnds(t *testing.T) {
 func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := generator(t, studio.URL())
+	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
 	p, err := jobcall.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
@@ -320,14 +309,14 @@ func TestVideoCancel(t *testing.T) {
 func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := generator(t, studio.URL())
+	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
 	for _, ticket := range []string{"", "..", "a/b", "a/../operations/1", "a/operations/", "/operations/1", "a?b", "a b",
 		strings.Repeat("a", 3000)} {
 		for _, work := range []jobcall.Task{clip(), clip(veo)} {
 			_, err := a.Poll(t.Context(), work, ticket)
-			_ = jobFailure(t, err)
+			_ = conformance.JobFailure(t, err)
 		}
-		_ = jobFailure(t, a.Cancel(t.Context(), clip(), ticket))
+		_ = conformance.JobFailure(t, a.Cancel(t.Context(), clip(), ticket))
 	}
 }
 
@@ -339,19 +328,19 @@ func FuzzVideos(f *testing.F) {
 		`{"done":true,"error":{"code":3,"message":"x"}}`, `{"status":"failed","errors":[1]}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := scripted(f)
+	a, answer := conformance.Scripted(f, gemini.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo),
 			"projects/p/operations/1": clip(veo)} {
 			if p, err := jobcall.Submit(t.Context(), a, work); err != nil {
-				_ = jobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).Told()
 			} else if p.Ticket == "" || p.Done {
 				t.Errorf("%+v", p)
 			}
 			p, err := a.Poll(t.Context(), work, ticket)
 			if err != nil {
-				_ = jobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).Told()
 				continue
 			}
 			if p.Done != (len(p.Results) == 1) || p.Done && p.Results[0].Ref == "" && len(p.Results[0].Data) == 0 {

@@ -115,8 +115,6 @@ func TestLostAnswers(t *testing.T) {
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindVideo)
-	lost := v.Broken
-	lost.Lost = true
 	for _, tt := range []struct {
 		how  fakestudio.Behaviour
 		want conformance.Verdict
@@ -132,7 +130,7 @@ func TestCodes(t *testing.T) {
 		{says(400, 1201, "duration is invalid"), v.Refused},
 		{says(404, 1203, "no such model"), v.Model},
 		{says(500, 5000, "internal"), v.Broken},
-		{says(504, 5002, "timed out"), lost},
+		{says(504, 5002, "timed out"), v.Lost},
 		{fakestudio.Behaviour{Failed: "Failure to pass the risk control system"}, v.Flagged},
 		{fakestudio.Behaviour{Failed: "internal error"}, v.Failed},
 	} {

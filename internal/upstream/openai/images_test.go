@@ -20,42 +20,18 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/openai"
 )
 
-// generator makes the adapter of a line at a base address.
-func generator(t testing.TB, base string) *openai.Adapter {
-	t.Helper()
-	transport := exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
-	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: base, Key: key, Strangers: transport}, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
+// Verdicts of both kinds.
+var pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
 
-// picture is a work for one image; change changes it.
-func picture(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{
-		Kind: upstream.KindImage, Model: "gpt-image-2", Prompt: "a fox", Count: 1,
-		Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Key: "sub_1", Reading: freely,
-	}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-func freely(context.Context) (func(), error) { return func() {}, nil }
-
-// reference is a picture or clip to work from.
-func reference(kind string, data []byte) jobcall.Reference {
-	return jobcall.Reference{Type: kind, Size: int64(len(data)), Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), nil
-	}}
+// picture is a task for one image, square.
+func picture(change ...task.Change) jobcall.Task {
+	return task.With(task.Image("gpt-image-2", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
 func aJPEG(t testing.TB) []byte {
@@ -65,34 +41,6 @@ func aJPEG(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
-}
-
-// jobFailure asserts that err is a *upstream.JobFailure.
-func jobFailure(t testing.TB, err error) *upstream.JobFailure {
-	t.Helper()
-	var made *upstream.JobFailure
-	if !errors.As(err, &made) || made.Failure == nil {
-		t.Fatalf("error %v (%T), want a *upstream.JobFailure", err, err)
-	}
-	if strings.Contains(made.Error()+made.Told(), key) {
-		t.Errorf("the credential is in %s", made.Error())
-	}
-	return made
-}
-
-// fetched reads a result whole.
-func fetched(t testing.TB, a *openai.Adapter, w jobcall.Task, r jobcall.Result) []byte {
-	t.Helper()
-	f, err := a.Fetch(t.Context(), w, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Body.Close()
-	data, err := io.ReadAll(f.Body)
-	if err != nil || f.Size >= 0 && f.Size != int64(len(data)) {
-		t.Fatalf("%d bytes of %d: %v", len(data), f.Size, err)
-	}
-	return data
 }
 
 func TestImages(t *testing.T) {
@@ -124,7 +72,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
-			a := generator(t, studio.URL())
+			a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 			if !a.Blocks(tt.work) {
 				t.Error("images do not block")
 			}
@@ -136,7 +84,8 @@ func TestImages(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 			for i, r := range p.Results {
-				if (r.Ref != "") != tt.ref || !bytes.Equal(fetched(t, a, tt.work, r), fakestudio.Picture(i+1)) {
+				data, _ := conformance.Fetched(t, a, tt.work, r)
+				if (r.Ref != "") != tt.ref || !bytes.Equal(data, fakestudio.Picture(i+1)) {
 					t.Errorf("result %d: %q, %d bytes inline", i, r.Ref, len(r.Data))
 				}
 			}
@@ -149,7 +98,7 @@ func TestImages(t *testing.T) {
 			if again, _ := json.Marshal(sent); string(again) != tt.sent {
 				t.Errorf("sent %s\nwant %s", again, tt.sent)
 			}
-			if got.Header.Get("Idempotency-Key") != "sub_1" || got.Header.Get("Authorization") != "Bearer "+key {
+			if got.Header.Get("Idempotency-Key") != "sub_1" || got.Header.Get("Authorization") != "Bearer "+conformance.Secret {
 				t.Errorf("headers %v", got.Header)
 			}
 		})
@@ -160,7 +109,7 @@ func TestImages(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := generator(t, studio.URL())
+	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 	const none = "" // not expressible
 	for _, tt := range []struct {
 		model, tier, ratio string
@@ -202,7 +151,7 @@ func TestSizes(t *testing.T) {
 		_, err := jobcall.Submit(t.Context(), a, w)
 		sent := studio.Submissions()[before:]
 		if tt.want == none {
-			if m := jobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
+			if m := conformance.JobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
 				t.Errorf("%+v: %v after %d calls", tt, m, len(sent))
 			}
 			continue
@@ -218,7 +167,7 @@ func TestSizes(t *testing.T) {
 func TestTierHeld(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := generator(t, studio.URL())
+	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 	for _, tier := range []int{1, 2, 4} {
 		for num := 1; num <= 12; num++ {
 			for den := 1; den <= 12; den++ {
@@ -253,15 +202,18 @@ func TestTierHeld(t *testing.T) {
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	png, jpg := fakestudio.Picture(7), aJPEG(t)
-	mask := reference("image/png", fakestudio.Picture(8))
+	mask := task.Reference("image/png", "", string(fakestudio.Picture(8)))
 	for name, tt := range map[string]struct {
 		work  jobcall.Task
 		files string
 	}{
-		"one": {picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{reference("image/png", png)} }),
+		"one": {picture(func(w *jobcall.Task) {
+			w.References = []jobcall.Reference{task.Reference("image/png", "", string(png))}
+		}),
 			"image=image-1.png"},
 		"two and a mask": {picture(func(w *jobcall.Task) {
-			w.References, w.Mask = []jobcall.Reference{reference("image/png", png), reference("image/jpeg", jpg)}, &mask
+			w.References = []jobcall.Reference{task.Reference("image/png", "", string(png)), task.Reference("image/jpeg", "", string(jpg))}
+			w.Mask = &mask
 		}), "image[]=image-1.png image[]=image-2.jpeg mask=mask.png"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +222,7 @@ func TestEdits(t *testing.T) {
 			w := tt.work
 			w.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
 			w.Count = 2
-			p, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
+			p, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w)
 			if err != nil || len(p.Results) != 2 {
 				t.Fatal(p, err)
 			}
@@ -320,10 +272,10 @@ func TestNestedFields(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
 	w := picture(func(w *jobcall.Task) {
-		w.Model, w.References = "flux", []jobcall.Reference{reference("image/png", fakestudio.Picture(1))}
+		w.Model, w.References = "flux", []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1)))}
 		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
 	})
-	if _, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w); err != nil {
+	if _, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w); err != nil {
 		t.Fatal(err)
 	}
 	fields, _ := parts(t, studio.Submissions()[0])
@@ -341,27 +293,27 @@ func TestNestedFields(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := generator(t, studio.URL())
-	ref := reference("image/png", fakestudio.Picture(1))
-	gif := reference("image/gif", []byte("GIF89a"))
+	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
+	ref := task.Reference("image/png", "", string(fakestudio.Picture(1)))
+	gif := task.Reference("image/gif", "", "GIF89a")
 	large := jobcall.Reference{Type: "image/png", Size: 50 << 20}
-	for name, change := range map[string]func(*jobcall.Task){
-		"too many images":         func(w *jobcall.Task) { w.Count = 11 },
+	for name, change := range map[string]task.Change{
+		"too many images":         task.Count(11),
 		"too many references":     func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 17) },
 		"a gif":                   func(w *jobcall.Task) { w.References = []jobcall.Reference{gif} },
 		"a large one":             func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
 		"a mask alone":            func(w *jobcall.Task) { w.Mask = &ref },
 		"a mask that is no png":   func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &gif },
 		"a reference for xAI":     func(w *jobcall.Task) { w.Model, w.References = "grok-imagine-image", []jobcall.Reference{ref} },
-		"fields that are no JSON": func(w *jobcall.Task) { w.Params = json.RawMessage(`[`) },
-		"our own field":           func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":9}`) },
+		"fields that are no JSON": task.Params(`[`),
+		"our own field":           task.Params(`{"n":9}`),
 		"our field for xAI": func(w *jobcall.Task) {
 			w.Model, w.Params = "grok-imagine-image", json.RawMessage(`{"resolution":"2k"}`)
 		},
 		"sound": func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if m := jobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
+		if m := conformance.JobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -370,50 +322,30 @@ func TestUnsuitable(t *testing.T) {
 	}
 }
 
-// verdict is what a failure comes to.
-type verdict struct {
-	job    fault.Code
-	next   upstream.Next
-	health upstream.Health
-	lost   bool
-	param  string
-}
-
-func judged(m *upstream.JobFailure) verdict {
-	return verdict{m.Job, m.Next, m.Health, m.Lost, m.Param}
-}
-
 func openAIError(kind, code string) string {
-	return `{"error":{"type":"` + kind + `","code":"` + code + `","message":"said ` + key + ` so","param":null}}`
+	return `{"error":{"type":"` + kind + `","code":"` + code + `","message":"said ` + conformance.Secret + ` so","param":null}}`
 }
 
 func TestImageTroubles(t *testing.T) {
 	t.Parallel()
-	busy := verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}
-	cred := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, false, ""}
-	broken := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, false, ""}
-	lost := broken
-	lost.lost = true
-	blocked := verdict{fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone, false, ""}
-	late := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthNone, false, ""}
+	busy, cred, broken, lost := clips.Busy, clips.Account, clips.Broken, clips.Lost
+	blocked, late := pictures.Flagged, pictures.Refused
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want verdict
+		want conformance.Verdict
 	}{
 		"moderation": {fakestudio.Behaviour{Status: 400,
 			Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no",` +
 				`"moderation_details":{"moderation_stage":"input"}}}`}, blocked},
 		"policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "content_policy_violation")},
-			verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
+			conformance.Decides(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
 		"image policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "image_content_policy_violation")},
-			verdict{fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone, false, ""}},
+			conformance.Decides(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
 		"filtered by xAI": {fakestudio.Behaviour{Failed: `{"url":"http://x/1.png","respect_moderation":false}`}, blocked},
 		"all failed": {
 			fakestudio.Behaviour{Failed: `{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`}, blocked},
-		"empty": {fakestudio.Behaviour{Failed: `{}`}, verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf,
-			false, ""}},
-		"no base64": {fakestudio.Behaviour{Failed: `{"b64_json":"*"}`},
-			verdict{fault.UpstreamError, upstream.NextSame, upstream.HealthHalf, false, ""}},
+		"empty":           {fakestudio.Behaviour{Failed: `{}`}, pictures.Empty},
+		"no base64":       {fakestudio.Behaviour{Failed: `{"b64_json":"*"}`}, pictures.Empty},
 		"size":            {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_value")}, late},
 		"bad reference":   {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_image")}, late},
 		"large reference": {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "image_too_large")}, late},
@@ -427,7 +359,7 @@ func TestImageTroubles(t *testing.T) {
 		"hard limit": {
 			fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "billing_hard_limit_reached")}, cred},
 		"model": {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")},
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
+			clips.Model},
 		"rate":                  {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, busy},
 		"overload":              {fakestudio.Behaviour{Status: 529, Body: `{}`}, busy},
 		"server":                {fakestudio.Behaviour{Status: 500, Body: openAIError("server_error", "server_error")}, broken},
@@ -443,11 +375,8 @@ func TestImageTroubles(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), picture())
-			m := jobFailure(t, err)
-			if judged(m) != tt.want {
-				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
-			}
+			_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), picture())
+			conformance.Judged(t, "a submission", err, tt.want)
 			if n := len(studio.Submissions()); n != 1 {
 				t.Errorf("%d calls", n)
 			}
@@ -467,7 +396,7 @@ func TestFewerImages(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	}))
 	t.Cleanup(server.Close)
-	p, err := jobcall.Submit(t.Context(), generator(t, server.URL), picture(func(w *jobcall.Task) { w.Count = 3 }))
+	p, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, server.URL, nil), picture(task.Count(3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,15 +411,15 @@ func TestFewerImages(t *testing.T) {
 func TestReferenceGone(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	short := reference("image/png", fakestudio.Picture(1))
+	short := task.Reference("image/png", "", string(fakestudio.Picture(1)))
 	short.Size += 9
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	for _, r := range []jobcall.Reference{short, gone} {
 		w := picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} })
-		_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), w)
-		want := verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthNone, false, ""}
-		if got := judged(jobFailure(t, err)); got != want {
+		_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w)
+		want := conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
+		if got := conformance.VerdictOf(t, err); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
 	}
@@ -506,12 +435,12 @@ func FuzzImages(f *testing.F) {
 		`[]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := scripted(f)
+	a, answer := conformance.Scripted(f, openai.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
-		p, err := jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.Count = 2 }))
+		p, err := jobcall.Submit(t.Context(), a, picture(task.Count(2)))
 		if err != nil {
-			_ = jobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).Told()
 			return
 		}
 		if len(p.Results) < 1 || len(p.Results) > 2 {
@@ -519,24 +448,3 @@ func FuzzImages(f *testing.F) {
 		}
 	})
 }
-
-// scripted is an adapter whose provider says what answer was last given.
-func scripted(f testing.TB) (*openai.Adapter, func(body []byte, status int)) {
-	var (
-		said   []byte
-		status int
-	)
-	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: io.NopCloser(bytes.NewReader(said)), Request: r}, nil
-	})
-	a, err := openai.New(upstream.Target{Line: "main", Provider: openai.Provider, BaseURL: "http://127.0.0.1/v1", Key: key}, transport)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return a, func(body []byte, code int) { said, status = body, code }
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }

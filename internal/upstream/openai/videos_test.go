@@ -12,19 +12,14 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/openai"
 )
 
-// clip is a work for a clip; change changes it.
-func clip(change ...func(*jobcall.Task)) jobcall.Task {
-	w := jobcall.Task{
-		Kind: upstream.KindVideo, Model: "sora-2", Prompt: "a fox runs", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely,
-	}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
+func clip(change ...task.Change) jobcall.Task {
+	return task.With(task.Video("sora-2", task.Prompt("a fox runs"), task.Seconds(8)), change...)
 }
 
 func TestVideo(t *testing.T) {
@@ -36,7 +31,7 @@ func TestVideo(t *testing.T) {
 	}{
 		"from words": {clip(), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "seconds": "8"}, nil},
 		"from a picture": {clip(func(w *jobcall.Task) {
-			w.References, w.Seconds = []jobcall.Reference{reference("image/png", fakestudio.Picture(1))}, 0
+			w.References, w.Seconds = []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1)))}, 0
 			w.Params = json.RawMessage(`{"style":"noir"}`)
 		}), map[string]string{"model": "sora-2", "prompt": "a fox runs", "size": "1280x720", "style": "noir"},
 			[]string{"input_reference=reference.png"}},
@@ -51,7 +46,7 @@ func TestVideo(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(fakestudio.Behaviour{Polls: 2, PollStatus: 503, PollStatusTimes: 1})
-			a := generator(t, studio.URL())
+			a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 			if a.Blocks(tt.work) {
 				t.Error("clips block")
 			}
@@ -68,9 +63,9 @@ func TestVideo(t *testing.T) {
 				t.Errorf("headers %v", got.Header)
 			}
 			// Another node polls.
-			a, ticket := generator(t, studio.URL()), p.Ticket
+			a, ticket := conformance.Line(t, openai.Provider, studio.URL(), nil), p.Ticket
 			_, err = a.Poll(t.Context(), tt.work, ticket)
-			if m := jobFailure(t, err); m.Next != upstream.NextPoll {
+			if m := conformance.JobFailure(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("a poll that was answered 503: %+v", m)
 			}
 			for range 2 {
@@ -81,7 +76,7 @@ func TestVideo(t *testing.T) {
 			if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || !p.Done || len(p.Results) != 1 {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			if !bytes.Equal(fetched(t, a, tt.work, p.Results[0]), fakestudio.Clip()) {
+			if data, _ := conformance.Fetched(t, a, tt.work, p.Results[0]); !bytes.Equal(data, fakestudio.Clip()) {
 				t.Error("another clip")
 			}
 		})
@@ -91,26 +86,25 @@ func TestVideo(t *testing.T) {
 func TestVideoUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := generator(t, studio.URL())
-	ref := reference("image/png", fakestudio.Picture(1))
-	for name, change := range map[string]func(*jobcall.Task){
+	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
+	ref := task.Reference("image/png", "", string(fakestudio.Picture(1)))
+	for name, change := range map[string]task.Change{
 		"no prompt":      func(w *jobcall.Task) { w.Prompt, w.References = "", []jobcall.Reference{ref} },
 		"two references": func(w *jobcall.Task) { w.References = []jobcall.Reference{ref, ref} },
-		"a video":        func(w *jobcall.Task) { w.References = []jobcall.Reference{reference("video/mp4", fakestudio.Clip())} },
-		"a mask":         func(w *jobcall.Task) { w.Mask = &ref },
-		"five seconds":   func(w *jobcall.Task) { w.Seconds = 5 },
-		"480p":           func(w *jobcall.Task) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
-		"square":         func(w *jobcall.Task) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
-		"exact pixels":   func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 1282, 720, true },
-		"no tier":        func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
-		"our own field":  func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seconds":"12"}`) },
-		"no fields":      func(w *jobcall.Task) { w.Params = json.RawMessage(`7`) },
+		"a video": func(w *jobcall.Task) {
+			w.References = []jobcall.Reference{task.Reference("video/mp4", "", string(fakestudio.Clip()))}
+		},
+		"a mask":        func(w *jobcall.Task) { w.Mask = &ref },
+		"five seconds":  func(w *jobcall.Task) { w.Seconds = 5 },
+		"480p":          func(w *jobcall.Task) { w.Tier, w.Width, w.Height = "480p", 854, 480 },
+		"square":        func(w *jobcall.Task) { w.Ratio, w.Width, w.Height = "1:1", 720, 720 },
+		"exact pixels":  func(w *jobcall.Task) { w.Width, w.Height, w.Exact = 1282, 720, true },
+		"no tier":       func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "HD", "", 0, 0 },
+		"our own field": task.Params(`{"seconds":"12"}`),
+		"no fields":     task.Params(`7`),
 	} {
 		_, err := jobcall.Submit(t.Context(), a, clip(change))
-		want := verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}
-		if got := judged(jobFailure(t, err)); got != want {
-			t.Errorf("%s: %+v", name, got)
-		}
+		conformance.Judged(t, name, err, clips.Refused)
 	}
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d calls", n)
@@ -119,74 +113,63 @@ func TestVideoUnsuitable(t *testing.T) {
 
 func TestVideoTroubles(t *testing.T) {
 	t.Parallel()
-	cred := verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthCredential, false, ""}
+	cred := clips.Account
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want verdict
+		want conformance.Verdict
 	}{
 		"moderation": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "moderation_blocked")},
-			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+			clips.Flagged},
 		"field": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_value")},
-			verdict{fault.InvalidRequest, upstream.NextLine, upstream.HealthNone, false, ""}},
+			clips.Refused},
 		"reference": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "invalid_image")},
-			verdict{fault.InvalidMaterial, upstream.NextLine, upstream.HealthNone, false, ""}},
+			clips.Material},
 		"key":   {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
 		"quota": {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
-		"rate": {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")},
-			verdict{fault.UpstreamError, upstream.NextLater, upstream.HealthCool, false, ""}},
+		"rate":  {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, clips.Busy},
 		"model": {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")},
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthModel, false, ""}},
-		"server": {fakestudio.Behaviour{Status: 503, Body: "<html>"}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail,
-			false, ""}},
-		"lost": {fakestudio.Behaviour{LoseAnswer: true}, verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
-		"no id": {fakestudio.Behaviour{Status: 200, Body: `{"object":"video","error":null}`},
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
-		"an odd id": {fakestudio.Behaviour{Status: 200, Body: `{"id":"../../x"}`},
-			verdict{fault.UpstreamError, upstream.NextLine, upstream.HealthFail, true, ""}},
-		"error in 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")},
-			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
+			clips.Model},
+		"server":       {fakestudio.Behaviour{Status: 503, Body: "<html>"}, clips.Broken},
+		"lost":         {fakestudio.Behaviour{LoseAnswer: true}, clips.Lost},
+		"no id":        {fakestudio.Behaviour{Status: 200, Body: `{"object":"video","error":null}`}, clips.Lost},
+		"an odd id":    {fakestudio.Behaviour{Status: 200, Body: `{"id":"../../x"}`}, clips.Lost},
+		"error in 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")}, clips.Flagged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			_, err := jobcall.Submit(t.Context(), generator(t, studio.URL()), clip())
-			m := jobFailure(t, err)
-			if judged(m) != tt.want {
-				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
-			}
+			_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), clip())
+			conformance.Judged(t, "a submission", err, tt.want)
 		})
 	}
 }
 
 func TestVideoEnds(t *testing.T) {
 	t.Parallel()
+	sound := clips.Flagged
+	sound.Param = "audio"
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want verdict
+		want conformance.Verdict
 	}{
-		"moderation": {fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`},
-			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, ""}},
-		"sentinel": {fakestudio.Behaviour{Failed: `{"code":"sentinel_block","message":"the audio"}`},
-			verdict{fault.ContentPolicy, upstream.NextNone, upstream.HealthNone, false, "audio"}},
-		"rendering": {fakestudio.Behaviour{Failed: `{"code":"video_generation_failed","message":"x"}`},
-			verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"internal": {fakestudio.Behaviour{Failed: `{"code":"internal_error","message":"x"}`},
-			verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"words": {fakestudio.Behaviour{Failed: `"gone wrong"`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail,
-			false, ""}},
-		"no reason": {fakestudio.Behaviour{Failed: `null`}, verdict{fault.RenderFailed, upstream.NextLine, upstream.HealthFail, false, ""}},
-		"lost id":   {fakestudio.Behaviour{Lost: true}, verdict{fault.UpstreamUnstable, upstream.NextLine, upstream.HealthFail, false, ""}},
+		"moderation": {fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}, clips.Flagged},
+		"sentinel":   {fakestudio.Behaviour{Failed: `{"code":"sentinel_block","message":"the audio"}`}, sound},
+		"rendering":  {fakestudio.Behaviour{Failed: `{"code":"video_generation_failed","message":"x"}`}, clips.Failed},
+		"internal":   {fakestudio.Behaviour{Failed: `{"code":"internal_error","message":"x"}`}, clips.Failed},
+		"words":      {fakestudio.Behaviour{Failed: `"gone wrong"`}, clips.Failed},
+		"no reason":  {fakestudio.Behaviour{Failed: `null`}, clips.Failed},
+		"lost id":    {fakestudio.Behaviour{Lost: true}, clips.Gone},
 		"poll 429": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 5},
-			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCool, false, ""}},
+			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
 		"poll 401": {fakestudio.Behaviour{PollStatus: 401, PollStatusTimes: 5},
-			verdict{fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential, false, ""}},
+			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
-			a := generator(t, studio.URL())
+			a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 			p, err := jobcall.Submit(t.Context(), a, clip())
 			if err != nil {
 				t.Fatal(err)
@@ -194,10 +177,7 @@ func TestVideoEnds(t *testing.T) {
 			for range 2 {
 				_, err = a.Poll(t.Context(), clip(), p.Ticket)
 			}
-			m := jobFailure(t, err)
-			if judged(m) != tt.want {
-				t.Errorf("%+v, want %+v: %v", judged(m), tt.want, m)
-			}
+			conformance.Judged(t, "the end", err, tt.want)
 		})
 	}
 }
@@ -205,12 +185,12 @@ func TestVideoEnds(t *testing.T) {
 // TestVideoStatus is about what compatible vendors say.
 func TestVideoStatus(t *testing.T) {
 	t.Parallel()
-	a, answer := scripted(t)
+	a, answer := conformance.Scripted(t, openai.Provider)
 	for status, next := range map[string]upstream.Next{"expired": upstream.NextLine, "canceled": upstream.NextLine,
 		"thinking": upstream.NextPoll, "": upstream.NextPoll} {
 		answer([]byte(`{"status":"`+status+`"}`), 200)
 		_, err := a.Poll(t.Context(), clip(), "video_1")
-		if m := jobFailure(t, err); m.Next != next || status == "expired" && m.Job != fault.RenderTimeout {
+		if m := conformance.JobFailure(t, err); m.Next != next || status == "expired" && m.Job != fault.RenderTimeout {
 			t.Errorf("%q: %+v", status, m)
 		}
 	}
@@ -224,7 +204,7 @@ func TestVideoStatus(t *testing.T) {
 		for _, status := range []int{200, 404, 502} {
 			answer([]byte(body), status)
 			_, err := a.Poll(t.Context(), clip(), "video_1")
-			if m := jobFailure(t, err); m.Next != upstream.NextPoll {
+			if m := conformance.JobFailure(t, err); m.Next != upstream.NextPoll {
 				t.Errorf("%s with %d: %+v", name, status, m)
 			}
 		}
@@ -234,7 +214,7 @@ func TestVideoStatus(t *testing.T) {
 func TestVideoCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := generator(t, studio.URL())
+	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 	p, err := jobcall.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
@@ -253,14 +233,14 @@ func TestVideoCancel(t *testing.T) {
 func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	a := generator(t, studio.URL())
+	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
 	for _, ticket := range []string{"", ".", "..", "../models", "a/b", "a?b", "a%2fb", "a b", strings.Repeat("a", 600)} {
 		_, err := a.Poll(t.Context(), clip(), ticket)
-		_ = jobFailure(t, err)
-		_ = jobFailure(t, a.Cancel(t.Context(), clip(), ticket))
+		_ = conformance.JobFailure(t, err)
+		_ = conformance.JobFailure(t, a.Cancel(t.Context(), clip(), ticket))
 	}
 	_, err := a.Poll(t.Context(), picture(), "video_1") // images have none
-	_ = jobFailure(t, err)
+	_ = conformance.JobFailure(t, err)
 }
 
 func FuzzVideos(f *testing.F) {
@@ -268,16 +248,16 @@ func FuzzVideos(f *testing.F) {
 		`{"id":7}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := scripted(f)
+	a, answer := conformance.Scripted(f, openai.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		if p, err := jobcall.Submit(t.Context(), a, clip()); err != nil {
-			_ = jobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).Told()
 		} else if p.Ticket == "" || p.Done {
 			t.Errorf("%+v", p)
 		}
 		if p, err := a.Poll(t.Context(), clip(), "video_1"); err != nil {
-			_ = jobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).Told()
 		} else if p.Done != (len(p.Results) == 1) {
 			t.Errorf("%+v", p)
 		}
