@@ -11,30 +11,30 @@ import (
 var _ jobcall.Generator = (*Adapter)(nil)
 
 // Blocks implements jobcall.Generator.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return a.openAI.Blocks(w) }
+func (a *Adapter) Blocks(w jobcall.Task) bool { return a.OpenAI.Blocks(w) }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule { return a.openAI.ParamRule(w) }
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule { return a.OpenAI.ParamRule(w) }
 
 // Submit implements jobcall.Generator.
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	s, err := a.openAI.Submit(ctx, w)
-	return s, a.source.Hide(err)
+	s, err := a.OpenAI.Submit(ctx, w)
+	return s, a.Source.Hide(err)
 }
 
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	s, err := a.openAI.Poll(ctx, w, ticket)
-	return s, a.source.Hide(err)
+	s, err := a.OpenAI.Poll(ctx, w, ticket)
+	return s, a.Source.Hide(err)
 }
 
 // Fetch implements jobcall.Generator.
 func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	d, err := a.openAI.Fetch(ctx, w, r)
-	return d, a.source.Hide(err)
+	d, err := a.OpenAI.Fetch(ctx, w, r)
+	return d, a.Source.Hide(err)
 }
 
 // Cancel implements jobcall.Generator.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	return a.source.Hide(a.openAI.Cancel(ctx, w, ticket))
+	return a.Source.Hide(a.OpenAI.Cancel(ctx, w, ticket))
 }

@@ -1,7 +1,6 @@
 // Package bedrock owns the speech with AWS Bedrock on its compatible surfaces:
 // OpenAI's chat and responses form, and Anthropic's messages form. What is said is
-// as these have it (packages openai, anthropic); where it goes and how it is
-// signed is here.
+// as these have it (package surface); where it goes and how it is signed is here.
 //
 // Invariants:
 //   - One call is sent at most once, but for one that was refused for its
@@ -11,28 +10,18 @@
 package bedrock
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/anthropic"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/openai"
+	"tollgate/internal/upstream/surface"
 	"tollgate/internal/wire"
 )
 
 // Provider is the adapter's name in the catalog.
 const Provider = "bedrock"
-
-// Paths of an endpoint, for base addresses without one.
-const (
-	openAIPath = "/openai/v1"
-	claudePath = "/anthropic"
-)
 
 // Ways to get a credential, in the option `auth`.
 const (
@@ -74,65 +63,23 @@ func checkOptions(options map[string]any) error {
 	return nil
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
-type Adapter struct {
-	openAI *openai.Adapter
-	claude *anthropic.Adapter
-	source *credential.Source // of keys to sign with; nil: the key goes out
-}
-
-var (
-	_ chatcall.TokenCounter = (*Adapter)(nil)
-	_ chatcall.Secretive    = (*Adapter)(nil)
-)
-
-// New makes the adapter of a line. Its base address is that of the endpoint, or
-// what stands before `/chat/completions` or `/v1/messages` there. It fails when
-// that is no http(s) URL with a host, or has credentials or a query in it, and
-// for options. Calls go over transport: exchange.NewTransport makes the one to
-// use.
-func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
+// New makes the adapter of a line. It fails as surface.Open does. Calls go over
+// transport: exchange.NewTransport makes the one to use.
+func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*surface.Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	a := &Adapter{}
-	var header http.Header
+	o := surface.Options{Info: Info()}
 	if auth(t.Options) == authKey {
-		header = http.Header{"Authorization": {"Bearer " + t.Key}}
+		o.OpenAIKey = http.Header{"Authorization": {"Bearer " + t.Key}}
+		o.ClaudeKey = o.OpenAIKey
 	} else {
-		own, err := url.Parse(t.BaseURL)
+		way, err := keeper.Open(t, transport, fetchKeys(t.Options, t.Key, keeper.Time))
 		if err != nil {
-			return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+			return nil, err
 		}
-		a.source = keeper.Source([]any{Provider, t.Options, t.Key}, fetchKeys(t.Options, t.Key, keeper.Time))
-		// An outworn session is a 403 here.
-		transport = &credential.Transport{Base: transport, Source: a.source, Own: own, Also: http.StatusForbidden}
+		way.Also = http.StatusForbidden // is what an outworn session is answered with
+		transport, o.Source = way, way.Source
 	}
-	at, err := t.BaseURL, error(nil)
-	t.BaseURL = exchange.Below(at, openAIPath)
-	if a.openAI, err = openai.Speak(t, Info(), header, transport); err != nil {
-		return nil, err
-	}
-	t.BaseURL = exchange.Below(at, claudePath)
-	a.claude, err = anthropic.Speak(t, Info(), header, transport)
-	return a, err
-}
-
-// Secrets implements chatcall.Secretive.
-func (a *Adapter) Secrets() []string { return a.source.Secrets() }
-
-// Chat implements chatcall.Adapter for the forms that Info names.
-func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	speak := a.openAI.Chat
-	if c.Form == wire.FormMessages {
-		speak = a.claude.Chat
-	}
-	answer, err := speak(ctx, c)
-	return answer, a.source.Hide(err)
-}
-
-// CountTokens implements chatcall.TokenCounter for the messages form.
-func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
-	n, err := a.claude.CountTokens(ctx, c)
-	return n, a.source.Hide(err)
+	return surface.Open(t, o, transport)
 }

@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/surface"
 	"tollgate/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func call(form wire.Form, stream bool) chatcall.Call {
 
 // line is one line and what it meets.
 type line struct {
-	*bedrock.Adapter
+	*surface.Adapter
 	provider *fakeprovider.Server
 	later    time.Duration // how much later than now it is
 }

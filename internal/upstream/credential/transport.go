@@ -1,11 +1,14 @@
 package credential
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"tollgate/internal/upstream"
 )
 
 // Transport puts a source's credential on the calls to a line's own address. It
@@ -19,6 +22,17 @@ type Transport struct {
 	Own *url.URL
 	// Also are statuses beside 401 that may be about the credential.
 	Also int
+}
+
+// Open makes the way of a line's calls, on top of base, with the credential that
+// fetch brings. Lines of the same provider, options and key share its source. It
+// fails for a base address that is none.
+func (k *Keeper) Open(t upstream.Target, base http.RoundTripper, fetch Fetch) (*Transport, error) {
+	own, err := url.Parse(t.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+	}
+	return &Transport{Base: base, Source: k.Source([]any{t.Provider, t.Options, t.Key}, fetch), Own: own}, nil
 }
 
 // Bounds of a refusal that is read so that the connection can serve again.

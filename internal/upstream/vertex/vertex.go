@@ -104,12 +104,11 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 	if auth(t.Options) == authKey {
 		a.header = http.Header{"X-Goog-Api-Key": {t.Key}}
 	} else {
-		own, err := url.Parse(t.BaseURL)
+		way, err := keeper.Open(t, transport, fetchToken(auth(t.Options), t.Key, keeper.Time, transport))
 		if err != nil {
-			return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+			return nil, err
 		}
-		a.source = keeper.Source([]any{Provider, t.Options, t.Key}, fetchToken(auth(t.Options), t.Key, keeper.Time, transport))
-		transport = &credential.Transport{Base: transport, Source: a.source, Own: own}
+		transport, a.source = way, way.Source
 	}
 	var err error
 	a.line, err = exchange.Open(t, Info(), transport)
