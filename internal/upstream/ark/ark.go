@@ -21,7 +21,6 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
 )
@@ -153,13 +152,4 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 // post is a submission to a path below the base address.
 func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
 	return exchange.JobCall{Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: body, Limit: maxAnswer}
-}
-
-// picture says a reference that is a picture in Ark's words: its address, or
-// itself as a data URI.
-func picture(ctx context.Context, r jobcall.Reference) (string, error) {
-	if r.URL != "" {
-		return r.URL, nil
-	}
-	return input.Inline(ctx, r)
 }

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
 )
@@ -106,7 +107,7 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 			content = append(content, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
 		}
-		at, err := picture(ctx, r)
+		at, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -71,7 +72,7 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		if !r.Image() {
 			return nil, upstream.Unsuitable(w.Kind, "ark makes no pictures from a video")
 		}
-		image, err := picture(ctx, r)
+		image, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
 )
@@ -120,7 +121,7 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 			} else if frames {
 				m.Type = [...]string{"first_frame", "last_frame"}[i]
 			}
-			m.URL, err = picture(ctx, r)
+			m.URL, err = input.Link(ctx, r)
 		} else {
 			m.Type = "reference_video"
 			if edits(w.Model) {
@@ -214,7 +215,7 @@ func sayFrames(ctx context.Context, w jobcall.Task, ask request, speaks dialect)
 		if !r.Image() {
 			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes no videos", w.Model)
 		}
-		at, err := picture(ctx, r)
+		at, err := input.Link(ctx, r)
 		if err != nil {
 			return err
 		}

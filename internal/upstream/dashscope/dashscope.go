@@ -23,7 +23,6 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -217,13 +216,4 @@ func (r request) addParams(w jobcall.Task, inInput ...string) {
 			r.Input[name] = value
 		}
 	}
-}
-
-// picture says a reference that is a picture: its address, or itself as a data
-// URI.
-func picture(ctx context.Context, r jobcall.Reference) (string, error) {
-	if r.URL != "" {
-		return r.URL, nil
-	}
-	return input.Inline(ctx, r)
 }

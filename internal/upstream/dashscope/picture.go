@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -49,7 +50,7 @@ func pictures(ctx context.Context, w jobcall.Task) ([]string, error) {
 		if !r.Image() {
 			return nil, upstream.Unsuitable(w.Kind, "dashscope makes no pictures from a video")
 		}
-		image, err := picture(ctx, r)
+		image, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}

@@ -122,12 +122,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if size := inline(w); size > maxInline {
 		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
 	}
-	body, err := style.Write(ctx, w, func(ctx context.Context, r jobcall.Reference) (string, error) {
-		if r.URL != "" {
-			return r.URL, nil
-		}
-		return input.Inline(ctx, r)
-	})
+	body, err := style.Write(ctx, w, input.Link)
 	if err != nil {
 		return nil, err
 	}

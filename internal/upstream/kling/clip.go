@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
 )
@@ -129,7 +130,7 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, shape, 
 		}
 		var err error
 		if part.URL = r.URL; r.Image() {
-			part.URL, err = picture(ctx, r)
+			part.URL, err = input.Link(ctx, r)
 		}
 		if err != nil {
 			return nil, s, err

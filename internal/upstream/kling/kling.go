@@ -22,7 +22,6 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
 )
@@ -240,13 +239,4 @@ type request struct {
 	path   []string
 	series string // of pictures: the path below /v1/images
 	body   map[string]any
-}
-
-// picture says a reference that is a picture: its address, or itself as a data
-// URI.
-func picture(ctx context.Context, r jobcall.Reference) (string, error) {
-	if r.URL != "" {
-		return r.URL, nil
-	}
-	return input.Inline(ctx, r)
 }

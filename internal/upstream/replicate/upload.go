@@ -43,11 +43,8 @@ func largest(w jobcall.Task) int64 {
 
 // carry brings a reference to Replicate: by its address, inline or uploaded.
 func (a *Adapter) carry(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
-	switch {
-	case r.URL != "":
-		return r.URL, nil
-	case r.Size <= maxInline:
-		return input.Inline(ctx, r)
+	if r.URL != "" || r.Size <= maxInline {
+		return input.Link(ctx, r)
 	}
 	return a.upload(ctx, kind, r)
 }

@@ -197,7 +197,7 @@ func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any
 	}
 	var said []map[string]string
 	for i, r := range frames {
-		uri, err := address(ctx, r)
+		uri, err := input.Link(ctx, r)
 		if err != nil {
 			return "", nil, err
 		}
@@ -223,7 +223,7 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	}
 	var said []map[string]string
 	for i, r := range w.References {
-		uri, err := address(ctx, r)
+		uri, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -233,14 +233,6 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		body["referenceImages"] = said
 	}
 	return body, nil
-}
-
-// address says a reference: its address, or itself as a data URI.
-func address(ctx context.Context, r jobcall.Reference) (string, error) {
-	if r.URL != "" {
-		return r.URL, nil
-	}
-	return input.Inline(ctx, r)
 }
 
 // task is a request about a task that was accepted.

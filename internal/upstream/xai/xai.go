@@ -152,14 +152,11 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 
 // image says a reference: its address, or itself as a data URI.
 func image(ctx context.Context, r jobcall.Reference) (map[string]any, error) {
-	address := r.URL
-	if address == "" {
-		var err error
-		if address, err = input.Inline(ctx, r); err != nil {
-			return nil, err
-		}
+	link, err := input.Link(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	return map[string]any{"url": address}, nil
+	return map[string]any{"url": link}, nil
 }
 
 // images says several references.
