@@ -84,6 +84,9 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 		lark.ContextWindow != 128000 || lark.MaxOutputTokens != 16384 || lark.DefaultOutputTokens != 4096 || lark.MaxImageTokens != 8192 {
 		t.Errorf("lark-1: %+v", lark)
 	}
+	if len(lark.Efforts) != 2 || lark.Efforts[1] != "high" {
+		t.Errorf("efforts of lark-1: %v", lark.Efforts)
+	}
 	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 ||
 		p.CacheWrite1h != 500_000_000 ||
 		len(p.Above) != 1 || p.Above[0].PromptTokens != 200000 || p.Above[0].CachedInput != 50_000_000 ||

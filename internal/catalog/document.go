@@ -62,6 +62,7 @@ type Model struct {
 	// Chat models.
 	Forms               []wire.Form // endpoints that the model answers at, at least one
 	Reasoning           bool        // thinks before it answers
+	Efforts             []string    // how much it can be told to think (wire.Efforts); none: nobody knows
 	ContextWindow       int64       // tokens
 	MaxOutputTokens     int64       // tokens
 	DefaultOutputTokens int64       // tokens; 0: none

@@ -53,6 +53,9 @@ func (m *Model) tree() *tree.Value {
 		if m.Reasoning {
 			n.Set("reasoning", tree.Plain("true"))
 		}
+		if len(m.Efforts) > 0 {
+			n.Set("efforts", words(m.Efforts))
+		}
 		n.Set("context_window", tree.Number(m.ContextWindow))
 		n.Set("max_output_tokens", tree.Number(m.MaxOutputTokens))
 		setCount(n, "default_output_tokens", m.DefaultOutputTokens, 0)

@@ -25,7 +25,8 @@ var (
 
 // Keys of models that only some kinds have.
 var (
-	chatKeys  = []string{"forms", "reasoning", "context_window", "max_output_tokens", "default_output_tokens", "max_image_tokens"}
+	chatKeys = []string{"forms", "reasoning", "efforts", "context_window", "max_output_tokens", "default_output_tokens",
+		"max_image_tokens"}
 	mediaKeys = []string{"ratios", "max_references", "params"}
 	imageKeys = []string{"max_images"}
 	videoKeys = []string{"per_clip", "durations", "roles", "audio"}
@@ -128,6 +129,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 		t.fault("forms", "must name at least one of chat, responses, messages")
 	}
 	m.Reasoning = t.boolean("reasoning", false)
+	m.Efforts = r.chosen(t, "efforts", wire.Efforts())
 	for _, f := range []struct {
 		key string
 		to  *int64
@@ -335,22 +337,29 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	}
 }
 
+// chosen reads a list of some of the known words. One of a later version is left
+// out.
+func (r *reader) chosen(t *table, key string, known []string) (words []string) {
+	for i, n := range t.list(key, maxList) {
+		path := fmt.Sprintf("%s[%d]", t.at(key), i)
+		switch {
+		case !slices.Contains(known, n.Text) && r.lenient:
+			r.leaveOut(path, "is not known to this version and was left out")
+		case !slices.Contains(known, n.Text):
+			r.fault(path, n, "must be one of %s", join(known))
+		case slices.Contains(words, n.Text):
+			r.fault(path, n, "is given twice")
+		default:
+			words = append(words, n.Text)
+		}
+	}
+	return words
+}
+
 // vocabulary reads what a video model offers of roles and sound. `audio` among
 // the params, which had it before it was a key of its own, is optional sound.
 func (r *reader) vocabulary(t *table, m *Model) {
-	for i, n := range t.list("roles", maxList) {
-		path := fmt.Sprintf("%s[%d]", t.at("roles"), i)
-		switch {
-		case !slices.Contains(jobrequest.Roles(), n.Text) && r.lenient:
-			r.leaveOut(path, "is not known to this version and was left out")
-		case !slices.Contains(jobrequest.Roles(), n.Text):
-			r.fault(path, n, "must be one of %s", join(jobrequest.Roles()))
-		case slices.Contains(m.Roles, n.Text):
-			r.fault(path, n, "is given twice")
-		default:
-			m.Roles = append(m.Roles, n.Text)
-		}
-	}
+	m.Roles = r.chosen(t, "roles", jobrequest.Roles())
 	if len(m.Roles) > 0 && m.MaxReferences == 0 {
 		t.fault("roles", "are those of references, of which the model takes none: set max_references")
 	}

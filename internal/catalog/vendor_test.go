@@ -26,3 +26,17 @@ func TestHostsThatKnowNoDeveloper(t *testing.T) {
 		}
 	}
 }
+
+func TestHostsThatCanKeepAModelFromThinking(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{
+		"https://api.deepseek.com": "thinking", "https://api.moonshot.cn/v1": "thinking", "https://api.moonshot.ai/v1": "thinking",
+		"https://dashscope.aliyuncs.com/compatible-mode/v1": "enable_thinking", "https://api.z.ai/api/paas/v4": "",
+		"https://api.openai.com/v1": "", "http://localhost:8000/v1": "",
+	} {
+		l := Line{LineSpec: LineSpec{BaseURL: base}}
+		if got := l.NoThinking(); got.Name != want || (got.Value == "") != (want == "") {
+			t.Errorf("%s: %v", base, got)
+		}
+	}
+}

@@ -105,9 +105,13 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 // translation is what the line needs of the request besides the client's words.
 func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
+	var noThinking wire.Member
+	if member := on.Line.NoThinking(); x.Model.Reasoning && !on.Refuses(member.Name) {
+		noThinking = member
+	}
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
-			SystemOnly: on.Line.KnowsSystemOnly(on.ProviderModel)},
+			SystemOnly: on.Line.KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.IsOpenAI(),
 		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}

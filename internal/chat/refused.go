@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"tollgate/internal/catalog"
@@ -23,14 +24,17 @@ const (
 
 // askWithout repeats a call that was refused for what the gateway had added to the
 // client's words, without it: once for each such field. What the model refuses is
-// kept once it has taken the request without. err is the first call's; any other
-// comes back as it is.
+// kept once the request without has met an answer, or a refusal of something else.
+// err is the first call's; any other comes back as it is.
 func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call, err error,
 ) (*chatcall.Response, error) {
 	var refused []string
 	for {
 		field := x.refused(on, &t, refused, err)
 		if field == "" {
+			if f := (*upstream.Failure)(nil); errors.As(err, &f) && f.Passed != nil {
+				learn(on, refused)
+			}
 			return nil, err
 		}
 		body, failed := pair.Body(t)
@@ -46,12 +50,17 @@ func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.P
 		answer, err = on.Chat(ctx, call)
 		refused = append(refused, field)
 		if err == nil {
-			for _, field := range refused {
-				if field != sealedField {
-					on.LearnRefusal(field)
-				}
-			}
+			learn(on, refused)
 			return answer, nil
+		}
+	}
+}
+
+// learn keeps what the model refuses.
+func learn(on *line.Attempt, refused []string) {
+	for _, field := range refused {
+		if field != sealedField {
+			on.LearnRefusal(field)
 		}
 	}
 }
@@ -70,7 +79,10 @@ func (x *exchange) refused(on *line.Attempt, t *wire.Translation, before []strin
 	}
 	switch on.Form {
 	case wire.FormChat:
-		return x.refusedLimit(t, before, f)
+		if field := x.refusedLimit(t, before, f); field != "" {
+			return field
+		}
+		return x.refusedNoThinking(t, f)
 	case wire.FormResponses:
 		return x.refusedReasoning(t, f)
 	}
@@ -105,6 +117,19 @@ func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) st
 		return once(&t.NoSealed, sealedField)
 	}
 	return ""
+}
+
+// refusedNoThinking is refused of what keeps a model of a chat line from thinking:
+// what it says to the forced tool alone is the client's.
+func (x *exchange) refusedNoThinking(t *wire.Translation, f *upstream.Failure) string {
+	own, isChat := x.Body.(*completions.Request)
+	name := t.NoThinking.Name
+	if name == "" || isChat && own.Has(name) || f.Passed.Param != name && !slices.ContainsFunc([]string{"'", "`", `"`},
+		func(quote string) bool { return strings.Contains(f.Passed.Message, quote+name+quote) }) {
+		return ""
+	}
+	t.NoThinking = wire.Member{}
+	return name
 }
 
 // refusedLimit is refused of a chat line: the limit goes in the other field then.

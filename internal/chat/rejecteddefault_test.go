@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
@@ -212,5 +213,60 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 		if sent := string(tr.provider.calls[i].Body); strings.Contains(sent, encrypted) != has || !strings.Contains(sent, `"include"`) {
 			t.Errorf("call %d: %s", i, sent)
 		}
+	}
+}
+
+// TestForcedToolsOfModelsThatThink: a model that would refuse a forced tool is kept
+// from thinking. One that refuses that is asked without, then and later, and what
+// it says to the tool is the client's.
+func TestForcedToolsOfModelsThatThink(t *testing.T) {
+	t.Parallel()
+	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}}
+	doc, _, err := catalog.Parse([]byte(`
+models: [{id: swift-1, kind: chat, reasoning: true, context_window: 100000, max_output_tokens: 1000, price: {input: 1, output: 10}}]
+lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", models: {swift-1: kimi}}]`), providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
+	const body = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}}],` +
+		`"tool_choice":"required"}`
+	refuses := func(message string) reply {
+		return reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
+			`{"error":{"message":%q,"type":"invalid_request_error"}}`, message), nil)}
+	}
+	good := reply{pieces: []string{goodWhole(wire.FormChat)}}
+	never, tool := refuses("unsupported parameter `thinking`"), refuses("Thinking mode does not support this tool_choice")
+	for name, c := range map[string]struct {
+		replies []reply
+		calm    []bool // what the calls of two requests say
+		refused string
+	}{
+		"taken":                   {[]reply{good, good}, []bool{true, true}, ""},
+		"refused":                 {[]reply{never, tool, tool}, []bool{true, false, false}, "Thinking mode"},
+		"refused, the tool taken": {[]reply{never, good, good}, []bool{true, false, false}, ""},
+		"the tool refused":        {[]reply{tool, tool}, []bool{true, true}, "Thinking mode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, c.replies...)
+			for range 2 {
+				next := newTrial(t)
+				next.provider, next.lines = tr.provider, tr.lines
+				out := next.conduct(call(t, s, body))
+				tr.lines = next.lines
+				if c.refused == "" && out.err != nil || c.refused != "" && (out.err == nil || !strings.Contains(out.err.Error(), c.refused)) {
+					t.Errorf("%v, want %q", out.err, c.refused)
+				}
+			}
+			if len(tr.provider.calls) != len(c.calm) {
+				t.Fatalf("%d calls", len(tr.provider.calls))
+			}
+			for i, sent := range tr.provider.calls {
+				if strings.Contains(string(sent.Body), `"thinking":{"type":"disabled"}`) != c.calm[i] {
+					t.Errorf("call %d: %s", i, sent.Body)
+				}
+			}
+		})
 	}
 }

@@ -108,10 +108,19 @@ type Edits struct {
 	// SystemOnly tells of a line of chat completions that it knows no role
 	// developer: those messages become system's.
 	SystemOnly bool
+	// Efforts are those that the model takes; none: nobody knows.
+	Efforts []string
+	// NoThinking keeps the model of a line of chat completions from thinking,
+	// which is done where a tool is forced that it would refuse otherwise.
+	NoThinking Member
 	// AskUsage makes a stream carry its usage, also when the client did not ask
 	// for it.
 	AskUsage bool
 }
+
+// Member is a top-level member of a body: its name, and its value as JSON. The
+// zero value is none.
+type Member struct{ Name, Value string }
 
 // PromptBound is what the highest possible size of a prompt follows from.
 type PromptBound struct {

@@ -25,7 +25,12 @@ func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error)
 }
 
 // Body implements Pair.
-func (r direct) Body(t wire.Translation) ([]byte, error) { return r.Request.Body(t.Edits), nil }
+func (r direct) Body(t wire.Translation) ([]byte, error) {
+	if _, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort"); err != nil {
+		return nil, err
+	}
+	return r.Request.Body(t.Edits), nil
+}
 
 // Direct is how the request meets a line of its own form.
 func (r *Request) Direct(id wire.Identity) wire.Pair { return direct{r, id} }

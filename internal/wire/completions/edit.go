@@ -24,6 +24,7 @@ func (r *Request) Body(e wire.Edits) []byte {
 	if e.SystemOnly {
 		r.renameDeveloper(&edits)
 	}
+	r.think(&edits, e)
 	if r.Stream && e.AskUsage && !r.IncludeUsage {
 		if d.Raw("stream_options") == nil {
 			edits.Set("stream_options", []byte(`{"include_usage":true}`))
@@ -32,6 +33,33 @@ func (r *Request) Body(e wire.Edits) []byte {
 		}
 	}
 	return edits.Body()
+}
+
+// think makes the effort one that the model takes, and keeps a model that would
+// refuse a forced tool from thinking.
+func (r *Request) think(edits *rawjson.Edits, e wire.Edits) {
+	effort := r.Doc.Raw("reasoning_effort")
+	if e.NoThinking.Name != "" && r.forcesTool() {
+		edits.Set(e.NoThinking.Name, []byte(e.NoThinking.Value))
+		for _, name := range []string{"reasoning_effort", "thinking_budget"} {
+			if r.Has(name) {
+				edits.Drop(name)
+			}
+		}
+		return
+	}
+	if taken, err := e.Effort(effort, "reasoning_effort"); err == nil && string(taken) != string(effort) {
+		edits.Set("reasoning_effort", taken)
+	}
+}
+
+// forcesTool tells whether the model has to call a tool.
+func (r *Request) forcesTool() bool {
+	choice := r.Doc.Raw("tool_choice")
+	if nested := rawjson.Field(choice, "allowed_tools"); nested != nil {
+		return rawjson.Unquote(rawjson.Field(nested, "mode")) == "required"
+	}
+	return rawjson.Unquote(choice) == "required" || rawjson.Field(choice, "type") != nil
 }
 
 // renameDeveloper makes the system's what a developer says.

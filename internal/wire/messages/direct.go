@@ -2,6 +2,7 @@ package messages
 
 import (
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // direct passes requests and answers of the form through.
@@ -25,6 +26,9 @@ func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error)
 
 // Body implements Pair.
 func (r direct) Body(t wire.Translation) ([]byte, error) {
+	if _, err := t.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), "output_config.effort"); err != nil {
+		return nil, err
+	}
 	return r.Request.Body(t.Edits), nil
 }
 

@@ -20,6 +20,7 @@ func (r *Request) Body(e wire.Edits) []byte {
 	r.Unsealed(&edits, "content", true)
 	r.SetLimit(&edits, "max_tokens", r.Limit)
 	r.hideUser(&edits)
+	r.SetEffort(&edits, "output_config", e)
 	return edits.Body()
 }
 

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // direct passes requests and answers of the form through.
@@ -25,6 +26,9 @@ func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error)
 
 // Body implements Pair.
 func (r direct) Body(t wire.Translation) ([]byte, error) {
+	if _, err := t.Effort(rawjson.Field(r.Doc.Raw("reasoning"), "effort"), "reasoning.effort"); err != nil {
+		return nil, err
+	}
 	return r.Request.bodyFor(t), nil
 }
 

@@ -32,6 +32,7 @@ func (r *Request) bodyFor(t wire.Translation) []byte {
 	if include := r.Doc.Raw("include"); t.Reasoning && !t.NoEncrypted && !bytes.Contains(include, []byte(encryptedReasoning)) {
 		edits.Set("include", including(include))
 	}
+	r.SetEffort(&edits, "reasoning", t.Edits)
 	if list := nameless(r.Doc.Raw("input")); list != nil {
 		edits.Set("input", list)
 	}

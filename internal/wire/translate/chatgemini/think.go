@@ -13,31 +13,33 @@ import (
 // are asked for: they are the first that a client sees of a long answer.
 func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields, err error) {
 	g := generationOf(t.Model)
-	effort := r.Doc.Raw("reasoning_effort")
+	effort, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
+	if err != nil {
+		return nil, err
+	}
 	off := false
 	if effort != nil {
-		var level, budget string
-		switch rawjson.Unquote(effort) {
+		word, budget := rawjson.Unquote(effort), ""
+		switch word {
 		case "none":
-			level, budget, off = "MINIMAL", "0", true
+			budget, off = "0", true
 			if g.pro {
 				budget = "128" // the least; these cannot do without
 			}
-		case "minimal":
-			level, budget = "MINIMAL", "1024"
-		case "low":
-			level, budget = "LOW", "1024"
+		case "minimal", "low":
+			budget = "1024"
 		case "medium":
-			level, budget = "MEDIUM", "8192"
+			budget = "8192"
 		case "high", "xhigh", "max":
-			level, budget = "HIGH", "24576"
+			budget = "24576"
 		default:
 			return nil, cannotGemini("reasoning_effort", "must be none, minimal, low, medium or high.")
 		}
 		if g.before3() {
 			thinking.add("thinkingBudget", budget)
 		} else {
-			thinking.add("thinkingLevel", `"`+g.nearest(level)+`"`)
+			level, _ := wire.NearestEffort(word, g.efforts())
+			thinking.add("thinkingLevel", `"`+strings.ToUpper(level)+`"`)
 		}
 	}
 	if t.Reasoning && !off {
@@ -55,18 +57,19 @@ type generation struct {
 // before3 tells that the model is of a generation before the third.
 func (g generation) before3() bool { return 0 < g.number && g.number < 30 }
 
-// nearest is the level of thinking nearest to the one asked for that the model
-// takes; others are refused there. Low and high are known to all, medium to all
-// but the first of the third generation's pro models. Minimal is known to the
-// flash models of up to 3.5, and to the small ones.
-func (g generation) nearest(level string) string {
-	switch {
-	case level == "MINIMAL" && !g.lite && (!g.flash || g.number == 0 || g.number > 35):
-		return "LOW"
-	case level == "MEDIUM" && g.pro && g.number == 30:
-		return "HIGH"
+// efforts are the levels of thinking that the model takes; others are refused
+// there. Low and high are known to all, medium to all but the first of the third
+// generation's pro models. Minimal is known to the flash models of up to 3.5, and
+// to the small ones.
+func (g generation) efforts() []string {
+	levels := []string{"low", "high"}
+	if g.lite || g.flash && 0 < g.number && g.number <= 35 {
+		levels = append(levels, "minimal")
 	}
-	return level
+	if !g.pro || g.number != 30 {
+		levels = append(levels, "medium")
+	}
+	return levels
 }
 
 // generationOf reads the provider's id of a model (`gemini-3.1-flash-lite`,

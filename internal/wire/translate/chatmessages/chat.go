@@ -92,8 +92,14 @@ func (r messagesOnChat) appendChatLimits(out []byte, t wire.Translation) []byte 
 	return out
 }
 
+// forcesTool tells whether the model has to call a tool.
+func (r messagesOnChat) forcesTool() bool {
+	kind := rawjson.Unquote(rawjson.Field(r.Doc.Raw("tool_choice"), "type"))
+	return r.HasTools() && (kind == "any" || kind == "tool")
+}
+
 // appendChatTools appends tools and the choice among them.
-func (r messagesOnChat) appendChatTools(out []byte, _ wire.Translation) ([]byte, error) {
+func (r messagesOnChat) appendChatTools(out []byte, t wire.Translation) ([]byte, error) {
 	sep := `,"tools":[`
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
@@ -121,6 +127,9 @@ func (r messagesOnChat) appendChatTools(out []byte, _ wire.Translation) ([]byte,
 	}
 	if sep != "," {
 		return out, nil
+	}
+	if t.NoThinking.Name != "" && r.forcesTool() {
+		return r.appendChatChoice(rawjson.AppendMember(append(out, ']'), t.NoThinking.Name, t.NoThinking.Value))
 	}
 	return r.appendChatChoice(append(out, ']'))
 }
@@ -177,9 +186,10 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 			effort = "high"
 		}
 	}
-	if effort == "" || !t.Reasoning {
+	if effort == "" || !t.Reasoning || t.NoThinking.Name != "" && r.forcesTool() {
 		return out, nil
 	}
+	effort, _ = wire.NearestEffort(effort, t.Efforts)
 	return rawjson.AppendMember(out, "reasoning_effort", rawjson.Quote(effort)), nil
 }
 

@@ -34,7 +34,10 @@ type thought struct {
 // chat request does not hold. Where a tool is forced, thinking is switched off
 // if it can be.
 func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced bool) (thought, error) {
-	raw := r.Doc.Raw("reasoning_effort")
+	raw, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
+	if err != nil {
+		return thought{}, err
+	}
 	effort := rawjson.Unquote(raw)
 	var budget int64
 	switch effort {

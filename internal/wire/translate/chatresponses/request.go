@@ -29,7 +29,7 @@ func (r chatOnResponses) Body(t wire.Translation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	effort, err := item.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
+	effort, err := item.Effort(r.Doc.Raw("reasoning_effort"), t, "reasoning_effort")
 	if err != nil {
 		return nil, err
 	}

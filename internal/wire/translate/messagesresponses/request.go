@@ -37,7 +37,7 @@ func (r messagesOnResponses) Body(t wire.Translation) ([]byte, error) {
 			return nil, err
 		}
 	}
-	effort, summary, err := r.thinking()
+	effort, summary, err := r.thinking(t)
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +77,16 @@ func sessionOf(user string) string {
 }
 
 // thinking reads how the model is to think, and whether its thoughts are shown.
-func (r messagesOnResponses) thinking() (effort string, summary bool, err error) {
-	if effort, err = item.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), "output_config.effort"); err != nil {
+func (r messagesOnResponses) thinking(t wire.Translation) (effort string, summary bool, err error) {
+	effort, err = item.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), t, "output_config.effort")
+	if err != nil {
 		return "", false, err
 	}
 	thinking := r.Doc.Raw("thinking")
 	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); {
 	case kind == "disabled":
-		return "none", false, nil
+		effort, _ = wire.NearestEffort("none", t.Efforts)
+		return effort, false, nil
 	case kind == "enabled" && effort == "":
 		budget, _ := rawjson.Integer(rawjson.Field(thinking, "budget_tokens"))
 		switch {
@@ -95,6 +97,7 @@ func (r messagesOnResponses) thinking() (effort string, summary bool, err error)
 		default:
 			effort = "high"
 		}
+		effort, _ = wire.NearestEffort(effort, t.Efforts)
 	case kind != "enabled" && kind != "adaptive":
 		return effort, false, nil
 	}

@@ -37,6 +37,9 @@ func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
 	if out, err = appendChatFormat(out, d); err != nil {
 		return nil, err
 	}
+	if out, err = appendChatThinking(out, d, t); err != nil {
+		return nil, err
+	}
 	limit := r.Limit
 	if limit == 0 {
 		limit = t.Limit
@@ -110,7 +113,7 @@ func appendChatLogprobs(dst []byte, d *rawjson.RequestBody) []byte {
 	return dst
 }
 
-// appendChatFormat writes what `text` and `reasoning` ask for.
+// appendChatFormat writes what `text` asks for.
 func appendChatFormat(dst []byte, d *rawjson.RequestBody) ([]byte, error) {
 	text := d.Raw("text")
 	format := rawjson.Field(text, "format")
@@ -133,10 +136,32 @@ func appendChatFormat(dst []byte, d *rawjson.RequestBody) ([]byte, error) {
 	if verbosity := rawjson.Field(text, "verbosity"); verbosity != nil {
 		dst = rawjson.AppendMember(dst, "verbosity", verbosity)
 	}
-	if effort := rawjson.Field(d.Raw("reasoning"), "effort"); effort != nil {
+	return dst, nil
+}
+
+// appendChatThinking writes how much the model is to think: not at all where it
+// would refuse a forced tool otherwise.
+func appendChatThinking(dst []byte, d *rawjson.RequestBody, t wire.Translation) ([]byte, error) {
+	if t.NoThinking.Name != "" && forcesTool(d.Raw("tool_choice")) {
+		return rawjson.AppendMember(dst, t.NoThinking.Name, t.NoThinking.Value), nil
+	}
+	effort, err := t.Effort(rawjson.Field(d.Raw("reasoning"), "effort"), "reasoning.effort")
+	if err == nil && effort != nil {
 		dst = rawjson.AppendMember(dst, "reasoning_effort", effort)
 	}
-	return dst, nil
+	return dst, err
+}
+
+// forcesTool tells whether a choice of tools makes the model call one.
+func forcesTool(choice []byte) bool {
+	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); {
+	case rawjson.IsText(choice):
+		return rawjson.Unquote(choice) == "required"
+	case kind == "allowed_tools":
+		return rawjson.Unquote(rawjson.Field(choice, "mode")) == "required"
+	default:
+		return kind == "function" || kind == "custom"
+	}
 }
 
 // chatMessages writes the messages of a chat request from the items of an

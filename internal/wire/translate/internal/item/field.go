@@ -57,8 +57,12 @@ func AppendEnd(dst []byte, t wire.Translation, stream bool) []byte {
 	return append(dst, '}')
 }
 
-// Effort checks an effort.
-func Effort(raw []byte, param string) (string, error) {
+// Effort returns the effort that the model gets for the one that a field asks for.
+func Effort(raw []byte, t wire.Translation, param string) (string, error) {
+	raw, err := t.Effort(raw, param)
+	if err != nil {
+		return "", err
+	}
 	effort := rawjson.Unquote(raw)
 	switch effort {
 	case "none", "minimal", "low", "medium", "high", "xhigh", "max":

@@ -1,0 +1,26 @@
+package form
+
+import (
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// SetEffort makes the member `effort` of an object one that the model takes. A word
+// that is no effort stays.
+func (r *Request) SetEffort(edits *rawjson.Edits, object string, e wire.Edits) {
+	outer := r.Doc.Find(object)
+	if outer == nil || len(e.Efforts) == 0 {
+		return
+	}
+	for m := range rawjson.Spans(r.Doc.Body[outer.From:outer.To]) {
+		at := rawjson.Splice{From: outer.From + m.From, To: outer.From + m.To}
+		asked := r.Doc.Body[at.From:at.To]
+		if string(m.Name) != "effort" || !rawjson.IsText(asked) {
+			continue
+		}
+		if taken, err := e.Effort(asked, ""); err == nil && string(taken) != string(asked) {
+			at.Text = taken
+			edits.Splices = append(edits.Splices, at)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package translate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+)
+
+// asksAll makes a request of each form that asks for an effort, and for tools as a
+// choice says, if it is not empty.
+func asksAll(t *testing.T, effort, choice string) map[wire.Form]wire.Request {
+	t.Helper()
+	const parameters = `{"type":"object","properties":{}}`
+	chat, messages, responses := "", "", ""
+	if choice != "" {
+		chat = `,"tools":[{"type":"function","function":{"name":"f","parameters":` + parameters + `}}],"tool_choice":`
+		messages = `,"tools":[{"name":"f","input_schema":` + parameters + `}],"tool_choice":`
+		responses = `,"tools":[{"type":"function","name":"f","parameters":` + parameters + `}],"tool_choice":`
+		switch choice {
+		case "named":
+			chat += `{"type":"function","function":{"name":"f"}}`
+			messages += `{"type":"tool","name":"f"}`
+			responses += `{"type":"function","name":"f"}`
+		case "allowed":
+			chat += `{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}}`
+			messages += `{"type":"any"}`
+			responses += `{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]}`
+		case "required":
+			chat, messages, responses = chat+`"required"`, messages+`{"type":"any"}`, responses+`"required"`
+		default:
+			chat, messages, responses = chat+`"auto"`, messages+`{"type":"auto"}`, responses+`"auto"`
+		}
+	}
+	return map[wire.Form]wire.Request{
+		wire.FormChat: chatAsked(t, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"x"}],"reasoning_effort":%q%s}`, effort, chat)),
+		wire.FormMessages: openMessages(t, fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],`+
+			`"output_config":{"effort":%q}%s}`, effort, messages)),
+		wire.FormResponses: askResponses(t, fmt.Sprintf(`{"model":"m","input":"x","reasoning":{"summary":"auto","effort":%q}%s}`, effort, responses)),
+	}
+}
+
+// TestEffortsThatAModelTakes: in every form a line gets the nearest of the efforts
+// that its model takes, and what is none is refused under the client's name.
+func TestEffortsThatAModelTakes(t *testing.T) {
+	t.Parallel()
+	in := wire.Translation{Edits: wire.Edits{Model: "v", Efforts: []string{"low", "high"}}, Reasoning: true, MaxOutput: 9}
+	sent := map[wire.Form]string{wire.FormChat: `"reasoning_effort":"high"`, wire.FormResponses: `"effort":"high"`,
+		wire.FormMessages: `"effort":"high"`, wire.FormGemini: `"thinkingLevel":"HIGH"`}
+	fields := map[wire.Form]string{wire.FormChat: "reasoning_effort", wire.FormMessages: "output_config.effort",
+		wire.FormResponses: "reasoning.effort"}
+	for _, asked := range []string{"medium", "high", "xhigh"} {
+		for client, r := range asksAll(t, asked, "") {
+			for line, want := range sent {
+				body, err := New(r, line, someone()).Body(in)
+				if err != nil || !json.Valid(body) || !strings.Contains(string(body), want) {
+					t.Errorf("%s on %s, %s: %s, %v", client, line, asked, body, err)
+				}
+			}
+		}
+	}
+	for client, r := range asksAll(t, "much", "") {
+		for line := range sent {
+			var f *fault.Error
+			if _, err := New(r, line, someone()).Body(in); !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != fields[client] {
+				t.Errorf("%s on %s: %v", client, line, err)
+			}
+		}
+		if client == wire.FormMessages {
+			continue // its own words are all that it knows
+		}
+		if body, err := New(r, client, someone()).Body(wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
+			t.Errorf("%s, of a model of which nothing is known: %s, %v", client, body, err)
+		}
+	}
+}
+
+// TestForcedToolsStayForced: where a model that thinks would refuse a forced tool,
+// it is kept from thinking, and told no effort.
+func TestForcedToolsStayForced(t *testing.T) {
+	t.Parallel()
+	in := wire.Translation{Edits: wire.Edits{Model: "v", NoThinking: wire.Member{Name: "thinking", Value: `{"type":"disabled"}`}},
+		Reasoning: true}
+	for _, choice := range []string{"required", "named", "allowed", "auto"} {
+		for client, r := range asksAll(t, "low", choice) {
+			body, err := New(r, wire.FormChat, someone()).Body(in)
+			var sent struct {
+				Thinking map[string]string `json:"thinking"`
+				Effort   string            `json:"reasoning_effort"`
+				Choice   json.RawMessage   `json:"tool_choice"`
+			}
+			if err := errors.Join(err, json.Unmarshal(body, &sent)); err != nil {
+				t.Fatal(client, choice, err)
+			}
+			forced := choice != "auto"
+			if (sent.Thinking["type"] == "disabled") != forced || (sent.Effort == "") != forced || (string(sent.Choice) == `"auto"`) == forced {
+				t.Errorf("%s, %s: %s", client, choice, body)
+			}
+		}
+	}
+	own := chatAsked(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"thinking":{"type":"enabled"},"tools":[{"type":"function",`+
+		`"function":{"name":"f"}}],"tool_choice":"required"}`)
+	if body, err := New(own, wire.FormChat, someone()).Body(in); err != nil || strings.Contains(string(body), "enabled") || !json.Valid(body) {
+		t.Errorf("%s, %v", body, err)
+	}
+}
