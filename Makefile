@@ -91,7 +91,7 @@ soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and
 	@TOLLGATE_SOAK_MINUTES=$(MINUTES) $(GO) test -count=1 -timeout=24h -v -run='^TestHostileSoak$$' ./internal/gatewaytest/soak
 
 .PHONY: agents
-agents: ## let coding agents work through the gateway (needs Node, downloads 800 MB)
+agents: ## let coding agents work through the gateway (needs Node, downloads 400 MB)
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .
 
 .PHONY: bench

@@ -294,9 +294,9 @@ func TestOnGemini(t *testing.T) {
 		if bytes.Contains(r.body, []byte("functionResponse")) && bytes.Contains(r.body, []byte("Rain, 4 degrees")) {
 			return turn{text: "Rain, 4 degrees."}
 		}
-		return turn{tool: "get_weather", input: `{"city":"Oslo"}`}
+		return turn{calls: []call{{"get_weather", `{"city":"Oslo"}`}}}
 	})
-	g := startOn(t, p.onlyLine("gemini"))
+	g := startOn(t, p.onlyLine("gemini", false))
 	key := g.key(t, g.account(t, "1"), nil)
 	t.Run("messages", func(t *testing.T) { testMessageTools(t, g.native(key), "worker") })
 	t.Run("responses", func(t *testing.T) { testFunctions(t, g.client(key), "worker") })
