@@ -219,7 +219,7 @@ func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
 		next.trace.ended(failure, now)
 		next.trace.step(stepAttemptFailed, now, next.line)
-		if v = after(&next.trace, next.number, failure, j.open(w.rec.model)); v.fail != nil {
+		if v = after(&next.trace, next.number, failure, j.open(w.rec.model, w.rec.account)); v.fail != nil {
 			return next.saveTx(tx, w.rec.id, unticketed(next.fence, next.ticket), colTrace)
 		}
 		return next.stepBackTx(tx, w.rec.id, now, v.wait)
@@ -255,10 +255,10 @@ func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Dura
 	return changed, slot.GiveTx(tx, id)
 }
 
-// open names the lines that take jobs of a model now or soon.
-func (j *Jobs) open(model string) []string {
+// open names the lines that take an account's jobs of a model now or soon.
+func (j *Jobs) open(model, account string) []string {
 	snapshot := j.opts.Catalog.Current()
-	candidates, waiting := j.opts.Lines.Candidates(snapshot, model)
+	candidates, waiting := j.opts.Lines.Candidates(snapshot, model, account)
 	ids := make([]string, 0, len(candidates)+len(waiting))
 	for _, b := range candidates {
 		ids = append(ids, b.Line.ID)

@@ -74,7 +74,7 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	if !made(snapshot, model) {
 		return j.giveUp(ctx, model)
 	}
-	candidates, _ := j.opts.Lines.Candidates(snapshot, model)
+	candidates, _ := j.opts.Lines.Candidates(snapshot, model, line.AnyAccount)
 	if len(candidates) == 0 {
 		return false, nil
 	}
@@ -132,10 +132,11 @@ type starting struct {
 
 // waitingJob is a queued job as it is looked at.
 type waitingJob struct {
-	id    string
-	turn  int64
-	fence int64
-	trace trace
+	id      string
+	account string
+	turn    int64
+	fence   int64
+	trace   trace
 }
 
 // tx decides and writes that jobs are submitted: each such job has its line, its
@@ -186,7 +187,7 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 	for rows.Next() {
 		var q waitingJob
 		var raw string
-		if err := rows.Scan(&q.id, &q.turn, &q.fence, &raw); err != nil {
+		if err := rows.Scan(&q.id, &q.account, &q.turn, &q.fence, &raw); err != nil {
 			return nil, err
 		}
 		if err := decode(raw, &q.trace); err != nil {
@@ -292,7 +293,7 @@ func (s *starting) choose(q *waitingJob) *line.Candidate {
 		byID[b.Line.ID] = b
 	}
 	for _, id := range q.trace.prefers(ids) {
-		if s.free[id] > 0 {
+		if s.free[id] > 0 && byID[id].Takes(q.account) {
 			return byID[id]
 		}
 	}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -417,6 +418,63 @@ func TestLookPastTheStuck(t *testing.T) {
 		}
 		if first.count() != 1 || second.count() != 0 {
 			t.Errorf("%d and %d submissions", first.count(), second.count())
+		}
+	})
+}
+
+// TestOneAccountKeepsNoLineFromOthers lets the jobs of one account alone break a
+// line, or make it ask for a pause: another account's job starts there all the
+// same, and its success brings the line back for both.
+func TestOneAccountKeepsNoLineFromOthers(t *testing.T) {
+	t.Parallel()
+	broke := func() *upstream.JobFailure { return failure(fault.UpstreamError, upstream.NextLine) }
+	busy := func() *upstream.JobFailure {
+		return upstream.FailJob(upstream.Fail(fault.UpstreamBusy, errors.New("slow down")), fault.UpstreamError, upstream.NextLater)
+	}
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		for state, fails := range map[string]func() *upstream.JobFailure{"circuit_open": broke, "cooling": busy} {
+			failing := true
+			m := &generator{blocks: true, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
+				if failing {
+					return nil, fails()
+				}
+				return &jobcall.TaskStatus{Done: true, Results: pictures(1)}, nil
+			}}
+			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+			h.apply(oneLine)
+			n := h.still()
+			start := func() {
+				n.step(n.jobs.Start)
+				n.jobs.running.Wait()
+			}
+			for range 5 {
+				h.submit(n, h.submission(n, "easel-1", 1))
+				start()
+			}
+			if s := n.lines.Statuses()[0]; s.State != state {
+				t.Fatalf("the line is %+v; want %s", s, state)
+			}
+			failing = false
+			mine, asked := h.submit(n, h.submission(n, "easel-1", 1)), m.count()
+			start()
+			if m.count() != asked {
+				t.Errorf("%s: a job of the account that brought it about was submitted", state)
+			}
+			hostile, key := h.account, h.key
+			h.account, h.key = h.open(100 * money.USD)
+			others := h.submit(n, h.submission(n, "easel-1", 1))
+			start()
+			if s := h.poll(n, "image", others); s.Status != statusSucceeded {
+				t.Errorf("%s: another account's job is %+v", state, s)
+			}
+			h.account, h.key = hostile, key
+			for range 6 { // it comes after those that have to wait
+				h.update(`UPDATE job_run SET wake_ms = 0`)
+				start()
+			}
+			if s := h.poll(n, "image", mine); s.Status != statusSucceeded || n.lines.Statuses()[0].State != "in_service" {
+				t.Errorf("%s: afterwards a job is %+v, the line %+v", state, s, n.lines.Statuses()[0])
+			}
 		}
 	})
 }

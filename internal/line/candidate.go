@@ -93,13 +93,18 @@ type Unavailable struct {
 	Why  string // a word of Status.State
 }
 
-// Candidates returns the lines that take jobs of a model now, lowest priority
-// first, and those that take none. It does not look at slots: slot.FreeTx does.
-func (l *Lines) Candidates(s *catalog.Snapshot, model string) ([]*Candidate, []Unavailable) {
+// AnyAccount stands for an account that nothing is held against.
+const AnyAccount = "any account"
+
+// Candidates returns the lines that take an account's jobs of a model now, lowest
+// priority first, and those that take none. What one account alone has met keeps
+// its own jobs from a line and no others. It does not look at slots: slot.FreeTx
+// does.
+func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candidate, []Unavailable) {
 	var candidates []*Candidate
 	var unavailable []Unavailable
 	for _, entry := range l.table(s).byModel[model] {
-		c, why := l.candidate(entry, model)
+		c, why := l.candidate(entry, model, account)
 		if why != "" {
 			soon := why == health.StateCooling || why == health.StateHalfOpen
 			unavailable = append(unavailable, Unavailable{Line: entry.line.ID, Why: why, Soon: soon})
@@ -110,8 +115,8 @@ func (l *Lines) Candidates(s *catalog.Snapshot, model string) ([]*Candidate, []U
 	return candidates, unavailable
 }
 
-// candidate returns a line for a model's job, or why it takes none.
-func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why string) {
+// candidate returns a line for an account's job of a model, or why it takes none.
+func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candidate, why string) {
 	ln, s := entry.line, entry.stats
 	generator, ok := entry.adapter.(jobcall.Generator)
 	switch {
@@ -120,7 +125,8 @@ func (l *Lines) candidate(entry *routingEntry, model string) (_ *Candidate, why 
 	case s.drained.Load():
 		return nil, stateDrained
 	}
-	why, generation, isHalfOpen := s.Refuses(l.now, health.Origin{LinePart: health.LinePart{Model: model}}, false)
+	origin := health.Origin{LinePart: health.LinePart{Model: model}, Account: account}
+	why, generation, isHalfOpen := s.Refuses(l.now, origin, false)
 	if why != "" {
 		return nil, why
 	}
@@ -155,6 +161,12 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 		return nil
 	}
 	return newCandidate(l, entry, generator, model, entry.stats.Generation())
+}
+
+// Takes tells whether a candidate of any account takes a job of this one now.
+func (c *Candidate) Takes(account string) bool {
+	_, why := c.lines.candidate(c.entry, c.origin.Model, account)
+	return why == ""
 }
 
 // Begin begins a job's attempt for an account, which must end.
