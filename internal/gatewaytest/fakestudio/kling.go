@@ -1,6 +1,7 @@
 package fakestudio
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,12 +19,11 @@ import (
 type Kling struct {
 	Studio
 	files *httptest.Server
-	named map[string]string // by external id: the ticket
 }
 
 // NewKling starts one. It ends with the test.
 func NewKling(t testing.TB) *Kling {
-	k := &Kling{named: map[string]string{}}
+	k := &Kling{}
 	mux := http.NewServeMux()
 	for _, task := range []string{"text-to-video", "image-to-video", "omni-video"} {
 		mux.HandleFunc("POST /"+task+"/{model}", k.keyed(k.film(task)))
@@ -129,37 +129,26 @@ func (c *klingClip) check(task, model string) string {
 	return ""
 }
 
-// claim takes an external id; false: it was taken, and w is answered.
-func (k *Kling) claim(w http.ResponseWriter, id string) bool {
-	k.mu.Lock()
-	_, taken := k.named[id]
-	k.mu.Unlock()
-	if id != "" && taken {
-		klingSays(w, http.StatusBadRequest, 1201, "external_task_id already exists", nil)
+// named is the ticket of the task that was accepted under an external id; empty:
+// none was. It is known though the answer is lost.
+func (k *Kling) named(id string) string {
+	for _, s := range k.Submissions() {
+		if s.Accepted && id != "" && bytes.Contains(s.Body, []byte(`"external_task_id":"`+id+`"`)) {
+			return s.Ticket
+		}
 	}
-	return id == "" || !taken
+	return ""
 }
 
-// name notes the external id of an accepted task.
-func (k *Kling) name(id, ticket string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if id != "" {
-		k.named[id] = ticket
-	}
-}
-
-// accept submits a task and says whether w is to be answered. The name of the
-// task is known though the answer is lost.
+// accept submits a task, one under an external id, and says whether w is to be
+// answered.
 func (k *Kling) accept(w http.ResponseWriter, r *http.Request, body []byte, prefix, id string, images int) (string, bool) {
-	if !k.claim(w, id) {
+	if k.named(id) != "" {
 		k.turnAway(r, body)
+		klingSays(w, http.StatusBadRequest, 1201, "external_task_id already exists", nil)
 		return "", false
 	}
 	ticket, _, ok := k.submit(w, r, body, prefix, images)
-	if ticket != "" {
-		k.name(id, ticket)
-	}
 	return ticket, ok
 }
 
@@ -189,9 +178,7 @@ func (k *Kling) film(task string) http.HandlerFunc {
 func (k *Kling) look(w http.ResponseWriter, r *http.Request) {
 	ids := r.URL.Query().Get("task_ids")
 	if external := r.URL.Query().Get("external_task_ids"); external != "" {
-		k.mu.Lock()
-		ids = k.named[external]
-		k.mu.Unlock()
+		ids = k.named(external)
 	}
 	status, it := k.poll(w, ids)
 	task := map[string]any{"id": ids, "status": "processing", "message": ""}
@@ -287,11 +274,9 @@ func (k *Kling) paint(series string) http.HandlerFunc {
 // lookAtPictures answers polls of pictures, by either id.
 func (k *Kling) lookAtPictures(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	k.mu.Lock()
-	if ticket, ok := k.named[id]; ok {
+	if ticket := k.named(id); ticket != "" {
 		id = ticket
 	}
-	k.mu.Unlock()
 	status, it := k.poll(w, id)
 	task := map[string]any{"task_id": id, "task_status": "processing", "task_status_msg": ""}
 	switch status {

@@ -23,7 +23,7 @@ type MiniMax struct {
 
 // NewMiniMax starts one. It ends with the test.
 func NewMiniMax(t testing.TB) *MiniMax {
-	m := &MiniMax{}
+	m := &MiniMax{Studio: Studio{slow: true}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/image_generation", m.paint)
 	mux.HandleFunc("POST /v2/video_generation", m.film)

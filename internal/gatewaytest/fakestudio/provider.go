@@ -17,6 +17,7 @@ type Fake interface {
 	Accepted() int                           // see Studio
 	Polls() int                              // see Studio
 	Polled() int                             // see Studio
+	Cancelled() []string                     // see Studio
 }
 
 // Provider is a provider of jobs as tests of all of them use it.
@@ -24,9 +25,17 @@ type Provider struct {
 	Name         string // as the catalog has it
 	Open         func(t testing.TB) Fake
 	Image, Video string // its name of a model
-	// Blocks says that it answers the submission of images with the images, and
-	// Single that each image is a submission of its own.
-	Blocks, Single bool
+	// Blocks says that it answers the submission of images with the images,
+	// Single that each image is a submission of its own, and Lone that each is a
+	// job of its own.
+	Blocks, Single, Lone bool
+	// Finds says that a submission whose answer was lost is found at it, Cancels
+	// that it takes work back that it has begun, and Slow that it wants to be left
+	// alone for seconds between polls.
+	Finds, Cancels, Slow bool
+	// Tier and Seconds are those of its clips; none: 720p, and all lengths.
+	Tier    string
+	Seconds int
 	// Images and video that its review refuses fare so; Code is the images'.
 	UnsafeImage, UnsafeVideo Behaviour
 	Code                     string
@@ -43,11 +52,14 @@ func Providers() []Provider {
 	dashscope := failed(`{"code":"DataInspectionFailed","message":"Input data may contain inappropriate content."}`)
 	return []Provider{
 		{Name: "fal", Open: func(t testing.TB) Fake { return NewFal(t) }, Image: "fal-ai/easel/dev", Video: "fal-ai/reel/text",
+			Cancels:     true,
 			UnsafeImage: fal, UnsafeVideo: fal, Code: "content_policy_violation"},
 		{Name: "openai", Open: func(t testing.TB) Fake { return NewOpenAI(t) }, Image: "gpt-image-2", Video: "sora-2", Blocks: true,
+			Cancels:     true,
 			UnsafeImage: Behaviour{Status: 400, Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no"}}`},
 			UnsafeVideo: failed(`{"code":"moderation_blocked","message":"no"}`), Code: "moderation_blocked"},
 		{Name: "replicate", Open: func(t testing.TB) Fake { return NewReplicate(t) }, Image: "owner/easel", Video: "owner/reel",
+			Cancels:     true,
 			UnsafeImage: replicate, UnsafeVideo: replicate, Code: "moderation_blocked"},
 		{Name: "gemini", Open: func(t testing.TB) Fake { return NewGemini(t) }, Image: "gemini-nano-banana-2.1", Video: "veo-3.1-generate",
 			Blocks: true, Single: true, UnsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
@@ -64,11 +76,12 @@ func Providers() []Provider {
 }
 
 // Vendors are providers of one vendor's models, which do not make all that tests
-// of Providers ask for: Video is empty where a clip of 8 seconds at 720p is none
-// of theirs.
+// of Providers ask for: Video is empty where they make no clips.
 func Vendors() []Provider {
 	failed := func(said string) Behaviour { return Behaviour{Failed: said} }
 	bfl, blocked := failed(`{"status":"Request Moderated"}`), "moderation_blocked"
+	luma, kling := failed(`{"state":"failed","failure_code":"content_moderated"}`), failed("Failure to pass the risk control system")
+	runway := failed(`{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`)
 	return []Provider{
 		{Name: "bfl", Open: func(t testing.TB) Fake { return NewBFL(t) }, Image: "flux-2-pro", Video: "flux-3-video", Single: true,
 			UnsafeImage: bfl, UnsafeVideo: bfl, Code: blocked},
@@ -78,11 +91,27 @@ func Vendors() []Provider {
 			UnsafeImage: failed(`{"status":"failed","failure_reason":"The prompt is unsafe"}`), Code: blocked},
 		{Name: "recraft", Open: func(t testing.TB) Fake { return NewRecraft(t) }, Image: "recraftv4_1", Blocks: true,
 			UnsafeImage: Behaviour{Status: 400, Body: `{"code":"invalid_request_parameter","message":"did not pass moderation"}`}, Code: blocked},
-		{Name: "luma", Open: func(t testing.TB) Fake { return NewLuma(t) }, Image: "uni-1", Single: true,
-			UnsafeImage: failed(`{"state":"failed","failure_code":"content_moderated"}`), Code: blocked},
-		{Name: "minimax", Open: func(t testing.TB) Fake { return NewMiniMax(t) }, Image: "image-01", Blocks: true,
-			UnsafeImage: failed(`{"status_code":1026,"status_msg":"no"}`), Code: blocked},
+		{Name: "luma", Open: func(t testing.TB) Fake { return NewLuma(t) }, Image: "uni-1", Video: "ray-3.2", Single: true,
+			Seconds: 10, UnsafeImage: luma, UnsafeVideo: luma, Code: blocked},
+		{Name: "minimax", Open: func(t testing.TB) Fake { return NewMiniMax(t) }, Image: "image-01", Video: "MiniMax-H3", Blocks: true,
+			Slow: true, Tier: "768p", Seconds: 6, UnsafeImage: failed(`{"status_code":1026,"status_msg":"no"}`),
+			UnsafeVideo: failed(`{"code":"1026","message":"no"}`), Code: blocked},
+		{Name: "kling", Open: func(t testing.TB) Fake { return NewKling(t) }, Image: "kling-v3", Video: "kling-3.0", Finds: true,
+			UnsafeImage: kling, UnsafeVideo: kling, Code: blocked},
+		{Name: "runway", Open: func(t testing.TB) Fake { return NewRunway(t) }, Image: "gen4_image", Video: "gen4.5", Lone: true, Cancels: true,
+			Slow: true, UnsafeImage: runway, UnsafeVideo: runway, Code: blocked},
 	}
+}
+
+// All are Providers and Vendors.
+func All() []Provider { return append(Providers(), Vendors()...) }
+
+// Kinds are the kinds of jobs that it makes.
+func (p Provider) Kinds() []string {
+	if p.Video == "" {
+		return []string{"image"}
+	}
+	return []string{"image", "video"}
 }
 
 // Unsafe is how a job fares that the provider's review refuses, and its code.

@@ -20,7 +20,7 @@ type Runway struct {
 
 // NewRunway starts one. It ends with the test.
 func NewRunway(t testing.TB) *Runway {
-	f := &Runway{}
+	f := &Runway{Studio: Studio{slow: true}}
 	mux := http.NewServeMux()
 	for _, path := range []string{"text_to_video", "image_to_video", "text_to_image"} {
 		mux.HandleFunc("POST /v1/"+path, f.keyed(f.accept(path)))

@@ -34,7 +34,8 @@ type Behaviour struct {
 	// Reset resets the connection before anything was accepted.
 	Reset bool
 	// Polls is how many polls say that the work goes on, before it ends; for
-	// providers that answer at once it does nothing. 0 stands for 1.
+	// providers that answer at once it does nothing. 0 stands for 1, but for
+	// providers that want to be left alone for seconds between polls.
 	Polls int
 	// Until keeps the work going until the channel is closed; for providers
 	// that answer at once it keeps the answer back. nil: see Polls.
@@ -75,6 +76,7 @@ type Submission struct {
 type Studio struct {
 	t    testing.TB
 	http *httptest.Server
+	slow bool // the provider wants seconds between polls
 
 	mu          sync.Mutex
 	script      []Behaviour
@@ -244,13 +246,17 @@ func (s *Studio) poll(w http.ResponseWriter, ticket string) (state, *work) {
 		return answered, it
 	}
 	it.polls++
+	least := 1
+	if s.slow {
+		least = 0
+	}
 	if it.how.Until != nil {
 		select {
 		case <-it.how.Until:
 		default:
 			return going, it
 		}
-	} else if it.polls <= max(it.how.Polls, 1) {
+	} else if it.polls <= max(it.how.Polls, least) {
 		return going, it
 	}
 	if it.how.Failed != "" {

@@ -28,6 +28,9 @@ type step struct {
 	least, most int
 	// ticket leaves the step to providers that give tickets.
 	ticket bool
+	// own says that every provider has the step, since its own protocol matters;
+	// for others they take turns.
+	own bool
 }
 
 // steps are the states of a job's machine, and its ends.
@@ -57,19 +60,21 @@ func steps() []step {
 	}
 	return []step{
 		{name: "queued", how: good, there: has("queued"), state: "succeeded", least: 1, most: 1},
-		{name: "calling", how: held(1, false), there: arrived(1), state: "succeeded", least: 2, most: 2},
+		{name: "calling", how: held(1, false), there: arrived(1), state: "succeeded", least: 2, most: 2, own: true},
 		{name: "calling twice", how: held(2, false), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
 		{name: "calling, then refused", how: held(1, true), there: arrived(1), state: "failed", least: 2, most: 2},
 		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
 		{name: "rendering", how: until, there: func(_ scene.Operated, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded",
-			least: 1, most: 1, ticket: true},
+			least: 1, most: 1, ticket: true, own: true},
 		{name: "rendering, then refused", how: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			unsafe.Until = gate
 			return []fakestudio.Behaviour{unsafe}
 		}, there: has("ticket"), state: "failed", least: 1, most: 1, ticket: true},
+		{name: "cancelled", how: until, there: has("ticket"), state: "failed", code: "upstream_error", least: 1, most: 1, ticket: true,
+			own: true},
 		{name: "rendered", how: func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			return []fakestudio.Behaviour{{Links: gate}}
-		}, there: has("rendered"), state: "succeeded", least: 1, most: 1, ticket: true},
+		}, there: has("rendered"), state: "succeeded", least: 1, most: 1, ticket: true, own: true},
 		{name: "stored", how: good, there: has("stored"), state: "succeeded", least: 1, most: 1},
 		{name: "succeeded", how: good, there: has("succeeded"), state: "succeeded", least: 1, most: 1},
 		{name: "failed", how: func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
@@ -81,9 +86,11 @@ func steps() []step {
 // walker is one job on its way to a step.
 type walker struct {
 	step
+	maker fakestudio.Provider
 	kind  string
 	model string
 	price money.Amount
+	calls int // of a submission: two of providers that make one image a task
 	fakestudio.Fake
 	owner *scene.Customer
 	id    string
@@ -99,7 +106,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
-	walkers, models, lines := castWalkers(t, open)
+	walkers, models, lines := castWalkers(t, database, open)
 	p.Catalog(models, lines)
 	db := scene.OpenDatabase(t, database)
 	holdEnds(t, db, database)
@@ -115,7 +122,11 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		if w.name == "queued" {
 			p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
 		}
-		w.id = w.owner.Submit(t, w.kind, scene.Order(w.model, "a boat", nil))
+		more := map[string]any{}
+		if w.calls > 1 {
+			more["n"] = w.calls
+		}
+		w.id = w.owner.Submit(t, w.kind, scene.Order(w.model, "a boat", more))
 		scene.Eventually(t, w.model+" is there", func() bool { return w.there(p.Operated(t, w.id), w.Fake) })
 		if j := w.owner.Poll(t, w.kind, w.id); j.Final() {
 			w.last = j.Raw
@@ -127,12 +138,26 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		if w.least > 1 { // it is submitted once more, and its node killed again
 			scene.Eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
 		}
+		if w.least > 1 && w.code == "" { // this time the answer is not lost
+			scene.Eventually(t, w.model+" has its answer", func() bool {
+				o := p.Operated(t, w.id)
+				return o.Has("ticket") || o.Has("stored") || o.Final()
+			})
+		}
 		if w.ticket {
 			scene.Eventually(t, w.model+" is taken over", func() bool { return p.Operated(t, w.id).Has("taken_over") })
 		}
 	})
 	replace(p, database)
 	releaseEnds(t, db, database)
+	each(func(w *walker) {
+		if w.name == "cancelled" {
+			p.Admin("POST", "/jobs/"+w.id+"/cancel", map[string]any{}, nil)
+			if told := len(w.Cancelled()) == w.calls; w.maker.Cancels && !told {
+				t.Errorf("%s: the provider was not told that nobody waits", w.model)
+			}
+		}
+	})
 	release()
 	each(func(w *walker) {
 		if w.name == "queued" {
@@ -149,32 +174,59 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	}
 }
 
-// castWalkers makes a job for each step and kind, each with a provider, a model
-// and a line of its own. The providers take turns.
-func castWalkers(t *testing.T, open <-chan struct{}) (walkers []*walker, models, lines []map[string]any) {
-	all := fakestudio.Providers()
-	turn := 0
-	for _, s := range steps() {
+// castWalkers makes a job for each provider and step that is its own, half of them
+// on this database and half on the other, and one of each kind for every other
+// step; each has a model and a line of its own.
+func castWalkers(t *testing.T, database string, open <-chan struct{}) (walkers []*walker, models, lines []map[string]any) {
+	add := func(m fakestudio.Provider, s step, kind string) {
+		w := newWalker(t, m, s, kind, open)
+		walkers = append(walkers, w)
+		models = append(models, modelAt(m, kind, w.model))
+		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
+	}
+	here, turn := 0, 0
+	if !strings.HasPrefix(database, "sqlite:") {
+		here = 1
+	}
+	for i, s := range steps() {
+		able := map[string][]fakestudio.Provider{}
+		for _, m := range fakestudio.All() {
+			kinds := m.Kinds()
+			if s.ticket && m.Blocks {
+				kinds = kinds[1:] // its images have none
+			}
+			for _, kind := range kinds {
+				able[kind] = append(able[kind], m)
+			}
+			if turn++; s.own && len(kinds) > 0 && turn%2 == here {
+				add(m, s, kinds[turn/2%len(kinds)])
+			}
+		}
 		for _, kind := range []string{"image", "video"} {
-			m := all[turn%len(all)]
-			for s.ticket && m.Blocks && kind == "image" {
-				turn++
-				m = all[turn%len(all)]
+			if of := able[kind]; !s.own {
+				add(of[i%len(of)], s, kind)
 			}
-			turn++
-			w := &walker{step: s, kind: kind, Fake: m.Open(t), price: scene.PricePicture}
-			if kind == "video" {
-				w.price = scene.PriceClip
-			}
-			w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.Name + "-" + kind
-			unsafe, _ := m.Unsafe(kind)
-			w.Expect(s.how(unsafe, open)...)
-			walkers = append(walkers, w)
-			models = append(models, modelOf(kind, w.model, nil))
-			lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 		}
 	}
 	return walkers, models, lines
+}
+
+// newWalker is a job of a kind at a provider on its way to a step.
+func newWalker(t *testing.T, m fakestudio.Provider, s step, kind string, open <-chan struct{}) *walker {
+	w := &walker{step: s, maker: m, kind: kind, Fake: m.Open(t), price: scene.PricePicture, calls: 1}
+	switch {
+	case kind == "video":
+		w.price = scene.PriceClip
+	case m.Single && s.ticket: // which is one of several then
+		w.calls, w.price = 2, 2*scene.PricePicture
+	}
+	if m.Finds && s.least > 1 { // what was called is found
+		w.state, w.code, w.least, w.most = "succeeded", "", 1, 1
+	}
+	w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.Name + "-" + kind
+	unsafe, _ := m.Unsafe(kind)
+	w.Expect(s.how(unsafe, open)...)
+	return w
 }
 
 // check follows a job to its end and checks all that is left of it.
@@ -197,8 +249,8 @@ func (w *walker) check(t *testing.T, p *scene.Node) {
 			t.Errorf("%s: charged %v, and shown as %s", w.model, charged, j.Raw)
 		}
 	}
-	if n := len(w.Submissions()); n < w.least || n > w.most {
-		t.Errorf("%s: %d submissions, want %d to %d; %s", w.model, n, w.least, w.most, p.Operated(t, w.id))
+	if n := len(w.Submissions()); n < w.least*w.calls || n > w.most*w.calls {
+		t.Errorf("%s: %d submissions of %d calls, want %d to %d; %s", w.model, n, w.calls, w.least, w.most, p.Operated(t, w.id))
 	}
 	ends := 0
 	for _, s := range p.Operated(t, w.id).Steps {

@@ -51,8 +51,12 @@ type fate struct {
 
 func fates(m fakestudio.Provider, kind string) []fate {
 	unsafe, _ := m.Unsafe(kind)
+	longer := 3
+	if m.Slow {
+		longer = 0
+	}
 	return []fate{
-		{word: "good"}, {word: "plain"}, {word: "longer", how: fakestudio.Behaviour{Polls: 3}},
+		{word: "good"}, {word: "plain"}, {word: "longer", how: fakestudio.Behaviour{Polls: longer}},
 		{word: "cut", how: fakestudio.Behaviour{CutLinks: 1}},
 		{word: "gone", how: fakestudio.Behaviour{BadLinks: 1}},
 		{word: "unsafe", how: unsafe, refused: true},
@@ -158,8 +162,8 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 func plantHerd(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 	studios := map[string]fakestudio.Fake{}
 	var models, lines []map[string]any
-	for _, m := range fakestudio.Providers() {
-		for _, kind := range []string{"image", "video"} {
+	for _, m := range fakestudio.All() {
+		for _, kind := range m.Kinds() {
 			id, s := m.Name+"-"+kind, m.Open(t)
 			s.Always(func(body []byte) fakestudio.Behaviour {
 				for _, f := range fates(m, kind) {
@@ -170,7 +174,7 @@ func plantHerd(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 				return fakestudio.Behaviour{}
 			})
 			studios[id] = s
-			models = append(models, modelOf(kind, id, nil))
+			models = append(models, modelAt(m, kind, id))
 			lines = append(lines, m.JobLine(id, s, kind, map[string]any{"max_concurrent": 6}, id))
 		}
 	}
@@ -238,14 +242,14 @@ func (h *herd) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.serial++
-	all := fakestudio.Providers()
+	all := fakestudio.All()
 	w := &wish{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1,
 		called: h.draw.IntN(2) == 0}
 	more := map[string]any{}
 	switch {
-	case h.draw.IntN(2) == 0:
+	case h.draw.IntN(2) == 0 && w.maker.Video != "":
 		w.kind = "video"
-	case !w.maker.Single:
+	case !w.maker.Single && !w.maker.Lone:
 		w.count = int64(1 + h.draw.IntN(2))
 		more["n"] = w.count
 	}

@@ -5,6 +5,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"image/png"
@@ -64,13 +65,10 @@ func livesOfJobs(t *testing.T, binary, database string) {
 		models, lines = append(models, model), append(lines, line)
 		plays = append(plays, func(t *testing.T) { t.Run(name, play) })
 	}
-	for _, m := range append(fakestudio.Providers(), fakestudio.Vendors()...) {
-		for _, kind := range []string{"image", "video"} {
-			if m.Model(kind) == "" {
-				continue
-			}
+	for _, m := range fakestudio.All() {
+		for _, kind := range m.Kinds() {
 			s, id := m.Open(t), m.Name+"-"+kind
-			add(id, modelOf(kind, id, nil), m.JobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
+			add(id, modelAt(m, kind, id), m.JobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
 		}
 	}
 	for _, m := range fakestudio.Providers() {
@@ -113,13 +111,24 @@ func modelOf(kind, id string, more map[string]any) map[string]any {
 	return scene.ImageModel(id, more)
 }
 
+// modelAt is a model of a kind as a provider makes it.
+func modelAt(m fakestudio.Provider, kind, id string) map[string]any {
+	if kind == "video" && m.Seconds > 0 {
+		return scene.ClipModel(id, cmp.Or(m.Tier, "720p"), m.Seconds)
+	}
+	return modelOf(kind, id, nil)
+}
+
 // liveJob submits good and bad jobs to a provider and follows them, with their
 // money, to the end.
 func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, kind, model string) {
 	c := p.Customer()
 	more, price, images := map[string]any{"size": "16:9", "n": 2}, money.Amount(2*scene.PricePicture), int64(2)
-	if kind == "video" {
-		more, price, images = map[string]any{"duration": scene.ClipSeconds, "ratio": "16:9"}, scene.PriceClip, 0
+	switch {
+	case kind == "video":
+		more, price, images = map[string]any{"duration": cmp.Or(m.Seconds, scene.ClipSeconds), "ratio": "16:9"}, scene.PriceClip, 0
+	case m.Lone:
+		more, price, images = map[string]any{"size": "16:9"}, scene.PricePicture, 1
 	}
 	ready := make(chan struct{})
 	open := sync.OnceFunc(func() { close(ready) })

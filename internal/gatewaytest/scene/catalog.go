@@ -91,6 +91,13 @@ func VideoModel(id string, more map[string]any) map[string]any {
 		"price":          map[string]any{"720p": usd(PriceSecond)}}, more)
 }
 
+// ClipModel is a video model of one tier and length whose clip costs PriceClip.
+func ClipModel(id, tier string, seconds int) map[string]any {
+	m := VideoModel(id, map[string]any{"durations": []int{seconds}, "per_clip": map[string]any{tier: usd(PriceClip)}})
+	delete(m, "price")
+	return m
+}
+
 // and returns members with more of them, which count where both have one.
 func and(members, more map[string]any) map[string]any {
 	maps.Copy(members, more)
