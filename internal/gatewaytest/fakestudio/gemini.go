@@ -26,11 +26,12 @@ type Gemini struct {
 	// Vertex makes operations those of Vertex AI, which have longer names and
 	// answer with the clip itself. It is set before the first call.
 	Vertex bool
+	path   string // of the base address
 }
 
 // NewGemini starts one. It ends with the test.
 func NewGemini(t testing.TB) *Gemini {
-	g := &Gemini{}
+	g := &Gemini{path: "/v1beta"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1beta/models/{call}", g.model)
 	mux.HandleFunc("GET /v1beta/models/{model}/operations/{id}", g.operation)
@@ -43,8 +44,22 @@ func NewGemini(t testing.TB) *Gemini {
 	return g
 }
 
+// vertexProject is where models are on Vertex AI, as far as their publisher.
+const vertexProject = "projects/p1/locations/us-central1"
+
+// NewVertex starts one as Vertex AI has it: below a project, by a key or a
+// token, without interactions.
+func NewVertex(t testing.TB) *Gemini {
+	g := &Gemini{path: "/v1/" + vertexProject, Vertex: true}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+g.path+"/publishers/google/models/{call}", g.model)
+	mux.HandleFunc("/", g.strange)
+	g.open(t, mux.ServeHTTP)
+	return g
+}
+
 // URL is the base address for a line.
-func (g *Gemini) URL() string { return g.Host() + "/v1beta" }
+func (g *Gemini) URL() string { return g.Host() + g.path }
 
 // googleError is an error as Google words it.
 func googleError(code int, status, message string, details ...any) string {
@@ -58,7 +73,8 @@ func googleError(code int, status, message string, details ...any) string {
 
 // authorized refuses calls without a key, and keys in the address.
 func (g *Gemini) authorized(w http.ResponseWriter, r *http.Request) bool {
-	if len(r.Header.Get("X-Goog-Api-Key")) >= 8 && r.URL.Query().Get("key") == "" {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if r.URL.Query().Get("key") == "" && (len(r.Header.Get("X-Goog-Api-Key")) >= 8 || g.Vertex && len(token) >= 8) {
 		return true
 	}
 	g.turnDown(w, r, nil, http.StatusBadRequest, googleError(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.",
@@ -281,7 +297,7 @@ func (g *Gemini) begin(w http.ResponseWriter, r *http.Request, model string) {
 func (g *Gemini) operationName(model, ticket string) string {
 	name := "models/" + model + "/operations/" + ticket
 	if g.Vertex {
-		name = "projects/p1/locations/us-central1/publishers/google/" + name
+		name = vertexProject + "/publishers/google/" + name
 	}
 	return name
 }

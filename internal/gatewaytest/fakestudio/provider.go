@@ -33,6 +33,8 @@ type Provider struct {
 	// that it takes work back that it has begun, and Slow that it wants to be left
 	// alone for seconds between polls.
 	Finds, Cancels, Slow bool
+	// Inline says that its clips come with the answer to a poll.
+	Inline bool
 	// Tier and Seconds are those of its clips; none: 720p, and all lengths.
 	Tier    string
 	Seconds int
@@ -63,7 +65,7 @@ func Providers() []Provider {
 			UnsafeImage: replicate, UnsafeVideo: replicate, Code: "moderation_blocked"},
 		{Name: "gemini", Open: func(t testing.TB) Fake { return NewGemini(t) }, Image: "gemini-nano-banana-2.1", Video: "veo-3.1-generate",
 			Blocks: true, Single: true, UnsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
-			UnsafeVideo: failed(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`),
+			UnsafeVideo: unsafeVeo(),
 			Code:        "moderation_blocked"},
 		{Name: "ark", Open: func(t testing.TB) Fake { return NewArk(t) }, Image: "seedream-4-0-250828", Video: "dreamina-seedance-2-0-260128",
 			Blocks: true, Single: true, UnsafeImage: ark, UnsafeVideo: ark, Code: "moderation_blocked"},
@@ -73,6 +75,11 @@ func Providers() []Provider {
 			Blocks: true, UnsafeImage: failed("all"),
 			UnsafeVideo: failed(`{"http":400,"error":"Generated video rejected by content moderation."}`), Code: "moderation_blocked"},
 	}
+}
+
+// unsafeVeo is how an operation of Veo ends whose prompt was refused.
+func unsafeVeo() Behaviour {
+	return Behaviour{Failed: `{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`}
 }
 
 // Vendors are providers of one vendor's models, which do not make all that tests
@@ -98,6 +105,9 @@ func Vendors() []Provider {
 			UnsafeVideo: failed(`{"code":"1026","message":"no"}`), Code: blocked},
 		{Name: "kling", Open: func(t testing.TB) Fake { return NewKling(t) }, Image: "kling-v3", Video: "kling-3.0", Finds: true,
 			UnsafeImage: kling, UnsafeVideo: kling, Code: blocked},
+		{Name: "vertex", Open: func(t testing.TB) Fake { return NewVertex(t) }, Image: "gemini-3-pro-image", Video: "veo-3.1-generate-001",
+			Blocks: true, Single: true, Inline: true, UnsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
+			UnsafeVideo: unsafeVeo(), Code: blocked},
 		{Name: "runway", Open: func(t testing.TB) Fake { return NewRunway(t) }, Image: "gen4_image", Video: "gen4.5", Lone: true, Cancels: true,
 			Slow: true, UnsafeImage: runway, UnsafeVideo: runway, Code: blocked},
 	}

@@ -51,6 +51,7 @@ func Info() upstream.Info {
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
+	folder string // of models: what stands before their names in addresses
 	header http.Header
 	key    string
 }
@@ -61,15 +62,22 @@ var _ chatcall.TokenCounter = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	var header http.Header
+	if t.Key != "" {
+		header = http.Header{"X-Goog-Api-Key": {t.Key}}
+	}
+	return Speak(t, Info(), "models/", header, transport)
+}
+
+// Speak is New for another provider that makes images and clips as Google does.
+// folder stands before names of models in addresses. header goes out with every
+// call: the credential, where transport does not add it.
+func Speak(t upstream.Target, p upstream.Info, folder string, header http.Header, transport http.RoundTripper) (*Adapter, error) {
+	line, err := exchange.Open(t, p, transport)
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, key: t.Key}
-	if t.Key != "" {
-		a.header = http.Header{"X-Goog-Api-Key": {t.Key}}
-	}
-	return a, nil
+	return &Adapter{line: line, folder: folder, header: header, key: t.Key}, nil
 }
 
 // Chat implements chatcall.Adapter for the Gemini form.
@@ -95,7 +103,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	post.Call.Body = question(c)
+	post.Call.Body = question(c, a.resource(c.Model))
 	said, err := a.line.Ask(ctx, post, maxCount)
 	if err != nil {
 		return 0, err
@@ -111,8 +119,8 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 
 // question wraps a request for the method that counts its tokens, where it
 // has to name the model again.
-func question(c chatcall.Call) []byte {
-	model, _ := json.Marshal(resource(c.Model)) // a string: cannot fail
+func question(c chatcall.Call, name string) []byte {
+	model, _ := json.Marshal(name) // a string: cannot fail
 	body := bytes.TrimSpace(c.Body)
 	out := append([]byte(`{"generateContentRequest":{"model":`), model...)
 	if rest := bytes.TrimSpace(bytes.TrimPrefix(body, []byte("{"))); !bytes.HasPrefix(rest, []byte("}")) {
@@ -127,7 +135,7 @@ func (a *Adapter) post(c chatcall.Call, method string) (exchange.Post, error) {
 	if c.Form != wire.FormGemini {
 		return exchange.Post{}, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	at, f := a.address(resource(c.Model), method)
+	at, f := a.address(a.resource(c.Model), method)
 	if f != nil {
 		return exchange.Post{}, f
 	}
@@ -154,9 +162,9 @@ func (a *Adapter) address(name, method string) (*url.URL, *upstream.Failure) {
 
 // resource is the name of a model as the API has it. Names with a folder of
 // their own (`tunedModels/…`) stay as they are.
-func resource(model string) string {
+func (a *Adapter) resource(model string) string {
 	if strings.Contains(model, "/") {
 		return model
 	}
-	return "models/" + model
+	return a.folder + model
 }

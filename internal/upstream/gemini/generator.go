@@ -41,7 +41,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	switch {
 	case w.Kind == upstream.KindImage:
 		return a.makeImages(ctx, w)
-	case w.Kind == upstream.KindVideo && isVeo(w.Model):
+	case w.Kind == upstream.KindVideo && IsVeo(w.Model):
 		return a.submitVeo(ctx, w)
 	case w.Kind == upstream.KindVideo:
 		return a.submitOmni(ctx, w)
@@ -54,7 +54,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if w.Kind != upstream.KindVideo {
 		return nil, noTicket()
 	}
-	if isVeo(w.Model) {
+	if IsVeo(w.Model) {
 		return a.pollVeo(ctx, w, ticket)
 	}
 	return a.pollOmni(ctx, w, ticket)
@@ -72,15 +72,15 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 // Cancel implements jobcall.Generator. Operations of Veo run to their end; the
 // API has nothing that stops them.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	if w.Kind != upstream.KindVideo || isVeo(w.Model) {
+	if w.Kind != upstream.KindVideo || IsVeo(w.Model) {
 		return nil
 	}
 	return a.cancelOmni(ctx, ticket)
 }
 
-// isVeo tells by the name whether a video model is polled as an operation.
+// IsVeo tells by the name whether a video model is polled as an operation.
 // Every other one is asked for by an interaction.
-func isVeo(model string) bool {
+func IsVeo(model string) bool {
 	return strings.HasPrefix(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), "veo")
 }
 
@@ -105,7 +105,7 @@ func places(w jobcall.Task) place {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return imagePlaces
-	case isVeo(w.Model):
+	case IsVeo(w.Model):
 		return veoPlaces
 	}
 	return omniPlaces
@@ -117,7 +117,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return rule
-	case isVeo(w.Model):
+	case IsVeo(w.Model):
 		return rule.As("audio", "generateAudio").As("negative_prompt", "negativePrompt").Roles(jobrequest.Roles()...)
 	}
 	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)

@@ -43,7 +43,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	if count > maxImages {
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes up to %d", count, maxImages)
 	}
-	at, f := a.address(resource(w.Model), "generateContent")
+	at, f := a.address(a.resource(w.Model), "generateContent")
 	if f != nil {
 		return nil, misnamed(f)
 	}

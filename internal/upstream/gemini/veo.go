@@ -34,7 +34,7 @@ var veoPlaces = place{
 
 // submitVeo begins an operation.
 func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	at, f := a.address(resource(w.Model), "predictLongRunning")
+	at, f := a.address(a.resource(w.Model), "predictLongRunning")
 	if f != nil {
 		return nil, misnamed(f)
 	}
@@ -173,7 +173,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*
 	if strings.HasPrefix(ticket, ofVertex) {
 		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, w.Reading
 		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // strings: cannot fail
-		r.URL, f = a.address(resource(w.Model), "fetchPredictOperation")
+		r.URL, f = a.address(a.resource(w.Model), "fetchPredictOperation")
 	} else {
 		r.URL, f = a.address(ticket, "")
 	}

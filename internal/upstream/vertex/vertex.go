@@ -1,6 +1,8 @@
 // Package vertex owns the speech with Google's Vertex AI: Gemini by
 // generateContent and Claude by rawPredict, each at the address of its publisher.
-// Which of the two a call is follows from its form.
+// Which of the two a call is follows from its form. Images and clips of Veo are
+// said as Google's own service has them (package gemini); where they go and by
+// which credential is here.
 //
 // Invariants:
 //   - One call is sent at most once, but for one that was refused for its token
@@ -24,6 +26,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/wire"
 )
 
@@ -51,7 +54,7 @@ const (
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:          []string{"chat"},
+		Kinds:          []string{"chat", upstream.KindImage, upstream.KindVideo},
 		Forms:          []wire.Form{wire.FormGemini, wire.FormMessages},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
@@ -83,6 +86,7 @@ func checkOptions(options map[string]any) error {
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
+	google *gemini.Adapter    // of images and clips
 	header http.Header        // with the key, if the line has one
 	source *credential.Source // of tokens; nil: the key
 }
@@ -111,7 +115,10 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		transport, a.source = way, way.Source
 	}
 	var err error
-	a.line, err = exchange.Open(t, Info(), transport)
+	if a.line, err = exchange.Open(t, Info(), transport); err != nil {
+		return nil, err
+	}
+	a.google, err = gemini.Speak(t, Info(), "publishers/google/models/", a.header, transport)
 	return a, err
 }
 

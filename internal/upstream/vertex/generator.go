@@ -1,0 +1,48 @@
+package vertex
+
+import (
+	"context"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/gemini"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Images and clips are as Google's own service has them. Clips of Veo come with
+// the answer to a poll, since the line names no bucket for them.
+
+var _ jobcall.Generator = (*Adapter)(nil)
+
+// Blocks implements jobcall.Generator.
+func (a *Adapter) Blocks(w jobcall.Task) bool { return a.google.Blocks(w) }
+
+// ParamRule implements jobcall.Generator.
+func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule { return a.google.ParamRule(w) }
+
+// Submit implements jobcall.Generator.
+func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	if _, f := a.address("google", w.Model, ""); f != nil {
+		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
+	}
+	if w.Kind == upstream.KindVideo && !gemini.IsVeo(w.Model) {
+		return nil, upstream.Unsuitable(w.Kind, "vertex makes clips with Veo alone, not with %s", w.Model)
+	}
+	s, err := a.google.Submit(ctx, w)
+	return s, a.source.Hide(err)
+}
+
+// Poll implements jobcall.Generator.
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	s, err := a.google.Poll(ctx, w, ticket)
+	return s, a.source.Hide(err)
+}
+
+// Fetch implements jobcall.Generator.
+func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	d, err := a.google.Fetch(ctx, w, r)
+	return d, a.source.Hide(err)
+}
+
+// Cancel implements jobcall.Generator. Operations run to their end.
+func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

@@ -1,0 +1,125 @@
+package vertex_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakecloud"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance/task"
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/vertex"
+)
+
+func picture(change ...task.Change) jobcall.Task {
+	return task.With(task.Image("gemini-3-pro-image"), change...)
+}
+
+func clip(change ...task.Change) jobcall.Task {
+	return task.With(task.Video("veo-3.1-generate-001", task.Seconds(8)), change...)
+}
+
+// TestTasks: where tasks go and what they say, by a key and by a token of the
+// line's project; empty: the line is unsuitable.
+func TestTasks(t *testing.T) {
+	t.Parallel()
+	const models = "/v1/projects/p1/locations/us-central1/publishers/google/models/"
+	for name, tt := range map[string]struct {
+		w          jobcall.Task
+		path, said string
+	}{
+		"picture": {picture(), models + "gemini-3-pro-image:generateContent",
+			`{"contents":[{"parts":[{"text":"a lighthouse"}],"role":"user"}],` +
+				`"generationConfig":{"imageConfig":{"aspectRatio":"16:9","imageSize":"1K"},"responseModalities":["IMAGE"]}}`},
+		"clip": {clip(task.From("first_frame=inline"), task.Params(`{"audio":false,"negative_prompt":"dogs","seed":7}`)),
+			models + "veo-3.1-generate-001:predictLongRunning",
+			`{"instances":[{"image":{"bytesBase64Encoded":"YWJj","mimeType":"image/png"},"prompt":"waves"}],` +
+				`"parameters":{"durationSeconds":8,"generateAudio":false,"negativePrompt":"dogs","resolution":"720p",` +
+				`"sampleCount":1,"seed":7}}`},
+		"a clip of Omni":        {w: clip(task.Model("gemini-omni-1.1-flash"))},
+		"another's folder":      {w: picture(task.Model("tunedModels/x"))},
+		"a picture with a mask": {w: picture(task.From("inline"), task.Mask(task.Named("inline")))},
+	} {
+		for _, auth := range []string{"api_key", "service_account"} {
+			studio := fakestudio.NewVertex(t)
+			a, _ := opened(t, studio, auth)
+			made, err := jobcall.Submit(t.Context(), a, tt.w)
+			sent := studio.Submissions()
+			if tt.path == "" {
+				var failure *upstream.JobFailure
+				if !errors.As(err, &failure) || failure.Next != upstream.NextLine || len(sent) != 0 {
+					t.Errorf("%s: %v, %d submissions", name, err, len(sent))
+				}
+				continue
+			}
+			if err != nil || sent[0].Path != tt.path || string(sent[0].Body) != tt.said {
+				t.Errorf("%s, %s: %v, %+v", name, auth, err, sent)
+				continue
+			}
+			for range 2 {
+				if !made.Done {
+					made, err = a.Poll(t.Context(), tt.w, made.Ticket)
+				}
+			}
+			if err != nil || !made.Done || len(made.Results) != 1 || len(made.Results[0].Data) == 0 {
+				t.Errorf("%s, %s: %+v, %v", name, auth, made, err)
+			}
+		}
+	}
+}
+
+// opened opens a line of the studio's project and returns what hands out its
+// tokens.
+func opened(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Adapter, *fakecloud.Tokens) {
+	t.Helper()
+	tokens, secret := fakecloud.NewPlainTokens(t), key
+	if auth == "service_account" {
+		secret = tokens.ServiceAccount(t)
+	}
+	transport, keeper := exchange.NewTransport(), &credential.Keeper{Now: time.Now}
+	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(keeper.Close)
+	a, err := vertex.New(upstream.Target{Line: "main", Provider: vertex.Provider, BaseURL: studio.Host() + "/v1", Key: secret,
+		Options: map[string]any{"auth": auth, "project": "p1", "location": "us-central1"}}, transport, keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, tokens
+}
+
+// TestTasksWithoutToken: what is wrong with tokens is the line's; the provider is
+// not asked, and nobody is told the token.
+func TestTasksWithoutToken(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewVertex(t)
+	a, tokens := opened(t, studio, "service_account")
+	tokens.Refuse(400, `{"error":"invalid_grant","error_description":"Invalid JWT"}`)
+	for _, w := range []jobcall.Task{picture(), clip()} {
+		_, err := jobcall.Submit(t.Context(), a, w)
+		var failure *upstream.JobFailure
+		if !errors.As(err, &failure) || failure.Lost || failure.Next != upstream.NextLine || failure.Health != upstream.HealthCredential {
+			t.Errorf("%s: %+v", w.Kind, err)
+		}
+	}
+	tokens.Refuse(0, "")
+	made, err := jobcall.Submit(t.Context(), a, clip())
+	if err != nil {
+		t.Fatal(err)
+	}
+	studio.Expect(fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"` +
+		tokens.Current() + `"}}`})
+	if _, err := jobcall.Submit(t.Context(), a, clip()); err == nil || strings.Contains(err.Error(), tokens.Current()) {
+		t.Errorf("told: %v", err)
+	}
+	if _, err := a.Poll(t.Context(), clip(), "models/veo/operations/../x"); err == nil {
+		t.Error("a ticket of a stranger is polled")
+	}
+	if err := a.Cancel(t.Context(), clip(), made.Ticket); err != nil {
+		t.Error(err)
+	}
+}
