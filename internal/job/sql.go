@@ -41,7 +41,8 @@ const (
 	recentTimes = `SELECT ended_ms - started_ms FROM job WHERE model = $1 AND status = 'succeeded' ORDER BY ended_ms DESC LIMIT $2`
 
 	// selectQueue reads what may start of a queue, behind a place.
-	selectQueue = `SELECT id, account, turn, fence, trace FROM job_run WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
+	selectQueue = `SELECT id, account, turn, fence, trace FROM job_run
+		WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
 	ORDER BY turn, id LIMIT $5`
 
 	// selectOnce finds the newest job of an Idempotency-Key.

@@ -37,10 +37,12 @@ func asksAll(t *testing.T, effort, choice string) map[wire.Form]wire.Request {
 		}
 	}
 	return map[wire.Form]wire.Request{
-		wire.FormChat: chatAsked(t, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"x"}],"reasoning_effort":%q%s}`, effort, chat)),
+		wire.FormChat: chatAsked(t, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"x"}],`+
+			`"reasoning_effort":%q%s}`, effort, chat)),
 		wire.FormMessages: openMessages(t, fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],`+
 			`"output_config":{"effort":%q}%s}`, effort, messages)),
-		wire.FormResponses: askResponses(t, fmt.Sprintf(`{"model":"m","input":"x","reasoning":{"summary":"auto","effort":%q}%s}`, effort, responses)),
+		wire.FormResponses: askResponses(t, fmt.Sprintf(`{"model":"m","input":"x",`+
+			`"reasoning":{"summary":"auto","effort":%q}%s}`, effort, responses)),
 	}
 }
 
